@@ -1,0 +1,1 @@
+"""Rows in and out of Parquet, and their statistics. Knows no log."""

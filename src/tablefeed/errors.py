@@ -1,0 +1,273 @@
+"""Every error that tablefeed raises. Each says who, where and what now; none is raised for an expected outcome.
+
+    TablefeedError
+    ├── OptionError                 an option or argument: who set it must change it
+    │   ├── IllegalOptionError          a value outside the option's domain
+    │   ├── UnknownOptionError          a name in no list, with the nearest known one
+    │   ├── UnsupportedOptionError      a known name that this version does not do yet
+    │   ├── ConflictingOptionsError     two options that exclude each other
+    │   └── MissingPathError            no path was given
+    ├── TableError                  the table as it stands cannot be used this way
+    │   ├── TableNotFoundError          no log at the path
+    │   ├── UnsupportedFeatureError     the protocol or a feature asks for what is not handled
+    │   ├── SchemaMismatchError         rows that do not fit the table's schema or partitioning
+    │   ├── InvalidRowsError            rows that break a rule of the table
+    │   └── AppendOnlyError             a removal on an append-only table
+    ├── LogError                    the log's bytes or its files are not what the protocol says
+    │   ├── CorruptLogError             a log file that cannot be read
+    │   ├── LogGapError                 versions missing between others
+    │   └── VersionNotFoundError        a version outside what the log still has
+    ├── FeedError                   the feed cannot go on from here
+    │   ├── OffsetError                 an offset that is not of this feed, or malformed
+    │   ├── ChangeRefusedError          a commit that rewrites or deletes rows
+    │   ├── SchemaChangedError          the table's schema left the stream's
+    │   └── DataFileError               a data file that is gone or unreadable
+    ├── CommitError                 a commit that did not happen, or whose fate is unknown
+    │   ├── ConflictError               another writer's commit excludes ours
+    │   └── CommitUnknownError          the store's answer was lost and could not be settled
+    └── StoreError                  where the bytes live
+        ├── ObjectNotFoundError         no object of that name
+        ├── NotExclusiveError           the store cannot promise that only one writer wins
+        └── StoreConfigError            options, credentials or a missing extra of a store
+
+Where Delta-Spark has an error class for the case, `error_class` holds it and the text starts with it in brackets.
+All survive a pickle round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class TablefeedError(Exception):
+    """The root. `message` is the whole text, `error_class` the bracketed class or None."""
+
+    error_class: str | None = None
+
+    def __init__(self, message: str, *, error_class: str | None = None) -> None:
+        if error_class is not None:
+            self.error_class = error_class
+        self.message = f"[{self.error_class}] {message}" if self.error_class else message
+        self._arguments: tuple[str, str | None] = (message, error_class)
+        super().__init__(self.message)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+        return (_rebuild, (type(self), *self._arguments), dict(self.__dict__))
+
+
+def _rebuild(kind: type[TablefeedError], message: str, error_class: str | None) -> TablefeedError:
+    # __init__ of a subclass takes its own fields; the pickled state restores them after this.
+    error = kind.__new__(kind)
+    TablefeedError.__init__(error, message, error_class=error_class)
+    return error
+
+
+class OptionError(TablefeedError):
+    """An option or argument is wrong."""
+
+
+class IllegalOptionError(OptionError):
+    """`option` has a `value` outside its domain; `explain` says what it must be."""
+
+    error_class = "DELTA_ILLEGAL_OPTION"
+
+    def __init__(self, *, option: str, value: str, explain: str, error_class: str | None = None) -> None:
+        self.option, self.value = option, value
+        super().__init__(f"Invalid value {value!r} for option {option!r}: it {explain}.", error_class=error_class)
+
+
+class UnknownOptionError(OptionError):
+    """`option` is in no list; `nearest` is the likeliest meant, or None."""
+
+    def __init__(self, *, option: str, nearest: str | None) -> None:
+        self.option, self.nearest = option, nearest
+        hint = f" Did you mean {nearest!r}?" if nearest else ""
+        super().__init__(f"Unknown option {option!r}.{hint} The options are listed in docs/options.md.")
+
+
+class UnsupportedOptionError(OptionError):
+    """`option` means something that this version does not do; `remedy` says what to do instead."""
+
+    def __init__(self, *, option: str, remedy: str, error_class: str | None = None) -> None:
+        self.option = option
+        super().__init__(f"Option {option!r} is not supported here. {remedy}", error_class=error_class)
+
+
+class ConflictingOptionsError(OptionError):
+    """`options` cannot be set together."""
+
+    def __init__(self, *, options: tuple[str, ...], remedy: str, error_class: str | None = None) -> None:
+        self.options = options
+        named = " and ".join(repr(o) for o in options)
+        super().__init__(f"Options {named} cannot be combined. {remedy}", error_class=error_class)
+
+
+class MissingPathError(OptionError):
+    """No path was given, or one that names no single table."""
+
+
+class TableError(TablefeedError):
+    """The table as it stands cannot be used this way. `url` names it, without credentials."""
+
+    def __init__(self, message: str, *, url: str, error_class: str | None = None) -> None:
+        self.url = url
+        super().__init__(message, error_class=error_class)
+
+
+class TableNotFoundError(TableError):
+    """There is no table at `url`."""
+
+    error_class = "DELTA_TABLE_NOT_FOUND"
+
+
+class UnsupportedFeatureError(TableError):
+    """The table needs `features` that are not handled; nothing was read or written."""
+
+    def __init__(self, message: str, *, url: str, features: tuple[str, ...], error_class: str | None = None) -> None:
+        self.features = features
+        super().__init__(message, url=url, error_class=error_class)
+
+
+class SchemaMismatchError(TableError):
+    """The rows' schema or partitioning does not fit the table's."""
+
+
+class InvalidRowsError(TableError):
+    """A row breaks a rule of the table; nothing of its batch was committed."""
+
+
+class AppendOnlyError(TableError):
+    """The table allows no removal of rows (`delta.appendOnly`)."""
+
+    error_class = "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+
+
+class LogError(TablefeedError):
+    """The log of the table at `url` is not what the protocol says."""
+
+    def __init__(self, message: str, *, url: str, error_class: str | None = None) -> None:
+        self.url = url
+        super().__init__(message, error_class=error_class)
+
+
+class CorruptLogError(LogError):
+    """`log_file` cannot be read; `line` (from 1) where one line is to blame."""
+
+    def __init__(
+        self, reason: str, *, url: str, log_file: str, line: int | None = None, error_class: str | None = None
+    ) -> None:
+        self.log_file, self.line = log_file, line
+        where = f"{log_file}, line {line}" if line is not None else log_file
+        super().__init__(f"The log of {url} cannot be read at {where}: {reason}", url=url, error_class=error_class)
+
+
+class LogGapError(LogError):
+    """The log jumps: `expected` is the first missing version, `found` the next one present, None where none is."""
+
+    error_class = "DELTA_VERSIONS_NOT_CONTIGUOUS"
+
+    def __init__(
+        self, *, url: str, expected: int, found: int | None, remedy: str, error_class: str | None = None
+    ) -> None:
+        self.expected, self.found = expected, found
+        gap = f"version {expected} is missing" if found is None else f"versions {expected} to {found - 1} are missing"
+        super().__init__(f"The log of {url} has a hole: {gap}. {remedy}", url=url, error_class=error_class)
+
+
+class VersionNotFoundError(LogError):
+    """`version` cannot be had: the log has `earliest` to `latest`."""
+
+    error_class = "DELTA_VERSION_NOT_FOUND"
+
+    def __init__(self, *, url: str, version: int, earliest: int, latest: int, error_class: str | None = None) -> None:
+        self.version, self.earliest, self.latest = version, earliest, latest
+        super().__init__(
+            f"Version {version} of {url} cannot be had: its log holds versions {earliest} to {latest}.",
+            url=url,
+            error_class=error_class,
+        )
+
+
+class FeedError(TablefeedError):
+    """The feed of the table at `url` cannot go on from here."""
+
+    def __init__(self, message: str, *, url: str, error_class: str | None = None) -> None:
+        self.url = url
+        super().__init__(message, error_class=error_class)
+
+
+class OffsetError(FeedError):
+    """An offset is malformed, of another table, or not one this feed can continue."""
+
+
+class ChangeRefusedError(FeedError):
+    """The commit at `version` deletes or rewrites rows, and no option says what to do with that."""
+
+    def __init__(self, message: str, *, url: str, version: int, error_class: str) -> None:
+        self.version = version
+        super().__init__(message, url=url, error_class=error_class)
+
+
+class SchemaChangedError(FeedError):
+    """The schema at `version` cannot be read with the schema that the stream was started with."""
+
+    def __init__(self, message: str, *, url: str, version: int, error_class: str) -> None:
+        self.version = version
+        super().__init__(message, url=url, error_class=error_class)
+
+
+class DataFileError(FeedError):
+    """The data file at `path` is gone or cannot be read."""
+
+    def __init__(self, message: str, *, url: str, path: str, error_class: str | None = None) -> None:
+        self.path = path
+        super().__init__(message, url=url, error_class=error_class)
+
+
+class CommitError(TablefeedError):
+    """A commit to the table at `url` did not happen, or its fate is unknown."""
+
+    def __init__(self, message: str, *, url: str, error_class: str | None = None) -> None:
+        self.url = url
+        super().__init__(message, error_class=error_class)
+
+
+class ConflictError(CommitError):
+    """The commit at `winner` by another writer excludes ours; nothing of ours was committed."""
+
+    def __init__(self, message: str, *, url: str, winner: int, error_class: str) -> None:
+        self.winner = winner
+        super().__init__(message, url=url, error_class=error_class)
+
+
+class CommitUnknownError(CommitError):
+    """The store did not say whether our commit at `version` stands, and asking again did not settle it."""
+
+    def __init__(self, message: str, *, url: str, version: int) -> None:
+        self.version = version
+        super().__init__(message, url=url)
+
+
+class StoreError(TablefeedError):
+    """An operation on the store at `url` failed."""
+
+    def __init__(self, message: str, *, url: str, error_class: str | None = None) -> None:
+        self.url = url
+        super().__init__(message, error_class=error_class)
+
+
+class ObjectNotFoundError(StoreError):
+    """There is no object `name` at `url`."""
+
+    def __init__(self, *, url: str, name: str) -> None:
+        self.name = name
+        super().__init__(f"There is no {name} at {url}.", url=url)
+
+
+class NotExclusiveError(StoreError):
+    """The store at `url` cannot promise that of two writers of one name only one wins; nothing was written."""
+
+
+class StoreConfigError(StoreError):
+    """The store at `url` cannot be opened as configured."""

@@ -1,0 +1,32 @@
+"""A file of a table's log, as its name tells it. Contents are the codecs'."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tablefeed.model.actions import Version
+
+
+class LogFileKind(StrEnum):
+    """What a log file is, by the shape of its name."""
+
+    COMMIT = "commit"
+    CHECKPOINT = "checkpoint"
+    CHECKPOINT_PART = "checkpoint part"
+    CHECKPOINT_V2 = "v2 checkpoint"
+    COMPACTION = "log compaction"
+    CHECKSUM = "version checksum"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFile:
+    """One listed log file. `part` counts from 1 and, with `part_count`, is set for checkpoint parts only."""
+
+    name: str
+    kind: LogFileKind
+    version: Version
+    size_bytes: int
+    modified_ms: int
+    part: int | None = None
+    part_count: int | None = None

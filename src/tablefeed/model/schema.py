@@ -1,0 +1,97 @@
+"""A table's schema in the logs' own words (PROTOCOL.md, "Schema Serialization Format").
+
+Both dialects speak Spark's schema language. Arrow and JSON forms are made elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+PRIMITIVES = frozenset(
+    {
+        "string",
+        "long",
+        "integer",
+        "short",
+        "byte",
+        "float",
+        "double",
+        "boolean",
+        "binary",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "void",
+    }
+)
+"""The primitive types whose name is their whole meaning; decimals have parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """A primitive type by its name in the log."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.name not in PRIMITIVES:
+            raise ValueError(f"{self.name!r} is not a primitive type")
+
+
+@dataclass(frozen=True, slots=True)
+class Decimal:
+    """decimal(precision, scale), 1 <= precision <= 38, 0 <= scale <= precision."""
+
+    precision: int
+    scale: int
+
+    def __post_init__(self) -> None:
+        if not (1 <= self.precision <= 38 and 0 <= self.scale <= self.precision):
+            raise ValueError(f"decimal({self.precision},{self.scale}) is out of range")
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A list of `element`."""
+
+    element: DataType
+    contains_null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """A map; keys are never null."""
+
+    key: DataType
+    value: DataType
+    value_contains_null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A named column or struct member, with the metadata its log keeps beside it."""
+
+    name: str
+    type: DataType
+    nullable: bool
+    metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """Fields in order. A table's schema is a struct."""
+
+    fields: tuple[Field, ...]
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self.fields)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The field names in order."""
+        return tuple(f.name for f in self.fields)
+
+
+DataType = Primitive | Decimal | Array | Map | Struct

@@ -1,0 +1,1 @@
+"""Spark's words to and from the feed's words. No decisions: those are `tablefeed.feed`'s."""
