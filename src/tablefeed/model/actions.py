@@ -158,7 +158,7 @@ class Commit:
     """One version's actions, `files` in log order.
 
     `info` is the raw commitInfo, None where the writer left it out. `committed_at_ms` is the in-commit
-    timestamp where there is one, else the log file's modification time.
+    timestamp where there is one, else the log file's modification time, None where nobody asked the store for it.
     """
 
     version: Version
@@ -168,7 +168,7 @@ class Commit:
     protocol: Protocol | None = None
     domains: tuple[DomainMetadata, ...] = ()
     info: Mapping[str, object] | None = None
-    committed_at_ms: int
+    committed_at_ms: int | None
 
     @property
     def added(self) -> tuple[AddFile, ...]:

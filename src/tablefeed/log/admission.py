@@ -1,0 +1,74 @@
+"""Which files of a commit a stream of appends delivers, and which commits it refuses.
+
+Knows one commit at a time. The rule is Delta-Spark's: a commit is validated whole before any file of it is
+delivered, and only added files that change data count. Limits and positions are plan.py's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablefeed.errors import ChangeRefusedError
+from tablefeed.model.actions import AddFile, Commit, RemoveFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangePolicy:
+    """What to do with commits that delete or rewrite rows. Stronger flags imply weaker ones.
+
+    `ignore_deletes` passes commits that only delete; `ignore_changes` also delivers rewritten files whole, unchanged
+    rows included; `skip_change_commits` delivers nothing of a commit that removes data.
+    """
+
+    ignore_deletes: bool = False
+    ignore_changes: bool = False
+    skip_change_commits: bool = False
+
+    @property
+    def allows_changes(self) -> bool:
+        """Whether commits that remove and add data are let through."""
+        return self.ignore_changes or self.skip_change_commits
+
+    @property
+    def allows_deletes(self) -> bool:
+        """Whether commits that only remove data are let through."""
+        return self.allows_changes or self.ignore_deletes
+
+
+def delivered_files(commit: Commit, policy: ChangePolicy, *, url: str) -> tuple[AddFile, ...]:
+    """Gives the files of `commit` that a stream of appends delivers, in log order; their index is the offset's.
+
+    Raises ChangeRefusedError where the commit deletes (DELTA_SOURCE_IGNORE_DELETE) or rewrites rows
+    (DELTA_SOURCE_TABLE_IGNORE_CHANGES) and `policy` does not say what to do with that.
+    """
+    removed = next((f for f in commit.files if isinstance(f, RemoveFile) and f.data_change), None)
+    added = tuple(f for f in commit.files if isinstance(f, AddFile) and f.data_change)
+    if removed is None:
+        return added
+    if policy.skip_change_commits:
+        return ()
+    if added and not policy.allows_changes:
+        raise _changes_refused(commit, removed, url)
+    if not added and not policy.allows_deletes:
+        raise ChangeRefusedError(
+            f"Version {commit.version} of {url} deletes rows (for example {removed.path}), and this stream delivers "
+            "appends only. Set the option skipChangeCommits=true or ignoreDeletes=true to pass such commits, or "
+            "restart from a full snapshot with a new checkpoint.",
+            url=url,
+            version=commit.version,
+            error_class="DELTA_SOURCE_IGNORE_DELETE",
+        )
+    return added
+
+
+def _changes_refused(commit: Commit, removed: RemoveFile, url: str) -> ChangeRefusedError:
+    info = commit.info or {}
+    what = f"{info['operation']} ({info.get('operationParameters')})" if "operation" in info else removed.path
+    return ChangeRefusedError(
+        f"Version {commit.version} of {url} rewrites or deletes rows: {what}. This stream delivers appends only. "
+        "Set the option skipChangeCommits=true to pass such commits, or ignoreChanges=true to receive rewritten "
+        "files whole, or restart from a full snapshot with a new checkpoint.",
+        url=url,
+        version=commit.version,
+        error_class="DELTA_SOURCE_TABLE_IGNORE_CHANGES",
+    )

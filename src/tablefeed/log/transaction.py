@@ -1,0 +1,54 @@
+"""What a rival's commit means for ours: go on at the next version, or stop.
+
+The order and outcome of the checks are Delta-Spark's for Serializable isolation. A blind append (only added files,
+nothing read) loses to three things: a protocol change, a metadata change, and the same application.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tablefeed.model.actions import AddFile, Commit, RemoveFile, Txn
+
+
+class WriteKind(StrEnum):
+    """What a transaction does to the rows that are there."""
+
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """Why the commit of `winner` excludes ours, with Delta-Spark's class and the remedy."""
+
+    winner: int
+    error_class: str
+    reason: str
+
+
+def conflict_with(winner: Commit, *, kind: WriteKind, txn: Txn | None) -> Conflict | None:
+    """Gives what in `winner` excludes a transaction of `kind` that changes neither protocol nor metadata, or None.
+
+    A `txn` of the winner with our app id and at least our version is not a conflict but a replay: the caller has
+    looked for that before.
+    """
+
+    def because(error_class: str, reason: str) -> Conflict:
+        return Conflict(winner=winner.version, error_class=error_class, reason=reason)
+
+    if winner.protocol is not None:
+        return because("DELTA_PROTOCOL_CHANGED", "it changed the table's protocol; run the write again")
+    if winner.metadata is not None:
+        return because("DELTA_METADATA_CHANGED", "it changed the table's schema or properties; run the write again")
+    if txn is not None and any(theirs.app_id == txn.app_id for theirs in winner.txns):
+        return because(
+            "DELTA_CONCURRENT_TRANSACTION",
+            f"it was made by the same application ({txn.app_id}); make sure that only one run of it is alive",
+        )
+    if kind is WriteKind.OVERWRITE and any(isinstance(f, AddFile) for f in winner.files):
+        return because("DELTA_CONCURRENT_APPEND", "it added files that this overwrite has not seen; run it again")
+    if kind is WriteKind.OVERWRITE and any(isinstance(f, RemoveFile) for f in winner.files):
+        return because("DELTA_CONCURRENT_DELETE_DELETE", "it removed files that this overwrite removes; run it again")
+    return None
