@@ -1,0 +1,62 @@
+# Everything one does in this repository. A fresh machine needs make, bash and Python 3.11 or newer; Java is found or
+# installed by scripts/java.sh. `make` alone lists the targets.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-unit test-spark test-peer bench lint format venv clean
+
+VENV := .venv
+PEER_VENV := .venv-peer
+PEER_JARS := .cache/peer-jars
+PYTHON := $(VENV)/bin/python
+JAVA := scripts/java.sh
+CODE := src tests $(wildcard examples benchmarks)
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+demo: $(VENV)/.installed ## a Delta table tailed and copied exactly once, killed half-way, on real data
+	@$(JAVA) $(PYTHON) examples/demo.py
+
+test: lint ## everything but the peer; ends with how it met the corpus
+	@$(JAVA) $(PYTHON) -m pytest -m "not peer"
+
+test-unit: $(VENV)/.installed ## the tests that need no JVM
+	@$(PYTHON) -m pytest -m "not spark and not peer"
+
+test-spark: $(VENV)/.installed ## the tests that need a JVM
+	@$(JAVA) $(PYTHON) -m pytest -m spark
+
+# Two runs: the JAR's session is configured as the other must not be, and a process has only one.
+test-peer: $(PEER_VENV)/.installed ## on Spark 4.2: the JVM's tests again, and those beside the Delta JAR (needs Maven)
+	@scripts/peer_jars.sh $(PEER_JARS)
+	@$(JAVA) $(PEER_VENV)/bin/python -m pytest -m spark
+	@$(JAVA) $(PEER_VENV)/bin/python -m pytest -m peer --peer-jars=$(PEER_JARS)
+
+bench: $(PEER_VENV)/.installed ## the measurements, the Delta JAR beside us (needs Maven)
+	@scripts/peer_jars.sh $(PEER_JARS)
+	@$(JAVA) $(PEER_VENV)/bin/python -m benchmarks --peer-jars=$(PEER_JARS)
+
+lint: $(VENV)/.installed ## ruff and mypy
+	@$(PYTHON) -m ruff check --quiet $(CODE)
+	@$(PYTHON) -m ruff format --quiet --check $(CODE)
+	@$(PYTHON) -m mypy --no-error-summary src tests
+
+format: $(VENV)/.installed ## what ruff can put right by itself
+	@$(PYTHON) -m ruff check --quiet --fix $(CODE)
+	@$(PYTHON) -m ruff format --quiet $(CODE)
+
+venv: $(VENV)/.installed ## the virtual environment of all the others
+
+$(VENV)/.installed: pyproject.toml scripts/venv.sh
+	@scripts/venv.sh $(VENV) dev
+	@touch $@
+
+$(PEER_VENV)/.installed: pyproject.toml scripts/venv.sh
+	@scripts/venv.sh $(PEER_VENV) peer
+	@touch $@
+
+clean: ## remove what was made; the downloads in .cache stay
+	rm -rf $(VENV) $(PEER_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf spark-warehouse metastore_db derby.log artifacts
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

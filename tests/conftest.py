@@ -1,0 +1,71 @@
+"""What every test can ask for: the corpus, and the one Spark session. Also the hypothesis profiles."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pytest
+
+from support.corpus import Tally, corpus_folder
+from support.session import start_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# No deadlines and no complaint about slowness: both tell of the machine, not of the code.
+_PATIENT = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("dev", _PATIENT, max_examples=25)
+hypothesis.settings.register_profile("ci", _PATIENT, max_examples=200, print_blob=True)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
+
+_TALLY = pytest.StashKey[Tally]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--peer-jars", type=Path, help="the folder of scripts/peer_jars.sh, for the tests marked peer")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_TALLY] = Tally()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # What needs no JVM comes first: it fails within seconds.
+    items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.config.stash[_TALLY].wrong > 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    # After pytest's own closing line: this one is the last.
+    print(config.stash[_TALLY].closing_line())  # noqa: T201 (the line is for whoever reads the output)
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """The folder of the corpus; where it is absent the test is skipped."""
+    folder = corpus_folder()
+    if folder is None:
+        pytest.skip("the corpus is absent: set TABLEFEED_CORPUS to its folder")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def record_corpus(pytestconfig: pytest.Config) -> Tally:
+    """Counts the verdicts on the corpus: `record_corpus(right=1)`."""
+    return pytestconfig.stash[_TALLY]
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one session of the tests marked `spark`, with nothing but tests/support/session.py configured."""
+    session = start_session("tablefeed tests", scratch=tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()

@@ -1,0 +1,32 @@
+"""The session in which the Delta JAR and tablefeed stand side by side, on the Spark that the JAR is made for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.session import start_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def delta_spark(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one session of the tests marked `peer`: format `delta` is the JAR's, format `tablefeed` is ours."""
+    folder: Path | None = pytestconfig.getoption("--peer-jars")
+    if folder is None:
+        pytest.fail("tests marked peer need --peer-jars=FOLDER; make test-peer fetches and names it")
+    conf = {
+        "spark.jars": ",".join(str(jar) for jar in sorted(folder.resolve().glob("*.jar"))),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # The JAR replays a log with 50 tasks by default: seconds for a table of two commits.
+        "spark.databricks.delta.snapshotPartitions": "2",
+    }
+    session = start_session("tablefeed beside the JAR", scratch=tmp_path_factory.mktemp("peer"), conf=conf)
+    yield session
+    session.stop()

@@ -1,0 +1,36 @@
+"""Where the corpus of tables by other writers is, and how a run met it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+_BESIDE_THE_PROJECT = Path(__file__).parents[3] / "shared" / "corpus"
+
+
+def corpus_folder() -> Path | None:
+    """The folder in TABLEFEED_CORPUS, else shared/corpus beside the project. None where it is not there."""
+    folder = Path(os.environ.get("TABLEFEED_CORPUS") or _BESIDE_THE_PROJECT)
+    return folder if folder.is_dir() else None
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many tables of the corpus were read right, refused with the right error, or met in any other way."""
+
+    right: int = 0
+    refused: int = 0
+    wrong: int = 0
+
+    def __call__(self, *, right: int = 0, refused: int = 0, wrong: int = 0) -> None:
+        """Counts verdicts. One that is wrong fails the whole run, whatever its test says."""
+        self.right += right
+        self.refused += refused
+        self.wrong += wrong
+
+    def closing_line(self) -> str:
+        """The line that a run ends with."""
+        if corpus_folder() is None:
+            return "corpus: absent"
+        return f"corpus: {self.right} right, {self.refused} refused, {self.wrong} wrong"

@@ -1,0 +1,39 @@
+"""The Spark session of the tests: small, local, silent and the same on every machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_CONF: Mapping[str, str] = {
+    "spark.driver.memory": "2g",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",  # the default of 200 is for clusters
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def start_session(name: str, *, scratch: Path, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """Starts the session of this process, whose files go to `scratch`; `conf` comes on top of the tests' own.
+
+    There must be none yet: a process has one JVM, and that keeps the configuration it was started with.
+    """
+    from pyspark.sql import SparkSession
+
+    if SparkSession.getActiveSession() is not None:
+        raise RuntimeError("this process has a session already, configured by someone else")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.builder.appName(name).master("local[2]")
+    for key, value in {**_CONF, "spark.sql.warehouse.dir": str(scratch / "warehouse"), **(conf or {})}.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
