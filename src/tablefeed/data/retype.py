@@ -1,0 +1,175 @@
+"""Which Arrow type can be read as which without losing a value, and how.
+
+The rules are those of a Parquet reader that knows what it wants: the widenings of PROTOCOL.md, "Type Widening", the
+several physical forms of one logical type (units and zones of timestamps, dictionary, large and view layouts, names
+inside lists and maps), and integers into any type that holds them. `cast` is Arrow's safe one, which checks values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Self
+
+import pyarrow as pa
+
+Conversion = Callable[[pa.Array], pa.Array]
+
+
+class LossyConversionError(ValueError):
+    """A type or a value that the wanted type cannot hold. `column` is the path to it, from the top."""
+
+    def __init__(self, found: pa.DataType, wanted: pa.DataType, *, reason: str | None = None) -> None:
+        self.found, self.wanted, self.reason = found, wanted, reason
+        self.column: tuple[str, ...] = ()
+        super().__init__(found, wanted, reason)
+
+    def inside(self, name: str) -> Self:
+        """This error, seen from the column or member that holds it."""
+        self.column = (name, *self.column)
+        return self
+
+    def __str__(self) -> str:
+        """What cannot be read as what, and where."""
+        because = f" ({self.reason})" if self.reason else ""
+        return (
+            f"column {'.'.join(self.column)} is {self.found} and cannot be taken as {self.wanted} without loss{because}"
+        )
+
+
+def find_name(name: str, among: Iterable[str]) -> str | None:
+    """The one of `among` that `name` means: the exact one, else the only one equal but for case, else None.
+
+    LossyConversionError where several qualify: which one is meant cannot be told.
+    """
+    names = list(among)
+    matches = [n for n in names if n == name] or [n for n in names if n.lower() == name.lower()]
+    if len(matches) > 1:
+        error = LossyConversionError(pa.null(), pa.null(), reason=f"{len(matches)} columns of that name: {matches}")
+        raise error.inside(name)
+    return matches[0] if matches else None
+
+
+def conversion(found: pa.DataType, wanted: pa.DataType, stored: pa.DataType | None = None) -> Conversion | None:
+    """How arrays of `found` become arrays of `wanted`; None: they are. LossyConversionError where they cannot.
+
+    `stored` is `wanted` with the struct member names that `found` uses; None: the same.
+    """
+    stored = wanted if stored is None else stored
+    if found == wanted and stored == wanted:
+        return None
+    if pa.types.is_dictionary(found):
+        return _then(lambda array: array.dictionary_decode(), conversion(found.value_type, wanted, stored))
+    if isinstance(found, pa.BaseExtensionType):
+        return _then(lambda array: array.storage, conversion(found.storage_type, wanted, stored))
+    if pa.types.is_struct(wanted) and pa.types.is_struct(found):
+        return _struct(found, wanted, stored)
+    if pa.types.is_map(wanted) and pa.types.is_map(found):
+        return _map(found, wanted, stored)
+    if pa.types.is_list(wanted) and _is_any_list(found):
+        return _list(found, wanted, stored)
+    if not _holds(found, wanted):
+        raise LossyConversionError(found, wanted)
+    return lambda array: array.cast(wanted)
+
+
+def _then(first: Conversion, second: Conversion | None) -> Conversion:
+    return first if second is None else lambda array: second(first(array))
+
+
+def _holds(found: pa.DataType, wanted: pa.DataType) -> bool:
+    is_a = pa.types
+    if is_a.is_null(found):
+        return True
+    if is_a.is_integer(wanted):
+        return bool(is_a.is_integer(found))
+    if is_a.is_floating(wanted):
+        return bool(is_a.is_integer(found) or (is_a.is_floating(found) and found.bit_width <= wanted.bit_width))
+    if is_a.is_decimal(wanted):
+        return bool(is_a.is_integer(found) or is_a.is_decimal(found))
+    if is_a.is_timestamp(wanted):
+        return _holds_timestamp(found, wanted)
+    if is_a.is_date(wanted):
+        return bool(is_a.is_date(found))
+    if is_a.is_string(wanted) or is_a.is_binary(wanted):
+        return _is_text_or_bytes(found) or (is_a.is_fixed_size_binary(found) and is_a.is_binary(wanted))
+    return bool(found == wanted)
+
+
+def _holds_timestamp(found: pa.DataType, wanted: pa.DataType) -> bool:
+    # An instant has no wall clock to be read as. The reverse is how INT96 arrives: without a zone, meaning UTC.
+    if pa.types.is_timestamp(found):
+        return wanted.tz is not None or found.tz is None
+    return bool(pa.types.is_date(found) and wanted.tz is None)
+
+
+def _is_text_or_bytes(kind: pa.DataType) -> bool:
+    is_a = pa.types
+    checks = (is_a.is_string, is_a.is_large_string, is_a.is_string_view)
+    return any(check(kind) for check in (*checks, is_a.is_binary, is_a.is_large_binary, is_a.is_binary_view))
+
+
+def _is_any_list(kind: pa.DataType) -> bool:
+    is_a = pa.types
+    checks = (is_a.is_list, is_a.is_large_list, is_a.is_fixed_size_list, is_a.is_list_view, is_a.is_large_list_view)
+    return any(check(kind) for check in checks)
+
+
+def _member(found: pa.DataType, wanted: pa.Field, stored: pa.DataType) -> Conversion | None:
+    try:
+        return conversion(found, wanted.type, stored)
+    except LossyConversionError as error:
+        raise error.inside(wanted.name) from error
+
+
+def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType) -> Conversion:
+    found_names = [found.field(i).name for i in range(found.num_fields)]
+    plan: list[tuple[int | None, Conversion | None, pa.Field]] = []
+    for i in range(wanted.num_fields):
+        field, stored_field = wanted.field(i), stored.field(i)
+        name = find_name(stored_field.name, found_names)
+        index = None if name is None else found_names.index(name)
+        convert = None if index is None else _member(found.field(index).type, field, stored_field.type)
+        plan.append((index, convert, field))
+
+    def convert_struct(array: pa.StructArray) -> pa.StructArray:
+        members = []
+        for index, convert, field in plan:
+            member = pa.nulls(len(array), field.type) if index is None else array.field(index)
+            members.append(member if convert is None else convert(member))
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(members, fields=list(wanted), mask=mask)
+
+    return convert_struct
+
+
+def _list(found: pa.DataType, wanted: pa.ListType, stored: pa.ListType) -> Conversion:
+    convert = _member(found.value_type, wanted.value_field, stored.value_type)
+    as_list = pa.list_(found.value_field)
+
+    def convert_list(array: pa.Array) -> pa.ListArray:
+        plain = array if pa.types.is_list(array.type) else array.cast(as_list)
+        values = plain.values if convert is None else convert(plain.values)
+        return _rebuilt(plain, wanted, values)
+
+    return convert_list
+
+
+def _map(found: pa.MapType, wanted: pa.MapType, stored: pa.MapType) -> Conversion:
+    convert_key = _member(found.key_type, wanted.key_field, stored.key_type)
+    convert_item = _member(found.item_type, wanted.item_field, stored.item_type)
+    entry_fields = [wanted.key_field, wanted.item_field]
+
+    def convert_map(array: pa.MapArray) -> pa.MapArray:
+        keys = array.keys if convert_key is None else convert_key(array.keys)
+        items = array.items if convert_item is None else convert_item(array.items)
+        return _rebuilt(array, wanted, pa.StructArray.from_arrays([keys, items], fields=entry_fields))
+
+    return convert_map
+
+
+def _rebuilt(array: pa.Array, wanted: pa.DataType, values: pa.Array) -> pa.Array:
+    # A list is validity, offsets and values: the first two are kept as they are, so a slice needs no copy.
+    validity_and_offsets = array.buffers()[:2]
+    return pa.Array.from_buffers(
+        wanted, len(array), validity_and_offsets, array.null_count, array.offset, children=[values]
+    )
