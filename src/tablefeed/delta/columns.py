@@ -6,13 +6,20 @@ until `to_add_files` is asked for one.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablefeed.delta import fields, names
+from tablefeed.delta.codec import FILE_ACTIONS, Gathered, read_lines
+from tablefeed.delta.fields import BadActionError
 from tablefeed.delta.paths import decode_path
-from tablefeed.model.actions import AddFile, DeletionVector
+from tablefeed.errors import CorruptLogError
+from tablefeed.model.actions import AddFile, Commit, DeletionVector, Version
 
 STRING_MAP: pa.DataType = pa.map_(pa.string(), pa.string())
 """`partitionValues` and `tags`."""
@@ -48,6 +55,39 @@ FILE_COLUMNS: pa.Schema = pa.schema(
 
 For a remove, `modified_ms` and `stats` are null, and null is what its log left out.
 """
+
+
+def decode_commit_columns(
+    data: bytes, *, version: Version, url: str, log_file: str, modified_ms: int
+) -> tuple[list[pa.RecordBatch], Commit]:
+    """The adds and removes of one commit file as batches of `FILE_COLUMNS`, and all else it says as a Commit.
+
+    What `codec.decode_commit` gives for the same bytes, with the files in columns and `Commit.files` empty; cdc
+    actions are passed over, for no snapshot has them. Raises the same CorruptLogError.
+    """
+    stream = io.BytesIO(data)
+    gathered = Gathered()
+    batches: list[pa.RecordBatch] = []
+    rows: list[_Row] = []
+    taken = line = 0
+    action = ""
+    try:
+        for line, action, values in read_lines(stream, url=url, log_file=log_file):
+            if action not in FILE_ACTIONS:
+                gathered.take(action, values)
+            elif action != names.CDC:
+                rows.append((line, action, values))
+                if len(rows) == _BATCH_ROWS or stream.tell() - taken >= _BATCH_BYTES:
+                    batches.append(_to_batch(rows))
+                    rows, taken = [], stream.tell()
+        if rows:
+            batches.append(_to_batch(rows))
+    except BadActionError as bad:
+        raise CorruptLogError(bad.of(action), url=url, log_file=log_file, line=line) from bad
+    except _BadRowsError as bad:
+        line, reason = _first_fault(bad.rows)
+        raise CorruptLogError(reason, url=url, log_file=log_file, line=line) from bad
+    return batches, gathered.commit((), version=version, modified_ms=modified_ms)
 
 
 def decode_paths(log_paths: pa.Array) -> pa.Array:
@@ -89,8 +129,67 @@ def to_add_files(batch: pa.RecordBatch) -> Iterator[AddFile]:
             modified_ms=columns["modified_ms"][row],
             data_change=columns["data_change"][row],
             stats=columns["stats"][row],
-            tags=None if tags is None else dict(tags),
+            tags=None if tags is None else {key: text for key, text in tags if text is not None},
             deletion_vector=None if vector is None else DeletionVector(**vector),
             base_row_id=columns["base_row_id"][row],
             default_row_commit_version=columns["default_row_commit_version"][row],
         )
+
+
+_Row = tuple[int, str, dict[str, Any]]  # line, action, fields as parsed
+_BATCH_ROWS = 50_000
+_BATCH_BYTES = 16 << 20  # of JSON: its parsed form is a few times that, and is what a batch costs besides its columns
+
+
+class _BadRowsError(ValueError):
+    """Some row of these is not what the protocol says."""
+
+    def __init__(self, rows: list[_Row]) -> None:
+        self.rows = rows
+        super().__init__("file actions that are not what the protocol says")
+
+
+def _first_fault(rows: list[_Row]) -> tuple[int, str]:
+    """The line and the fault, found by judging the rows one by one as `decode_commit` does."""
+    for line, action, values in rows:
+        try:
+            fields.read_file(action, values)
+        except BadActionError as bad:
+            return line, bad.of(action)
+    return rows[0][0], "its file actions do not fit the columns of the protocol"
+
+
+def _to_batch(rows: list[_Row]) -> pa.RecordBatch:
+    is_add = pa.array([action == names.ADD for _, action, _ in rows])
+    try:
+        columns = {name: _column(name, [values.get(wire) for _, _, values in rows]) for name, wire in _WIRE.items()}
+        # Of a remove, only the path and dataChange are required; of its statistics nothing is kept.
+        columns |= {name: pc.if_else(is_add, columns[name], None) for name in ("modified_ms", "stats")}
+        columns |= {"is_add": is_add, "key": file_keys(columns["log_path"], columns["deletion_vector"])}
+    except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+        raise _BadRowsError(rows) from error
+    always = any(columns[name].null_count for name in ("log_path", "data_change"))
+    for_adds = (columns[name].is_null() for name in ("partition_values", "size_bytes", "modified_ms"))
+    if always or any(pc.any(pc.and_(absent, is_add)).as_py() for absent in for_adds):
+        raise _BadRowsError(rows)
+    return pa.RecordBatch.from_arrays([columns[name] for name in FILE_COLUMNS.names], schema=FILE_COLUMNS)
+
+
+_WIRE = {name: fields.FILE_FIELDS[name] for name in FILE_COLUMNS.names if name in fields.FILE_FIELDS}
+
+
+def _column(name: str, values: list[Any]) -> pa.Array:
+    """The values of one field, as strict as fields.py is. Raises what pyarrow raises, or BadActionError."""
+    kind = FILE_COLUMNS.field(name).type
+    if kind == STRING_MAP:
+        return pa.array([None if value is None else list(value.items()) for value in values], type=kind)
+    if kind == DELETION_VECTOR:
+        vectors = [None if value is None else asdict(fields.read_deletion_vector(value)) for value in values]
+        return pa.array(vectors, type=kind)
+    if kind != pa.int64():
+        return pa.array(values, type=kind)
+    # Given the type, pyarrow would cut floats: so it is asked what it sees.
+    integers = pa.array(values)
+    if integers.type not in (pa.int64(), pa.null()):
+        raise TypeError(f"{name} is {integers.type}")
+    return integers.cast(kind)

@@ -9,6 +9,7 @@ Pure text: no file is looked at.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from urllib.parse import unquote_to_bytes
 
 HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -43,3 +44,36 @@ def _decode(text: str) -> str:
         return unquote_to_bytes(text).decode()
     except UnicodeDecodeError:
         return text
+
+
+def encode_path(path: str) -> str:
+    """The log's text for the on-disk relative `path`: what Delta-Spark writes, and `decode_path` gives `path` back.
+
+    Delta-Spark logs `Path.toUri.toString`: Java quotes in a path all of ASCII but `_-!.~'()*@&=+$,;/` and
+    alphanumerics, and beyond ASCII control and space characters alone. `:` is quoted here too, though Java would
+    leave it: a relative URI that begins with `a:` has a scheme. Names that `partition_directory` makes have none.
+    """
+    return _QUOTED.sub(lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), path)
+
+
+def partition_directory(partition_values: Iterable[tuple[str, str | None]]) -> str:
+    """The relative directory, as on disk, of the columns and serialised values of one partition; '' without any.
+
+    Spark's names: `column=value/...`, both escaped Hive's way, null and '' as `__HIVE_DEFAULT_PARTITION__`.
+    """
+    return "/".join(
+        f"{_hive_escaped(column)}={_hive_escaped(value) if value else HIVE_DEFAULT_PARTITION}"
+        for column, value in partition_values
+    )
+
+
+# The space characters of Unicode (Zs, Zl, Zp) and its controls beyond ASCII: java.lang.Character.isSpaceChar and
+# isISOControl, by which java.net.URI quotes.
+_QUOTED = re.compile(
+    r"[\x00-\x7f\x80-\x9f\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000](?<![A-Za-z0-9_\-!.~'()*@&=+$,;/])"
+)
+_HIVE_ESCAPED = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
+
+
+def _hive_escaped(text: str) -> str:
+    return _HIVE_ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)

@@ -1,0 +1,150 @@
+"""One JSON commit of a Delta log to and from the actions it holds (PROTOCOL.md, "Delta Log Entries").
+
+Bytes and values only: which version a commit is, and when its file was written, is told by the caller. The fields of
+the actions are fields.py's; here are the lines and what a version may hold of each action.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import orjson
+
+from tablefeed.delta import fields, names
+from tablefeed.delta.fields import BadActionError
+from tablefeed.errors import CorruptLogError
+from tablefeed.model.actions import Commit, DomainMetadata, FileAction, Metadata, Protocol, Txn, Version
+
+FILE_ACTIONS = frozenset({names.ADD, names.REMOVE, names.CDC})
+"""The actions that are as many as the version's files."""
+
+_Action = TypeVar("_Action", Metadata, Protocol)
+_KNOWN = FILE_ACTIONS | {names.METADATA, names.PROTOCOL, names.TXN, names.DOMAIN_METADATA, names.COMMIT_INFO}
+_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")  # byte order marks of UTF-8 and UTF-16
+
+
+def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, modified_ms: int) -> Commit:
+    """The actions of one commit file, file actions in their order.
+
+    `committed_at_ms` is commitInfo's in-commit timestamp where it has one, else `modified_ms`. Blank lines, unknown
+    actions and unknown fields are passed over; null is absent. Raises CorruptLogError, naming `log_file` and the
+    line, for what the protocol does not allow: a line that is not UTF-8, not JSON or not an object; a field that is
+    missing or of another type; a number beyond 64 bits; a second metaData or protocol; an empty file.
+    """
+    files: list[FileAction] = []
+    gathered = Gathered()
+    line, action = 0, ""
+    try:
+        for line, action, values in read_lines(io.BytesIO(data), url=url, log_file=log_file):  # noqa: B007 - named below
+            if action in FILE_ACTIONS:
+                files.append(fields.read_file(action, values))
+            else:
+                gathered.take(action, values)
+    except BadActionError as bad:
+        raise CorruptLogError(bad.of(action), url=url, log_file=log_file, line=line) from bad
+    return gathered.commit(files, version=version, modified_ms=modified_ms)
+
+
+def encode_commit(commit: Commit) -> bytes:
+    """The bytes of `commit`, a line for each action, in Delta-Spark's order; `decode_commit` gives `commit` back.
+
+    commitInfo, metaData, protocol, txns, files in their order, domains. What is None is left out. `committed_at_ms`
+    is not written: it is commitInfo's in-commit timestamp, or the time of the file.
+    """
+    lines: list[Mapping[str, object]] = []
+    if commit.info is not None:
+        lines.append({names.COMMIT_INFO: commit.info})
+    if commit.metadata is not None:
+        lines.append(fields.write_metadata(commit.metadata))
+    if commit.protocol is not None:
+        lines.append(fields.write_protocol(commit.protocol))
+    lines += map(fields.write_txn, commit.txns)
+    lines += map(fields.write_file, commit.files)
+    lines += map(fields.write_domain, commit.domains)
+    return b"".join(orjson.dumps(line, default=dict, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
+
+
+def read_lines(data: io.BytesIO, *, url: str, log_file: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """The line number (from 1), key and fields of each known action of a JSON log file, in order.
+
+    `data` is read as the iterator goes. Raises CorruptLogError for lines that hold no action: see `decode_commit`.
+    Fields are as parsed, unjudged.
+    """
+    if data.getbuffer()[:3].tobytes().startswith(_MARKS):
+        raise CorruptLogError("it begins with a byte order mark", url=url, log_file=log_file, line=1)
+    seen = False
+    for number, line in enumerate(data, 1):
+        try:
+            actions = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            if not line.strip():
+                continue
+            raise CorruptLogError(_fault_of(line), url=url, log_file=log_file, line=number) from error
+        seen = True
+        if not isinstance(actions, dict):
+            raise CorruptLogError("the line is no JSON object", url=url, log_file=log_file, line=number)
+        known = [key for key in actions if key in _KNOWN and actions[key] is not None]
+        for key in known:
+            if len(known) > 1 or not isinstance(actions[key], dict):
+                reason = f"the line holds {' and '.join(known)}" if len(known) > 1 else f"{key} is no JSON object"
+                raise CorruptLogError(reason, url=url, log_file=log_file, line=number)
+            yield number, key, actions[key]
+    if not seen:
+        raise CorruptLogError("it is empty: its writer died, or it was cut off", url=url, log_file=log_file)
+
+
+def _fault_of(line: bytes) -> str:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return "the line is not UTF-8"
+    return "the line is not JSON" if line.endswith(b"\n") else "the last line is cut off: it is not JSON"
+
+
+class Gathered:
+    """What the lines of one version say besides its files, taken in as they come."""
+
+    def __init__(self) -> None:
+        self._metadata: Metadata | None = None
+        self._protocol: Protocol | None = None
+        self._info: Mapping[str, object] | None = None
+        self._in_commit_timestamp_ms: int | None = None
+        self._txns: list[Txn] = []
+        self._domains: list[DomainMetadata] = []
+
+    def take(self, action: str, values: dict[str, Any]) -> None:
+        """Take in one action that is no file. Raises BadActionError ("Change Metadata": at most one a version)."""
+        match action:
+            case names.METADATA:
+                self._metadata = _only(self._metadata, fields.read_metadata(values))
+            case names.PROTOCOL:
+                self._protocol = _only(self._protocol, fields.read_protocol(values))
+            case names.TXN:
+                self._txns.append(fields.read_txn(values))
+            case names.DOMAIN_METADATA:
+                self._domains.append(fields.read_domain(values))
+            case names.COMMIT_INFO if self._info is None:
+                self._info = values
+                self._in_commit_timestamp_ms = fields.read_in_commit_timestamp(values)
+
+    def commit(self, files: Iterable[FileAction], *, version: Version, modified_ms: int) -> Commit:
+        """All of it, with `files`, as the commit of `version`."""
+        in_commit_ms = self._in_commit_timestamp_ms
+        return Commit(
+            version=version,
+            files=tuple(files),
+            txns=tuple(self._txns),
+            metadata=self._metadata,
+            protocol=self._protocol,
+            domains=tuple(self._domains),
+            info=self._info,
+            committed_at_ms=modified_ms if in_commit_ms is None else in_commit_ms,
+        )
+
+
+def _only(earlier: _Action | None, value: _Action) -> _Action:
+    if earlier is not None:
+        raise BadActionError("comes a second time in one version")
+    return value

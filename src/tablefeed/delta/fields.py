@@ -1,0 +1,324 @@
+"""The fields of each action, one table per action (PROTOCOL.md, "Actions"): wire name, attribute, type, need.
+
+A table both reads and writes: its order is the order in which Delta-Spark writes. Reading is strict in what the
+protocol names and blind to what it does not. Where an action stands is codec.py's to know: here a fault is a
+`BadActionError` that says what, and the caller adds the file and the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tablefeed.delta import names
+from tablefeed.delta.paths import decode_path
+from tablefeed.model.actions import (
+    AddFile,
+    CdcFile,
+    DeletionVector,
+    DomainMetadata,
+    FileAction,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    Txn,
+)
+
+EMPTY_SCHEMA = '{"type":"struct","fields":[]}'
+"""What a metaData without `schemaString` means: Delta-Spark writes such a one for a table without columns."""
+
+JsonObject = Mapping[str, Any]  # Any: what JSON can hold, before a table below has judged it
+
+
+class BadActionError(ValueError):
+    """The field at `path` is not what the protocol says. Never leaves the dialect: the reader of a file says where."""
+
+    def __init__(self, reason: str, *path: str) -> None:
+        self.reason, self.path = reason, path
+        super().__init__(f"{'.'.join(path)} {reason}")
+
+    def of(self, action: str) -> str:
+        """The fault in words, as one of `action`."""
+        return str(BadActionError(self.reason, action, *self.path))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Field:
+    wire: str
+    attribute: str
+    read: Callable[[Any], object]
+    write: Callable[[Any], object] = lambda value: value
+    required: bool = False
+
+
+def _read(table: tuple[_Field, ...], values: JsonObject) -> dict[str, Any]:
+    """The attributes that `values` gives; what is absent or null is left to the model's defaults."""
+    attributes: dict[str, Any] = {}
+    for field in table:
+        value = values.get(field.wire)
+        if value is not None:
+            try:
+                attributes[field.attribute] = field.read(value)
+            except BadActionError as bad:
+                raise BadActionError(bad.reason, field.wire, *bad.path) from None
+        elif field.required:
+            raise BadActionError("is missing", field.wire)
+    return attributes
+
+
+def _write(table: tuple[_Field, ...], action: object) -> dict[str, object]:
+    values = ((field, getattr(action, field.attribute)) for field in table)
+    return {field.wire: field.write(value) for field, value in values if value is not None}
+
+
+def _string(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise BadActionError(f"is {value!r:.60}, not a string")
+
+
+def _boolean(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise BadActionError(f"is {value!r:.60}, not a boolean")
+
+
+def _long(value: object) -> int:
+    # bool is an int to Python; beyond 2**64 the parser hands out floats.
+    if type(value) is int and -(2**63) <= value < 2**63:
+        return value
+    raise BadActionError(f"is {value!r:.60}, not a 64-bit integer")
+
+
+def _integer(value: object) -> int:
+    if type(value) is int and -(2**31) <= value < 2**31:
+        return value
+    raise BadActionError(f"is {value!r:.60}, not a 32-bit integer")
+
+
+def _object(value: object) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    raise BadActionError(f"is {value!r:.60}, not an object")
+
+
+def _partition_values(value: object) -> dict[str, str | None]:
+    values = _object(value)
+    return {column: None if text is None else _string(text) for column, text in values.items()}
+
+
+def _string_map(value: object) -> dict[str, str]:
+    # A null value says what an absent key says: the protocol has neither.
+    return {key: _string(text) for key, text in _object(value).items() if text is not None}
+
+
+def _strings(value: object) -> tuple[str, ...]:
+    if isinstance(value, list):
+        return tuple(_string(text) for text in value)
+    raise BadActionError(f"is {value!r:.60}, not a list of strings")
+
+
+def _string_set(value: object) -> frozenset[str]:
+    return frozenset(_strings(value))
+
+
+def _storage_type(value: object) -> str:
+    if value in ("u", "i", "p"):
+        return str(value)
+    raise BadActionError(f"is {value!r:.60}; u, i and p are known")
+
+
+# "Deletion Vector Descriptor Schema"
+_DELETION_VECTOR = (
+    _Field(wire="storageType", attribute="storage_type", read=_storage_type, required=True),
+    _Field(wire="pathOrInlineDv", attribute="path_or_inline", read=_string, required=True),
+    _Field(wire="offset", attribute="offset", read=_integer),
+    _Field(wire="sizeInBytes", attribute="size_bytes", read=_integer, required=True),
+    _Field(wire="cardinality", attribute="cardinality", read=_long, required=True),
+)
+
+
+def read_deletion_vector(value: object) -> DeletionVector:
+    """The deletion vector that `value` spells. Raises BadActionError."""
+    return DeletionVector(**{"offset": None, **_read(_DELETION_VECTOR, _object(value))})
+
+
+_VECTOR_FIELD = _Field(
+    wire="deletionVector",
+    attribute="deletion_vector",
+    read=read_deletion_vector,
+    write=lambda vector: _write(_DELETION_VECTOR, vector),
+)
+_PATH = _Field(wire="path", attribute="log_path", read=_string, required=True)
+_DATA_CHANGE = _Field(wire="dataChange", attribute="data_change", read=_boolean, required=True)
+_STATS = _Field(wire="stats", attribute="stats", read=_string)
+_TAGS = _Field(wire="tags", attribute="tags", read=_string_map, write=dict)
+_BASE_ROW_ID = _Field(wire="baseRowId", attribute="base_row_id", read=_long)
+_ROW_COMMIT_VERSION = _Field(wire="defaultRowCommitVersion", attribute="default_row_commit_version", read=_long)
+
+
+def _partition_values_field(*, required: bool) -> _Field:
+    return _Field(
+        wire="partitionValues", attribute="partition_values", read=_partition_values, write=dict, required=required
+    )
+
+
+def _size(*, required: bool) -> _Field:
+    return _Field(wire="size", attribute="size_bytes", read=_long, required=required)
+
+
+# "Add File and Remove File"
+_ADD = (
+    _PATH,
+    _partition_values_field(required=True),
+    _size(required=True),
+    _Field(wire="modificationTime", attribute="modified_ms", read=_long, required=True),
+    _DATA_CHANGE,
+    _STATS,
+    _TAGS,
+    _VECTOR_FIELD,
+    _BASE_ROW_ID,
+    _ROW_COMMIT_VERSION,
+    _Field(wire="clusteringProvider", attribute="clustering_provider", read=_string),
+)
+_REMOVE = (
+    _PATH,
+    _Field(wire="deletionTimestamp", attribute="deletion_timestamp_ms", read=_long),
+    _DATA_CHANGE,
+    _Field(wire="extendedFileMetadata", attribute="extended_file_metadata", read=_boolean),
+    _partition_values_field(required=False),
+    _size(required=False),
+    _TAGS,
+    _VECTOR_FIELD,
+    _BASE_ROW_ID,
+    _ROW_COMMIT_VERSION,
+    _STATS,
+)
+# "Add CDC File"; its `dataChange` is always false and not in the model.
+_CDC = (_PATH, _partition_values_field(required=True), _size(required=True), _TAGS)
+
+# "Transaction Identifiers"
+_TXN = (
+    _Field(wire="appId", attribute="app_id", read=_string, required=True),
+    _Field(wire="version", attribute="txn_version", read=_long, required=True),
+    _Field(wire="lastUpdated", attribute="last_updated_ms", read=_long),
+)
+
+# "Protocol Evolution"
+_PROTOCOL = (
+    _Field(wire="minReaderVersion", attribute="min_reader_version", read=_integer, required=True),
+    _Field(wire="minWriterVersion", attribute="min_writer_version", read=_integer, required=True),
+    _Field(wire="readerFeatures", attribute="reader_features", read=_string_set, write=sorted),
+    _Field(wire="writerFeatures", attribute="writer_features", read=_string_set, write=sorted),
+)
+
+# "Domain Metadata"
+_DOMAIN = (
+    _Field(wire="domain", attribute="domain", read=_string, required=True),
+    _Field(wire="configuration", attribute="configuration", read=_string, required=True),
+    _Field(wire="removed", attribute="removed", read=_boolean, required=True),
+)
+
+# "Format Specification": the model has these among the metadata's own.
+_FORMAT = (
+    _Field(wire="provider", attribute="format_provider", read=_string, required=True),
+    _Field(wire="options", attribute="format_options", read=_string_map, write=dict),
+)
+
+# "Change Metadata"; `format` stands between the two.
+_METADATA_HEAD = (
+    _Field(wire="id", attribute="table_id", read=_string, required=True),
+    _Field(wire="name", attribute="name", read=_string),
+    _Field(wire="description", attribute="description", read=_string),
+)
+_METADATA_FORMAT = _Field(
+    wire="format", attribute="format", read=lambda value: _read(_FORMAT, _object(value)), required=True
+)
+_METADATA_TAIL = (
+    _Field(wire="schemaString", attribute="schema_string", read=_string),
+    _Field(wire="partitionColumns", attribute="partition_columns", read=_strings, write=list, required=True),
+    _Field(wire="configuration", attribute="configuration", read=_string_map, write=dict),
+    _Field(wire="createdTime", attribute="created_ms", read=_long),
+)
+_METADATA = (*_METADATA_HEAD, _METADATA_FORMAT, *_METADATA_TAIL)
+_METADATA_NAMES = frozenset(field.wire for field in _METADATA)
+
+
+FILE_FIELDS: Mapping[str, str] = {field.attribute: field.wire for field in _ADD}
+"""The wire name of each attribute of an AddFile."""
+
+
+def read_file(action: str, values: JsonObject) -> FileAction:
+    """The add, remove or cdc that `values` spell; `action` is its key. Raises BadActionError."""
+    match action:
+        case names.ADD:
+            attributes = _read(_ADD, values)
+            return AddFile(path=decode_path(attributes["log_path"]), **attributes)
+        case names.REMOVE:
+            attributes = _read(_REMOVE, values)
+            return RemoveFile(path=decode_path(attributes["log_path"]), **attributes)
+        case _:
+            attributes = _read(_CDC, values)
+            return CdcFile(path=decode_path(attributes["log_path"]), **attributes)
+
+
+def write_file(file: FileAction) -> dict[str, object]:
+    """The line of `file`."""
+    match file:
+        case AddFile():
+            return {names.ADD: _write(_ADD, file)}
+        case RemoveFile():
+            return {names.REMOVE: _write(_REMOVE, file)}
+        case CdcFile():
+            return {names.CDC: {**_write(_CDC, file), _DATA_CHANGE.wire: False}}
+
+
+def read_metadata(values: JsonObject) -> Metadata:
+    """The metaData that `values` spell; fields that the protocol does not name are kept. Raises BadActionError."""
+    attributes = {"schema_string": EMPTY_SCHEMA, **_read(_METADATA, values)}
+    attributes |= attributes.pop(_METADATA_FORMAT.attribute)
+    return Metadata(**attributes, extra={name: values[name] for name in values if name not in _METADATA_NAMES})
+
+
+def write_metadata(metadata: Metadata) -> dict[str, object]:
+    """The line of `metadata`, what was kept of unknown fields last."""
+    head, tail = _write(_METADATA_HEAD, metadata), _write(_METADATA_TAIL, metadata)
+    encoding = {_METADATA_FORMAT.wire: _write(_FORMAT, metadata)}
+    return {names.METADATA: {**head, **encoding, **tail, **metadata.extra}}
+
+
+def read_protocol(values: JsonObject) -> Protocol:
+    """The protocol that `values` spell. Raises BadActionError."""
+    return Protocol(**_read(_PROTOCOL, values))
+
+
+def write_protocol(protocol: Protocol) -> dict[str, object]:
+    """The line of `protocol`, features sorted: the protocol gives them no order."""
+    return {names.PROTOCOL: _write(_PROTOCOL, protocol)}
+
+
+def read_txn(values: JsonObject) -> Txn:
+    """The txn that `values` spell. Raises BadActionError."""
+    return Txn(**_read(_TXN, values))
+
+
+def write_txn(txn: Txn) -> dict[str, object]:
+    """The line of `txn`."""
+    return {names.TXN: _write(_TXN, txn)}
+
+
+def read_domain(values: JsonObject) -> DomainMetadata:
+    """The domainMetadata that `values` spell. Raises BadActionError."""
+    return DomainMetadata(**_read(_DOMAIN, values))
+
+
+def write_domain(domain: DomainMetadata) -> dict[str, object]:
+    """The line of `domain`."""
+    return {names.DOMAIN_METADATA: _write(_DOMAIN, domain)}
+
+
+def read_in_commit_timestamp(info: JsonObject) -> int | None:
+    """The in-commit timestamp of a commitInfo, None where it has none. Raises BadActionError."""
+    field = _Field(wire=names.IN_COMMIT_TIMESTAMP, attribute=names.IN_COMMIT_TIMESTAMP, read=_long)
+    return _read((field,), info).get(names.IN_COMMIT_TIMESTAMP)

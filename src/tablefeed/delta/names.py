@@ -1,0 +1,122 @@
+"""The wire strings of Delta Lake under the headings of PROTOCOL.md, and what a log file's name says.
+
+Names only: contents are the codecs'. The fields of each action stand in one table in codec.py, the names of the
+table features in one table in features.py.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tablefeed.model.actions import Version
+from tablefeed.model.logfile import LogFile, LogFileKind
+
+# "File Types"
+LOG_DIR = "_delta_log"
+CHANGE_DATA_DIR = "_change_data"
+
+# "Delta Log Entries", "Checkpoints", "Last Checkpoint File"
+STAGED_COMMITS_DIR = "_staged_commits"
+SIDECARS_DIR = "_sidecars"
+LAST_CHECKPOINT = "_last_checkpoint"
+
+# "Actions": the one key of a line
+METADATA = "metaData"
+ADD = "add"
+REMOVE = "remove"
+CDC = "cdc"
+TXN = "txn"
+PROTOCOL = "protocol"
+COMMIT_INFO = "commitInfo"
+DOMAIN_METADATA = "domainMetadata"
+SIDECAR = "sidecar"
+CHECKPOINT_METADATA = "checkpointMetadata"
+
+# "In-Commit Timestamps": the field of commitInfo
+IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
+
+# "Commit Provenance Information": the field by which a writer finds its own commit again
+TXN_ID = "txnId"
+
+# Table properties, under the sections that define them
+APPEND_ONLY = "delta.appendOnly"
+CHECK_CONSTRAINT_PREFIX = "delta.constraints."
+COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
+ENABLE_ICEBERG_COMPAT_PREFIX = "delta.enableIcebergCompat"
+ENABLE_IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
+ENABLE_ROW_TRACKING = "delta.enableRowTracking"
+ENABLE_TYPE_WIDENING = "delta.enableTypeWidening"
+
+# "Column Metadata" and the sections of the features that use it
+COLUMN_INVARIANTS = "delta.invariants"
+GENERATION_EXPRESSION = "delta.generationExpression"
+CURRENT_DEFAULT = "CURRENT_DEFAULT"
+IDENTITY_PREFIX = "delta.identity."
+TYPE_CHANGES = "delta.typeChanges"
+
+_VERSION = r"(?P<version>[0-9]{20})"
+_PART = r"(?P<part>[0-9]{10})\.(?P<part_count>[0-9]{10})"
+_UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+
+_PATTERNS: tuple[tuple[re.Pattern[str], LogFileKind], ...] = (
+    (re.compile(rf"{_VERSION}\.json"), LogFileKind.COMMIT),
+    (re.compile(rf"{_VERSION}\.crc"), LogFileKind.CHECKSUM),
+    (re.compile(rf"{_VERSION}\.checkpoint\.parquet"), LogFileKind.CHECKPOINT),
+    (re.compile(rf"{_VERSION}\.checkpoint\.{_PART}\.parquet"), LogFileKind.CHECKPOINT_PART),
+    (re.compile(rf"{_VERSION}\.checkpoint\.{_UUID}\.(?:json|parquet)"), LogFileKind.CHECKPOINT_V2),
+    (re.compile(rf"{_VERSION}\.[0-9]{{20}}\.compacted\.json"), LogFileKind.COMPACTION),
+)
+_LAST_VERSION = 2**63 - 1  # versions are longs
+
+
+def parse_name(name: str, *, size_bytes: int, modified_ms: int) -> LogFile | None:
+    """What the file `name` of the log directory is, or None where it is none of the log's files.
+
+    None is for temporary files, the `.NAME.crc` siblings that Hadoop writes, directories and whatever else lies
+    about: the protocol gives them no meaning. A compaction's version is the first that it covers.
+    """
+    for pattern, kind in _PATTERNS:
+        match = pattern.fullmatch(name)
+        if match is None:
+            continue
+        numbers = {name: int(digits) for name, digits in match.groupdict().items()}
+        part, part_count = numbers.get("part"), numbers.get("part_count")
+        if numbers["version"] > _LAST_VERSION or (part is not None and not 1 <= part <= numbers["part_count"]):
+            return None
+        return LogFile(
+            name=name,
+            kind=kind,
+            version=Version(numbers["version"]),
+            size_bytes=size_bytes,
+            modified_ms=modified_ms,
+            part=part,
+            part_count=part_count,
+        )
+    return None
+
+
+def commit_name(version: int) -> str:
+    """The commit of `version` ("Delta Log Entries")."""
+    return f"{version:020d}.json"
+
+
+def checkpoint_name(version: int) -> str:
+    """The classic checkpoint of `version` ("Checkpoints")."""
+    return f"{version:020d}.checkpoint.parquet"
+
+
+def checkpoint_part_names(version: int, *, part_count: int) -> tuple[str, ...]:
+    """The parts of a multi-part checkpoint of `version`, in order ("Checkpoints")."""
+    return tuple(
+        f"{version:020d}.checkpoint.{part:010d}.{part_count:010d}.parquet" for part in range(1, part_count + 1)
+    )
+
+
+def checksum_name(version: int) -> str:
+    """The version checksum of `version` ("Version Checksum File")."""
+    return f"{version:020d}.crc"
+
+
+def first_name_of(version: int) -> str:
+    """A name that sorts before every log file of `version` and after those of earlier versions: where to list from."""
+    return f"{version:020d}."
