@@ -24,7 +24,7 @@ class LossyConversionError(ValueError):
         super().__init__(found, wanted, reason)
 
     def inside(self, name: str) -> Self:
-        """This error, seen from the column or member that holds it."""
+        """Returns itself, as seen from the column or member `name` that holds it."""
         self.column = (name, *self.column)
         return self
 
@@ -70,6 +70,28 @@ def conversion(found: pa.DataType, wanted: pa.DataType, stored: pa.DataType | No
     if not _holds(found, wanted):
         raise LossyConversionError(found, wanted)
     return lambda array: array.cast(wanted)
+
+
+def extra_columns(found: Iterable[pa.Field], wanted: Iterable[pa.Field], parent: str = "") -> list[str]:
+    """The dotted paths of columns and struct members of `found` that `wanted` has not: a conversion drops them."""
+    wanted_fields = {field.name.lower(): field for field in wanted}
+    extra: list[str] = []
+    for field in found:
+        path = f"{parent}{field.name}"
+        match = wanted_fields.get(field.name.lower())
+        if match is None:
+            extra.append(path)
+        else:
+            extra += extra_columns(_inner_fields(field.type), _inner_fields(match.type), f"{path}.")
+    return extra
+
+
+def _inner_fields(kind: pa.DataType) -> list[pa.Field]:
+    if pa.types.is_struct(kind):
+        return list(kind)
+    if pa.types.is_map(kind):
+        return [kind.key_field.with_name("key"), kind.item_field.with_name("value")]
+    return [kind.value_field.with_name("element")] if _is_any_list(kind) else []
 
 
 def _then(first: Conversion, second: Conversion | None) -> Conversion:

@@ -14,7 +14,7 @@ LeafPath = tuple[str, ...]
 """A column without members, by the names from the top: `("order", "price")`. Lists and maps are leaves as a whole."""
 
 Bound = int | float | Decimal | str | date
-"""A smallest or largest value. A timestamp is a `datetime` (a `date` too): in UTC, or without zone for timestamp_ntz."""
+"""A smallest or largest value. A timestamp is a `datetime`, so a `date` too: in UTC, timestamp_ntz without zone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

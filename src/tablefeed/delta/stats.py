@@ -1,0 +1,108 @@
+"""The JSON text of a file's statistics (PROTOCOL.md, "Per-file Statistics"), as Delta-Spark writes it.
+
+Where bounds must give: texts are cut to a prefix, timestamps to milliseconds. Both stay true bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+import orjson
+
+from tablefeed.model.statistics import Bound, FileStatistics, LeafPath
+
+PREFIX_LENGTH = 32
+"""Characters of a text that are kept: Delta-Spark's `stringPrefixLength`, the length that its own files have."""
+
+_ASCII_TIE_BREAKER, _TIE_BREAKER = "\x7f", "\U0010ffff"
+
+
+def encode_stats(statistics: FileStatistics) -> str:
+    """The text for `add.stats`: numRecords, minValues, maxValues and nullCount, nested as the schema is.
+
+    A bound that is None, or that has no spelling, is left out. Departures from Delta-Spark, each a bound that holds
+    for more readers: the maximum of a timestamp with microseconds is rounded up to a millisecond, not down (the
+    footnote there truncates, and readers that know add a millisecond; the others would lose rows); a 32-bit float is
+    spelt with all digits of its value, so that it also bounds the file for who reads it as a double.
+    """
+    lows: dict[str, object] = {}
+    highs: dict[str, object] = {}
+    null_counts: dict[str, object] = {}
+    for path, column in statistics.columns.items():
+        _put(lows, path, _spelt_minimum(column.minimum))
+        _put(highs, path, _spelt_maximum(column.maximum))
+        _put(null_counts, path, column.null_count)
+    text = {"numRecords": statistics.num_records, "minValues": lows, "maxValues": highs, "nullCount": null_counts}
+    return orjson.dumps(text).decode()
+
+
+def num_records(stats: str | None) -> int | None:
+    """The numRecords of a text from the log; None where it is not known: no text, no number, or no JSON."""
+    if not stats:
+        return None
+    try:
+        parsed = orjson.loads(stats)
+    except orjson.JSONDecodeError:
+        return None
+    count = parsed.get("numRecords") if isinstance(parsed, dict) else None
+    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
+
+
+def _put(tree: dict[str, object], path: LeafPath, value: object) -> None:
+    if value is None:
+        return
+    for name in path[:-1]:
+        tree = tree.setdefault(name, {})  # type: ignore[assignment]  # a struct's name never is a leaf's too
+    tree[path[-1]] = value
+
+
+def _spelt_minimum(bound: Bound | None) -> object:
+    if isinstance(bound, str):
+        return bound[:PREFIX_LENGTH]
+    if isinstance(bound, datetime):
+        return _milliseconds(bound)
+    return _spelt(bound)
+
+
+def _spelt_maximum(bound: Bound | None) -> object:
+    if isinstance(bound, str):
+        return _cut_maximum(bound)
+    if isinstance(bound, datetime):
+        try:
+            return _milliseconds(bound + timedelta(microseconds=-bound.microsecond % 1000))
+        except OverflowError:
+            return None
+    return _spelt(bound)
+
+
+def _spelt(bound: Bound | None) -> object:
+    if isinstance(bound, Decimal):
+        return orjson.Fragment(format(bound, "f"))
+    if isinstance(bound, float) and not math.isfinite(bound):
+        return "NaN" if math.isnan(bound) else "Infinity" if bound > 0 else "-Infinity"
+    return bound.isoformat() if isinstance(bound, date) else bound
+
+
+def _milliseconds(moment: datetime) -> str:
+    zone = "" if moment.tzinfo is None else "Z"
+    local = moment if moment.tzinfo is None else moment.astimezone(UTC)
+    return local.replace(tzinfo=None).isoformat(timespec="milliseconds") + zone
+
+
+def _cut_maximum(text: str) -> str | None:
+    """The shortest text of at least the prefix that is no less than any text that begins as `text` does, or None.
+
+    Lengths are counted as the JVM does, in UTF-16 units, a pair never parted. A tie-breaker is put after the prefix:
+    it must exceed the character that it replaces, so U+10FFFF itself, which nothing exceeds, is kept and the cut
+    moves on, up to twice the length.
+    """
+    units = 0
+    for index, character in enumerate(text):
+        if units > 2 * PREFIX_LENGTH:
+            return None
+        if units >= PREFIX_LENGTH and character != _TIE_BREAKER:
+            return text[:index] + (_ASCII_TIE_BREAKER if character < _ASCII_TIE_BREAKER else _TIE_BREAKER)
+        units += 2 if character > "\uffff" else 1
+    return text
