@@ -1,0 +1,115 @@
+"""Paths and URLs as users write them, taken apart; and how they are shown. Opens nothing.
+
+A path without a scheme is a path on this machine, a relative one from the working directory; `~` is a character
+like any other, as it is to Spark. A `file:` URL is percent-decoded, no other text is. Hadoop's names of schemes
+are mapped to those of fsspec.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from tablefeed.errors import StoreConfigError
+
+_SCHEMES = {
+    "s3": "s3",
+    "s3a": "s3",
+    "s3n": "s3",
+    "gs": "gs",
+    "gcs": "gs",
+    "abfs": "abfs",
+    "abfss": "abfs",
+    "wasb": "abfs",
+    "wasbs": "abfs",
+    "az": "abfs",
+}
+_NEVER_A_PATH = {*_SCHEMES, "memory", "hdfs", "http", "https"}
+"""`s3:bucket` is a mistake; `10:30/orders` is a directory."""
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where a store's root is: `location` is an absolute path where `scheme` is "file", else a URL for fsspec."""
+
+    scheme: str
+    location: str
+
+
+def parse(text: str | os.PathLike[str]) -> Address:
+    """Takes apart what the user wrote. Raises StoreConfigError where it cannot be meant."""
+    text = os.fspath(text)
+    if not text:
+        raise StoreConfigError("An empty path names no store. Give the path or URL of the table.", url="")
+    match = _URL.match(text)
+    scheme, rest = (match[1].lower(), match[2]) if match else ("", text)
+    if scheme == "file":
+        return Address(scheme="file", location=_path_of_file_url(rest, shown_as=text))
+    if rest.startswith("//") and scheme:
+        return Address(scheme=_SCHEMES.get(scheme, scheme), location=_remote(scheme, rest))
+    if (scheme and rest.startswith("/")) or scheme in _NEVER_A_PATH or "://" in text:
+        raise StoreConfigError(
+            f"{shown(text)!r} is neither a path nor a URL. A URL is scheme://...; a local path with a colon "
+            "starts with ./ or /.",
+            url=shown(text),
+        )
+    return Address(scheme="file", location=str(Path(text).absolute()))
+
+
+def shown(url: str) -> str:
+    """Gives `url` as errors may show it: without a user, a password, a query or a fragment. Paths stay as they are."""
+    scheme, is_url, rest = url.partition("://")
+    if not is_url or not _URL.fullmatch(f"{scheme}:"):
+        return url
+    if _holds_password(rest.partition("/")[0]) and "@" in rest:
+        rest = rest.rpartition("@")[2]
+    authority, slash, path = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")
+    user, _, host = authority.rpartition("@")
+    # In Azure's URLs container@account is an address and no user.
+    is_container = _SCHEMES.get(scheme.lower()) == "abfs" and ":" not in user
+    return f"{scheme}://{authority if is_container else host}{slash}{path}"
+
+
+def split_absolute(name: str) -> tuple[str, str] | None:
+    """Parts a URL that a log holds into its file system's root and the name below it; None where it is no URL."""
+    if ":/" not in name:
+        return None
+    match = _URL.fullmatch(name)
+    if match is None or not match[2].startswith("/"):
+        return None
+    authority, path = "", match[2]
+    if path.startswith("//"):
+        authority, _, path = path[2:].partition("/")
+    return f"{match[1]}://{authority}/", path.lstrip("/")
+
+
+def _path_of_file_url(rest: str, *, shown_as: str) -> str:
+    if rest.startswith("//"):
+        host, slash, path = rest[2:].partition("/")
+        rest = slash + path if host in ("", "localhost") else ""
+    if not rest.startswith("/"):
+        raise StoreConfigError(f"{shown_as!r} names no file of this machine. Write file:///path.", url=shown_as)
+    return str(Path(unquote(rest)))
+
+
+def _remote(scheme: str, rest: str) -> str:
+    fsspec_scheme = _SCHEMES.get(scheme, scheme)
+    authority = rest[2:].partition("/")[0]
+    if fsspec_scheme in ("s3", "gs") and ("@" in authority or _holds_password(authority)):
+        url = shown(f"{scheme}:{rest}")
+        raise StoreConfigError(
+            f"The URL of {url} carries credentials. Take them out of it and pass them as storage options.", url=url
+        )
+    return f"{fsspec_scheme}:{rest}"
+
+
+def _holds_password(authority: str) -> bool:
+    """Says whether a colon in `authority` is neither a port's nor of an Amazon resource name."""
+    _, colon, after = authority.rpartition("@")[2].partition(":")
+    password_in_user = ":" in authority.rpartition("@")[0]
+    return password_in_user or (bool(colon) and not after.isdecimal() and not authority.startswith("arn:"))

@@ -1,0 +1,91 @@
+"""How bytes become durable and whole on a local disk. Knows paths and system calls, no store.
+
+Paths are text and calls go to `os` throughout: a listing looks at 100,000 files.
+"""
+# ruff: noqa: PTH102, PTH108, PTH112, PTH120
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import uuid
+
+LINKS_REFUSED = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+"""What os.link says, beside a new file in its own directory, where a file system has no hard links."""
+
+
+class Disk:
+    """The system calls that a disk may refuse. Tests put a disk in its place that does."""
+
+    def write(self, fd: int, data: memoryview) -> int:
+        """Writes some of `data` and says how much."""
+        return os.write(fd, data)
+
+    def sync(self, fd: int) -> None:
+        """Returns when what was written through or to `fd` is durable."""
+        os.fsync(fd)
+
+    def link(self, source: str, target: str) -> None:
+        """Makes `target` another name of `source`; raises FileExistsError where it exists."""
+        os.link(source, target)
+
+
+def temporary_name(base_name: str) -> str:
+    """Gives a name in the same directory that no reader of logs or data takes for its own."""
+    return f".{base_name}.{uuid.uuid4().hex}.tmp"
+
+
+def is_temporary(base_name: str) -> bool:
+    """Says whether `base_name` is one of `temporary_name`'s."""
+    return base_name.startswith(".") and base_name.endswith(".tmp")
+
+
+def write_new(path: str, data: bytes, disk: Disk) -> None:
+    """Creates `path` with `data`, durable. Where that fails nothing remains. The mode honours the umask."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[disk.write(fd, left) :]
+            disk.sync(fd)
+        finally:
+            os.close(fd)
+    except BaseException:
+        remove_if_there(path)
+        raise
+
+
+def sync_path(path: str, disk: Disk) -> None:
+    """Makes a file's bytes or a directory's entries durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        disk.sync(fd)
+    finally:
+        os.close(fd)
+
+
+def make_directories(directory: str, disk: Disk) -> None:
+    """Makes `directory` and its missing parents; the entries of those made are durable."""
+    missing = []
+    while not os.path.isdir(directory):
+        missing.append(directory)
+        directory = os.path.dirname(directory)
+    for made in reversed(missing):
+        # Another writer may make it at the same time; that a file has the name shows at the next step.
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(made)
+        sync_path(os.path.dirname(made), disk)
+
+
+def remove_if_there(path: str) -> None:
+    """Removes a file that may not exist."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        os.unlink(path)
+
+
+def abandon(path: str) -> None:
+    """Removes a file of ours that nobody refers to. Where the disk refuses, it stays: it is hidden or unreferenced."""
+    with contextlib.suppress(OSError):
+        os.unlink(path)

@@ -1,0 +1,181 @@
+"""A store that fails when told to, around any other: the fake that tests of commits and feeds use, ours and others'.
+
+    store = FaultyStore(MemoryStore(), faults=[Fault(operation="put_if_absent", at=3, when="after")])
+
+The third put happens and its answer is lost. `calls` holds every call in order, for tests that count requests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, Literal, NamedTuple
+
+from tablefeed.errors import StoreError
+from tablefeed.store.base import Entry, Store
+
+Operation = Literal[
+    "list",
+    "exists",
+    "is_file_at_root",
+    "read",
+    "stat",
+    "open_input",
+    "put_if_absent",
+    "create",
+    "replace",
+    "delete",
+    "wait",
+    "changed",
+]
+
+
+class Call(NamedTuple):
+    """One call of a store's method; `name` is the object or directory, "" where there is none."""
+
+    operation: Operation
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What happens at the `at`-th call (from 1) of `operation` whose name contains `name`.
+
+    before: StoreError, and nothing was done. after: it was done, then StoreError: the answer is lost. short: a read
+    gives the first half of its bytes, a listing all but its last entry. Where there is a `hook`, it is called
+    before or after the operation in place of the error: it may wait, let another writer in, or raise what it likes.
+    """
+
+    operation: Operation
+    at: int = 1
+    when: Literal["before", "after", "short"] = "before"
+    name: str = ""
+    hook: Callable[[], None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.at < 1:
+            raise ValueError(f"calls are counted from 1: {self}")
+        if self.when == "short" and self.operation not in ("read", "open_input", "list"):
+            raise ValueError(f"only what reads can be short: {self}")
+
+
+class FaultyStore:
+    """`inner` with `faults`. `calls` grows by one at each call, before the call does anything."""
+
+    def __init__(self, inner: Store, *, faults: Sequence[Fault] = ()) -> None:
+        self._inner, self._faults = inner, tuple(faults)
+        self._counts = [0] * len(self._faults)
+        self._lock = threading.Lock()
+        self.calls: list[Call] = []
+
+    @property
+    def url(self) -> str:
+        """The inner store's."""
+        return self._inner.url
+
+    def list(self, directory: str, *, start: str = "") -> Iterator[Entry]:
+        """Yields the inner store's entries; the call counts when the iteration begins."""
+        with self._call("list", directory) as short:
+            entries = list(self._inner.list(directory, start=start))
+        yield from entries[:-1] if short else entries
+
+    def exists(self, name: str) -> bool:
+        """See Store."""
+        with self._call("exists", name):
+            return self._inner.exists(name)
+
+    def is_file_at_root(self) -> bool:
+        """See Store."""
+        with self._call("is_file_at_root", ""):
+            return self._inner.is_file_at_root()
+
+    def read(self, name: str, *, start: int = 0, end: int | None = None) -> bytes:
+        """See Store."""
+        with self._call("read", name) as short:
+            data = self._inner.read(name, start=start, end=end)
+        return data[: len(data) // 2] if short else data
+
+    def stat(self, name: str) -> Entry | None:
+        """See Store."""
+        with self._call("stat", name):
+            return self._inner.stat(name)
+
+    def open_input(self, name: str) -> BinaryIO:
+        """See Store."""
+        with self._call("open_input", name) as short:
+            handle = self._inner.open_input(name)
+        if not short:
+            return handle
+        with handle:
+            data = handle.read()
+        return io.BytesIO(data[: len(data) // 2])
+
+    def put_if_absent(self, name: str, data: bytes) -> bool:
+        """See Store."""
+        with self._call("put_if_absent", name):
+            return self._inner.put_if_absent(name, data)
+
+    @contextlib.contextmanager
+    def create(self, name: str) -> Iterator[BinaryIO]:
+        """See Store. A fault after it comes when the block has ended and the file stands."""
+        with self._call("create", name), self._inner.create(name) as handle:
+            yield handle
+
+    def replace(self, name: str, data: bytes) -> None:
+        """See Store."""
+        with self._call("replace", name):
+            self._inner.replace(name, data)
+
+    def delete(self, name: str) -> None:
+        """See Store."""
+        with self._call("delete", name):
+            self._inner.delete(name)
+
+    def wait(self, directory: str, *, timeout_s: float) -> bool:
+        """See Store."""
+        with self._call("wait", directory):
+            return self._inner.wait(directory, timeout_s=timeout_s)
+
+    def changed(self, directory: str) -> bool:
+        """See Store."""
+        with self._call("changed", directory):
+            return self._inner.changed(directory)
+
+    def local_path(self, name: str) -> str | None:
+        """Gives the inner store's; no call to count."""
+        return self._inner.local_path(name)
+
+    def close(self) -> None:
+        """Closes the inner store."""
+        self._inner.close()
+
+    @contextlib.contextmanager
+    def _call(self, operation: Operation, name: str) -> Iterator[bool]:
+        """Runs one call among its faults; gives whether it is to fall short."""
+        due = self._due(operation, name)
+        for fault in (f for f in due if f.when == "before"):
+            self._strike(fault, name)
+        yield any(f.when == "short" for f in due)
+        for fault in (f for f in due if f.when == "after"):
+            self._strike(fault, name)
+
+    def _due(self, operation: Operation, name: str) -> Sequence[Fault]:
+        due = []
+        with self._lock:
+            self.calls.append(Call(operation, name))
+            for index, fault in enumerate(self._faults):
+                if fault.operation == operation and fault.name in name:
+                    self._counts[index] += 1
+                    if self._counts[index] == fault.at:
+                        due.append(fault)
+        return due
+
+    def _strike(self, fault: Fault, name: str) -> None:
+        if fault.hook is not None:
+            fault.hook()
+            return
+        fate = "was not done" if fault.when == "before" else "was done, but its answer was lost"
+        raise StoreError(f"A fault on purpose: {fault.operation} of {name} at {self.url} {fate}.", url=self.url)

@@ -1,0 +1,276 @@
+"""A store on the local disk: exclusive by hard link, durable by fsync, awake by the system's own events.
+
+A put writes a hidden temporary file beside the name, makes it durable and links it to the name: linking fails where
+the name exists, on every POSIX file system, and what becomes visible is whole. Hadoop keeps a checksum beside a
+file, `.NAME.crc`, and its readers trust it: whoever changes the file removes that.
+
+Paths are text and calls go to `os`: a listing looks at 100,000 files.
+"""
+# ruff: noqa: PTH105, PTH110, PTH112, PTH113, PTH116, PTH118, PTH120, PTH121, PTH123, PTH208
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+from tablefeed.errors import NotExclusiveError, ObjectNotFoundError, StoreError
+from tablefeed.store import durable
+from tablefeed.store.base import Entry, Store, failed, own_name
+from tablefeed.store.elsewhere import Elsewhere
+from tablefeed.store.wake import Wake
+
+_ABSENT = (FileNotFoundError, NotADirectoryError)
+
+
+class LocalStore:
+    """Keeps `tablefeed.store.base.Store`'s promises below the absolute path `root`.
+
+    Writing is refused, by NotExclusiveError and before anything remains, where there are no hard links.
+    `open_elsewhere` opens the stores of names that are URLs; without it those names are not found.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        *,
+        open_elsewhere: Callable[[str], Store] | None = None,
+        disk: durable.Disk | None = None,
+        wake: Wake | None = None,
+    ) -> None:
+        self._root = os.path.normpath(root)
+        self._elsewhere = Elsewhere(open_elsewhere) if open_elsewhere else None
+        self._disk = disk or durable.Disk()
+        self._wake = wake or Wake()
+        self._settled: set[str] = set()
+        self._has_links = False
+
+    @property
+    def url(self) -> str:
+        """The root's absolute path."""
+        return self._root
+
+    def list(self, directory: str, *, start: str = "") -> Iterator[Entry]:
+        """Yields the files in `directory` from `start` on; see Store. Costs one stat for each entry yielded."""
+        path = self._path(directory)
+        try:
+            names = sorted(n for n in os.listdir(path) if n >= start and not durable.is_temporary(n))
+        except _ABSENT:
+            return
+        except OSError as error:
+            raise failed("list", directory, error, url=self.url) from error
+        for name in names:
+            entry = self._entry(os.path.join(path, name), name)
+            if entry is not None:
+                yield entry
+
+    def exists(self, name: str) -> bool:
+        """Says whether there is a file; see Store."""
+        return self.stat(name) is not None
+
+    def is_file_at_root(self) -> bool:
+        """Says whether the root is a file; see Store."""
+        return os.path.isfile(self._root)
+
+    def read(self, name: str, *, start: int = 0, end: int | None = None) -> bytes:
+        """Gives a file's bytes; see Store."""
+        if (other := self._find_elsewhere(name)) is not None:
+            return other[0].read(other[1], start=start, end=end)
+        try:
+            with open(self._path(name), "rb") as file:
+                if start:
+                    file.seek(start)
+                return file.read() if end is None else file.read(max(end - start, 0))
+        except _ABSENT as error:
+            raise ObjectNotFoundError(url=self.url, name=name) from error
+        except OSError as error:
+            raise failed("read", name, error, url=self.url) from error
+
+    def stat(self, name: str) -> Entry | None:
+        """Gives a file's entry; see Store."""
+        if (other := self._find_elsewhere(name)) is not None:
+            return other[0].stat(other[1])
+        return self._entry(self._path(name), name)
+
+    def open_input(self, name: str) -> BinaryIO:
+        """Opens a file as a native handle of pyarrow's; see Store.
+
+        It reads, and does not map: a file that is cut short under a reader is then an error and no signal.
+        """
+        if (other := self._find_elsewhere(name)) is not None:
+            return other[0].open_input(other[1])
+        import pyarrow as pa
+
+        try:
+            handle: BinaryIO = pa.OSFile(self._path(name), "rb")
+        except _ABSENT as error:
+            raise ObjectNotFoundError(url=self.url, name=name) from error
+        except OSError as error:
+            raise failed("open", name, error, url=self.url) from error
+        return handle
+
+    def put_if_absent(self, name: str, data: bytes) -> bool:
+        """Creates a file whole, durable and only once; see Store."""
+        path = self._own_path(name)
+        directory, base_name = os.path.split(path)
+        temporary = os.path.join(directory, durable.temporary_name(base_name))
+        try:
+            if os.path.lexists(path):
+                return False
+            self._settle(directory)
+            durable.write_new(temporary, data, self._disk)
+            try:
+                created = self._link(temporary, path)
+            finally:
+                durable.abandon(temporary)
+            if created:
+                durable.sync_path(directory, self._disk)
+        except OSError as error:
+            raise failed("put", name, error, url=self.url) from error
+        return created
+
+    @contextlib.contextmanager
+    def create(self, name: str) -> Iterator[BinaryIO]:
+        """Gives a native handle of pyarrow's to a new file; see Store."""
+        import pyarrow as pa
+
+        path = self._own_path(name)
+        directory = os.path.dirname(path)
+        try:
+            self._settle(directory)
+            self._refuse_without_links(directory)
+            # pyarrow would write over a file of that name; made here, it must be new.
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        except OSError as error:
+            raise failed("create", name, error, url=self.url) from error
+        try:
+            with pa.OSFile(path, "wb") as handle:
+                yield handle
+            durable.sync_path(path, self._disk)
+            durable.sync_path(directory, self._disk)
+        except BaseException as error:
+            durable.abandon(path)
+            if isinstance(error, OSError):
+                raise failed("write", name, error, url=self.url) from error
+            raise
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Sets a file's content by renaming onto it; see Store."""
+        path = self._own_path(name)
+        directory, base_name = os.path.split(path)
+        temporary = os.path.join(directory, durable.temporary_name(base_name))
+        try:
+            self._settle(directory)
+            durable.write_new(temporary, data, self._disk)
+            try:
+                # First the checksum: a file without one is read, a file with another's is not.
+                durable.remove_if_there(_checksum_path(path))
+                os.replace(temporary, path)
+            except OSError:
+                durable.abandon(temporary)
+                raise
+            durable.sync_path(directory, self._disk)
+        except OSError as error:
+            raise failed("replace", name, error, url=self.url) from error
+
+    def delete(self, name: str) -> None:
+        """Removes a file and Hadoop's checksum of it; see Store."""
+        path = self._own_path(name)
+        try:
+            durable.remove_if_there(_checksum_path(path))
+            durable.remove_if_there(path)
+        except OSError as error:
+            raise failed("delete", name, error, url=self.url) from error
+
+    def wait(self, directory: str, *, timeout_s: float) -> bool:
+        """Waits for the system to report a change; see Store."""
+        return self._wake.wait(self._path(directory), timeout_s=timeout_s)
+
+    def changed(self, directory: str) -> bool:
+        """Says whether the system reported a change; see Store."""
+        return self._wake.changed(self._path(directory))
+
+    def local_path(self, name: str) -> str | None:
+        """Gives the path of `name`, or None for a URL of elsewhere."""
+        if (other := self._find_elsewhere(name)) is not None:
+            return other[0].local_path(other[1])
+        return self._path(name)
+
+    def close(self) -> None:
+        """Ends the watching; see Store."""
+        self._wake.close()
+        if self._elsewhere is not None:
+            self._elsewhere.close()
+
+    def _path(self, name: str) -> str:
+        # An absolute name is what os.path.join makes of it: itself.
+        return os.path.join(self._root, name) if name else self._root
+
+    def _own_path(self, name: str) -> str:
+        return os.path.join(self._root, own_name(name, url=self.url))
+
+    def _find_elsewhere(self, name: str) -> tuple[Store, str] | None:
+        return self._elsewhere.find(name) if self._elsewhere is not None and ":/" in name else None
+
+    def _entry(self, path: str, name: str) -> Entry | None:
+        try:
+            found = os.stat(path)
+        except _ABSENT:
+            return None
+        except OSError as error:
+            raise failed("look at", name, error, url=self.url) from error
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        return Entry(name=name, size_bytes=found.st_size, modified_ms=found.st_mtime_ns // 1_000_000)
+
+    def _link(self, temporary: str, path: str) -> bool:
+        try:
+            self._disk.link(temporary, path)
+        except FileExistsError:
+            # A network file system that repeats a request whose answer it lost reports our own link so.
+            return os.path.exists(path) and os.path.samefile(temporary, path)
+        except OSError as error:
+            if error.errno in durable.LINKS_REFUSED:
+                raise self._not_exclusive(error) from error
+            raise
+        return True
+
+    def _refuse_without_links(self, directory: str) -> None:
+        """Raises NotExclusiveError before a data file is written that no commit could ever name."""
+        if self._has_links:
+            return
+        probe = os.path.join(directory, durable.temporary_name("probe"))
+        durable.write_new(probe, b"", durable.Disk())
+        linked = os.path.join(directory, durable.temporary_name("probe"))
+        try:
+            self._link(probe, linked)
+        finally:
+            durable.abandon(linked)
+            durable.abandon(probe)
+        self._has_links = True
+
+    def _not_exclusive(self, error: OSError) -> StoreError:
+        return NotExclusiveError(
+            f"The file system of {self.url} has no hard links ({error.strerror}), so it cannot promise that of two "
+            "writers of one version only one wins. Nothing was written. Put the table on a file system with hard "
+            "links (ext4, xfs, btrfs, zfs, apfs, nfs).",
+            url=self.url,
+        )
+
+    def _settle(self, directory: str) -> None:
+        """Makes `directory` and sees that the entries that lead to it are durable, whoever made them."""
+        if directory in self._settled and os.path.isdir(directory):
+            return
+        durable.make_directories(directory, self._disk)
+        below = directory
+        while below != self._root:
+            below = os.path.dirname(below)
+            durable.sync_path(below, self._disk)
+        self._settled.add(directory)
+
+
+def _checksum_path(path: str) -> str:
+    directory, base_name = os.path.split(path)
+    return os.path.join(directory, f".{base_name}.crc")

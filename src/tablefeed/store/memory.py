@@ -1,0 +1,138 @@
+"""A store in this process's memory: exclusive, atomic, awake. For tests, and for tables that need not last."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from tablefeed.errors import ObjectNotFoundError, StoreError
+from tablefeed.store.base import Entry, own_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Object:
+    data: bytes
+    modified_ms: int
+
+
+class MemoryStore:
+    """Keeps `tablefeed.store.base.Store`'s promises under threads, for as long as the object lives.
+
+    `now_ms` gives the modification times. Absolute names are not found: there is nothing outside.
+    """
+
+    def __init__(self, name: str = "", *, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
+        self._name, self._now_ms = name, now_ms
+        self._objects: dict[str, _Object] = {}
+        self._condition = threading.Condition()
+        self._news: dict[str, bool] = {}
+
+    @property
+    def url(self) -> str:
+        """`memory:` and the store's name."""
+        return f"memory:{self._name}"
+
+    def list(self, directory: str, *, start: str = "") -> Iterator[Entry]:
+        """Yields the objects in `directory` from `start` on; see Store."""
+        prefix = f"{directory.rstrip('/')}/" if directory else ""
+        with self._condition:
+            below = [name[len(prefix) :] for name in self._objects if name.startswith(prefix)]
+        for base_name in sorted(name for name in below if "/" not in name and name >= start):
+            entry = self.stat(prefix + base_name)
+            if entry is not None:
+                yield Entry(name=base_name, size_bytes=entry.size_bytes, modified_ms=entry.modified_ms)
+
+    def exists(self, name: str) -> bool:
+        """Says whether there is an object; see Store."""
+        return name in self._objects
+
+    def is_file_at_root(self) -> bool:
+        """Gives False: the root is no object."""
+        return False
+
+    def read(self, name: str, *, start: int = 0, end: int | None = None) -> bytes:
+        """Gives an object's bytes; see Store."""
+        found = self._objects.get(name)
+        if found is None:
+            raise ObjectNotFoundError(url=self.url, name=name)
+        return found.data[start:end]
+
+    def stat(self, name: str) -> Entry | None:
+        """Gives an object's entry; see Store."""
+        found = self._objects.get(name)
+        return Entry(name=name, size_bytes=len(found.data), modified_ms=found.modified_ms) if found else None
+
+    def open_input(self, name: str) -> BinaryIO:
+        """Opens an object as it is now; see Store."""
+        return io.BytesIO(self.read(name))
+
+    def put_if_absent(self, name: str, data: bytes) -> bool:
+        """Creates an object only once; see Store."""
+        name = own_name(name, url=self.url)
+        with self._condition:
+            if name in self._objects:
+                return False
+            self._set(name, data)
+        return True
+
+    @contextlib.contextmanager
+    def create(self, name: str) -> Iterator[BinaryIO]:
+        """Gives a handle to a new object, which appears when the block ends; see Store."""
+        buffer = io.BytesIO()
+        if self.exists(name):
+            raise self._exists_already(name)
+        yield buffer
+        if not self.put_if_absent(name, buffer.getvalue()):
+            raise self._exists_already(name)
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Sets an object's content; see Store."""
+        name = own_name(name, url=self.url)
+        with self._condition:
+            self._set(name, data)
+
+    def delete(self, name: str) -> None:
+        """Removes an object; see Store."""
+        name = own_name(name, url=self.url)
+        with self._condition:
+            if self._objects.pop(name, None) is not None:
+                self._tell(name)
+
+    def wait(self, directory: str, *, timeout_s: float) -> bool:
+        """Waits for another thread's change; see Store."""
+        directory = directory.rstrip("/")
+        with self._condition:
+            seen = self._condition.wait_for(lambda: self._news.get(directory, True), timeout_s)
+            self._news[directory] = False
+        return seen
+
+    def changed(self, directory: str) -> bool:
+        """Says whether there was a change; see Store."""
+        directory = directory.rstrip("/")
+        with self._condition:
+            seen = self._news.get(directory, True)
+            self._news[directory] = False
+        return seen
+
+    def local_path(self, name: str) -> str | None:  # noqa: ARG002 - no name has one
+        """Gives None."""
+        return None
+
+    def close(self) -> None:
+        """Does nothing: nothing runs."""
+
+    def _set(self, name: str, data: bytes) -> None:
+        self._objects[name] = _Object(data=bytes(data), modified_ms=self._now_ms())
+        self._tell(name)
+
+    def _tell(self, name: str) -> None:
+        self._news[name.rpartition("/")[0]] = True
+        self._condition.notify_all()
+
+    def _exists_already(self, name: str) -> StoreError:
+        return StoreError(f"Could not create {name} at {self.url}: it exists.", url=self.url)

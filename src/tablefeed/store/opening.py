@@ -1,0 +1,75 @@
+"""The store of a path or URL. The one place that chooses between the kinds of store."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tablefeed.errors import StoreConfigError, StoreError
+from tablefeed.store import options
+from tablefeed.store.address import Address, parse, shown
+from tablefeed.store.base import Store
+from tablefeed.store.local import LocalStore
+from tablefeed.store.remote import FsspecStore
+
+_PACKAGES = {
+    "s3": '"tablefeed[s3]"',
+    "gs": "gcsfs",
+    "abfs": "adlfs",
+    "http": "aiohttp",
+    "https": "aiohttp",
+}
+"""What brings the file system of a scheme; fsspec names the others itself."""
+
+
+def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Store:
+    """Opens the store whose root is `url`. Nothing is looked at: the root need not exist.
+
+    `url` is a path (a relative one is made absolute now; `~` is not expanded), a `file:` URL, which is
+    percent-decoded, or any URL of fsspec's, with Hadoop's names of schemes. `storage_options` go to fsspec's file
+    system; for S3 the names of object_store (`aws_access_key_id` and the like) are understood too. A local store
+    keeps them for the objects that a log names by URL. Raises StoreConfigError where the URL or an option cannot be
+    meant, or the package that its scheme needs is missing.
+    """
+    address = parse(url)
+    given = MappingProxyType(dict(storage_options or {}))
+    options.refuse_hadoop(given, url=shown(address.location))
+    open_elsewhere = functools.partial(open_store, storage_options=given)
+    if address.scheme == "file":
+        return LocalStore(address.location, open_elsewhere=open_elsewhere)
+    return _open_remote(address, given)
+
+
+def _open_remote(address: Address, given: Mapping[str, str]) -> Store:
+    url = shown(address.location)
+    arguments = options.for_fsspec(address.scheme, given, url=url)
+    hidden = options.secrets(given)
+    # Imported where it is needed: it is slow, and a local table does without.
+    import fsspec
+
+    try:
+        filesystem, _ = fsspec.url_to_fs(address.location, use_listings_cache=False, **arguments)
+    except ImportError as error:
+        raise StoreConfigError(
+            f"The store at {url} needs a package: {_remedy(address.scheme, error)}.", url=url
+        ) from error
+    except StoreError:
+        raise
+    except Exception as error:
+        told = str(error)
+        for secret in (*hidden, address.location):
+            told = told.replace(secret, "***")
+        raise StoreConfigError(
+            f"The store at {url} cannot be opened: {told}. Check the scheme and the storage options "
+            f"({', '.join(sorted(given)) or 'none given'}).",
+            url=url,
+        ) from error
+    open_elsewhere = functools.partial(open_store, storage_options=given)
+    return FsspecStore(filesystem, address.location, open_elsewhere=open_elsewhere, hidden=hidden)
+
+
+def _remedy(scheme: str, error: ImportError) -> str:
+    package = _PACKAGES.get(scheme)
+    return f"pip install {package}" if package else str(error)

@@ -1,0 +1,240 @@
+"""Any file system of fsspec as a store to read from. Writing is refused: none of them is known to be exclusive.
+
+fsspec's own exclusive create is "exists, then write" on many of them, and of two writers both win.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from typing import Any, BinaryIO
+
+from tablefeed.errors import NotExclusiveError, ObjectNotFoundError, StoreError, TablefeedError
+from tablefeed.store.address import shown
+from tablefeed.store.base import Entry, Store, failed
+from tablefeed.store.elsewhere import Elsewhere
+
+_ABSENT = (FileNotFoundError, NotADirectoryError)
+_MODIFIED_KEYS = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
+"""Where fsspec's file systems keep the time of the last change, each in its own way."""
+
+
+class FsspecStore:
+    """Keeps the reading half of `tablefeed.store.base.Store`'s promises below the URL `location`.
+
+    `filesystem` is fsspec's for it (which publishes no types), opened without a cache of listings. Texts in `hidden`
+    are kept out of errors. A name that is an absolute path starts at the bucket or container, as Hadoop has it.
+    """
+
+    def __init__(
+        self,
+        filesystem: Any,
+        location: str,
+        *,
+        open_elsewhere: Callable[[str], Store] | None = None,
+        hidden: tuple[str, ...] = (),
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._fs, self._hidden, self._sleep = filesystem, hidden, sleep
+        self._url = shown(location)
+        self._root = _path_in(filesystem, location)
+        scheme, _, rest = location.partition("://")
+        self._authority_root = _path_in(filesystem, f"{scheme}://{rest.partition('/')[0]}/")
+        self._elsewhere = Elsewhere(open_elsewhere) if open_elsewhere else None
+
+    @property
+    def url(self) -> str:
+        """The URL it was opened by, without credentials."""
+        return self._url
+
+    def list(self, directory: str, *, start: str = "") -> Iterator[Entry]:
+        """Yields the objects in `directory` from `start` on; see Store.
+
+        fsspec cannot start a listing in the middle: the whole directory is listed, and what is before `start` left out.
+        """
+        path = self._path(directory)
+        try:
+            with self._translated("list", directory):
+                self._fs.invalidate_cache(path)
+                found = self._fs.ls(path, detail=True)
+        except ObjectNotFoundError:
+            return
+        files = {str(info["name"]).rpartition("/")[2]: info for info in found if self._is_file_below(info, path)}
+        for base_name in sorted(name for name in files if name and name >= start):
+            yield self._entry(base_name, files[base_name])
+
+    def exists(self, name: str) -> bool:
+        """Says whether there is an object; see Store."""
+        return self.stat(name) is not None
+
+    def is_file_at_root(self) -> bool:
+        """Says whether the root is an object; see Store."""
+        with self._translated("look at", ""):
+            self._fs.invalidate_cache(self._root)
+            return bool(self._fs.isfile(self._root))
+
+    def read(self, name: str, *, start: int = 0, end: int | None = None) -> bytes:
+        """Gives an object's bytes by one request for its range; see Store."""
+        if (other := self._find_elsewhere(name)) is not None:
+            return other[0].read(other[1], start=start, end=end)
+        if end is not None and end <= start and self.exists(name):
+            return b""
+        try:
+            with self._translated("read", name):
+                data: bytes = self._fs.cat_file(self._path(name), start=start or None, end=end)
+        except ObjectNotFoundError:
+            raise
+        except StoreError:
+            # An object store refuses a range that begins at the object's end or after it.
+            entry = self.stat(name) if start else None
+            if entry is None or start < entry.size_bytes:
+                raise
+            return b""
+        return data
+
+    def stat(self, name: str) -> Entry | None:
+        """Gives an object's entry; see Store."""
+        if (other := self._find_elsewhere(name)) is not None:
+            return other[0].stat(other[1])
+        path = self._path(name)
+        try:
+            with self._translated("look at", name):
+                self._fs.invalidate_cache(path)
+                info = self._fs.info(path)
+        except ObjectNotFoundError:
+            return None
+        return self._entry(name, info) if info["type"] == "file" else None
+
+    def open_input(self, name: str) -> BinaryIO:
+        """Opens an object as a file that reads ranges ahead; see Store."""
+        if (other := self._find_elsewhere(name)) is not None:
+            return other[0].open_input(other[1])
+        with self._translated("open", name):
+            file = self._fs.open(self._path(name), "rb")
+        return io.BufferedReader(_Translated(file, lambda: self._translated("read", name)))
+
+    def put_if_absent(self, name: str, data: bytes) -> bool:  # noqa: ARG002 - no name can be written
+        """Raises NotExclusiveError."""
+        raise self._not_exclusive()
+
+    def create(self, name: str) -> AbstractContextManager[BinaryIO]:  # noqa: ARG002 - no name can be written
+        """Raises NotExclusiveError."""
+        raise self._not_exclusive()
+
+    def replace(self, name: str, data: bytes) -> None:  # noqa: ARG002 - no name can be written
+        """Raises NotExclusiveError."""
+        raise self._not_exclusive()
+
+    def delete(self, name: str) -> None:  # noqa: ARG002 - no name can be deleted
+        """Raises NotExclusiveError."""
+        raise self._not_exclusive()
+
+    def wait(self, directory: str, *, timeout_s: float) -> bool:  # noqa: ARG002 - it sees no directory's changes
+        """Sleeps for `timeout_s` and gives False: nobody tells of changes."""
+        self._sleep(timeout_s)
+        return False
+
+    def changed(self, directory: str) -> bool:  # noqa: ARG002 - it sees no directory's changes
+        """Gives True: nobody tells of changes."""
+        return True
+
+    def local_path(self, name: str) -> str | None:
+        """Gives the path of a name that is a `file:` URL, else None."""
+        other = self._find_elsewhere(name)
+        return other[0].local_path(other[1]) if other is not None else None
+
+    def close(self) -> None:
+        """Closes the stores of absolute names; connections belong to fsspec, which shares them."""
+        if self._elsewhere is not None:
+            self._elsewhere.close()
+
+    def _path(self, name: str) -> str:
+        if name.startswith("/"):
+            return self._authority_root + name
+        return f"{self._root}/{name}" if name else self._root
+
+    def _find_elsewhere(self, name: str) -> tuple[Store, str] | None:
+        return self._elsewhere.find(name) if self._elsewhere is not None else None
+
+    def _is_file_below(self, info: Mapping[str, Any], path: str) -> bool:
+        # A listing of a file is the file, and some stores keep an object for the directory itself.
+        return info["type"] == "file" and str(info["name"]).rstrip("/") != path
+
+    def _entry(self, name: str, info: Mapping[str, Any]) -> Entry:
+        modified_ms = _milliseconds(next((info[key] for key in _MODIFIED_KEYS if info.get(key)), None))
+        if modified_ms is None or info.get("size") is None:
+            raise StoreError(
+                f"The store at {self.url} does not tell the size and the modification time of {name}, which a log's "
+                "times are taken from. It cannot be read as a table.",
+                url=self.url,
+            )
+        return Entry(name=name, size_bytes=int(info["size"]), modified_ms=modified_ms)
+
+    @contextlib.contextmanager
+    def _translated(self, operation: str, name: str) -> Iterator[None]:
+        try:
+            yield
+        except TablefeedError:
+            raise
+        except _ABSENT as error:
+            raise ObjectNotFoundError(url=self.url, name=name) from error
+        except Exception as error:
+            told = failed(operation, name, error, url=self.url).message
+            for secret in self._hidden:
+                told = told.replace(secret, "***")
+            raise StoreError(told, url=self.url) from error
+
+    def _not_exclusive(self) -> NotExclusiveError:
+        return NotExclusiveError(
+            f"The store at {self.url} can be read but not written: it is not known to make only one of two writers of "
+            "one version win, and a log needs that. Nothing was written. Write to a path of a local disk.",
+            url=self.url,
+        )
+
+
+class _Translated(io.RawIOBase):
+    """A file of fsspec's whose errors are ours."""
+
+    def __init__(self, file: Any, translated: Callable[[], AbstractContextManager[None]]) -> None:
+        self._file, self._translated = file, translated
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        with self._translated():
+            return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def readinto(self, buffer: Any, /) -> int:
+        with self._translated():
+            data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+def _path_in(filesystem: Any, location: str) -> str:
+    # fsspec has no public name for this; every file system of its has the method.
+    return str(filesystem._strip_protocol(location)).rstrip("/")  # noqa: SLF001
+
+
+def _milliseconds(moment: object) -> int | None:
+    if isinstance(moment, str):
+        moment = datetime.fromisoformat(moment)
+    if isinstance(moment, datetime):
+        moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return round(moment * 1000) if isinstance(moment, int | float) else None
