@@ -1,0 +1,90 @@
+"""What our commits say of themselves, as Delta-Spark says it (PROTOCOL.md, "Commit Provenance Information").
+
+The protocol leaves the fields free; Delta-Spark's `DESCRIBE HISTORY` and its tests fix these names and that the
+values of operationParameters and operationMetrics are strings. Our name stands in engineInfo.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from tablefeed.delta import names
+from tablefeed.model.actions import Version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamingUpdate:
+    """A micro-batch of a streaming query; `epoch_id` is its batch id."""
+
+    output_mode: Literal["Append", "Complete"]
+    query_id: str
+    epoch_id: int
+
+    @property
+    def operation(self) -> tuple[str, dict[str, str]]:
+        """Delta-Spark's name of the operation, and its parameters."""
+        parameters = {"outputMode": self.output_mode, "queryId": self.query_id, "epochId": str(self.epoch_id)}
+        return "STREAMING UPDATE", parameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """A batch write; `mode` is a Spark SaveMode's name."""
+
+    mode: Literal["Append", "Overwrite", "ErrorIfExists"]
+    partition_by: tuple[str, ...] = ()
+
+    @property
+    def operation(self) -> tuple[str, dict[str, str]]:
+        """Delta-Spark's name of the operation, and its parameters."""
+        partition_by = json.dumps(self.partition_by, ensure_ascii=False, separators=(",", ":"))
+        return "WRITE", {"mode": self.mode, "partitionBy": partition_by}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """What holds of any commit, whatever it does.
+
+    `txn_id` is unique to one commit: by it a writer that lost the store's answer finds out whose commit stands.
+    `read_version` is None where no version was read: the commit creates the table. `engine` is engineInfo, such as
+    "tablefeed/0.1.0".
+    """
+
+    timestamp_ms: int
+    txn_id: str
+    engine: str
+    read_version: Version | None = None
+    user_metadata: str | None = None
+
+
+def commit_info(
+    operation: StreamingUpdate | Write,
+    provenance: Provenance,
+    *,
+    is_blind_append: bool,
+    metrics: Mapping[str, int],
+) -> dict[str, object]:
+    """The fields of commitInfo in Delta-Spark's order.
+
+    `is_blind_append`: only files are added and nothing of the table was read. `metrics`: by Delta-Spark's names,
+    such as numAddedFiles, numRemovedFiles, numOutputRows and numOutputBytes of a STREAMING UPDATE, or numFiles,
+    numOutputRows and numOutputBytes of a WRITE. What is None is left out.
+    """
+    name, parameters = operation.operation
+    fields: dict[str, object] = {
+        "timestamp": provenance.timestamp_ms,
+        "operation": name,
+        "operationParameters": parameters,
+        "readVersion": provenance.read_version,
+        # The only level that open-source Delta accepts, and the one its conflict rules, which we follow, give.
+        "isolationLevel": "Serializable",
+        "isBlindAppend": is_blind_append,
+        "operationMetrics": {metric: str(value) for metric, value in metrics.items()},
+        "userMetadata": provenance.user_metadata,
+        "engineInfo": provenance.engine,
+        names.TXN_ID: provenance.txn_id,
+    }
+    return {field: value for field, value in fields.items() if value is not None}

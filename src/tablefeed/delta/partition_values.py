@@ -1,0 +1,302 @@
+"""Partition values between the log's text and values (PROTOCOL.md, "Partition Value Serialization").
+
+A value here is what pyarrow takes for the column's Arrow type without a second thought: int for the integers, for
+date (days since 1970-01-01) and for timestamps (microseconds since then), float, Decimal, bool, str, bytes. Ints
+reach as far as Spark's dates do, beyond Python's years 1 to 9999. None is null.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import re
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tablefeed.errors import TablefeedError
+from tablefeed.model.schema import DataType, Decimal, Primitive
+
+PartitionValue = bool | int | float | decimal.Decimal | str | bytes
+"""A value that is not null."""
+
+Refusal = Callable[[str], TablefeedError]
+"""Makes the error of a reason: the caller knows the table, the log file or the data file to name."""
+
+
+def parse(text: str | None, data_type: DataType, *, refuse: Refusal) -> PartitionValue | None:
+    """The value of `text` in a partition column of `data_type`. '' is null for every type, strings too.
+
+    Reads what the protocol names and what its writers write: timestamps with a space or `T`, with a zone or without;
+    one without is in UTC, as delta-rs and this package write it (Spark's own, in versions that wrote none, is in its
+    session's zone, which the log does not tell). `inf` and `Infinity`; bytes as text or as backslash-u escapes of each
+    byte. Raises what `refuse` makes of the reason where `text` is no value of the type.
+    """
+    if text is None or text == "":
+        return None
+    try:
+        return _parser(data_type)(text)
+    except (ValueError, ArithmeticError) as error:
+        detail = f": {error}" if error.args else ""
+        raise refuse(f"the partition value {text!r:.80} is no {_type_name(data_type)}{detail}") from error
+
+
+def serialise(value: PartitionValue | None, data_type: DataType) -> str | None:
+    """The text of `value` as Delta-Spark writes it; None for null, '' and no bytes. `parse` gives the value back.
+
+    Timestamps are UTC in ISO 8601 with six digits, timestamps without zone and dates as SQL has them, floating point
+    as Java has it. Bytes are their UTF-8 text, as Spark's own readers take them, and where they are none, or would
+    be mistaken, backslash-u escapes, which are the protocol's example. `value` must be of `parse`'s kind for the type.
+    """
+    if value is None or value in ("", b""):
+        return None
+    match data_type:
+        case Decimal() if isinstance(value, decimal.Decimal):
+            return format(_to_scale(value, data_type), "f")
+        case Primitive(name=name):
+            return _WRITERS.get(name, str)(value)
+        case _:
+            raise TypeError(f"{value!r:.80} is no partition value of {data_type}")
+
+
+def _parser(data_type: DataType) -> Callable[[str], PartitionValue]:
+    match data_type:
+        case Decimal():
+            return lambda text: _parse_decimal(text, data_type)
+        case Primitive(name=name) if name in _PARSERS:
+            return _PARSERS[name]
+        case _:
+            return _no_value
+
+
+def _no_value(_: str) -> PartitionValue:
+    raise ValueError("no partition column can be of that type")
+
+
+def _type_name(data_type: DataType) -> str:
+    match data_type:
+        case Primitive(name=name):
+            return name
+        case Decimal(precision=precision, scale=scale):
+            return f"decimal({precision},{scale})"
+        case _:
+            return type(data_type).__name__.lower()
+
+
+# --- numbers -------------------------------------------------------------------------------------------------------
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_WORD = re.compile(r"nan|[+-]?inf(?:inity)?", re.IGNORECASE)  # Java writes NaN and Infinity, Rust NaN and inf
+
+
+def _integer(bits: int) -> Callable[[str], int]:
+    def parse_integer(text: str) -> int:
+        if not _INTEGER.fullmatch(text):
+            raise ValueError
+        return _within(int(text), bits)
+
+    return parse_integer
+
+
+def _within(value: int, bits: int) -> int:
+    if not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise ValueError("it is out of range")
+    return value
+
+
+def _parse_float(text: str) -> float:
+    if not (_NUMBER.fullmatch(text) or _WORD.fullmatch(text)):
+        raise ValueError
+    return float(text)
+
+
+def _parse_decimal(text: str, data_type: Decimal) -> decimal.Decimal:
+    if not _NUMBER.fullmatch(text):
+        raise ValueError
+    return _to_scale(decimal.Decimal(text), data_type)
+
+
+def _to_scale(value: decimal.Decimal, data_type: Decimal) -> decimal.Decimal:
+    context = decimal.Context(prec=data_type.precision, traps=[decimal.Inexact, decimal.InvalidOperation])
+    try:
+        return value.quantize(decimal.Decimal(1).scaleb(-data_type.scale), context=context)
+    except decimal.DecimalException:
+        raise ValueError("it has more digits") from None
+
+
+def _java_double(value: float) -> str:
+    return _java_text(value, repr(value))
+
+
+def _java_float(value: float) -> str:
+    """As Java has a float, `value` being one widened: the fewest digits that tell it from other floats."""
+    shortest = next((text for digits in range(9) if _as_single(text := f"{value:.{digits}e}") == value), repr(value))
+    return _java_text(value, shortest)
+
+
+def _as_single(text: str) -> float:
+    try:
+        (single,) = struct.unpack("f", struct.pack("f", float(text)))
+    except OverflowError:  # rounded up beyond the largest
+        return math.inf
+    return float(single)
+
+
+def _java_text(value: float, shortest: str) -> str:
+    """Double.toString: plain from 1e-3 to 1e7, else d.dE±n, always with a digit after the point."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    number = decimal.Decimal(shortest).normalize()
+    exponent = number.adjusted()
+    if value == 0 or -3 <= exponent < 7:
+        text = format(number, "f")
+        return text if "." in text else f"{text}.0"
+    sign, digits, _ = number.as_tuple()
+    if len(digits) == 1 and float(two := f"{value:.1e}") == value:
+        # Java takes the nearest of two digits where one would do: 4.9E-324.
+        _, digits, _ = decimal.Decimal(two).as_tuple()
+    first, rest = digits[0], "".join(map(str, digits[1:])) or "0"
+    return f"{'-' if sign else ''}{first}.{rest}E{exponent}"
+
+
+# --- days and instants ---------------------------------------------------------------------------------------------
+
+_DATE = r"(?P<year>[+-]?[0-9]{4,})-(?P<month>[0-9]{1,2})-(?P<day>[0-9]{1,2})"
+_TIME = r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2}):(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]{1,9}))?"
+_ZONE = r"(?P<zone>Z|[+-][0-9]{2}:?[0-9]{2})"
+_DAY = re.compile(_DATE)
+_INSTANT = re.compile(rf"{_DATE}(?:[ T]{_TIME}{_ZONE}?)?")
+
+_DAYS_IN_400_YEARS = 146_097  # after which the calendar repeats
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+_DAY_US = 86_400_000_000
+
+
+def _days(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01 in the proleptic Gregorian calendar, of any year. Raises ValueError for no such day."""
+    cycles, year_of_cycle = divmod(year - 1, 400)
+    return datetime.date(year_of_cycle + 1, month, day).toordinal() + cycles * _DAYS_IN_400_YEARS - _EPOCH
+
+
+def _date_text(days: int) -> str:
+    cycles, day_of_cycle = divmod(days + _EPOCH - 1, _DAYS_IN_400_YEARS)
+    date = datetime.date.fromordinal(day_of_cycle + 1)
+    year = date.year + 400 * cycles
+    # Java's text of a year: four digits, and a sign beyond them.
+    shown = f"+{year}" if year > 9999 else f"{'-' if year < 0 else ''}{abs(year):04d}"
+    return f"{shown}-{date.month:02d}-{date.day:02d}"
+
+
+def _parse_date(text: str) -> int:
+    found = _DAY.fullmatch(text)
+    if found is None:
+        raise ValueError
+    return _within(_days(int(found["year"]), int(found["month"]), int(found["day"])), 32)
+
+
+def _parse_timestamp(text: str) -> int:
+    found = _INSTANT.fullmatch(text)
+    if found is None:
+        raise ValueError
+    day_us = _days(int(found["year"]), int(found["month"]), int(found["day"])) * _DAY_US
+    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError("there is no such time of day")
+    # Digits beyond the microsecond are cut, as Spark's cast does.
+    fraction_us = int((found["fraction"] or "").ljust(6, "0")[:6])
+    zone_minutes = _zone_minutes(found["zone"])
+    return _within(day_us + ((hour * 60 + minute - zone_minutes) * 60 + second) * 1_000_000 + fraction_us, 64)
+
+
+def _zone_minutes(zone: str | None) -> int:
+    if zone is None or zone == "Z":
+        return 0
+    minutes = int(zone[1:3]) * 60 + int(zone[-2:])
+    return -minutes if zone.startswith("-") else minutes
+
+
+def _parse_timestamp_ntz(text: str) -> int:
+    found = _INSTANT.fullmatch(text)
+    if found is not None and found["zone"] is not None:
+        raise ValueError("it has a zone")
+    return _parse_timestamp(text)
+
+
+def _timestamp_text(micros: int) -> str:
+    days, of_day_us = divmod(micros, _DAY_US)
+    return f"{_date_text(days)}T{_time_text(of_day_us)}.{of_day_us % 1_000_000:06d}Z"
+
+
+def _timestamp_ntz_text(micros: int) -> str:
+    days, of_day_us = divmod(micros, _DAY_US)
+    fraction = f".{of_day_us % 1_000_000:06d}".rstrip("0").rstrip(".")
+    return f"{_date_text(days)} {_time_text(of_day_us)}{fraction}"
+
+
+def _time_text(of_day_us: int) -> str:
+    minutes, second = divmod(of_day_us // 1_000_000, 60)
+    return f"{minutes // 60:02d}:{minutes % 60:02d}:{second:02d}"
+
+
+# --- the rest ------------------------------------------------------------------------------------------------------
+
+_ESCAPES = re.compile(r"(?:\\u00[0-9A-Fa-f]{2})+")
+
+
+def _parse_boolean(text: str) -> bool:
+    match text.lower():
+        case "true":
+            return True
+        case "false":
+            return False
+        case _:
+            raise ValueError
+
+
+def _boolean_text(value: bool) -> str:  # noqa: FBT001 - the value itself
+    return "true" if value else "false"
+
+
+def _parse_binary(text: str) -> bytes:
+    if _ESCAPES.fullmatch(text):
+        return bytes(int(code, 16) for code in text.split(r"\u")[1:])
+    return text.encode()
+
+
+def _binary_text(value: bytes) -> str:
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        text = ""
+    if text and not _ESCAPES.fullmatch(text):
+        return text
+    return "".join(rf"\u{byte:04X}" for byte in value)
+
+
+_PARSERS: Mapping[str, Callable[[str], PartitionValue]] = {
+    "string": str,
+    "long": _integer(64),
+    "integer": _integer(32),
+    "short": _integer(16),
+    "byte": _integer(8),
+    "float": _parse_float,
+    "double": _parse_float,
+    "boolean": _parse_boolean,
+    "binary": _parse_binary,
+    "date": _parse_date,
+    "timestamp": _parse_timestamp,
+    "timestamp_ntz": _parse_timestamp_ntz,
+}
+_WRITERS: Mapping[str, Callable[[Any], str]] = {  # Any: each takes its own type's value
+    "float": _java_float,
+    "double": _java_double,
+    "boolean": _boolean_text,
+    "binary": _binary_text,
+    "date": _date_text,
+    "timestamp": _timestamp_text,
+    "timestamp_ntz": _timestamp_ntz_text,
+}
