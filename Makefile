@@ -30,8 +30,10 @@ test-spark: $(VENV)/.installed ## the tests that need a JVM
 # Two runs: the JAR's session is configured as the other must not be, and a process has only one.
 test-peer: $(PEER_VENV)/.installed ## on Spark 4.2: the JVM's tests again, and those beside the Delta JAR (needs Maven)
 	@scripts/peer_jars.sh $(PEER_JARS)
-	@$(JAVA) $(PEER_VENV)/bin/python -m pytest -m spark
-	@$(JAVA) $(PEER_VENV)/bin/python -m pytest -m peer --peer-jars=$(PEER_JARS)
+	@status=0; \
+	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m spark || status=$$?; \
+	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m peer --peer-jars=$(PEER_JARS) || status=$$?; \
+	exit $$status
 
 bench: $(PEER_VENV)/.installed ## the measurements, the Delta JAR beside us (needs Maven)
 	@scripts/peer_jars.sh $(PEER_JARS)

@@ -1,0 +1,44 @@
+"""A run of the tests ends by saying how it met the corpus, and one wrong table fails it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_TESTS = Path(__file__).parents[1]
+
+
+def _run(test: str, *, corpus: Path, folder: Path) -> tuple[int, str]:
+    (folder / "test_it.py").write_text(test)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "--rootdir", str(folder), "-c", os.devnull]
+    environment = {**os.environ, "PYTHONPATH": str(_TESTS), "TABLEFEED_CORPUS": str(corpus)}
+    done = subprocess.run(
+        [*command, str(folder)], capture_output=True, text=True, check=False, env=environment, cwd=folder
+    )
+    return done.returncode, done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "ended"),
+    [
+        ("record_corpus(right=2); record_corpus(refused=1)", (0, "corpus: 2 right, 1 refused, 0 wrong")),
+        ("record_corpus(right=2); record_corpus(wrong=1)", (1, "corpus: 2 right, 0 refused, 1 wrong")),
+        ("pass", (0, "corpus: 0 right, 0 refused, 0 wrong")),
+    ],
+)
+def test_a_run_ends_with_the_tally_and_fails_with_a_wrong_table(
+    verdicts: str, ended: tuple[int, str], tmp_path: Path
+) -> None:
+    test = f"def test_it(corpus, record_corpus):\n    {verdicts}\n"
+
+    assert _run(test, corpus=tmp_path, folder=tmp_path) == ended
+
+
+def test_without_a_corpus_its_tests_are_skipped_and_the_run_says_so(tmp_path: Path) -> None:
+    test = "def test_it(corpus):\n    raise AssertionError\n"
+
+    assert _run(test, corpus=tmp_path / "nowhere", folder=tmp_path) == (0, "corpus: absent")
