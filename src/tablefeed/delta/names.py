@@ -41,11 +41,19 @@ TXN_ID = "txnId"
 # Table properties, under the sections that define them
 APPEND_ONLY = "delta.appendOnly"
 CHECK_CONSTRAINT_PREFIX = "delta.constraints."
+CHECKPOINT_POLICY = "delta.checkpointPolicy"
 COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
+ENABLE_CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
+ENABLE_DELETION_VECTORS = "delta.enableDeletionVectors"
 ENABLE_ICEBERG_COMPAT_PREFIX = "delta.enableIcebergCompat"
 ENABLE_IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
+ENABLE_MATERIALIZE_PARTITION_COLUMNS = "delta.enableMaterializePartitionColumnsFeature"
 ENABLE_ROW_TRACKING = "delta.enableRowTracking"
 ENABLE_TYPE_WIDENING = "delta.enableTypeWidening"
+ENABLE_VARIANT_SHREDDING = "delta.enableVariantShredding"
+
+# "Table Features for New and Existing Tables": Delta-Spark's property that lists a feature; never kept in a table
+FEATURE_PREFIX = "delta.feature."
 
 # "Column Metadata" and the sections of the features that use it
 COLUMN_INVARIANTS = "delta.invariants"

@@ -1,0 +1,351 @@
+"""The table features of PROTOCOL.md, what this version does about each, and the gate that refuses the rest by name.
+
+One table (`FEATURES`) holds them all ("Valid Feature Names in Table Features", the RFCs that are written by released
+versions of Delta-Spark, and their previews). A name that is not in it is refused: what an unknown feature means, nobody
+here can know. A feature is supported where the protocol lists it or, for the oldest, where its version implies it, and
+active where the metadata uses it too ("Supported Features", "Active Features").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import orjson
+
+from tablefeed.delta import names
+from tablefeed.errors import AppendOnlyError, LogError, UnsupportedFeatureError
+from tablefeed.model.actions import AddFile, CdcFile, FileAction, Metadata, Protocol
+from tablefeed.model.schema import Array, DataType, Map, Primitive, Struct
+
+
+class Kind(StrEnum):
+    """Whom a feature binds."""
+
+    READER_WRITER = "readers and writers"
+    WRITER = "writers only"
+
+
+class Rule(StrEnum):
+    """What this version does with a table that has a feature."""
+
+    HANDLED = "handled"
+    WHILE_INACTIVE = "handled while inactive"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uses:
+    """What a table's metadata uses: its properties, the keys of its columns' metadata, the type words of its schema."""
+
+    properties: Mapping[str, str]
+    column_keys: frozenset[str]
+    types: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """A table feature, and whether a table's metadata makes it active where it is supported.
+
+    `implied_from` is the first of the writer versions, up to 6, that imply it; None: it must be listed.
+    """
+
+    name: str
+    kind: Kind
+    read: Rule
+    write: Rule
+    is_active: Callable[[Uses], bool]
+    implied_from: int | None = None
+
+
+def check_readable(protocol: Protocol, metadata: Metadata, *, url: str) -> None:
+    """Raises UnsupportedFeatureError, naming the features, unless every file of the table can be read rightly.
+
+    Deletion vectors are let pass: which files have one, only they tell (`refuse_deletion_vectors`).
+    """
+    if metadata.format_provider != "parquet":
+        raise UnsupportedFeatureError(
+            f"The table at {url} keeps its data as {metadata.format_provider!r}; tablefeed reads and writes parquet.",
+            url=url,
+            features=(f"format {metadata.format_provider}",),
+        )
+    if protocol.min_reader_version > _READER_VERSION or (
+        protocol.min_reader_version == _READER_VERSION and protocol.reader_features is None
+    ):
+        raise _version_error(protocol, url=url)
+    uses = _uses(metadata, url=url)
+    # A column mapping or a widened type counts even where the protocol forgot it: rows would be wrong.
+    in_use = frozenset(feature.name for feature in FEATURES.values() if feature.is_active(uses))
+    refused = _refused(protocol.reader_features or frozenset(), in_use, lambda feature: feature.read)
+    if refused:
+        raise _feature_error(refused, "read", "DELTA_UNSUPPORTED_FEATURES_FOR_READ", url=url)
+
+
+def check_writable(protocol: Protocol, metadata: Metadata, *, url: str, removes: bool) -> None:
+    """Raises unless rows can be appended, and whole files removed where `removes`, without breaking the table.
+
+    UnsupportedFeatureError names the features; what cannot be read is not written either, as the protocol demands.
+    AppendOnlyError where `removes` meets `delta.appendOnly`. What each row must satisfy is not looked at.
+    """
+    check_readable(protocol, metadata, url=url)
+    if protocol.min_writer_version > _WRITER_VERSION or (
+        protocol.min_writer_version == _WRITER_VERSION and protocol.writer_features is None
+    ):
+        raise _version_error(protocol, url=url)
+    uses = _uses(metadata, url=url)
+    listed = (protocol.writer_features or frozenset()) | (protocol.reader_features or frozenset())
+    in_use = frozenset(
+        feature.name
+        for feature in FEATURES.values()
+        if feature.is_active(uses) and (feature.name in listed or _is_implied(feature, protocol))
+    )
+    refused = _refused(listed, in_use, lambda feature: feature.write)
+    if refused:
+        raise _feature_error(refused, "written", "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE", url=url)
+    if removes and _property(names.APPEND_ONLY)(uses):
+        raise AppendOnlyError(
+            f"The table at {url} is append-only: no row of it may be removed. "
+            f"Append instead, or set its property {names.APPEND_ONLY} to false.",
+            url=url,
+        )
+
+
+def refuse_deletion_vectors(files: Iterable[FileAction], *, url: str) -> None:
+    """Raises UnsupportedFeatureError for the first of `files` whose deleted rows would be read as live."""
+    for file in files:
+        if not isinstance(file, CdcFile) and file.deletion_vector is not None:
+            kind = "file" if isinstance(file, AddFile) else "removed file"
+            raise UnsupportedFeatureError(
+                f"The {kind} {file.path} of the table at {url} has a deletion vector, which this version of tablefeed "
+                "does not read. Nothing of it was delivered. Upgrade tablefeed, or let the table's writer purge its "
+                "deletion vectors (REORG TABLE ... APPLY (PURGE)).",
+                url=url,
+                features=("deletionVectors",),
+                error_class="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
+            )
+
+
+def required_protocol(schema: Struct, properties: Mapping[str, str]) -> Protocol:
+    """The lowest protocol of a new table with `schema` and `properties`: whether we can write it, the gate says.
+
+    Reader 1 and writer 2, or table features where a type or a property asks for one (`delta.feature.NAME` does so in
+    words). Then appendOnly and invariants, which writer version 2 implies, are listed as well, as Delta-Spark does.
+    """
+    uses = Uses(properties=properties, column_keys=_column_keys(schema), types=frozenset(_type_words(schema)))
+    asked = {feature.name for feature in FEATURES.values() if feature.is_active(uses)}
+    asked |= {name.removeprefix(names.FEATURE_PREFIX) for name in properties if name.startswith(names.FEATURE_PREFIX)}
+    if asked <= _LEGACY_2:
+        return Protocol(min_reader_version=1, min_writer_version=2)
+    readers = frozenset(name for name in asked if name in FEATURES and FEATURES[name].kind is Kind.READER_WRITER)
+    return Protocol(
+        min_reader_version=_READER_VERSION if readers else 1,
+        min_writer_version=_WRITER_VERSION,
+        reader_features=readers or None,
+        writer_features=_LEGACY_2 | asked,
+    )
+
+
+# --- what makes a feature active -----------------------------------------------------------------------------------
+
+
+def _property(name: str, value: str = "true") -> Callable[[Uses], bool]:
+    return lambda uses: uses.properties.get(name, "").lower() == value
+
+
+def _column_key(prefix: str) -> Callable[[Uses], bool]:
+    return lambda uses: any(key.startswith(prefix) for key in uses.column_keys)
+
+
+def _type(*words: str) -> Callable[[Uses], bool]:
+    return lambda uses: any(word.partition("(")[0] in words for word in uses.types)
+
+
+def _constrained(uses: Uses) -> bool:
+    return any(name.startswith(names.CHECK_CONSTRAINT_PREFIX) for name in uses.properties)
+
+
+def _mapped(uses: Uses) -> bool:
+    return uses.properties.get(names.COLUMN_MAPPING_MODE, "none").lower() != "none"
+
+
+def _widened(uses: Uses) -> bool:
+    return _property(names.ENABLE_TYPE_WIDENING)(uses) or _column_key(names.TYPE_CHANGES)(uses)
+
+
+# --- the table -----------------------------------------------------------------------------------------------------
+
+_HANDLED, _INACTIVE, _REFUSED = Rule.HANDLED, Rule.WHILE_INACTIVE, Rule.REFUSED
+
+
+def _never(_: Uses) -> bool:
+    """For features that no metadata turns on: listed is all they are."""
+    return False
+
+
+def _writers(
+    name: str, write: Rule, is_active: Callable[[Uses], bool] = _never, *, implied_from: int | None = None
+) -> Feature:
+    return Feature(
+        name=name, kind=Kind.WRITER, read=_HANDLED, write=write, is_active=is_active, implied_from=implied_from
+    )
+
+
+def _both(
+    name: str, read: Rule, write: Rule, is_active: Callable[[Uses], bool] = _never, *, implied_from: int | None = None
+) -> Feature:
+    return Feature(
+        name=name, kind=Kind.READER_WRITER, read=read, write=write, is_active=is_active, implied_from=implied_from
+    )
+
+
+FEATURES: Mapping[str, Feature] = {
+    feature.name: feature
+    for feature in (
+        _writers("appendOnly", _HANDLED, _property(names.APPEND_ONLY), implied_from=2),
+        _writers("invariants", _INACTIVE, _column_key(names.COLUMN_INVARIANTS), implied_from=2),
+        _writers("checkConstraints", _INACTIVE, _constrained, implied_from=3),
+        # Appends and removes of whole files are changes without a cdc file ("Reader Requirements for AddCDCFile").
+        _writers("changeDataFeed", _HANDLED, _property(names.ENABLE_CHANGE_DATA_FEED), implied_from=4),
+        _writers("generatedColumns", _INACTIVE, _column_key(names.GENERATION_EXPRESSION), implied_from=4),
+        _both("columnMapping", _INACTIVE, _INACTIVE, _mapped, implied_from=5),
+        _writers("identityColumns", _INACTIVE, _column_key(names.IDENTITY_PREFIX), implied_from=6),
+        _writers("allowColumnDefaults", _INACTIVE, _column_key(names.CURRENT_DEFAULT)),
+        # Appends write none, and the remove of a file repeats the one it has; reading: `refuse_deletion_vectors`.
+        _both("deletionVectors", _HANDLED, _HANDLED, _property(names.ENABLE_DELETION_VECTORS)),
+        # Every writer must assign row ids as soon as the feature is listed ("Row Tracking").
+        _writers("rowTracking", _REFUSED, _property(names.ENABLE_ROW_TRACKING)),
+        _both("timestampNtz", _HANDLED, _HANDLED, _type("timestamp_ntz")),
+        # Domains stay as they are: we write none.
+        _writers("domainMetadata", _HANDLED),
+        # A checkpoint may be the only place that has a file, and V2's are not read yet.
+        _both("v2Checkpoint", _REFUSED, _HANDLED, _property(names.CHECKPOINT_POLICY, "v2")),
+        _both("catalogManaged", _REFUSED, _REFUSED),
+        _both("catalogManaged-preview", _REFUSED, _REFUSED),
+        _writers("coordinatedCommits-preview", _REFUSED),
+        _writers("icebergCompatV1", _INACTIVE, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V1")),
+        _writers("icebergCompatV2", _INACTIVE, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V2")),
+        _writers("icebergCompatV3", _INACTIVE, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V3")),
+        _writers("icebergWriterCompatV1", _REFUSED),
+        _writers("clustering", _REFUSED),
+        # We vacuum nothing.
+        _both("vacuumProtocolCheck", _HANDLED, _HANDLED),
+        # We write no checkpoint and clean nothing up.
+        _writers("checkpointProtection", _HANDLED),
+        _writers("inCommitTimestamp", _INACTIVE, _property(names.ENABLE_IN_COMMIT_TIMESTAMPS)),
+        _both("typeWidening", _INACTIVE, _INACTIVE, _widened),
+        # Widened columns are the same in the preview, and refused under the name above.
+        _both("typeWidening-preview", _HANDLED, _HANDLED),
+        _both("variantType", _REFUSED, _REFUSED, _type("variant")),
+        _both("variantType-preview", _REFUSED, _REFUSED),
+        _both("variantShredding", _REFUSED, _REFUSED, _property(names.ENABLE_VARIANT_SHREDDING)),
+        _both("variantShredding-preview", _REFUSED, _REFUSED),
+        _both("geospatial", _REFUSED, _REFUSED, _type("geometry", "geography")),
+        _both("timestampNanos", _REFUSED, _REFUSED),
+        _writers("collations", _REFUSED),
+        _writers("materializePartitionColumns", _REFUSED, _property(names.ENABLE_MATERIALIZE_PARTITION_COLUMNS)),
+        _both("redirectReaderWriter-preview", _REFUSED, _REFUSED),
+        _writers("redirectWriterOnly-preview", _REFUSED),
+        _both("adaptiveMetadata-preview", _REFUSED, _REFUSED),
+    )
+}
+"""Every feature that has a name here. To handle more, change a rule: the gate reads nothing else."""
+
+_LEGACY_2 = frozenset({"appendOnly", "invariants"})
+_READER_VERSION = 3
+_WRITER_VERSION = 7
+
+
+# --- the gate ------------------------------------------------------------------------------------------------------
+
+
+def _is_implied(feature: Feature, protocol: Protocol) -> bool:
+    """Whether the protocol supports `feature` unlisted. One without a version of its own counts wherever it is in use.
+
+    Such metadata without the feature is no valid table; but Delta-Spark goes by it (in-commit timestamps, say).
+    """
+    return feature.implied_from is None or feature.implied_from <= protocol.min_writer_version < _WRITER_VERSION
+
+
+def _refused(listed: frozenset[str], in_use: frozenset[str], rule_of: Callable[[Feature], Rule]) -> dict[str, str]:
+    """The refused features and why, sorted by name."""
+    reasons = {name: "unknown to it" for name in listed if name not in FEATURES}
+    for feature in FEATURES.values():
+        rule = rule_of(feature)
+        if rule is Rule.REFUSED and feature.name in listed:
+            reasons[feature.name] = "not handled yet"
+        elif rule is Rule.WHILE_INACTIVE and feature.name in in_use:
+            reasons[feature.name] = "in use, and handled only where it is not"
+    return dict(sorted(reasons.items()))
+
+
+def _feature_error(refused: Mapping[str, str], verb: str, error_class: str, *, url: str) -> UnsupportedFeatureError:
+    named = ", ".join(f"{name} ({reason})" for name, reason in refused.items())
+    return UnsupportedFeatureError(
+        f"The table at {url} has features that keep this version of tablefeed from it: {named}. "
+        f"Nothing was {verb}. Upgrade tablefeed to a version that handles them, or drop them from the table.",
+        url=url,
+        features=tuple(refused),
+        error_class=error_class,
+    )
+
+
+def _version_error(protocol: Protocol, *, url: str) -> UnsupportedFeatureError:
+    asked = f"reader version {protocol.min_reader_version} and writer version {protocol.min_writer_version}"
+    return UnsupportedFeatureError(
+        f"The table at {url} requires {asked}; this version of tablefeed knows readers up to {_READER_VERSION} and "
+        f"writers up to {_WRITER_VERSION}, the last of each with its list of features. Upgrade tablefeed.",
+        url=url,
+        features=(asked,),
+        error_class="DELTA_INVALID_PROTOCOL_VERSION",
+    )
+
+
+# --- what metadata uses --------------------------------------------------------------------------------------------
+
+
+def _uses(metadata: Metadata, *, url: str) -> Uses:
+    """What the logged metadata uses. The schema is read no further than that: its types are schema.py's to judge."""
+    try:
+        parts = list(_parts(orjson.loads(metadata.schema_string)))
+    except (orjson.JSONDecodeError, TypeError, AttributeError, RecursionError) as error:
+        raise LogError(f"The schema in the log of {url} cannot be read: {error}.", url=url) from error
+    return Uses(
+        properties=metadata.configuration,
+        column_keys=frozenset(key for part in parts for key in part.get("metadata") or ()),
+        types=frozenset(word for part in parts for word in part.values() if isinstance(word, str)),
+    )
+
+
+# "Schema Serialization Format": where a type or a field has others inside.
+_INNER = ("fields", "type", "elementType", "keyType", "valueType")
+
+
+def _parts(part: Any) -> Iterator[dict[str, Any]]:  # Any: parsed JSON
+    """Every struct, field, array and map of a schema."""
+    if isinstance(part, list):
+        for field in part:
+            yield from _parts(field)
+    elif isinstance(part, dict):
+        yield part
+        for name in _INNER:
+            yield from _parts(part.get(name))
+
+
+def _type_words(data_type: DataType) -> Iterator[str]:
+    match data_type:
+        case Primitive(name=name):
+            yield name
+        case Struct():
+            for field in data_type:
+                yield from _type_words(field.type)
+        case Array(element=element):
+            yield from _type_words(element)
+        case Map(key=key, value=value):
+            yield from _type_words(key)
+            yield from _type_words(value)
+
+
+def _column_keys(schema: Struct) -> frozenset[str]:
+    return frozenset(key for field in schema for key in field.metadata)
