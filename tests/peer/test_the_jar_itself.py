@@ -36,3 +36,12 @@ def test_the_jar_streams_a_table_into_another(delta_spark: SparkSession, tmp_pat
 
     rows = delta_spark.read.format("delta").load(copy).collect()
     assert sorted(row["id"] for row in rows) == [0, 1, 2]
+
+
+def test_the_session_knows_the_format_tablefeed_without_being_told(delta_spark: SparkSession, tmp_path: Path) -> None:
+    table = str(tmp_path / "table")
+    delta_spark.range(3).write.format("delta").save(table)
+
+    rows = delta_spark.read.format("tablefeed").load(table).collect()
+
+    assert sorted(row["id"] for row in rows) == [0, 1, 2]
