@@ -1,1 +1,53 @@
-"""tablefeed: a streaming change feed of a table's transaction log, and exactly-once commits to it."""
+"""tablefeed: a streaming change feed of a table's transaction log, and exactly-once commits to it.
+
+Without Spark: `open_table`, `appends`, `follow` and `append`, Arrow in and out. With Spark: `format("tablefeed")`,
+found by itself once the package is installed. Everything raises subclasses of `TablefeedError`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from tablefeed.errors import TablefeedError
+from tablefeed.model.actions import Commit, CommitInfo
+from tablefeed.model.outcome import AlreadyApplied, Committed
+
+if TYPE_CHECKING:
+    from tablefeed.feed.append import append
+    from tablefeed.feed.appends import appends
+    from tablefeed.feed.follow import follow
+    from tablefeed.feed.table import Table, open_table
+
+__all__ = [
+    "AlreadyApplied",
+    "Commit",
+    "CommitInfo",
+    "Committed",
+    "Table",
+    "TablefeedError",
+    "append",
+    "appends",
+    "follow",
+    "open_table",
+]
+
+_HOMES = {
+    "Table": "tablefeed.feed.table",
+    "append": "tablefeed.feed.append",
+    "appends": "tablefeed.feed.appends",
+    "follow": "tablefeed.feed.follow",
+    "open_table": "tablefeed.feed.table",
+}
+"""Where the public names live. They are imported when first used: Spark's workers need few of them."""
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+
+
+def __getattr__(name: str) -> Any:
+    # Any: a module's attribute is what its home says it is; type checkers read the imports above.
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)

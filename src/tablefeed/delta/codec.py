@@ -25,7 +25,7 @@ _KNOWN = FILE_ACTIONS | {names.METADATA, names.PROTOCOL, names.TXN, names.DOMAIN
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")  # byte order marks of UTF-8 and UTF-16
 
 
-def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, modified_ms: int) -> Commit:
+def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, modified_ms: int | None) -> Commit:
     """The actions of one commit file, file actions in their order.
 
     `committed_at_ms` is commitInfo's in-commit timestamp where it has one, else `modified_ms`. Blank lines, unknown
@@ -129,7 +129,7 @@ class Gathered:
                 self._info = values
                 self._in_commit_timestamp_ms = fields.read_in_commit_timestamp(values)
 
-    def commit(self, files: Iterable[FileAction], *, version: Version, modified_ms: int) -> Commit:
+    def commit(self, files: Iterable[FileAction], *, version: Version, modified_ms: int | None) -> Commit:
         """All of it, with `files`, as the commit of `version`."""
         in_commit_ms = self._in_commit_timestamp_ms
         return Commit(

@@ -1,0 +1,109 @@
+"""`tablefeed.appends`: the rows that a stream would deliver, as a bounded read without Spark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tablefeed.delta import features
+from tablefeed.delta.schema import parse_schema
+from tablefeed.errors import IllegalOptionError, LogGapError, SchemaChangedError, VersionNotFoundError
+from tablefeed.feed.scan import ScanTask, partition_types, read_task, scan_file
+from tablefeed.feed.table import filtered, selected
+from tablefeed.feed.table_log import Snapshot, TableLog, open_log
+from tablefeed.log.admission import ChangePolicy, delivered_files
+from tablefeed.log.compatibility import can_read
+from tablefeed.model.actions import Commit, Version
+from tablefeed.model.logfile import LogFileKind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+
+def appends(
+    url: str | os.PathLike[str],
+    *,
+    start_version: int | None = None,
+    end_version: int | None = None,
+    skip_change_commits: bool = False,
+    ignore_changes: bool = False,
+    ignore_deletes: bool = False,
+    columns: Sequence[str] | None = None,
+    filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
+    storage_options: Mapping[str, str] | None = None,
+) -> pa.RecordBatchReader:
+    """Gives the rows added by the versions `start_version` to `end_version`, both included, in commit order.
+
+    None: from the earliest commit that the log still has, to the newest. Rows come in the schema of the newest
+    version. Only files that change data count. Raises ChangeRefusedError for a commit that deletes or rewrites rows
+    unless an option says what to do with it, VersionNotFoundError, LogGapError, SchemaChangedError, DataFileError.
+    """
+    import pyarrow as pa
+
+    log = open_log(os.fspath(url), storage_options)
+    snapshot = log.load()
+    first, last = _range(log, snapshot.version, start_version, end_version)
+    policy = ChangePolicy(
+        ignore_deletes=ignore_deletes, ignore_changes=ignore_changes, skip_change_commits=skip_change_commits
+    )
+    wanted = selected(snapshot.arrow_schema, columns, url=log.url)
+    read = wanted if filter is None else snapshot.arrow_schema
+    rows = _rows(snapshot, range(first, last + 1), policy, read)
+    return pa.RecordBatchReader.from_batches(wanted, rows if filter is None else filtered(rows, filter, wanted))
+
+
+def _range(log: TableLog, newest: Version, start: int | None, end: int | None) -> tuple[int, int]:
+    versions = [f.version for f in log.listing() if f.kind is LogFileKind.COMMIT]
+    earliest = min(versions, default=Version(newest + 1))
+    first, last = (earliest if start is None else start), (newest if end is None else end)
+    for version in (first, last):
+        if not earliest <= version <= newest:
+            raise VersionNotFoundError(url=log.url, version=version, earliest=earliest, latest=newest)
+    if first > last:
+        raise IllegalOptionError(
+            option="end_version", value=str(end), explain=f"must be at least start_version, {first}"
+        )
+    return first, last
+
+
+def _rows(snapshot: Snapshot, versions: range, policy: ChangePolicy, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    log = snapshot.log
+    kinds = partition_types(snapshot.schema, snapshot.metadata.partition_columns)
+    for version in versions:
+        commit = log.commit(Version(version))
+        if commit is None:
+            raise LogGapError(
+                url=log.url,
+                expected=version,
+                found=None,
+                remedy="Its log file was removed while the log was read. Read again from a later version.",
+            )
+        _check(commit, snapshot)
+        for add in delivered_files(commit, policy, url=log.url):
+            task = ScanTask(
+                url=log.location,
+                storage_options=log.storage_options,
+                files=(scan_file(add, url=log.url),),
+                partition_types=kinds,
+            )
+            yield from read_task(task, schema, store=log.store)
+
+
+def _check(commit: Commit, snapshot: Snapshot) -> None:
+    url = snapshot.log.url
+    if commit.protocol is not None:
+        features.check_readable(commit.protocol, commit.metadata or snapshot.metadata, url=url)
+    if commit.metadata is None:
+        return
+    schema = parse_schema(commit.metadata.schema_string, url=url)
+    same_partitioning = commit.metadata.partition_columns == snapshot.metadata.partition_columns
+    if not (can_read(snapshot.schema, schema) and same_partitioning):
+        raise SchemaChangedError(
+            f"The schema of {url} at version {commit.version} cannot be read with its newest, at version "
+            f"{snapshot.version}: read the two sides of the change apart (end_version, start_version).",
+            url=url,
+            version=commit.version,
+            error_class="DELTA_SCHEMA_CHANGED_WITH_VERSION",
+        )

@@ -1,0 +1,307 @@
+"""The one put that makes written files part of a table, and what is done about everyone else's.
+
+Optimistic: the next version is put if absent; who loses looks at what won and, where nothing in it excludes us, tries
+the version after it. Data files are never written again. A put whose answer was lost is settled by reading back whose
+commit stands, by the random `txnId` in its commitInfo.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+import random
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tablefeed.delta import codec, features, names
+from tablefeed.delta.commit_info import Provenance, Write, commit_info
+from tablefeed.errors import CommitUnknownError, ConflictError, NotExclusiveError, StoreError
+from tablefeed.feed.operations import Operation
+from tablefeed.feed.sink import WritePlan, current_snapshot
+from tablefeed.feed.table_log import Snapshot, TableLog, open_log
+from tablefeed.log.replay import fold
+from tablefeed.log.transaction import WriteKind, conflict_with
+from tablefeed.model.actions import AddFile, Commit, Metadata, RemoveFile, Txn, Version
+from tablefeed.model.outcome import AlreadyApplied, Committed
+
+logger = logging.getLogger(__name__)
+
+LOST_ANSWER_RETRIES = 5
+"""How often a store that fails is asked again whether our commit stands before we give up not knowing."""
+
+RACES_BEFORE_JITTER = 2
+"""Races lost before we wait: one or two losses are other writers' luck, more are a crowd."""
+
+LONGEST_JITTER_S = 0.5
+
+ENGINE = f"tablefeed/{importlib.metadata.version('tablefeed')}"
+"""commitInfo's engineInfo."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Time, chance and waiting, as arguments: `now_ms` since 1970 UTC, `sleep` in seconds, `uniform` in [0, 1)."""
+
+    now_ms: Callable[[], int]
+    sleep: Callable[[float], None]
+    uniform: Callable[[], float] = random.random
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transaction:
+    """What is to be committed: files written under `plan`, and the words that describe them.
+
+    `operation` is commitInfo's; `txn` makes it once-only. `properties` are for a table that this makes.
+    """
+
+    plan: WritePlan
+    files: tuple[AddFile, ...]
+    kind: WriteKind
+    operation: Operation
+    txn: Txn | None = None
+    user_metadata: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def commit(
+    log: TableLog, snapshot: Snapshot | None, transaction: Transaction, around: Surroundings
+) -> tuple[Committed | AlreadyApplied, Snapshot]:
+    """Commits `transaction` to the table, or finds that it has been; gives the outcome and the table's state then.
+
+    `snapshot` is the newest state that the caller knows, None where there was no table. Raises ConflictError where a
+    rival's commit excludes ours, CommitUnknownError where the store will not say, and NotExclusiveError where it
+    cannot promise a single winner.
+    """
+    state = _caught_up(log, snapshot)
+    checked = transaction.plan.version
+    races = 0
+    while True:
+        replayed = _replayed(state, transaction.txn)
+        if replayed is not None and state is not None:
+            _delete_replayed(log, transaction)
+            return replayed, state
+        checked = _check_rivals(log, transaction, state, checked)
+        entry = _entry(transaction, state, around.now_ms())
+        if _put(log, entry, around):
+            logger.info(
+                "commit table=%s version=%d operation=%s files=%d",
+                log.url,
+                entry.version,
+                transaction.operation.operation[0],
+                len(transaction.files),
+            )
+            return Committed(version=entry.version), _after(log, state, entry)
+        races += 1
+        if races > RACES_BEFORE_JITTER:
+            around.sleep(around.uniform() * min(LONGEST_JITTER_S, 0.01 * 2**races))
+        state = _caught_up(log, state)
+
+
+def _caught_up(log: TableLog, snapshot: Snapshot | None) -> Snapshot | None:
+    return current_snapshot(log) if snapshot is None else log.advance(snapshot)
+
+
+def _replayed(state: Snapshot | None, txn: Txn | None) -> AlreadyApplied | None:
+    recorded = state.facts.txns.get(txn.app_id) if state is not None and txn is not None else None
+    if state is None or txn is None or recorded is None or recorded.txn_version < txn.txn_version:
+        return None
+    logger.info(
+        "replay table=%s app_id=%s txn_version=%d recorded=%d",
+        state.log.url,
+        txn.app_id,
+        txn.txn_version,
+        recorded.txn_version,
+    )
+    return AlreadyApplied(version=state.version, recorded_txn_version=recorded.txn_version)
+
+
+def _check_rivals(
+    log: TableLog, transaction: Transaction, state: Snapshot | None, checked: Version | None
+) -> Version | None:
+    """Refuses to go on where a commit after `checked` excludes ours; gives the version up to which none does."""
+    if state is None:
+        if transaction.plan.table_id is None:
+            return None
+        raise _conflict(log, "it is gone: it was deleted while it was written to", -1, "DELTA_METADATA_CHANGED")
+    plan = transaction.plan
+    if plan.table_id is not None and state.metadata.table_id != plan.table_id:
+        raise _conflict(log, "it was deleted and made anew", state.version, "DELTA_METADATA_CHANGED")
+    same_shape = (
+        state.metadata.schema_string == plan.schema_string
+        and state.metadata.partition_columns == plan.partition_columns
+    )
+    if not same_shape:
+        raise _conflict(log, "its schema or partitioning changed", state.version, "DELTA_METADATA_CHANGED")
+    if plan.table_id is None:
+        # Another first batch made the table. It is the table we would have made: go on as an append to it.
+        features.check_writable(
+            state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
+        )
+        if transaction.kind is WriteKind.OVERWRITE:
+            raise _conflict(log, "another writer made it first", state.version, "DELTA_CONCURRENT_APPEND")
+        return state.version
+    for version in range((checked if checked is not None else -1) + 1, state.version + 1):
+        winner = log.commit(Version(version))
+        if winner is None:
+            raise _conflict(log, "its log was cleaned up under this write", version, "DELTA_CONCURRENT_TRANSACTION")
+        found = conflict_with(winner, kind=transaction.kind, txn=transaction.txn)
+        if found is not None:
+            raise _conflict(log, found.reason, found.winner, found.error_class)
+    return state.version
+
+
+def _conflict(log: TableLog, reason: str, winner: int, error_class: str) -> ConflictError:
+    return ConflictError(
+        f"Nothing was committed to {log.url}: version {winner} excludes this write: {reason}.",
+        url=log.url,
+        winner=winner,
+        error_class=error_class,
+    )
+
+
+def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Commit:
+    """Gives the commit to put after `state`."""
+    removes = _removes(transaction, state, now_ms)
+    txn = transaction.txn
+    metadata = protocol = None
+    if state is None:
+        from tablefeed.delta.schema import parse_schema
+
+        plan = transaction.plan
+        schema = parse_schema(plan.schema_string, url=plan.location)
+        protocol = features.required_protocol(schema, transaction.properties)
+        metadata = Metadata(
+            table_id=str(uuid.uuid4()),
+            schema_string=plan.schema_string,
+            partition_columns=plan.partition_columns,
+            configuration=dict(transaction.properties),
+            created_ms=now_ms,
+        )
+    info = commit_info(
+        transaction.operation,
+        Provenance(
+            timestamp_ms=now_ms,
+            txn_id=str(uuid.uuid4()),
+            engine=ENGINE,
+            read_version=None if state is None else state.version,
+            user_metadata=transaction.user_metadata,
+        ),
+        is_blind_append=transaction.kind is WriteKind.APPEND,
+        metrics=_metrics(transaction, removes),
+    )
+    return Commit(
+        version=Version(0 if state is None else state.version + 1),
+        files=(*transaction.files, *removes),
+        txns=() if txn is None else (replace(txn, last_updated_ms=now_ms),),
+        metadata=metadata,
+        protocol=protocol,
+        info=info,
+        committed_at_ms=None,
+    )
+
+
+def _removes(transaction: Transaction, state: Snapshot | None, now_ms: int) -> tuple[RemoveFile, ...]:
+    if state is None or transaction.kind is not WriteKind.OVERWRITE:
+        return ()
+    from tablefeed.delta.columns import to_add_files
+
+    return tuple(
+        RemoveFile(
+            path=add.path,
+            log_path=add.log_path,
+            data_change=True,
+            deletion_timestamp_ms=now_ms,
+            extended_file_metadata=True,
+            partition_values=add.partition_values,
+            size_bytes=add.size_bytes,
+            tags=add.tags,
+            deletion_vector=add.deletion_vector,
+            base_row_id=add.base_row_id,
+            default_row_commit_version=add.default_row_commit_version,
+        )
+        for batch in state.live_files()
+        for add in to_add_files(batch)
+    )
+
+
+def _metrics(transaction: Transaction, removes: tuple[RemoveFile, ...]) -> dict[str, int]:
+    from tablefeed.delta.stats import num_records
+
+    files = transaction.files
+    written = {
+        "numOutputRows": sum(num_records(f.stats) or 0 for f in files),
+        "numOutputBytes": sum(f.size_bytes for f in files),
+    }
+    if isinstance(transaction.operation, Write):
+        return {"numFiles": len(files), **written}
+    return {"numRemovedFiles": len(removes), "numAddedFiles": len(files), **written}
+
+
+def _put(log: TableLog, entry: Commit, around: Surroundings) -> bool:
+    """Puts `entry` as its version: True where it stands, False where another commit does."""
+    path = f"{names.LOG_DIR}/{names.commit_name(entry.version)}"
+    data = codec.encode_commit(entry)
+    failure: StoreError | None = None
+    for attempt in range(LOST_ANSWER_RETRIES):
+        try:
+            if failure is not None and _stands(log, entry):
+                return True
+            if log.store.put_if_absent(path, data):
+                return True
+            # Taken: by a rival, or by an earlier put of ours that arrived late.
+            return failure is not None and _stands(log, entry)
+        except NotExclusiveError:
+            raise
+        except StoreError as error:
+            failure = error
+            logger.warning("unsettled table=%s version=%d attempt=%d: %s", log.url, entry.version, attempt, error)
+            around.sleep(around.uniform() * 0.1 * 2**attempt)
+    raise CommitUnknownError(
+        f"The store failed while version {entry.version} of {log.url} was committed, and does not say whether it "
+        "stands. Nothing is lost: run the same batch again, and what stands is not written twice.",
+        url=log.url,
+        version=entry.version,
+    ) from failure
+
+
+def _stands(log: TableLog, entry: Commit) -> bool:
+    theirs = log.commit(entry.version)
+    ours = (entry.info or {})[names.TXN_ID]
+    return theirs is not None and theirs.info is not None and theirs.info.get(names.TXN_ID) == ours
+
+
+def _after(log: TableLog, state: Snapshot | None, entry: Commit) -> Snapshot:
+    if state is None:
+        return log.load()
+    return log.snapshot(entry.version, fold(state.facts, [entry]))
+
+
+def _delete_replayed(log: TableLog, transaction: Transaction) -> None:
+    if transaction.txn is not None and transaction.files:
+        first = 0 if transaction.plan.version is None else transaction.plan.version + 1
+        _delete_losers(log, transaction.files, transaction.txn, first)
+
+
+def delete_losers(plan: WritePlan, files: Sequence[AddFile], txn: Txn) -> None:
+    """Deletes `files`, written under `plan`, where the log shows that `txn` was committed without them; else nothing.
+
+    The winning commit is read, and what it names stays. Where it is not found among the versions since the write was
+    planned, nothing is deleted: VACUUM will.
+    """
+    if files:
+        log = open_log(plan.location, plan.storage_options)
+        first = 0 if plan.version is None else plan.version + 1
+        _delete_losers(log, files, txn, first)
+
+
+def _delete_losers(log: TableLog, files: Sequence[AddFile], txn: Txn, first: int) -> None:
+    version = first
+    while (winner := log.commit(Version(version))) is not None:
+        if any(t.app_id == txn.app_id and t.txn_version >= txn.txn_version for t in winner.txns):
+            committed = {f.path for f in winner.files}
+            for file in files:
+                if file.path not in committed:
+                    log.store.delete(file.path)
+            return
+        version += 1

@@ -1,0 +1,36 @@
+"""Live files as users see them: the columns of `Table.files()`."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.delta.columns import STRING_MAP, decode_paths
+from tablefeed.delta.stats import num_records
+
+DESCRIPTION = pa.schema(
+    [
+        ("path", pa.string()),
+        ("size_bytes", pa.int64()),
+        ("modified_ms", pa.int64()),
+        ("partition_values", STRING_MAP),
+        ("num_records", pa.int64()),
+        ("has_deletion_vector", pa.bool_()),
+    ]
+)
+
+
+def described(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Gives live files (`tablefeed.delta.columns.FILE_COLUMNS`) in the columns of `DESCRIPTION`."""
+    counts = [num_records(text) for text in batch["stats"].to_pylist()]
+    return pa.RecordBatch.from_arrays(
+        [
+            decode_paths(batch["log_path"]),
+            batch["size_bytes"],
+            batch["modified_ms"],
+            batch["partition_values"],
+            pa.array(counts, type=pa.int64()),
+            pc.is_valid(batch["deletion_vector"]),
+        ],
+        schema=DESCRIPTION,
+    )

@@ -1,0 +1,67 @@
+"""`tablefeed.follow`: each commit of a table as it lands.
+
+On local disk a watch wakes us and nothing is polled; elsewhere the next version is asked for by name, less often
+while nothing comes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+
+from tablefeed.delta import names
+from tablefeed.errors import IllegalOptionError, LogGapError
+from tablefeed.feed.table_log import TableLog, open_log
+from tablefeed.model.actions import Commit, Version
+from tablefeed.model.logfile import LogFileKind
+
+SLOWEST_POLL_FACTOR = 8
+"""A quiet table is asked at most this many intervals apart: enough to be cheap, few enough to be prompt."""
+
+
+def follow(
+    url: str | os.PathLike[str],
+    *,
+    after: int | None = None,
+    poll_interval_s: float = 1.0,
+    storage_options: Mapping[str, str] | None = None,
+) -> Iterator[Commit]:
+    """Gives the commits after version `after` (None: the newest now), then each new one as it lands; never ends.
+
+    `poll_interval_s` is the shortest time between two looks at a store that cannot wake us, and on local disk the
+    longest that a missed notice can cost. Raises TableNotFoundError, LogGapError, LogError, StoreError.
+    """
+    if poll_interval_s <= 0:
+        raise IllegalOptionError(option="poll_interval_s", value=str(poll_interval_s), explain="must be above 0")
+    log = open_log(os.fspath(url), storage_options)
+    newest = log.load().version
+    if after is not None and after > newest:
+        raise IllegalOptionError(
+            option="after", value=str(after), explain=f"must be at most the newest version, {newest}"
+        )
+    return _commits(log, Version((newest if after is None else after) + 1), poll_interval_s)
+
+
+def _commits(log: TableLog, version: Version, poll_interval_s: float) -> Iterator[Commit]:
+    _refuse_hole(log, version)
+    quiet = 0
+    while True:
+        commit = log.commit(version, timed=True)
+        if commit is not None:
+            yield commit
+            version, quiet = Version(version + 1), 0
+            continue
+        pause = poll_interval_s * min(2**quiet, SLOWEST_POLL_FACTOR)
+        woken = log.store.wait(names.LOG_DIR, timeout_s=pause)
+        quiet = 0 if woken else quiet + 1
+
+
+def _refuse_hole(log: TableLog, version: Version) -> None:
+    versions = [f.version for f in log.listing(version) if f.kind is LogFileKind.COMMIT]
+    if versions and min(versions) > version:
+        raise LogGapError(
+            url=log.url,
+            expected=version,
+            found=min(versions),
+            remedy=f"They were removed. Follow from version {min(versions) - 1} on, or from a new snapshot.",
+        )

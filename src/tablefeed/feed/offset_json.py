@@ -1,0 +1,73 @@
+"""Offsets as Spark's checkpoints keep them: Delta-Spark's JSON, so that a stream moves between the two.
+
+On the wire an offset is end-inclusive: `index` is the last file delivered, -1 before the first (docs/offsets.md).
+Versions of the format: 1 is written; 3 is read where it says nothing that 1 does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tablefeed.errors import OffsetError
+from tablefeed.model.actions import Version
+from tablefeed.model.offset import Offset
+
+SOURCE_VERSION = 1
+"""What we write: the format that knows no schema barriers."""
+
+_BARRIERS = {-20, -19}
+_BEFORE_FIRST = {1: -1, 3: -100}
+
+
+def offset_to_json(offset: Offset) -> dict[str, object]:
+    """Gives the JSON object of `offset`, keys in Delta-Spark's order."""
+    return {
+        "sourceVersion": SOURCE_VERSION,
+        "reservoirId": offset.table_id,
+        "reservoirVersion": offset.version,
+        "index": offset.file_index - 1,
+        "isStartingVersion": offset.in_snapshot,
+    }
+
+
+def offset_from_json(value: Mapping[str, object], *, url: str) -> Offset:
+    """Gives the offset that `value` says. Raises OffsetError, with Delta-Spark's class, for what cannot be one."""
+    match value:
+        case {"sourceVersion": int(source_version)} if source_version not in (0, 2) and source_version > 0:
+            pass
+        case _:
+            raise _malformed(url, value, "its sourceVersion is missing or not valid", "DELTA_INVALID_SOURCE_VERSION")
+    if source_version not in _BEFORE_FIRST:
+        raise _malformed(
+            url,
+            value,
+            f"its sourceVersion {source_version} is newer than 3. Upgrade tablefeed",
+            "DELTA_INVALID_FORMAT_FROM_SOURCE_VERSION",
+        )
+    match value:
+        case {
+            "reservoirId": str(table_id),
+            "reservoirVersion": int(version),
+            "index": int(index),
+            "isStartingVersion": bool(in_snapshot),
+        } if version >= 0 and not isinstance(version, bool) and not isinstance(index, bool):
+            pass
+        case _:
+            raise _malformed(url, value, "a field is missing or of another type", "DELTA_INVALID_SOURCE_OFFSET_FORMAT")
+    if index in _BARRIERS:
+        raise _malformed(
+            url,
+            value,
+            "it stands at a schema change (schemaTrackingLocation), which this version of tablefeed does not track. "
+            "Take the stream over this change with Delta's own source, or use a new checkpoint",
+            "DELTA_INVALID_SOURCE_OFFSET_FORMAT",
+        )
+    if index < 0 and index != _BEFORE_FIRST[source_version]:
+        raise _malformed(url, value, f"{index} is no index of a file", "DELTA_INVALID_SOURCE_OFFSET_FORMAT")
+    return Offset(table_id=table_id, version=Version(version), file_index=max(index, -1) + 1, in_snapshot=in_snapshot)
+
+
+def _malformed(url: str, value: Mapping[str, object], why: str, error_class: str) -> OffsetError:
+    return OffsetError(
+        f"The checkpoint's offset {dict(value)!r} for {url} cannot be used: {why}.", url=url, error_class=error_class
+    )

@@ -1,0 +1,272 @@
+"""The feed of appended rows as a streaming query's planner holds it: where to begin, how far to go, what to read.
+
+Offsets and files only; rows are read by `scan.py` wherever the tasks run. What a commit delivers is decided by
+`tablefeed.log.admission`, how far a batch goes by `tablefeed.log.plan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from tablefeed.delta import features
+from tablefeed.delta.schema import parse_schema
+from tablefeed.errors import LogError, OffsetError, SchemaChangedError, VersionNotFoundError
+from tablefeed.feed.scan import ScanFile, ScanTask, balanced_tasks, partition_types, scan_file
+from tablefeed.feed.table_log import Snapshot, TableLog, open_log
+from tablefeed.feed.tail import Tail
+from tablefeed.log.admission import ChangePolicy, delivered_files
+from tablefeed.log.compatibility import can_read
+from tablefeed.log.plan import Limits, Step, furthest
+from tablefeed.model.actions import AddFile, Commit, Metadata, Version
+from tablefeed.model.logfile import LogFileKind
+from tablefeed.model.offset import Offset
+from tablefeed.model.schema import Struct
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """What the user asked of a stream. `starting_version` None: the whole table first, then its changes."""
+
+    starting_version: Version | Literal["latest"] | None = None
+    limits: Limits = field(default_factory=Limits)
+    policy: ChangePolicy = field(default_factory=ChangePolicy)
+    fail_on_data_loss: bool = True
+
+
+def open_source(
+    location: str,
+    *,
+    storage_options: Mapping[str, str],
+    schema_string: str,
+    options: SourceOptions,
+    clock: Callable[[], float],
+) -> AppendSource:
+    """Gives the append feed of the table at `location` for a query analysed with the schema text `schema_string`."""
+    log = open_log(location, storage_options)
+    schema = parse_schema(schema_string, url=log.url)
+    return AppendSource(log, read_schema=schema, options=options, clock=clock)
+
+
+class AppendSource:
+    """The append feed of one table for one query. Every offset it gives is of that table.
+
+    `read_schema` is the schema that the query was analysed with; rows are delivered in it for the query's life.
+    """
+
+    def __init__(
+        self, log: TableLog, *, read_schema: Struct, options: SourceOptions, clock: Callable[[], float]
+    ) -> None:
+        self._log = log
+        self._schema = read_schema
+        self._options = options
+        self._tail = Tail(log, clock=clock, fail_on_data_loss=options.fail_on_data_loss)
+        self._begun: Snapshot | None = None
+        self._initial: Offset | None = None
+        self._snapshot_files: tuple[Version, pa.RecordBatch] | None = None
+        self._bound: Offset | None = None
+        self._wants_bound = False
+        self._checked_start = False
+
+    def initial(self) -> Offset:
+        """Gives where a query without a checkpoint begins; the same for this object's life.
+
+        Raises VersionNotFoundError where the starting version is not in the log.
+        """
+        if self._initial is None:
+            newest = self._newest()
+            match self._options.starting_version:
+                case None:
+                    self._initial = self._offset(newest.version, in_snapshot=True)
+                case "latest":
+                    self._initial = self._offset(Version(newest.version + 1))
+                case version:
+                    self._check_available(version, newest.version)
+                    self._initial = self._offset(version)
+        return self._initial
+
+    def latest(self, start: Offset, limits: Limits) -> Offset:
+        """Gives where a batch that begins at `start` ends under `limits`; `start` where there is nothing new.
+
+        Reads each new commit once. Raises ChangeRefusedError, SchemaChangedError and UnsupportedFeatureError for a
+        commit that cannot be delivered, LogGapError for one that is gone.
+        """
+        self._check_offset(start)
+        self._check_start(start)
+        if self._wants_bound and self._bound is None:
+            self._bound = furthest(start, self._steps(start), Limits())
+        return furthest(start, self._steps(start), limits, stop_at=self._bound)
+
+    def bound_now(self) -> None:
+        """Makes what is there at the next `latest` the end of this query (Trigger.AvailableNow)."""
+        self._wants_bound, self._bound = True, None
+
+    def tasks(self, start: Offset, end: Offset) -> list[ScanTask]:
+        """Gives the files between two offsets as balanced tasks; none where the offsets are equal."""
+        self._check_offset(start)
+        self._check_offset(end)
+        if start == end:
+            return []
+        self._check_start(start)
+        kinds = partition_types(self._schema, self._newest().metadata.partition_columns)
+        files = list(self._files_between(start, end))
+        return balanced_tasks(
+            files, url=self._log.location, storage_options=self._log.storage_options, partition_types=kinds
+        )
+
+    def delivered(self, end: Offset) -> None:
+        """Drops what was kept for batches before `end`."""
+        self._tail.forget_before(end.version)
+        if not end.in_snapshot:
+            self._snapshot_files = None
+
+    def close(self) -> None:
+        """Ends the watch on the log."""
+        self._log.store.close()
+
+    def _files_between(self, start: Offset, end: Offset) -> Iterator[ScanFile]:
+        first = start
+        if end.in_snapshot or start.in_snapshot:
+            # A start that was resolved anew after a restart may lie past the logged end: the end decides.
+            version = end.version if end.in_snapshot else Version(min(start.version, end.version - 1))
+            begin = start.file_index if start.version == version and start.in_snapshot else 0
+            stop = end.file_index if end.in_snapshot else None
+            yield from self._snapshot_slice(version, begin, stop)
+            first = self._offset(Version(version + 1))
+        if end.in_snapshot:
+            return
+        last = end.version if end.file_index else Version(end.version - 1)
+        seen = Version(first.version - 1)
+        for commit in self._tail.commits(first.version) if first.version <= last else ():
+            if commit.version > last:
+                break
+            begin = first.file_index if commit.version == first.version else 0
+            stop = end.file_index if commit.version == end.version else None
+            for add in self._delivered(commit)[begin:stop]:
+                yield scan_file(add, url=self._log.url)
+            seen = commit.version
+            if seen == last:
+                break
+        if seen < last and self._options.fail_on_data_loss:
+            raise LogError(
+                f"The log of {self._log.url} ends at version {seen}, but this batch reaches to {last}: its last "
+                "commits are gone. Restore them, or restart from a new checkpoint.",
+                url=self._log.url,
+                error_class="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
+            )
+
+    def _steps(self, start: Offset) -> Iterator[Step]:
+        version = start.version
+        if start.in_snapshot:
+            files = self._sorted_snapshot(version)
+            sizes = memoryview(files["size_bytes"].buffers()[1]).cast("q") if files.num_rows else ()
+            yield Step(version=version, sizes=sizes, in_snapshot=True)
+            version = Version(version + 1)
+        for commit in self._tail.commits(version):
+            delivered = self._delivered(commit)
+            yield Step(version=commit.version, sizes=[f.size_bytes for f in delivered])
+
+    def _delivered(self, commit: Commit) -> tuple[AddFile, ...]:
+        self._check_commit(commit)
+        return delivered_files(commit, self._options.policy, url=self._log.url)
+
+    def _check_commit(self, commit: Commit) -> None:
+        if commit.protocol is not None:
+            metadata = commit.metadata or self._newest().metadata
+            features.check_readable(commit.protocol, metadata, url=self._log.url)
+        if commit.metadata is not None:
+            self._check_metadata(commit.metadata, commit.version)
+
+    def _check_metadata(self, metadata: Metadata, version: Version) -> None:
+        self._check_table_id(metadata.table_id)
+        schema = parse_schema(metadata.schema_string, url=self._log.url)
+        if can_read(self._schema, schema) and metadata.partition_columns == self._newest().metadata.partition_columns:
+            return
+        with_options = self._options.starting_version is not None
+        raise SchemaChangedError(
+            f"The schema of {self._log.url} at version {version} cannot be read with the schema that this query "
+            f"started with. Start the query again with a new DataFrame; where that does not help, begin anew with a "
+            f"new checkpoint. Started with: {', '.join(self._schema.names)}. At that version: "
+            f"{', '.join(schema.names)}.",
+            url=self._log.url,
+            version=version,
+            error_class="DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS"
+            if with_options
+            else "DELTA_SCHEMA_CHANGED_WITH_VERSION",
+        )
+
+    def _check_start(self, start: Offset) -> None:
+        """Checks the metadata that holds at `start` once: no later commit of the feed tells it."""
+        if self._checked_start:
+            return
+        newest = self._newest()
+        try:
+            at_start = self._log.load(Version(min(start.version, newest.version)))
+        except LogError:
+            at_start = newest  # cleaned up: whatever changed since is in the commits that are read
+        self._check_metadata(at_start.metadata, at_start.version)
+        self._checked_start = True
+
+    def _check_offset(self, offset: Offset) -> None:
+        self._check_table_id(offset.table_id)
+
+    def _check_table_id(self, table_id: str) -> None:
+        ours = self._newest().metadata.table_id
+        if table_id != ours:
+            raise OffsetError(
+                f"The checkpoint of this query is of the table with id {table_id}, but {self._log.url} is now the "
+                f"table with id {ours}: it was deleted and made anew, or the path is another's. Use a new checkpoint.",
+                url=self._log.url,
+                error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
+            )
+
+    def _check_available(self, version: Version, newest: Version) -> None:
+        earliest = min(
+            (f.version for f in self._log.listing() if f.kind is LogFileKind.COMMIT), default=Version(newest + 1)
+        )
+        if not earliest <= version <= newest:
+            raise VersionNotFoundError(url=self._log.url, version=version, earliest=earliest, latest=newest)
+        self._check_metadata_readable(version)
+
+    def _check_metadata_readable(self, version: Version) -> None:
+        try:
+            self._log.load(version)
+        except LogError:
+            return  # no snapshot there any more; the commits themselves are checked as they are read
+
+    def _newest(self) -> Snapshot:
+        if self._begun is None:
+            self._begun = self._log.load()
+        return self._begun
+
+    def _offset(self, version: Version, *, in_snapshot: bool = False) -> Offset:
+        return Offset(table_id=self._newest().metadata.table_id, version=version, in_snapshot=in_snapshot)
+
+    def _snapshot_slice(self, version: Version, begin: int, stop: int | None) -> Iterator[ScanFile]:
+        from tablefeed.delta.columns import to_add_files
+
+        files = self._sorted_snapshot(version)
+        length = (files.num_rows if stop is None else stop) - begin
+        for add in to_add_files(files.slice(begin, length)):
+            yield scan_file(add, url=self._log.url)
+
+    def _sorted_snapshot(self, version: Version) -> pa.RecordBatch:
+        from tablefeed.log.replay import sorted_for_stream
+
+        if self._snapshot_files is None or self._snapshot_files[0] != version:
+            try:
+                snapshot = self._log.load(version)
+                files = sorted_for_stream(snapshot.live_files())
+            except LogError as error:
+                raise LogError(
+                    f"The table {self._log.url} cannot be read as of version {version} any more, and this query "
+                    f"stands in the middle of that snapshot: {error.message} Start with a new checkpoint.",
+                    url=self._log.url,
+                    error_class="DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
+                ) from error
+            self._snapshot_files = (version, files)
+        return self._snapshot_files[1]

@@ -1,0 +1,175 @@
+"""The public face of one table at one version: `tablefeed.open_table`.
+
+Arrow out; nothing here writes. A table is a fixed snapshot: open it again to see what came since.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
+from typing import TYPE_CHECKING
+
+from tablefeed.errors import ConflictingOptionsError, SchemaMismatchError
+from tablefeed.feed.scan import ScanTask, partition_types, read_task, scan_file
+from tablefeed.feed.table_log import Snapshot, TableLog, open_log
+from tablefeed.feed.timeline import commit_times, parse_timestamp, version_at
+from tablefeed.model.actions import CommitInfo, Metadata, Protocol, Version
+from tablefeed.model.logfile import LogFileKind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+
+def open_table(
+    url: str | os.PathLike[str],
+    *,
+    version: int | None = None,
+    timestamp: str | datetime | date | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Table:
+    """Opens the table at `url` as of `version` or `timestamp`, by default the newest version.
+
+    `timestamp` means the newest version committed at or before it, in UTC where it names no zone. Raises
+    TableNotFoundError, VersionNotFoundError, UnsupportedFeatureError, LogError, StoreError.
+    """
+    if version is not None and timestamp is not None:
+        raise ConflictingOptionsError(options=("version", "timestamp"), remedy="Give one of them.")
+    log = open_log(os.fspath(url), storage_options)
+    if timestamp is not None:
+        version = version_at(log, parse_timestamp(timestamp, argument="timestamp"))
+    return Table(log.load(None if version is None else Version(version)))
+
+
+class Table:
+    """One version of a table. Facts are loaded; files and rows are read when asked for, in bounded memory."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def __repr__(self) -> str:
+        return f"Table({self._log.url!r}, version={self.version})"
+
+    @property
+    def version(self) -> int:
+        """The version that this is."""
+        return self._snapshot.version
+
+    @property
+    def table_id(self) -> str:
+        """The id that the table got when it was made; a table made anew at the same place has another."""
+        return self.metadata.table_id
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns in the table's order, partition columns included."""
+        return self._snapshot.arrow_schema
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The names of the partition columns, in partitioning order."""
+        return self.metadata.partition_columns
+
+    @property
+    def metadata(self) -> Metadata:
+        """The table's identity, schema text and properties."""
+        return self._snapshot.metadata
+
+    @property
+    def protocol(self) -> Protocol:
+        """What readers and writers of this table must know."""
+        return self._snapshot.protocol
+
+    def files(self) -> Iterator[pa.RecordBatch]:
+        """Gives the live files in columns, many to a batch, in no stated order.
+
+        Columns: path (decoded; relative to the table where the log's is), size_bytes, modified_ms, partition_values
+        (map of text, null is null), num_records (null where unknown), has_deletion_vector.
+        """
+        from tablefeed.feed.files import described
+
+        for batch in self._snapshot.live_files(with_stats=True):
+            yield described(batch)
+
+    def to_batches(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002
+    ) -> pa.RecordBatchReader:
+        """Gives the rows, `columns` in the order asked for, those that `filter` lets through."""
+        import pyarrow as pa
+
+        wanted = selected(self.schema, columns, url=self._log.url)
+        return pa.RecordBatchReader.from_batches(wanted, self._rows(wanted, filter))
+
+    def to_arrow(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002
+    ) -> pa.Table:
+        """Gives the rows as one table, in memory."""
+        return self.to_batches(columns=columns, filter=filter).read_all()
+
+    def history(self, limit: int | None = None) -> Iterator[CommitInfo]:
+        """Gives each commit's info, the newest first, at most `limit`; unknown fields are kept.
+
+        Only as far back as the log still has commits. A commit without commitInfo has empty fields.
+        """
+        log_files = [
+            f for f in self._log.listing() if f.kind is LogFileKind.COMMIT and f.version <= self._snapshot.version
+        ]
+        times = dict(commit_times(self._log, log_files, self.metadata))
+        for log_file in log_files[::-1][:limit]:
+            commit = self._log.required_commit(log_file)
+            yield CommitInfo(
+                version=commit.version, committed_at_ms=times[commit.version], fields=dict(commit.info or {})
+            )
+
+    def txn_version(self, app_id: str) -> int | None:
+        """Gives the newest version that the application `app_id` recorded here, None where it recorded none."""
+        txn = self._snapshot.facts.txns.get(app_id)
+        return None if txn is None else txn.txn_version
+
+    @property
+    def _log(self) -> TableLog:
+        return self._snapshot.log
+
+    def _rows(self, wanted: pa.Schema, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
+        from tablefeed.delta.columns import to_add_files
+
+        kinds = partition_types(self._snapshot.schema, self.partition_columns)
+        read = self.schema if condition is not None else wanted
+        for batch in self._snapshot.live_files():
+            for add in to_add_files(batch):
+                task = ScanTask(
+                    url=self._log.location,
+                    storage_options=self._log.storage_options,
+                    files=(scan_file(add, url=self._log.url),),
+                    partition_types=kinds,
+                )
+                rows = read_task(task, read, store=self._log.store)
+                yield from rows if condition is None else filtered(rows, condition, wanted)
+
+
+def selected(schema: pa.Schema, columns: Sequence[str] | None, *, url: str) -> pa.Schema:
+    """Gives the fields of `columns` in that order, all where it is None. Raises SchemaMismatchError for others."""
+    import pyarrow as pa
+
+    if columns is None:
+        return schema
+    unknown = [name for name in columns if name not in schema.names]
+    if unknown:
+        raise SchemaMismatchError(f"{url} has no column {unknown[0]!r}; it has {', '.join(schema.names)}.", url=url)
+    return pa.schema([schema.field(name) for name in columns])
+
+
+def filtered(rows: Iterator[pa.RecordBatch], condition: pc.Expression, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Gives the rows that `condition` lets through, cut to the columns of `wanted`."""
+    import pyarrow as pa
+
+    for batch in rows:
+        kept = pa.Table.from_batches([batch]).filter(condition).select(wanted.names)
+        yield from kept.to_batches()

@@ -1,0 +1,101 @@
+"""The commits after a position, each read and decoded once, found by name.
+
+Owns the little state that a long-lived reader keeps: decoded commits between planning and reading them, and when
+the log was last looked at. No rule about what a commit means is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tablefeed.delta import names
+from tablefeed.errors import LogGapError
+from tablefeed.feed.table_log import TableLog
+from tablefeed.model.actions import Commit, Version
+from tablefeed.model.logfile import LogFileKind
+
+CACHED_ACTIONS = 200_000
+"""File actions kept decoded; more are decoded again when they are read. About 130 MB at 640 bytes each."""
+
+QUIET_CHECK_S = 5.0
+"""How long a quiet watch is believed before the log is looked at all the same: a notice may be lost."""
+
+GAP_CHECK_S = 60.0
+"""How often a waiting reader lists the log for versions beyond the one it waits for. Commits are made in order, so a
+hole at the end comes only from a hand that removed log files."""
+
+
+class Tail:
+    """The log of one table from any version on, for one reader. `clock` gives seconds that only grow."""
+
+    def __init__(self, log: TableLog, *, clock: Callable[[], float], fail_on_data_loss: bool) -> None:
+        self._log = log
+        self._clock = clock
+        self._fail_on_data_loss = fail_on_data_loss
+        self._cached: dict[Version, Commit] = {}
+        self._cached_actions = 0
+        self._absent: Version | None = None
+        self._probed_at = float("-inf")
+        self._gap_checked_at = float("-inf")
+
+    def commits(self, start: Version) -> Iterator[Commit]:
+        """Gives the commits from `start` to the newest, in order and without a hole.
+
+        Raises LogGapError where versions are missing; where data loss is allowed, goes on behind the hole.
+        """
+        version: Version | None = start
+        while version is not None:
+            commit = self.commit(version)
+            if commit is None:
+                version = self._next_behind_hole(version)
+                continue
+            yield commit
+            version = Version(version + 1)
+
+    def commit(self, version: Version) -> Commit | None:
+        """Gives the commit of `version`; None where it is not there, without asking the store while all is quiet."""
+        cached = self._cached.get(version)
+        if cached is not None:
+            return cached
+        changed = self._log.store.changed(names.LOG_DIR)
+        now = self._clock()
+        if version == self._absent and not changed and now - self._probed_at < QUIET_CHECK_S:
+            return None
+        commit = self._log.commit(version)
+        if commit is None:
+            self._absent, self._probed_at = version, now
+            return None
+        self._absent = None
+        self._keep(commit)
+        return commit
+
+    def forget_before(self, version: Version) -> None:
+        """Drops the decoded commits below `version`: they have been delivered."""
+        for old in [v for v in self._cached if v < version]:
+            self._cached_actions -= len(self._cached.pop(old).files)
+
+    def _keep(self, commit: Commit) -> None:
+        if self._cached_actions + len(commit.files) <= CACHED_ACTIONS:
+            self._cached[commit.version] = commit
+            self._cached_actions += len(commit.files)
+
+    def _next_behind_hole(self, version: Version) -> Version | None:
+        now = self._clock()
+        if now - self._gap_checked_at < GAP_CHECK_S:
+            return None
+        self._gap_checked_at = now
+        listed = self._log.listing(version)
+        later = [f.version for f in listed if f.kind is LogFileKind.COMMIT and f.version > version]
+        if not later or self._log.commit(version) is not None:
+            return version if later else None
+        if not self._fail_on_data_loss:
+            return min(later)
+        before_start = not any(f.kind is LogFileKind.COMMIT and f.version < version for f in self._log.listing())
+        raise LogGapError(
+            url=self._log.url,
+            expected=version,
+            found=min(later),
+            remedy="They were removed before this reader came to them. Restart from a new checkpoint, or set "
+            "failOnDataLoss=false to go on without them.",
+            error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION" if before_start else None,
+        )

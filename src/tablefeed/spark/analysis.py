@@ -1,0 +1,69 @@
+"""What Spark learns of a table when a DataFrame is made, pinned for its plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tablefeed.errors import SchemaMismatchError, TableNotFoundError
+from tablefeed.feed.table import open_table
+from tablefeed.spark.options import parse_options, table_path
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_KEPT_FIELD_METADATA = ("comment",)
+"""What of a column's metadata Spark is told; the rest is the table's own book-keeping."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """A table as a DataFrame found it: which version, and its schema as the log has it."""
+
+    version: int
+    schema_string: str
+
+
+def analyse(options: Mapping[str, str]) -> Analysis:
+    """Reads the table's schema: of versionAsOf or timestampAsOf where one is given, else the newest."""
+    path = table_path(options, call="load")
+    travel = {k: v for k, v in options.items() if k.lower() in ("versionasof", "timestampasof")}
+    storage = {k: v for k, v in options.items() if k.lower().startswith("storage.")}
+    parsed = parse_options({**travel, **storage}, "batch read")
+    try:
+        table = open_table(
+            path, version=parsed["versionAsOf"], timestamp=parsed["timestampAsOf"], storage_options=parsed.storage
+        )
+    except TableNotFoundError as error:
+        # Delta-Spark's stream says this of a path without a table; a text that names both serves both.
+        raise TableNotFoundError(error.message, url=error.url, error_class="DELTA_SCHEMA_NOT_SET") from error
+    if not table.schema.names:
+        raise SchemaMismatchError(
+            f"The table {table!r} has no columns yet. Give it a schema before it is read.",
+            url=path,
+            error_class="DELTA_SCHEMA_NOT_SET",
+        )
+    return Analysis(version=table.version, schema_string=table.metadata.schema_string)
+
+
+def spark_schema(analysis: Analysis) -> StructType:
+    """Gives the schema in Spark's types: a log's schema text is Spark's own JSON."""
+    from pyspark.sql.types import StructType
+
+    return StructType.fromJson(_without_bookkeeping(json.loads(analysis.schema_string)))
+
+
+def _without_bookkeeping(node: dict[str, object]) -> dict[str, object]:
+    cleaned: dict[str, object] = {}
+    for key, value in node.items():
+        if key == "metadata" and isinstance(value, dict):
+            cleaned[key] = {k: v for k, v in value.items() if k in _KEPT_FIELD_METADATA}
+        elif isinstance(value, dict):
+            cleaned[key] = _without_bookkeeping(value)
+        elif isinstance(value, list):
+            cleaned[key] = [_without_bookkeeping(v) if isinstance(v, dict) else v for v in value]
+        else:
+            cleaned[key] = value
+    return cleaned

@@ -1,0 +1,331 @@
+"""Every option of `format("tablefeed")`, one table per direction: it parses, refuses, documents and is tested.
+
+Names, defaults and what is refused are Delta-Spark's (docs/options.md). Keys are case-insensitive, values are text.
+A name in no table is refused with the nearest one: a misspelt limit that is quietly ignored costs a cluster.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tablefeed.errors import (
+    ConflictingOptionsError,
+    IllegalOptionError,
+    MissingPathError,
+    UnknownOptionError,
+    UnsupportedOptionError,
+)
+
+logger = logging.getLogger(__name__)
+
+STORAGE_PREFIX = "storage."
+"""`storage.<key>` goes to the store as `<key>`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionSpec:
+    """One option: how its text becomes a value, what it is without one, and what the docs say."""
+
+    name: str
+    parse: Callable[[str, str], Any]
+    default: Any
+    doc: str
+
+
+def boolean(option: str, text: str) -> bool:
+    """'true' or 'false' in any case."""
+    if text.lower() not in ("true", "false"):
+        raise IllegalOptionError(option=option, value=text, explain="must be 'true' or 'false'")
+    return text.lower() == "true"
+
+
+def positive_int(option: str, text: str) -> int:
+    """A whole number from 1 to 2^31 - 1, as Java reads it."""
+    if not re.fullmatch(r"\+?[0-9]+", text, re.ASCII) or not 1 <= int(text) < 1 << 31:
+        raise IllegalOptionError(option=option, value=text, explain="must be a positive integer")
+    return int(text)
+
+
+_SIZE_UNITS = {"": 0, "b": 0, "k": 10, "kb": 10, "m": 20, "mb": 20, "g": 30, "gb": 30, "t": 40, "tb": 40, "p": 50}
+_SIZE_UNITS["pb"] = 50
+
+
+def size_in_bytes(option: str, text: str) -> int:
+    """A size above 0 such as '10g', '512mb' or a plain number of bytes, as Spark reads sizes."""
+    parts = re.fullmatch(r"([0-9]+)([a-z]*)", text.lower().strip(), re.ASCII)
+    unit = _SIZE_UNITS.get(parts[2]) if parts else None
+    if parts is None or unit is None or not 1 <= int(parts[1]) << unit < 1 << 63:
+        raise IllegalOptionError(option=option, value=text, explain="must be a size configuration such as '10g'")
+    return int(parts[1]) << unit
+
+
+def starting_version(option: str, text: str) -> int | Literal["latest"]:
+    """`latest`, in lower case, or a version from 0."""
+    if text == "latest":
+        return "latest"
+    if not re.fullmatch(r"\+?[0-9]+", text, re.ASCII) or int(text) >= 1 << 63:
+        raise IllegalOptionError(option=option, value=text, explain="must be greater than or equal to zero")
+    return int(text)
+
+
+def whole_number(option: str, text: str) -> int:
+    """A whole number from 0 to 2^63 - 1."""
+    if not re.fullmatch(r"[0-9]+", text, re.ASCII) or int(text) >= 1 << 63:
+        raise IllegalOptionError(option=option, value=text, explain="must be an integer of at least 0")
+    return int(text)
+
+
+def version_as_of(option: str, text: str) -> int:
+    """A version from 0."""
+    if not re.fullmatch(r"[0-9]+", text, re.ASCII) or int(text) >= 1 << 63:
+        raise IllegalOptionError(
+            option=option,
+            value=text,
+            explain="must be a version of the table, from 0",
+            error_class="DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
+        )
+    return int(text)
+
+
+def text(_option: str, value: str) -> str:
+    """Any text."""
+    return value
+
+
+def columns(option: str, value: str) -> tuple[str, ...]:
+    """Column names with commas between them; blanks around a name do not count."""
+    names = tuple(name.strip() for name in value.split(","))
+    if not all(names):
+        raise IllegalOptionError(option=option, value=value, explain="must be column names with commas between them")
+    return names
+
+
+_FALSE_SPECS = (
+    ("ignoreDeletes", "Pass commits that only delete rows."),
+    ("ignoreChanges", "Deliver rewritten files whole, unchanged rows included; implies ignoreDeletes."),
+    ("ignoreFileDeletion", "Older name of ignoreChanges."),
+    ("skipChangeCommits", "Deliver nothing of a commit that deletes or rewrites rows; the strongest of these."),
+)
+
+STREAM_READ: tuple[OptionSpec, ...] = (
+    OptionSpec(
+        name="startingVersion",
+        parse=starting_version,
+        default=None,
+        doc="The first version to deliver, or `latest` for what comes after the start. Unset: the whole table first.",
+    ),
+    OptionSpec(
+        name="maxFilesPerTrigger",
+        parse=positive_int,
+        default=None,
+        doc="Most data files in one batch; at least one is taken. 1000 where maxBytesPerTrigger is unset too.",
+    ),
+    OptionSpec(
+        name="maxBytesPerTrigger",
+        parse=size_in_bytes,
+        default=None,
+        doc="Bytes of data files after which a batch ends; it may go over by one file.",
+    ),
+    *(OptionSpec(name=name, parse=boolean, default=False, doc=doc) for name, doc in _FALSE_SPECS),
+    OptionSpec(
+        name="failOnDataLoss",
+        parse=boolean,
+        default=True,
+        doc="Fail where log files were removed before they were read; false goes on with what is there.",
+    ),
+)
+
+BATCH_READ: tuple[OptionSpec, ...] = (
+    OptionSpec(name="versionAsOf", parse=version_as_of, default=None, doc="Read the table as of this version."),
+    OptionSpec(
+        name="timestampAsOf",
+        parse=text,
+        default=None,
+        doc="Read the newest version committed at or before this time: ISO 8601, UTC where it names no zone.",
+    ),
+)
+
+_WRITE: tuple[OptionSpec, ...] = (
+    OptionSpec(
+        name="partitionBy",
+        parse=columns,
+        default=None,
+        doc="Partition columns of a new table, with commas between them. An existing table keeps its own.",
+    ),
+    OptionSpec(name="userMetadata", parse=text, default=None, doc="Text kept in each commit's commitInfo."),
+    OptionSpec(name="mergeSchema", parse=boolean, default=False, doc="Only false is supported by this version."),
+    OptionSpec(name="overwriteSchema", parse=boolean, default=False, doc="Only false is supported by this version."),
+)
+
+STREAM_WRITE: tuple[OptionSpec, ...] = _WRITE
+
+BATCH_WRITE: tuple[OptionSpec, ...] = (
+    *_WRITE,
+    OptionSpec(
+        name="txnAppId",
+        parse=text,
+        default=None,
+        doc="With txnVersion: skip this write where the table already records that version of this application.",
+    ),
+    OptionSpec(name="txnVersion", parse=whole_number, default=None, doc="See txnAppId."),
+)
+
+NOT_YET: Mapping[str, str] = {
+    "readChangeFeed": "Row changes are not delivered by this version; leave it out to receive appended rows.",
+    "readChangeData": "Row changes are not delivered by this version; leave it out to receive appended rows.",
+    "startingTimestamp": "Give startingVersion; `tablefeed.open_table(url, timestamp=...).version` finds it.",
+    "excludeRegex": "Filter the rows instead.",
+    "schemaTrackingLocation": "Restart with a new DataFrame after a schema change.",
+    "schemaLocation": "Restart with a new DataFrame after a schema change.",
+    "withEventTimeOrder": "The initial snapshot is delivered in order of file modification.",
+    "allowSourceColumnRename": "Schema changes are not tracked by this version.",
+    "allowSourceColumnDrop": "Schema changes are not tracked by this version.",
+    "allowSourceColumnTypeChange": "Schema changes are not tracked by this version.",
+    "replaceWhere": "Overwrite the whole table, or append.",
+    "replaceOn": "Overwrite the whole table, or append.",
+    "replaceUsing": "Overwrite the whole table, or append.",
+    "partitionOverwriteMode": "Overwrite the whole table, or append.",
+    "clusterBy": "Leave it out: the table is written without clustering.",
+}
+"""Names that would change rows or rules, and that this version does not do: refused, with what to do instead."""
+
+_STREAM_READ_IGNORED = frozenset({"endingVersion", "endingTimestamp", "streamingSourceTrackingId", "path", "queryName"})
+_BATCH_READ_IGNORED = frozenset(
+    {
+        "path",
+        "ignoreDeletes",
+        "ignoreChanges",
+        "ignoreFileDeletion",
+        "skipChangeCommits",
+        "failOnDataLoss",
+        "maxFilesPerTrigger",
+        "maxBytesPerTrigger",
+    }
+)
+_WRITE_IGNORED = frozenset(
+    {
+        "path",
+        "checkpointLocation",
+        "queryName",
+        "outputMode",
+        "compression",
+        "maxRecordsPerFile",
+        "optimizeWrite",
+        "dataChange",
+    }
+    | {spec.name for spec in STREAM_READ}
+)
+_STREAM_WRITE_IGNORED = _WRITE_IGNORED | {
+    "txnAppId",
+    "txnVersion",
+    "replaceWhere",
+    "replaceOn",
+    "replaceUsing",
+    "partitionOverwriteMode",
+}
+
+IGNORED: Mapping[str, frozenset[str]] = {
+    "stream read": _STREAM_READ_IGNORED,
+    "batch read": _BATCH_READ_IGNORED,
+    "stream write": _STREAM_WRITE_IGNORED,
+    "batch write": _WRITE_IGNORED,
+}
+"""Names that Delta-Spark accepts in a direction without effect there: accepted, with a warning."""
+
+SPECS: Mapping[str, tuple[OptionSpec, ...]] = {
+    "stream read": STREAM_READ,
+    "batch read": BATCH_READ,
+    "stream write": STREAM_WRITE,
+    "batch write": BATCH_WRITE,
+}
+
+_SPARKS_OWN = frozenset({"path", "checkpointlocation", "queryname", "outputmode"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedOptions:
+    """The values by option name, defaults filled in, and what goes to the store."""
+
+    values: Mapping[str, Any]
+    storage: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+
+def parse_options(options: Mapping[str, str], direction: str) -> ParsedOptions:
+    """Reads `options` of a direction of `SPECS`. Raises OptionError for the first that cannot be obeyed."""
+    specs = {spec.name.lower(): spec for spec in SPECS[direction]}
+    ignored = {name.lower() for name in IGNORED[direction]}
+    not_yet = {name.lower(): (name, remedy) for name, remedy in NOT_YET.items()}
+    values = {spec.name: spec.default for spec in specs.values()}
+    storage: dict[str, str] = {}
+    for key, value in options.items():
+        folded = key.lower()
+        if folded.startswith(STORAGE_PREFIX):
+            storage[key[len(STORAGE_PREFIX) :]] = value
+        elif folded.startswith("fs."):
+            raise UnsupportedOptionError(
+                option=key,
+                remedy="Hadoop's file-system options do not reach Python. Give the store's own names with the prefix "
+                "'storage.', for S3: storage.aws_access_key_id, storage.aws_secret_access_key, storage.aws_region, "
+                "storage.aws_endpoint_url.",
+            )
+        elif folded in specs:
+            values[specs[folded].name] = specs[folded].parse(specs[folded].name, value)
+        elif folded in ignored:
+            if folded not in _SPARKS_OWN:
+                logger.warning("option=%s has no effect on a %s", key, direction)
+        elif folded in not_yet:
+            name, remedy = not_yet[folded]
+            raise UnsupportedOptionError(option=name, remedy=remedy)
+        else:
+            raise UnknownOptionError(option=key, nearest=_nearest(key, direction))
+    return ParsedOptions(values=values, storage=storage)
+
+
+def table_path(options: Mapping[str, str], *, call: str) -> str:
+    """Gives the one table path of `options`; `call` names what the user should have called."""
+    if "paths" in options:
+        raise MissingPathError(f"tablefeed takes one table: {call}(path), not a list of paths.")
+    path = options.get("path", "")
+    if not path:
+        raise MissingPathError(
+            f"No path was given. Name the table's folder: {call}(path). Tables of the catalog (toTable, "
+            "readStream.table, CREATE TABLE ... USING) do not reach tablefeed with their path.",
+        )
+    return path
+
+
+def refuse_time_travel(options: Mapping[str, str], path: str) -> None:
+    """Refuses a version or a time on a stream, as an option or as `path@v3`."""
+    if "versionasof" in {k.lower() for k in options}:
+        version_as_of("versionAsOf", next(v for k, v in options.items() if k.lower() == "versionasof"))
+    named = [k for k in options if k.lower() in ("versionasof", "timestampasof")]
+    if named or re.search(r"@(v[0-9]+|[0-9]{17})$", path):
+        raise UnsupportedOptionError(
+            option=named[0] if named else path.rpartition("@")[2],
+            remedy="A stream cannot travel in time; give startingVersion, or use spark.read.",
+            error_class="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
+        )
+
+
+def check_txn_pair(app_id: str | None, txn_version: int | None) -> None:
+    """Refuses one of txnAppId and txnVersion without the other."""
+    if (app_id is None) != (txn_version is None):
+        raise ConflictingOptionsError(
+            options=("txnAppId", "txnVersion"),
+            remedy="Set both or neither.",
+            error_class="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
+        )
+
+
+def _nearest(key: str, direction: str) -> str | None:
+    known = {name.lower(): name for name in (*(s.name for s in SPECS[direction]), *IGNORED[direction], *NOT_YET)}
+    close = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.6)
+    return known[close[0]] if close else None

@@ -1,0 +1,185 @@
+"""The stream and batch writers: Spark's tasks, messages and batch ids to and from `tablefeed.feed`'s plan and commit.
+
+Spark builds a writer anew to plan each batch, pickles it to the tasks, and builds another to commit: what must reach
+the commit travels in the tasks' messages.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from tablefeed.errors import CommitError, UnsupportedOptionError
+from tablefeed.feed.commit import Surroundings, Transaction, commit, delete_losers
+from tablefeed.feed.known_state import newest_state, remember
+from tablefeed.feed.operations import batch_write, micro_batch
+from tablefeed.feed.sink import WritePlan, plan_write, write_task
+from tablefeed.log.transaction import WriteKind
+from tablefeed.model.actions import AddFile, Txn
+from tablefeed.spark.options import ParsedOptions, check_txn_pair, parse_options, table_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+QUERY_ID = "sql.streaming.queryId"
+BATCH_ID = "streaming.sql.batchId"
+"""Local properties that Spark's micro-batch execution sets, and that reach every task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written(WriterCommitMessage):
+    """What one task wrote, against which plan, and for which query and batch (None in a batch write)."""
+
+    plan: WritePlan
+    files: tuple[AddFile, ...]
+    query_id: str | None = None
+    batch_id: int | None = None
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """One micro-batch into one commit, once: the query's id is the app id, the batch id its version."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
+        self._path = table_path(options, call="start")
+        if overwrite:
+            raise UnsupportedOptionError(
+                option="outputMode",
+                remedy="Only append mode is supported by this version.",
+                error_class="DELTA_UNSUPPORTED_OUTPUT_MODE",
+            )
+        self._options = parse_options(options, "stream write")
+        self._plan = _plan(self._path, schema, self._options, WriteKind.APPEND)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Writes one task's rows, or nothing where the table already records this batch."""
+        context = _context()
+        query_id, batch = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
+        if query_id is None or batch is None:
+            raise CommitError(
+                f"Spark did not tell this task of which query and batch its rows for {self._path} are, so they cannot "
+                "be written once only. PySpark 4.2 or newer is needed.",
+                url=self._path,
+            )
+        batch_id = int(batch)
+        replayed = self._plan.recorded.get(query_id, -1) >= batch_id
+        files = () if replayed else _write(self._plan, iterator, context)
+        return Written(plan=self._plan, files=files, query_id=query_id, batch_id=batch_id)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Commits what the tasks wrote, unless the table records this batch already."""
+        written = _written(messages, self._path)
+        query_id = written[0].query_id
+        if query_id is None:
+            raise CommitError(f"No task told of which query batch {batchId} for {self._path} is.", url=self._path)
+        transaction = Transaction(
+            plan=written[0].plan,
+            files=tuple(f for message in written for f in message.files),
+            kind=WriteKind.APPEND,
+            operation=micro_batch(query_id, batchId),
+            txn=Txn(app_id=query_id, txn_version=batchId),
+            user_metadata=self._options["userMetadata"],
+        )
+        _commit(transaction)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Deletes what the tasks wrote where the log shows that this batch was committed without it; else nothing."""
+        written = [m for m in messages if isinstance(m, Written)]
+        for message in written:
+            if message.query_id is not None:
+                delete_losers(message.plan, message.files, Txn(app_id=message.query_id, txn_version=batchId))
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """A batch append or overwrite into one commit; with txnAppId and txnVersion once only."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
+        self._path = table_path(options, call="save")
+        self._options = parse_options(options, "batch write")
+        check_txn_pair(self._options["txnAppId"], self._options["txnVersion"])
+        self._kind = WriteKind.OVERWRITE if overwrite else WriteKind.APPEND
+        self._plan = _plan(self._path, schema, self._options, self._kind)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Writes one task's rows, or nothing where the table already records this write."""
+        files = () if self._is_recorded() else _write(self._plan, iterator, _context())
+        return Written(plan=self._plan, files=files)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Commits what the tasks wrote."""
+        written = _written(messages, self._path)
+        _commit(
+            Transaction(
+                plan=written[0].plan,
+                files=tuple(f for message in written for f in message.files),
+                kind=self._kind,
+                operation=batch_write(self._kind, self._plan.partition_columns),
+                txn=self._txn(),
+                user_metadata=self._options["userMetadata"],
+            )
+        )
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Deletes what the tasks wrote where the log shows that this write was committed without it; else nothing."""
+        txn = self._txn()
+        for message in messages:
+            if isinstance(message, Written) and txn is not None:
+                delete_losers(message.plan, message.files, txn)
+
+    def _txn(self) -> Txn | None:
+        app_id, txn_version = self._options["txnAppId"], self._options["txnVersion"]
+        return None if app_id is None else Txn(app_id=app_id, txn_version=txn_version)
+
+    def _is_recorded(self) -> bool:
+        txn = self._txn()
+        return txn is not None and self._plan.recorded.get(txn.app_id, -1) >= txn.txn_version
+
+
+def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind) -> WritePlan:
+    for name in ("mergeSchema", "overwriteSchema"):
+        if options[name]:
+            raise UnsupportedOptionError(
+                option=name, remedy="Only 'false' is supported by this version: change the table's schema first."
+            )
+    log, state = newest_state(path, dict(options.storage))
+    incoming = to_arrow_schema(schema, timezone="UTC")
+    return plan_write(log, state, incoming, partition_by=options["partitionBy"] or (), kind=kind)
+
+
+def _write(plan: WritePlan, batches: Iterator[pa.RecordBatch], context: TaskContext) -> tuple[AddFile, ...]:
+    return write_task(plan, batches, task=context.partitionId(), now_ms=_now_ms())
+
+
+def _commit(transaction: Transaction) -> None:
+    plan = transaction.plan
+    log, state = newest_state(plan.location, dict(plan.storage_options))
+    _, after = commit(log, state, transaction, Surroundings(now_ms=_now_ms, sleep=time.sleep))
+    remember(log, after)
+
+
+def _written(messages: Sequence[WriterCommitMessage | None], path: str) -> list[Written]:
+    written = [m for m in messages if isinstance(m, Written)]
+    if not written or len(written) != len(messages):
+        raise CommitError(
+            f"{len(messages) - len(written)} of {len(messages)} tasks did not report what they wrote to {path}; "
+            "nothing was committed. Run the batch again.",
+            url=path,
+        )
+    return written
+
+
+def _context() -> TaskContext:
+    context = TaskContext.get()
+    if context is None:
+        raise RuntimeError("a writer's write runs in a task")
+    return context
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

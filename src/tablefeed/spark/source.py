@@ -1,0 +1,140 @@
+"""The stream reader: Spark's offsets, limits and partitions to and from `tablefeed.feed.source`.
+
+One instance plans for a query's life in a process of its own; others, elsewhere, only read. So the feed is opened
+on first use and never crosses.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxFiles,
+    SupportsTriggerAvailableNow,
+)
+
+from tablefeed.errors import OptionError, UnsupportedOptionError
+from tablefeed.feed.offset_json import offset_from_json, offset_to_json
+from tablefeed.feed.source import AppendSource, SourceOptions, open_source
+from tablefeed.log.admission import ChangePolicy
+from tablefeed.log.plan import Limits
+from tablefeed.spark.options import ParsedOptions, parse_options, refuse_time_travel, table_path
+from tablefeed.spark.partition import TaskPartition, read_partition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from tablefeed.spark.analysis import Analysis
+
+DEFAULT_MAX_FILES = 1000
+"""Delta-Spark's maxFilesPerTrigger where no limit is set."""
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A streaming query's view of the append feed of one table."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, analysis: Analysis | None) -> None:
+        self._path = table_path(options, call="load")
+        refuse_time_travel(options, self._path)
+        parsed = parse_options(options, "stream read")
+        if analysis is None:
+            raise UnsupportedOptionError(
+                option="schema",
+                remedy="A table has its own schema: leave .schema(...) out and select or cast its columns.",
+                error_class="DELTA_READ_SOURCE_SCHEMA_CONFLICT",
+            )
+        self._schema = schema
+        self._schema_string = analysis.schema_string
+        self._storage = parsed.storage
+        self._options = source_options(parsed)
+        self._opened: AppendSource | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The feed stays where it plans."""
+        return {**self.__dict__, "_opened": None}
+
+    def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
+        """Where a new query begins."""
+        return offset_to_json(self._source.initial())
+
+    def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:  # noqa: N802
+        """Where the next batch ends; `start` where nothing is new."""
+        offset = offset_from_json(start, url=self._path)
+        return offset_to_json(self._source.latest(offset, self._limits(limit)))
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """The limit of the options. Spark has none for files and bytes together: bytes are added in `latestOffset`."""
+        limits = self._options.limits
+        return ReadMaxFiles(limits.files) if limits.files is not None else ReadMaxBytes(limits.size_bytes or 1)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Ends the query with what is there now."""
+        self._source.bound_now()
+
+    def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
+        """The files of a batch as tasks."""
+        first, last = (offset_from_json(o, url=self._path) for o in (start, end))
+        return [TaskPartition(task) for task in self._source.tasks(first, last)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one task."""
+        return read_partition(partition, self._schema)
+
+    def commit(self, end: dict[str, object]) -> None:
+        """Forgets what was kept for batches before `end`."""
+        self._source.delivered(offset_from_json(end, url=self._path))
+
+    def stop(self) -> None:
+        """Ends the watch on the log."""
+        if self._opened is not None:
+            self._opened.close()
+
+    @property
+    def _source(self) -> AppendSource:
+        if self._opened is None:
+            self._opened = open_source(
+                self._path,
+                storage_options=self._storage,
+                schema_string=self._schema_string,
+                options=self._options,
+                clock=time.monotonic,
+            )
+        return self._opened
+
+    def _limits(self, limit: ReadLimit) -> Limits:
+        match limit:
+            case ReadAllAvailable():
+                return Limits()
+            case ReadMaxFiles(max_files=files):
+                return Limits(files=files, size_bytes=self._options.limits.size_bytes)
+            case ReadMaxBytes(max_bytes=size_bytes):
+                return Limits(files=self._options.limits.files, size_bytes=size_bytes)
+            case _:
+                raise OptionError(
+                    f"Spark asked for a batch limited by {limit!r}; this source knows files and bytes.",
+                    error_class="DELTA_UNKNOWN_READ_LIMIT",
+                )
+
+
+def source_options(parsed: ParsedOptions) -> SourceOptions:
+    """Gives the feed's options for what the user set."""
+    files, size_bytes = parsed["maxFilesPerTrigger"], parsed["maxBytesPerTrigger"]
+    if files is None and size_bytes is None:
+        files = DEFAULT_MAX_FILES
+    return SourceOptions(
+        starting_version=parsed["startingVersion"],
+        limits=Limits(files=files, size_bytes=size_bytes),
+        policy=ChangePolicy(
+            ignore_deletes=parsed["ignoreDeletes"],
+            ignore_changes=parsed["ignoreChanges"] or parsed["ignoreFileDeletion"],
+            skip_change_commits=parsed["skipChangeCommits"],
+        ),
+        fail_on_data_loss=parsed["failOnDataLoss"],
+    )
