@@ -31,6 +31,8 @@ _NEVER_A_PATH = {*_SCHEMES, "memory", "hdfs", "http", "https"}
 """`s3:bucket` is a mistake; `10:30/orders` is a directory."""
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
+_USER = re.compile(r"://([^?#]*)@")
+_QUERY = re.compile(r"[?#](.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,13 @@ def shown(url: str) -> str:
     # In Azure's URLs container@account is an address and no user.
     is_container = _SCHEMES.get(scheme.lower()) == "abfs" and ":" not in user
     return f"{scheme}://{authority if is_container else host}{slash}{path}"
+
+
+def credentials(url: str) -> tuple[str, ...]:
+    """Gives the parts of `url` that `shown` leaves out because they may be credentials, the longer first."""
+    shows = shown(url)
+    parts = {*_USER.findall(url), *_QUERY.findall(url)} if shows != url else set()
+    return tuple(sorted((part for part in parts if part not in shows), key=lambda part: (-len(part), part)))
 
 
 def split_absolute(name: str) -> tuple[str, str] | None:

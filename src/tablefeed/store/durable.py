@@ -41,9 +41,14 @@ def is_temporary(base_name: str) -> bool:
     return base_name.startswith(".") and base_name.endswith(".tmp")
 
 
+def make_empty(path: str) -> None:
+    """Creates an empty file, not durable; raises FileExistsError where it exists. The mode honours the umask."""
+    os.close(_open_new(path))
+
+
 def write_new(path: str, data: bytes, disk: Disk) -> None:
     """Creates `path` with `data`, durable. Where that fails nothing remains. The mode honours the umask."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    fd = _open_new(path)
     try:
         try:
             left = memoryview(data)
@@ -53,7 +58,7 @@ def write_new(path: str, data: bytes, disk: Disk) -> None:
         finally:
             os.close(fd)
     except BaseException:
-        remove_if_there(path)
+        abandon(path)
         raise
 
 
@@ -89,3 +94,7 @@ def abandon(path: str) -> None:
     """Removes a file of ours that nobody refers to. Where the disk refuses, it stays: it is hidden or unreferenced."""
     with contextlib.suppress(OSError):
         os.unlink(path)
+
+
+def _open_new(path: str) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)

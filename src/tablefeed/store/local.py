@@ -22,7 +22,8 @@ from tablefeed.store.base import Entry, Store, failed, own_name
 from tablefeed.store.elsewhere import Elsewhere
 from tablefeed.store.wake import Wake
 
-_ABSENT = (FileNotFoundError, NotADirectoryError)
+_ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+"""What the system says where there is no file; a directory is none."""
 
 
 class LocalStore:
@@ -105,9 +106,10 @@ class LocalStore:
 
         try:
             handle: BinaryIO = pa.OSFile(self._path(name), "rb")
-        except _ABSENT as error:
-            raise ObjectNotFoundError(url=self.url, name=name) from error
         except OSError as error:
+            # pyarrow's error for a directory tells its kind by its text only.
+            if isinstance(error, _ABSENT) or self.stat(name) is None:
+                raise ObjectNotFoundError(url=self.url, name=name) from error
             raise failed("open", name, error, url=self.url) from error
         return handle
 
@@ -140,9 +142,8 @@ class LocalStore:
         directory = os.path.dirname(path)
         try:
             self._settle(directory)
-            self._refuse_without_links(directory)
-            # pyarrow would write over a file of that name; made here, it must be new.
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+            durable.make_empty(path)
+            self._refuse_without_links(path)
         except OSError as error:
             raise failed("create", name, error, url=self.url) from error
         try:
@@ -237,18 +238,18 @@ class LocalStore:
             raise
         return True
 
-    def _refuse_without_links(self, directory: str) -> None:
-        """Raises NotExclusiveError before a data file is written that no commit could ever name."""
+    def _refuse_without_links(self, path: str) -> None:
+        """Raises NotExclusiveError, and removes the empty file at `path`, where no commit could ever name it."""
         if self._has_links:
             return
-        probe = os.path.join(directory, durable.temporary_name("probe"))
-        durable.write_new(probe, b"", durable.Disk())
-        linked = os.path.join(directory, durable.temporary_name("probe"))
+        directory, base_name = os.path.split(path)
+        linked = os.path.join(directory, durable.temporary_name(base_name))
         try:
-            self._link(probe, linked)
-        finally:
-            durable.abandon(linked)
-            durable.abandon(probe)
+            self._link(path, linked)
+        except BaseException:
+            durable.abandon(path)
+            raise
+        durable.abandon(linked)
         self._has_links = True
 
     def _not_exclusive(self, error: OSError) -> StoreError:

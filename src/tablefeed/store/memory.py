@@ -84,7 +84,7 @@ class MemoryStore:
     def create(self, name: str) -> Iterator[BinaryIO]:
         """Gives a handle to a new object, which appears when the block ends; see Store."""
         buffer = io.BytesIO()
-        if self.exists(name):
+        if self.exists(own_name(name, url=self.url)):
             raise self._exists_already(name)
         yield buffer
         if not self.put_if_absent(name, buffer.getvalue()):

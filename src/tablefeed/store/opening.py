@@ -7,9 +7,9 @@ import os
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tablefeed.errors import StoreConfigError, StoreError
+from tablefeed.errors import StoreConfigError
 from tablefeed.store import options
-from tablefeed.store.address import Address, parse, shown
+from tablefeed.store.address import Address, credentials, parse, shown
 from tablefeed.store.base import Store
 from tablefeed.store.local import LocalStore
 from tablefeed.store.remote import FsspecStore
@@ -45,7 +45,7 @@ def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, str] |
 def _open_remote(address: Address, given: Mapping[str, str]) -> Store:
     url = shown(address.location)
     arguments = options.for_fsspec(address.scheme, given, url=url)
-    hidden = options.secrets(given)
+    hidden = (*options.secrets(given), *credentials(address.location))
     # Imported where it is needed: it is slow, and a local table does without.
     import fsspec
 
@@ -55,11 +55,9 @@ def _open_remote(address: Address, given: Mapping[str, str]) -> Store:
         raise StoreConfigError(
             f"The store at {url} needs a package: {_remedy(address.scheme, error)}.", url=url
         ) from error
-    except StoreError:
-        raise
     except Exception as error:
         told = str(error)
-        for secret in (*hidden, address.location):
+        for secret in hidden:
             told = told.replace(secret, "***")
         raise StoreConfigError(
             f"The store at {url} cannot be opened: {told}. Check the scheme and the storage options "

@@ -37,7 +37,7 @@ _HADOOP = {
 _SECRET_WORDS = ("key", "secret", "token", "password", "sas", "credential", "connection")
 
 
-def refuse_hadoop(options: Mapping[str, str], *, url: str) -> None:
+def refuse_hadoop(options: Mapping[str, object], *, url: str) -> None:
     """Raises StoreConfigError for the first of Hadoop's options, naming ours."""
     for name in options:
         lowered = name.lower().removeprefix("spark.hadoop.")
@@ -50,7 +50,7 @@ def refuse_hadoop(options: Mapping[str, str], *, url: str) -> None:
         )
 
 
-def for_fsspec(scheme: str, options: Mapping[str, str], *, url: str) -> dict[str, object]:
+def for_fsspec(scheme: str, options: Mapping[str, object], *, url: str) -> dict[str, object]:
     """Gives the keyword arguments of fsspec's file system for `scheme`.
 
     Text that reads true or false becomes a bool, and a JSON object a dict: fsspec takes both, and options are text.
@@ -60,9 +60,10 @@ def for_fsspec(scheme: str, options: Mapping[str, str], *, url: str) -> dict[str
     return _for_s3(typed, url=url) if scheme == "s3" else typed
 
 
-def secrets(options: Mapping[str, str]) -> tuple[str, ...]:
+def secrets(options: Mapping[str, object]) -> tuple[str, ...]:
     """Gives the values that no text may show, longest first."""
-    found = {v for k, v in options.items() if v and any(word in k.lower() for word in _SECRET_WORDS)}
+    named = {value for name, value in options.items() if any(word in name.lower() for word in _SECRET_WORDS)}
+    found = {value for value in named if isinstance(value, str) and value}
     return tuple(sorted(found, key=lambda value: (-len(value), value)))
 
 
@@ -91,7 +92,9 @@ def _unknown(name: str, *, url: str) -> StoreConfigError:
     return StoreConfigError(f"The storage option {name!r} for {url} is not known.{hint}", url=url)
 
 
-def _typed(name: str, value: str, *, url: str) -> object:
+def _typed(name: str, value: object, *, url: str) -> object:
+    if not isinstance(value, str):
+        return value
     if value.lower() in ("true", "false"):
         return value.lower() == "true"
     if not value.startswith("{"):

@@ -1,0 +1,265 @@
+"""Paths, URLs and options as users write them; what is shown of them; and what is refused, by name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import fsspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tablefeed.errors import NotExclusiveError, StoreConfigError, StoreError
+from tablefeed.store import FsspecStore, LocalStore, open_store
+from tablefeed.store.address import Address, credentials, parse, shown
+from tablefeed.store.options import for_fsspec
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("/a/b", "/a/b"),
+        ("/a/b/", "/a/b"),
+        ("/a%20b/ü c", "/a%20b/ü c"),
+        ("file:/a/b", "/a/b"),
+        ("file:///a/b/", "/a/b"),
+        ("FILE://localhost/a", "/a"),
+        ("file:///a%20b/%C3%BC%25", "/a b/ü%"),
+        ("file:///a?b#c", "/a?b#c"),
+    ],
+)
+def test_a_path_is_taken_literally_and_a_file_url_is_percent_decoded(text: str, path: str) -> None:
+    assert parse(text) == Address(scheme="file", location=path)
+    assert open_store(text).url == path
+    assert open_store(text).local_path("x") == f"{path}/x"
+
+
+def test_a_relative_path_is_of_the_directory_it_was_opened_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert open_store("a/b").url == f"{tmp_path}/a/b"
+    assert open_store(Path("a")).url == f"{tmp_path}/a"
+    assert open_store("~/a").url == f"{tmp_path}/~/a"
+    assert open_store("10:30/a").url == f"{tmp_path}/10:30/a"
+
+
+@pytest.mark.parametrize(
+    ("text", "scheme", "location"),
+    [
+        ("s3://b/t", "s3", "s3://b/t"),
+        ("s3a://b/t", "s3", "s3://b/t"),
+        ("S3N://b/t", "s3", "s3://b/t"),
+        ("gs://b/t", "gs", "gs://b/t"),
+        ("abfss://c@a.dfs.core.windows.net/t", "abfs", "abfs://c@a.dfs.core.windows.net/t"),
+        ("wasbs://c@a.blob.core.windows.net/t", "abfs", "abfs://c@a.blob.core.windows.net/t"),
+        ("az://c/t", "abfs", "abfs://c/t"),
+        ("memory://x/t", "memory", "memory://x/t"),
+        ("hdfs://namenode:8020/t", "hdfs", "hdfs://namenode:8020/t"),
+    ],
+)
+def test_hadoops_schemes_are_those_of_fsspec(text: str, scheme: str, location: str) -> None:
+    assert parse(text) == Address(scheme=scheme, location=location)
+    assert shown(location) == location
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "s3:bucket/t", "s3a:/bucket/t", "memory:x", "dbfs:/t", "file:a", "file://host/a", "1s://b", "a::s3://b"],
+)
+def test_what_is_neither_path_nor_url_is_refused_and_makes_no_directory(text: str) -> None:
+    with pytest.raises(StoreConfigError):
+        open_store(text)
+
+
+def test_an_unknown_scheme_is_refused_by_name() -> None:
+    with pytest.raises(StoreConfigError, match="foo://bucket/t cannot be opened: Protocol not known: foo"):
+        open_store("foo://bucket/t")
+
+
+def test_a_missing_package_is_named_as_one_would_install_it() -> None:
+    program = (
+        "import sys; sys.modules['s3fs'] = sys.modules['gcsfs'] = None\n"
+        "from tablefeed.store import open_store\n"
+        "from tablefeed.errors import StoreConfigError\n"
+        "for url in ('s3a://b/t', 'gs://b/t'):\n"
+        "    try: open_store(url)\n"
+        "    except StoreConfigError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines() == [
+        'The store at s3://b/t needs a package: pip install "tablefeed[s3]".',
+        "The store at gs://b/t needs a package: pip install gcsfs.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("https://user:pa55@host:8080/t?sig=t0ken#x", "https://host:8080/t"),
+        ("https://user:pa/55@host/t", "https://host/t"),
+        ("https://user:pa?55@host/t", "https://host/t"),
+        ("hdfs://user@host:8020/t", "hdfs://host:8020/t"),
+        ("abfss://c@a.dfs.core.windows.net/t?sv=1&sig=t0ken", "abfss://c@a.dfs.core.windows.net/t"),
+        ("s3://bucket/t/user=x@y", "s3://bucket/t/user=x@y"),
+        ("/a/b?c@d", "/a/b?c@d"),
+    ],
+)
+def test_a_url_is_shown_without_what_may_be_credentials(url: str, text: str) -> None:
+    assert shown(url) == text
+    assert not any(part in text for part in credentials(url))
+
+
+SECRET = st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), min_size=8).map(lambda s: f"<{s}>")
+
+
+@given(secret=SECRET, scheme=st.sampled_from(["https", "s3a", "abfss", "ftp"]))
+def test_no_password_in_a_url_is_ever_shown(secret: str, scheme: str) -> None:
+    url = f"{scheme}://user:{secret}@host/table"
+
+    assert secret not in shown(url)
+    assert "user" not in shown(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["s3a://AKIAXX:pa55w0rd@bucket/t", "s3://AKIAXX:pa55/w0rd@bucket/t", "gs://pa55w0rd@b/t"]
+)
+def test_credentials_in_the_url_of_a_bucket_are_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(StoreConfigError, match="storage options") as caught:
+        open_store(url)
+    assert "AKIA" not in str(caught.value)
+    assert "pa55" not in str(caught.value)
+
+
+def test_object_stores_names_of_options_are_s3fs_arguments_in_any_case() -> None:
+    given = {
+        "AWS_ACCESS_KEY_ID": "id",
+        "aws_secret_access_key": "secret",
+        "Aws_Session_Token": "token",
+        "aws_region": "eu-west-1",
+        "aws_endpoint_url": "http://127.0.0.1:9000",
+        "aws_allow_http": "true",
+        "aws_skip_signature": "False",
+        "client_kwargs": '{"verify": false}',
+        "default_block_size": "1000",
+    }
+
+    assert for_fsspec("s3", given, url="s3://b") == {
+        "key": "id",
+        "secret": "secret",
+        "token": "token",
+        "endpoint_url": "http://127.0.0.1:9000",
+        "anon": False,
+        "client_kwargs": {"region_name": "eu-west-1", "verify": False},
+        "default_block_size": "1000",
+    }
+
+
+def test_an_unknown_aws_option_is_refused_with_the_nearest_known_one() -> None:
+    with pytest.raises(StoreConfigError, match=r"'aws_acces_key_id' .* Did you mean 'aws_access_key_id'"):
+        open_store("s3://b/t", {"aws_acces_key_id": "x"})
+
+
+@pytest.mark.parametrize("url", ["s3a://b/t", "/a/local/table"])
+@pytest.mark.parametrize(
+    ("hadoops", "ours"),
+    [
+        ("fs.s3a.access.key", "'aws_access_key_id'"),
+        ("spark.hadoop.fs.s3a.secret.key", "'aws_secret_access_key'"),
+        ("fs.s3a.endpoint", "'aws_endpoint_url'"),
+        ("fs.azure.account.key.x", "aws_region"),
+    ],
+)
+def test_hadoops_options_are_refused_with_the_name_of_ours(url: str, hadoops: str, ours: str) -> None:
+    with pytest.raises(StoreConfigError, match=ours) as caught:
+        open_store(url, {hadoops: "pa55w0rd"})
+    assert hadoops in str(caught.value)
+    assert "pa55w0rd" not in str(caught.value)
+
+
+def test_an_option_that_is_broken_json_is_named_and_not_repeated() -> None:
+    with pytest.raises(StoreConfigError, match="client_kwargs") as caught:
+        open_store("s3://b", {"client_kwargs": '{"password": "pa55'})
+    assert "pa55" not in f"{caught.value} {caught.value.__cause__}"
+
+
+class Chatty:
+    """A file system, as far as fsspec asks of one, whose errors repeat its credentials."""
+
+    def _strip_protocol(self, path: str) -> str:
+        return path.removeprefix("chatty://")
+
+    def invalidate_cache(self, path: str) -> None:
+        """Keeps none."""
+
+    def info(self, path: str) -> dict[str, object]:
+        raise RuntimeError(f"{path}: the key pa55w0rd was refused, as was t0k3n")
+
+
+def test_what_a_file_system_says_of_our_credentials_is_not_repeated() -> None:
+    store = FsspecStore(Chatty(), "chatty://b/t?sig=t0k3n", hidden=("pa55w0rd", "t0k3n"))
+
+    with pytest.raises(StoreError, match=r"look at f at chatty://b/t: .* the key \*\*\* was refused") as caught:
+        store.stat("f")
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    assert "t0k3n" not in str(caught.value)
+
+
+class Remembering(Chatty):
+    """A file system that keeps listings although it was asked not to."""
+
+    def __init__(self) -> None:
+        self.there = ["b/t/1"]
+        self.kept: list[str] | None = None
+
+    def invalidate_cache(self, path: str) -> None:  # noqa: ARG002 - all of it
+        self.kept = None
+
+    def ls(self, path: str, *, detail: bool) -> list[dict[str, object]]:  # noqa: ARG002 - fsspec's signature
+        if self.kept is None:
+            self.kept = list(self.there)
+        return [{"name": name, "type": "file", "size": 1, "mtime": 1.5} for name in self.kept]
+
+
+def test_a_listing_that_a_file_system_keeps_is_not_believed() -> None:
+    filesystem = Remembering()
+    store = FsspecStore(filesystem, "chatty://b/t")
+    before = list(store.list(""))
+    filesystem.there.append("b/t/2")
+
+    assert [(entry.name, entry.modified_ms) for entry in before] == [("1", 1500)]
+    assert [entry.name for entry in store.list("")] == ["1", "2"]
+
+
+def test_a_file_system_that_tells_no_times_is_refused() -> None:
+    class Timeless(Chatty):
+        def info(self, path: str) -> dict[str, object]:
+            return {"name": path, "type": "file", "size": 1}
+
+    with pytest.raises(StoreError, match="does not tell the size and the modification time of f"):
+        FsspecStore(Timeless(), "chatty://b/t").stat("f")
+
+
+def test_a_store_that_is_not_known_to_be_exclusive_is_not_written() -> None:
+    root = f"memory://{uuid.uuid4().hex}"
+    store = open_store(root)
+    for write in (
+        lambda: store.put_if_absent("log/0.json", b"x"),
+        lambda: store.replace("log/_last_checkpoint", b"x"),
+        lambda: store.create("f"),
+        lambda: store.delete("f"),
+    ):
+        with pytest.raises(NotExclusiveError, match=f"{root} can be read but not written"):
+            write()
+    assert fsspec.filesystem("memory").find(root) == []
+
+
+def test_options_of_a_local_store_are_kept_for_what_its_log_names_elsewhere(tmp_path: Path) -> None:
+    store = open_store(tmp_path, {"aws_acces_key_id": "x"})
+
+    assert isinstance(store, LocalStore)
+    with pytest.raises(StoreConfigError, match="aws_acces_key_id"):
+        store.read("s3://bucket/f")

@@ -1,0 +1,165 @@
+"""What every store that can be written promises to its writers."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from tablefeed.errors import StoreError
+from tablefeed.store import LocalStore, Store
+
+
+def test_the_first_put_of_a_name_creates_it_and_the_second_leaves_it(store: Store) -> None:
+    assert store.put_if_absent("log/1.json", b"first")
+    assert not store.put_if_absent("log/1.json", b"second")
+    assert store.read("log/1.json") == b"first"
+
+
+def test_an_empty_object_is_an_object(store: Store) -> None:
+    assert store.put_if_absent("log/0.json", b"")
+    assert store.read("log/0.json") == b""
+    assert not store.put_if_absent("log/0.json", b"x")
+
+
+def test_a_put_after_a_delete_creates_anew(store: Store) -> None:
+    store.put_if_absent("f", b"old")
+    store.delete("f")
+
+    assert not store.exists("f")
+    assert store.put_if_absent("f", b"new")
+
+
+def test_a_delete_of_what_is_absent_is_no_error(store: Store) -> None:
+    store.delete("none")
+
+
+def test_a_replace_sets_the_content_whether_there_was_one_or_not(store: Store) -> None:
+    store.replace("log/_last_checkpoint", b"a much longer first text")
+    store.replace("log/_last_checkpoint", b"short")
+
+    assert store.read("log/_last_checkpoint") == b"short"
+    assert [entry.name for entry in store.list("log")] == ["_last_checkpoint"]
+
+
+@pytest.mark.parametrize("name", ["", "/etc/x", "../x", "a/../../x", "a/", "s3://bucket/x", "file:/x"])
+def test_nothing_outside_the_store_is_written_or_deleted(store: Store, name: str) -> None:
+    for write in (
+        lambda: store.put_if_absent(name, b"x"),
+        lambda: store.replace(name, b"x"),
+        lambda: store.delete(name),
+        lambda: store.create(name).__enter__(),
+    ):
+        with pytest.raises(StoreError):
+            write()
+
+
+def test_a_created_file_stands_when_its_block_ends(store: Store) -> None:
+    with store.create("p=1/q=ü b/f") as file:
+        file.write(b"one ")
+        file.write(b"two")
+
+    assert store.read("p=1/q=ü b/f") == b"one two"
+
+
+def test_a_created_file_is_gone_when_its_block_raises(store: Store) -> None:
+    def interrupted() -> None:
+        with store.create("p=1/f") as file:
+            file.write(b"one")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+
+    assert not store.exists("p=1/f")
+    assert list(store.list("p=1")) == []
+
+
+def test_a_file_that_exists_is_not_created(store: Store) -> None:
+    store.put_if_absent("f", b"theirs")
+
+    with pytest.raises(StoreError, match="create f at"), store.create("f"):
+        pytest.fail("the block must not run")
+    assert store.read("f") == b"theirs"
+
+
+def test_a_file_in_the_place_of_a_local_directory_is_an_error_and_stays(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    store.put_if_absent("log", b"x")
+
+    with pytest.raises(StoreError, match="put log/1 at"):
+        store.put_if_absent("log/1", b"x")
+    assert store.read("log") == b"x"
+
+
+def test_a_reader_during_puts_finds_nothing_or_the_whole(store: Store) -> None:
+    contents = [bytes([65 + turn]) * 3_000_000 for turn in range(4)]
+    torn: list[int] = []
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.is_set():
+            for turn, content in enumerate(contents):
+                if store.exists(f"log/{turn}") and store.read(f"log/{turn}") != content:
+                    torn.append(turn)
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    for turn, content in enumerate(contents):
+        assert store.put_if_absent(f"log/{turn}", content)
+    done.set()
+    reader.join()
+
+    assert torn == []
+
+
+def test_a_put_leaves_nothing_beside_its_file_and_the_mode_honours_the_umask(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    before = os.umask(0o027)
+    try:
+        store.put_if_absent("log/1.json", b"x")
+        store.put_if_absent("log/1.json", b"y")
+        with store.create("log/2.parquet") as file:
+            file.write(b"z")
+        store.replace("log/3", b"w")
+    finally:
+        os.umask(before)
+
+    assert {p.name: stat.S_IMODE(p.stat().st_mode) for p in (tmp_path / "log").iterdir()} == {
+        "1.json": 0o640,
+        "2.parquet": 0o640,
+        "3": 0o640,
+    }
+
+
+def test_the_temporary_file_of_a_writer_that_died_is_not_listed(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    store.put_if_absent("log/1.json", b"x")
+    (tmp_path / "log" / ".2.json.0f8fad5bd9cb469fa16570867728950e.tmp").write_bytes(b"half")
+
+    assert [entry.name for entry in store.list("log")] == ["1.json"]
+    assert store.put_if_absent("log/2.json", b"whole")
+
+
+def test_replacing_or_deleting_a_file_takes_hadoops_checksum_of_it_along(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_bytes(b"x")
+        (tmp_path / f".{name}.crc").write_bytes(b"sum")
+
+    store.replace("a", b"y")
+    store.delete("b")
+
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".c.crc", "a", "c"]
+
+
+def test_a_table_that_was_removed_and_made_anew_is_written_again(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path / "t"))
+    store.put_if_absent("log/0", b"x")
+    (tmp_path / "t" / "log" / "0").unlink()
+    (tmp_path / "t" / "log").rmdir()
+
+    assert store.put_if_absent("log/0", b"y")
