@@ -1,0 +1,95 @@
+"""The `_last_checkpoint` file: a hint where the newest checkpoint may be (PROTOCOL.md, "Last Checkpoint File Schema").
+
+Bytes to a hint, or to none: whatever is wrong with the file, a listing from the log's begin finds what it would have
+told. So nothing here is an error, and nothing that the hint says is believed before the listing has shown it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from tablefeed.model.actions import Version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hint:
+    """The checkpoint of `version`, `action_count` actions in `part_count` parts; None: not said, or one file."""
+
+    version: Version
+    action_count: int | None = None
+    part_count: int | None = None
+
+
+def parse_last_checkpoint(data: bytes) -> Hint | None:
+    """The hint that `data` holds; None where it is malformed, doubles a key or does not fit its own checksum."""
+    try:
+        values = json.loads(data, object_pairs_hook=_without_doubles, parse_int=_Number, parse_float=_Number)
+        if not isinstance(values, dict) or not _fits_its_checksum(values):
+            return None
+        version, size, parts = (_whole(values.get(name)) for name in ("version", "size", "parts"))
+    except (ValueError, RecursionError):
+        return None
+    if version is None:
+        return None
+    return Hint(version=Version(version), action_count=size, part_count=parts)
+
+
+def canonical(values: Mapping[str, Any]) -> str:
+    """The canonical form of a parsed file ("JSON checksum"): `path=value` of all but `checksum`, sorted by path."""
+    leaves = _leaves({name: value for name, value in values.items() if name != _CHECKSUM}, ())
+    return ",".join(f"{path}={value}" for path, value in sorted(leaves))
+
+
+_CHECKSUM = "checksum"
+
+
+def _fits_its_checksum(values: Mapping[str, Any]) -> bool:
+    digest = hashlib.md5(canonical(values).encode(), usedforsecurity=False).hexdigest()
+    return bool(values.get(_CHECKSUM, digest) == digest)
+
+
+class _Number(str):
+    """A number by its text, which is its canonical form (rule 2)."""
+
+    __slots__ = ()
+
+
+def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    match value:
+        case dict():
+            for name, member in value.items():
+                yield from _leaves(member, (*path, _quoted(name)))
+        case list():
+            for index, element in enumerate(value):
+                yield from _leaves(element, (*path, str(index)))
+        case _Number():
+            yield "+".join(path), str(value)
+        case str():
+            yield "+".join(path), _quoted(value)
+        case _:
+            yield "+".join(path), json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    return f'"{quote(text, safe="-._~")}"'
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("a key comes twice")
+    return values
+
+
+def _whole(value: object) -> int | None:
+    """The version or count that `value` is. Raises ValueError for what can be none."""
+    if value is None:
+        return None
+    if not isinstance(value, _Number) or not -1 <= int(value) < 2**63:
+        raise ValueError(f"{value!r:.60} counts nothing")
+    return int(value) if int(value) >= 0 else None  # Delta-Spark writes -1 for what it has not counted
