@@ -163,11 +163,12 @@ def _to_batch(rows: list[_Row]) -> pa.RecordBatch:
     is_add = pa.array([action == names.ADD for _, action, _ in rows])
     try:
         columns = {name: _column(name, [values.get(wire) for _, _, values in rows]) for name, wire in _WIRE.items()}
-        # Of a remove, only the path and dataChange are required; of its statistics nothing is kept.
-        columns |= {name: pc.if_else(is_add, columns[name], None) for name in ("modified_ms", "stats")}
+        added = [values.get(_MODIFIED) if action == names.ADD else None for _, action, values in rows]
+        columns |= {"modified_ms": _column("modified_ms", added), "stats": pc.if_else(is_add, columns["stats"], None)}
         columns |= {"is_add": is_add, "key": file_keys(columns["log_path"], columns["deletion_vector"])}
-    except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError, pa.ArrowException) as error:
         raise _BadRowsError(rows) from error
+    # Of a remove, only the path and dataChange are required.
     always = any(columns[name].null_count for name in ("log_path", "data_change"))
     for_adds = (columns[name].is_null() for name in ("partition_values", "size_bytes", "modified_ms"))
     if always or any(pc.any(pc.and_(absent, is_add)).as_py() for absent in for_adds):
@@ -176,6 +177,7 @@ def _to_batch(rows: list[_Row]) -> pa.RecordBatch:
 
 
 _WIRE = {name: fields.FILE_FIELDS[name] for name in FILE_COLUMNS.names if name in fields.FILE_FIELDS}
+_MODIFIED = _WIRE.pop("modified_ms")  # no field of a remove
 
 
 def _column(name: str, values: list[Any]) -> pa.Array:

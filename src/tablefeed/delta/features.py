@@ -309,13 +309,13 @@ def _uses(metadata: Metadata, *, url: str) -> Uses:
     """What the logged metadata uses. The schema is read no further than that: its types are schema.py's to judge."""
     try:
         parts = list(_parts(orjson.loads(metadata.schema_string)))
-    except (orjson.JSONDecodeError, TypeError, AttributeError, RecursionError) as error:
+        return Uses(
+            properties=metadata.configuration,
+            column_keys=frozenset(key for part in parts for key in part.get("metadata") or ()),
+            types=frozenset(word for part in parts for word in part.values() if isinstance(word, str)),
+        )
+    except (orjson.JSONDecodeError, TypeError, RecursionError) as error:
         raise LogError(f"The schema in the log of {url} cannot be read: {error}.", url=url) from error
-    return Uses(
-        properties=metadata.configuration,
-        column_keys=frozenset(key for part in parts for key in part.get("metadata") or ()),
-        types=frozenset(word for part in parts for word in part.values() if isinstance(word, str)),
-    )
 
 
 # "Schema Serialization Format": where a type or a field has others inside.

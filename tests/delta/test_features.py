@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import orjson
+import pytest
+
+from tablefeed.delta.features import (
+    FEATURES,
+    check_readable,
+    check_writable,
+    refuse_deletion_vectors,
+    required_protocol,
+)
+from tablefeed.errors import AppendOnlyError, LogError, UnsupportedFeatureError
+from tablefeed.model.actions import AddFile, DeletionVector, Metadata, Protocol
+from tablefeed.model.schema import Array, Field, Primitive, Struct
+
+URL = "mem://t"
+
+
+def legacy(reader: int, writer: int) -> Protocol:
+    return Protocol(min_reader_version=reader, min_writer_version=writer)
+
+
+def listing(*features: str) -> Protocol:
+    """Reader 3 and writer 7 with `features`, those of readers in both lists, as the protocol asks."""
+    readers = frozenset(name for name in features if name not in FEATURES or FEATURES[name].kind != "writers only")
+    return Protocol(
+        min_reader_version=3, min_writer_version=7, reader_features=readers, writer_features=frozenset(features)
+    )
+
+
+def a_table(
+    *, properties: Mapping[str, str] | None = None, kind: object = "long", column: Mapping[str, object] | None = None
+) -> Metadata:
+    field = {"name": "x", "type": kind, "nullable": True, "metadata": dict(column or {})}
+    schema = orjson.dumps({"type": "struct", "fields": [field]}).decode()
+    return Metadata(table_id="t", schema_string=schema, configuration=dict(properties or {}))
+
+
+def refused(protocol: Protocol, metadata: Metadata) -> tuple[tuple[str, ...], str | None]:
+    """What writing is refused for, and the error class."""
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        check_writable(protocol, metadata, url=URL, removes=False)
+    assert URL in str(caught.value)
+    return caught.value.features, caught.value.error_class
+
+
+@pytest.mark.parametrize("protocol", [legacy(1, 1), legacy(1, 2), legacy(1, 4), legacy(2, 5), legacy(2, 6)])
+def test_an_old_table_that_uses_no_feature_is_read_and_written(protocol: Protocol) -> None:
+    check_writable(protocol, a_table(), url=URL, removes=True)
+
+
+@pytest.mark.parametrize(
+    "feature",
+    [
+        "appendOnly",
+        "invariants",
+        "checkConstraints",
+        "changeDataFeed",
+        "generatedColumns",
+        "columnMapping",
+        "identityColumns",
+        "allowColumnDefaults",
+        "deletionVectors",
+        "timestampNtz",
+        "domainMetadata",
+        "icebergCompatV1",
+        "icebergCompatV2",
+        "inCommitTimestamp",
+        "typeWidening",
+        "typeWidening-preview",
+        "vacuumProtocolCheck",
+        "checkpointProtection",
+    ],
+)
+def test_a_feature_that_is_listed_and_not_in_use_asks_nothing(feature: str) -> None:
+    check_writable(listing(feature), a_table(), url=URL, removes=True)
+
+
+@pytest.mark.parametrize(
+    "feature",
+    [
+        "v2Checkpoint",
+        "catalogManaged",
+        "variantType",
+        "variantType-preview",
+        "variantShredding",
+        "geospatial",
+        "somethingNew",
+    ],
+)
+def test_a_reader_feature_that_is_unknown_or_not_handled_refuses_reading_by_name(feature: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=feature) as caught:
+        check_readable(listing("timestampNtz", feature), a_table(), url=URL)
+    assert caught.value.features == (feature,)
+    assert str(caught.value).startswith("[DELTA_UNSUPPORTED_FEATURES_FOR_READ] ")
+    assert "Upgrade tablefeed" in str(caught.value)
+
+
+@pytest.mark.parametrize("feature", ["rowTracking", "clustering", "materializePartitionColumns", "somethingNew"])
+def test_a_writer_feature_that_is_unknown_or_not_handled_refuses_writing_alone(feature: str) -> None:
+    protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=frozenset({feature}))
+    check_readable(protocol, a_table(), url=URL)
+    assert refused(protocol, a_table()) == ((feature,), "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
+
+
+def test_all_that_is_refused_is_named_at_once() -> None:
+    protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=frozenset({"z", "rowTracking"}))
+    table = a_table(properties={"delta.enableInCommitTimestamps": "true"})
+    assert refused(protocol, table)[0] == ("inCommitTimestamp", "rowTracking", "z")
+
+
+@pytest.mark.parametrize(
+    ("feature", "table"),
+    [
+        ("invariants", a_table(column={"delta.invariants": "x > 3"})),
+        ("checkConstraints", a_table(properties={"delta.constraints.positive": "x > 0"})),
+        ("generatedColumns", a_table(column={"delta.generationExpression": "y + 1"})),
+        ("allowColumnDefaults", a_table(column={"CURRENT_DEFAULT": "1"})),
+        ("identityColumns", a_table(column={"delta.identity.start": 1})),
+        ("icebergCompatV2", a_table(properties={"delta.enableIcebergCompatV2": "true"})),
+        ("inCommitTimestamp", a_table(properties={"delta.enableInCommitTimestamps": "true"})),
+    ],
+)
+def test_a_writer_feature_in_use_refuses_writing_and_lets_reading_be(feature: str, table: Metadata) -> None:
+    check_readable(listing(feature), table, url=URL)
+    assert refused(listing(feature), table) == ((feature,), "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
+
+
+@pytest.mark.parametrize(
+    ("feature", "protocol", "table"),
+    [
+        ("columnMapping", legacy(2, 5), a_table(properties={"delta.columnMapping.mode": "name"})),
+        ("columnMapping", listing("columnMapping"), a_table(properties={"delta.columnMapping.mode": "id"})),
+        ("columnMapping", legacy(1, 2), a_table(properties={"delta.columnMapping.mode": "name"})),
+        ("typeWidening", listing("typeWidening"), a_table(column={"delta.typeChanges": [{}]})),
+        ("typeWidening", listing("typeWidening-preview"), a_table(column={"delta.typeChanges": [{}]})),
+        ("typeWidening", listing("typeWidening"), a_table(properties={"delta.enableTypeWidening": "true"})),
+    ],
+)
+def test_a_feature_that_changes_how_files_are_read_refuses_reading_while_in_use(
+    feature: str, protocol: Protocol, table: Metadata
+) -> None:
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        check_readable(protocol, table, url=URL)
+    assert caught.value.features == (feature,)
+
+
+def test_use_is_found_in_nested_columns_too() -> None:
+    inner = {"name": "i", "type": "long", "nullable": True, "metadata": {"delta.typeChanges": [{}]}}
+    kind = {
+        "type": "map",
+        "keyType": "string",
+        "valueContainsNull": True,
+        "valueType": {
+            "type": "array",
+            "containsNull": True,
+            "elementType": {"type": "struct", "fields": [inner]},
+        },
+    }
+    with pytest.raises(UnsupportedFeatureError, match="typeWidening"):
+        check_readable(listing("typeWidening"), a_table(kind=kind), url=URL)
+
+
+def test_column_mapping_switched_off_is_no_mapping() -> None:
+    check_writable(legacy(2, 5), a_table(properties={"delta.columnMapping.mode": "none"}), url=URL, removes=False)
+
+
+def test_what_the_writer_version_does_not_support_is_not_in_use() -> None:
+    check_writable(legacy(1, 2), a_table(column={"delta.generationExpression": "y"}), url=URL, removes=False)
+    assert refused(legacy(1, 4), a_table(column={"delta.generationExpression": "y"}))[0] == ("generatedColumns",)
+
+
+def test_a_column_that_may_not_be_null_is_no_invariant() -> None:
+    table = Metadata(
+        table_id="t",
+        schema_string='{"type":"struct","fields":[{"name":"x","type":"long","nullable":false,"metadata":{}}]}',
+    )
+    check_writable(legacy(1, 2), table, url=URL, removes=False)
+
+
+def test_change_data_feed_lets_appends_and_whole_file_removes_pass() -> None:
+    table = a_table(properties={"delta.enableChangeDataFeed": "true"})
+    check_writable(legacy(1, 4), table, url=URL, removes=True)
+
+
+def test_an_append_only_table_takes_rows_and_gives_none_back() -> None:
+    table = a_table(properties={"delta.appendOnly": "True"})
+    check_writable(legacy(1, 2), table, url=URL, removes=False)
+    with pytest.raises(AppendOnlyError, match=r"DELTA_CANNOT_MODIFY_APPEND_ONLY.*mem://t"):
+        check_writable(legacy(1, 2), table, url=URL, removes=True)
+
+
+@pytest.mark.parametrize("protocol", [legacy(4, 7), legacy(3, 7)])
+def test_a_reader_version_beyond_ours_or_without_its_list_is_refused(protocol: Protocol) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"DELTA_INVALID_PROTOCOL_VERSION.*Upgrade tablefeed"):
+        check_readable(protocol, a_table(), url=URL)
+
+
+@pytest.mark.parametrize("protocol", [legacy(1, 8), legacy(1, 7)])
+def test_a_writer_version_beyond_ours_or_without_its_list_is_read_only(protocol: Protocol) -> None:
+    check_readable(protocol, a_table(), url=URL)
+    assert refused(protocol, a_table())[1] == "DELTA_INVALID_PROTOCOL_VERSION"
+
+
+def test_a_table_of_another_file_format_is_refused_by_its_name() -> None:
+    table = Metadata(table_id="t", schema_string="{}", format_provider="orc")
+    with pytest.raises(UnsupportedFeatureError, match="'orc'"):
+        check_readable(legacy(1, 2), table, url=URL)
+
+
+@pytest.mark.parametrize("schema", ["", "{", '{"type":"struct","fields":[{"metadata":3}]}'])
+def test_a_schema_that_is_no_schema_is_an_error_of_the_log(schema: str) -> None:
+    with pytest.raises(LogError, match="mem://t"):
+        check_readable(legacy(1, 2), Metadata(table_id="t", schema_string=schema), url=URL)
+
+
+def test_a_file_with_a_deletion_vector_is_refused_by_name() -> None:
+    vector = DeletionVector(storage_type="u", path_or_inline="x", offset=1, size_bytes=2, cardinality=3)
+    plain = AddFile(path="a", log_path="a", partition_values={}, size_bytes=1, modified_ms=2, data_change=True)
+    deleted = AddFile(
+        path="b",
+        log_path="b",
+        partition_values={},
+        size_bytes=1,
+        modified_ms=2,
+        data_change=True,
+        deletion_vector=vector,
+    )
+    check_readable(listing("deletionVectors"), a_table(properties={"delta.enableDeletionVectors": "true"}), url=URL)
+    refuse_deletion_vectors([plain], url=URL)
+    with pytest.raises(UnsupportedFeatureError, match=r"file b .*deletion vector") as caught:
+        refuse_deletion_vectors([plain, deleted], url=URL)
+    assert caught.value.features == ("deletionVectors",)
+
+
+def columns(*kinds: Primitive | Array) -> Struct:
+    return Struct(tuple(Field(name=f"c{i}", type=kind, nullable=True) for i, kind in enumerate(kinds)))
+
+
+def test_a_new_table_gets_the_lowest_protocol() -> None:
+    assert required_protocol(columns(Primitive("long")), {"delta.appendOnly": "true"}) == legacy(1, 2)
+
+
+def test_a_new_table_with_zoneless_timestamps_lists_the_feature() -> None:
+    schema = columns(Primitive("long"), Array(element=Primitive("timestamp_ntz"), contains_null=True))
+    assert required_protocol(schema, {}) == Protocol(
+        min_reader_version=3,
+        min_writer_version=7,
+        reader_features=frozenset({"timestampNtz"}),
+        writer_features=frozenset({"timestampNtz", "appendOnly", "invariants"}),
+    )
+
+
+def test_a_new_table_lists_what_its_properties_ask_for_and_the_gate_judges_it() -> None:
+    feed = required_protocol(columns(Primitive("long")), {"delta.enableChangeDataFeed": "true"})
+    assert feed == Protocol(
+        min_reader_version=1,
+        min_writer_version=7,
+        writer_features=frozenset({"changeDataFeed", "appendOnly", "invariants"}),
+    )
+    properties = {"delta.enableRowTracking": "true", "delta.feature.somethingNew": "supported"}
+    tracked = required_protocol(columns(Primitive("long")), properties)
+    assert refused(tracked, a_table(properties=properties))[0] == ("rowTracking", "somethingNew")

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from hypothesis import given
+
+from tablefeed.delta.codec import decode_commit, encode_commit
+from tablefeed.delta.names import LOG_DIR, commit_name
+from tablefeed.delta.paths import decode_path, encode_path, partition_directory
+from tablefeed.model.actions import AddFile, Commit, Metadata, Protocol, Version
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+AWKWARD = ["a%b c/ü:", "%41", "+&@$,;!~'()", "a=b", "\\", " l ", "é😀 \u00a0\u2028\u0085", "plain"]
+
+
+@given(TEXT)
+def test_a_path_that_was_encoded_decodes_to_itself(path: str) -> None:
+    assert decode_path(encode_path(path)) == path
+
+
+@pytest.mark.parametrize(
+    ("log_path", "path"),
+    [
+        ("p=1/part-0.parquet", "p=1/part-0.parquet"),
+        ("p=a%2525b/x", "p=a%25b/x"),  # once, never twice
+        ("a+b", "a+b"),  # a plus is no space in a path
+        ("file:///data/t/a%20b", "/data/t/a b"),
+        ("file:/data/t/a%20b", "/data/t/a b"),
+        ("/data/t/a%20b", "/data/t/a b"),
+        ("s3://bucket%20/k%20ey/p=%2541", "s3://bucket%20/k ey/p=%41"),
+        ("abfss://c@account.host/a%20b", "abfss://c@account.host/a b"),
+        ("%zz%", "%zz%"),
+        ("%FF", "%FF"),  # not UTF-8: names no text
+    ],
+)
+def test_a_log_path_is_decoded_once_into_what_the_store_opens(log_path: str, path: str) -> None:
+    assert decode_path(log_path) == path
+
+
+# Written by the Delta JAR 4.4.0 on Spark 4.2.0 with df.write.partitionBy("p").
+@pytest.mark.parametrize(
+    ("value", "log_path"),
+    [
+        (None, "p=__HIVE_DEFAULT_PARTITION__"),
+        ("", "p=__HIVE_DEFAULT_PARTITION__"),
+        ("a%b c/ü:", "p=a%2525b%20c%252Fü%253A"),
+        ("%41", "p=%252541"),
+        ("+&@$,;!~'()", "p=+&@$,;!~%2527()"),
+        ("a=b", "p=a%253Db"),
+        ("..", "p=.."),
+        ("\\", "p=%255C"),
+        (" lead trail ", "p=%20lead%20trail%20"),
+        ("é😀 \u00a0\u2028\u0085\u200b", "p=é😀%20%C2%A0%E2%80%A8%C2%85\u200b"),
+        ("\u0301x\ufeff\ud7ff\ue000", "p=\u0301x\ufeff\ud7ff\ue000"),
+        ("\x01\t\n\x7f", "p=%2501%2509%250A%257F"),
+        ('!"#$%&()*+,-./;<>?', "p=!%2522%2523$%2525&()%252A+,-.%252F;%3C%3E%253F"),
+        ("@[\\]^_`{|}~", "p=@%255B%255C%255D%255E_%60%257B%7C%7D~"),
+    ],
+)
+def test_a_partition_is_named_as_delta_spark_names_it(value: str | None, log_path: str) -> None:
+    assert encode_path(partition_directory([("p", value)])) == log_path
+
+
+def test_column_names_are_escaped_like_values() -> None:
+    assert partition_directory([("a=b", "x"), ("c", None)]) == "a%3Db=x/c=__HIVE_DEFAULT_PARTITION__"
+    assert partition_directory([]) == ""
+
+
+@given(TEXT.filter(bool), TEXT.filter(bool))
+def test_two_partitions_never_share_a_directory(one: str, other: str) -> None:
+    if one != other:
+        assert partition_directory([("p", one)]) != partition_directory([("p", other)])
+    assert "/" not in partition_directory([("p", one)])
+
+
+SCHEMA = (
+    '{"type":"struct","fields":[{"name":"i","type":"long","nullable":true,"metadata":{}},'
+    '{"name":"p","type":"string","nullable":true,"metadata":{}}]}'
+)
+
+
+def an_add(folder: Path, number: int, value: str | None) -> AddFile:
+    path = f"{partition_directory([('p', value)])}/part-{number}.parquet"
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"i": [number]}), folder / path)
+    size_bytes = (folder / path).stat().st_size
+    return AddFile(
+        path=path,
+        log_path=encode_path(path),
+        partition_values={"p": value},
+        size_bytes=size_bytes,
+        modified_ms=0,
+        data_change=True,
+    )
+
+
+def test_delta_rs_finds_the_files_and_values_of_the_partitions_we_write(tmp_path: Path) -> None:
+    values = [*AWKWARD, None]
+    commit = Commit(
+        version=Version(0),
+        metadata=Metadata(table_id="t", schema_string=SCHEMA, partition_columns=("p",)),
+        protocol=Protocol(min_reader_version=1, min_writer_version=2),
+        files=tuple(an_add(tmp_path, number, value) for number, value in enumerate(values)),
+        committed_at_ms=0,
+    )
+    (tmp_path / LOG_DIR).mkdir()
+    (tmp_path / LOG_DIR / commit_name(0)).write_bytes(encode_commit(commit))
+
+    rows = DeltaTable(tmp_path).to_pyarrow_table().to_pylist()
+
+    assert sorted(rows, key=lambda row: row["i"]) == [{"i": i, "p": value} for i, value in enumerate(values)]
+
+
+def test_the_files_of_the_partitions_that_delta_rs_writes_are_found(tmp_path: Path) -> None:
+    values = [*AWKWARD, None]
+    write_deltalake(tmp_path, pa.table({"i": range(len(values)), "p": values}), partition_by=["p"])
+    log_file = tmp_path / LOG_DIR / commit_name(0)
+
+    commit = decode_commit(log_file.read_bytes(), version=Version(0), url="t", log_file="0", modified_ms=0)
+
+    found = {
+        file.partition_values["p"]: pq.read_table(tmp_path / file.path, partitioning=None)["i"].to_pylist()
+        for file in commit.added
+    }
+    assert found == {value: [i] for i, value in enumerate(values)}
