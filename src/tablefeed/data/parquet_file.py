@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Any, BinaryIO
 
@@ -25,6 +26,22 @@ WRITER_OPTIONS: dict[str, Any] = {
 }
 
 
+def _bounded_leaves(parent: str, fields: list[pa.Field]) -> Iterator[str]:
+    # All but floats: Arrow's bounds in the footer pass over NaN, and readers for whom NaN is the largest number
+    # (Spark, DataFusion) then skip row groups that have the rows they look for. The log's bounds tell of NaN.
+    for field in fields:
+        kind, path = field.type, f"{parent}{field.name}"
+        if pa.types.is_struct(kind):
+            yield from _bounded_leaves(f"{path}.", list(kind))
+        elif pa.types.is_list(kind):
+            yield from _bounded_leaves(f"{path}.list.", [kind.value_field.with_name("element")])
+        elif pa.types.is_map(kind):
+            entries = [kind.key_field.with_name("key"), kind.item_field.with_name("value")]
+            yield from _bounded_leaves(f"{path}.key_value.", entries)
+        elif not pa.types.is_floating(kind):
+            yield path
+
+
 class OpenParquet:
     """A file in the making. Ends with `finish` or `abort`; in either case its context is left."""
 
@@ -35,7 +52,8 @@ class OpenParquet:
         self._statistics = RunningStatistics(schema, leaves)
         with ExitStack() as context:
             self._sink = pa.PythonFile(context.enter_context(opened), mode="w")
-            self._writer = pq.ParquetWriter(self._sink, schema, **WRITER_OPTIONS)
+            bounded = list(_bounded_leaves("", list(schema)))
+            self._writer = pq.ParquetWriter(self._sink, schema, write_statistics=bounded, **WRITER_OPTIONS)
             self._context = context.pop_all()
 
     @property

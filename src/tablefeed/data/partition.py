@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Hashable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 PartitionKey = tuple[pa.Scalar, ...]
-"""The values of one partition, in the order of the partition columns; typed, null is a null scalar. Hashable."""
+"""The values of one partition, in the order of the partition columns; typed, null is a null scalar."""
+
+
+def identity(key: PartitionKey) -> Hashable:
+    """What equals for equal partitions only: scalars hold the two zeros for equal, and NaN for nothing's equal."""
+    return tuple(repr(scalar.as_py()) if pa.types.is_floating(scalar.type) else scalar for scalar in key)
 
 
 def empty_is_null(rows: pa.Table, partition_by: Sequence[str]) -> pa.Table:
@@ -38,7 +44,7 @@ def split(rows: pa.Table, partition_by: Sequence[str]) -> Iterator[tuple[Partiti
     if not partition_by:
         yield (), rows
         return
-    keys = [rows.column(name).combine_chunks() for name in partition_by]
+    keys = [_with_one_nan(rows.column(name).combine_chunks()) for name in partition_by]
     codes = _codes(keys)
     order = pc.array_sort_indices(codes)  # stable: each partition keeps its rows' order
     starts = _run_starts(codes.take(order))
@@ -49,6 +55,12 @@ def split(rows: pa.Table, partition_by: Sequence[str]) -> Iterator[tuple[Partiti
     for start, end in zip(starts, [*starts[1:], rows.num_rows], strict=True):
         picked = order.slice(start, end - start)
         yield _key(keys, picked[0].as_py()), rows.take(picked)
+
+
+def _with_one_nan(column: pa.Array) -> pa.Array:
+    if not pa.types.is_floating(column.type):
+        return column
+    return pc.if_else(pc.is_nan(column), pa.scalar(math.nan, column.type), column)
 
 
 def _key(keys: Sequence[pa.Array], row: int) -> PartitionKey:
@@ -65,7 +77,7 @@ def _codes(keys: Sequence[pa.Array]) -> pa.Array:
 
 
 def _encoded(column: pa.Array) -> tuple[pa.Array, int]:
-    # Arrow's hash of floats is by value with all NaN alike and the two zeros apart: what `split` promises.
+    # Arrow encodes floats by their bits: the two zeros are apart, as `split` promises.
     encoded = column.dictionary_encode(null_encoding="encode")
     return encoded.indices.cast(pa.int64()), len(encoded.dictionary)
 

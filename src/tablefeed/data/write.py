@@ -7,7 +7,7 @@ for their row group, whatever comes in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tablefeed.data.conform import Conformer
 from tablefeed.data.parquet_file import OpenParquet
-from tablefeed.data.partition import PartitionKey, empty_is_null, split
+from tablefeed.data.partition import empty_is_null, identity, split
 from tablefeed.data.required import null_in_required
 from tablefeed.data.retype import LossyConversionError, extra_columns
 from tablefeed.data.statistics import first_leaves
@@ -148,12 +148,12 @@ def _windows(batches: Iterable[pa.RecordBatch], layout: FileLayout) -> Iterator[
     rows = size = 0
     for batch in batches:
         for piece in _pieces(batch, layout.row_group_rows, most_bytes):
+            if rows and (rows + piece.num_rows > layout.row_group_rows or size + piece.nbytes > most_bytes):
+                yield pa.Table.from_batches(gathered)
+                gathered, rows, size = [], 0, 0
             gathered.append(piece)
             rows += piece.num_rows
             size += piece.nbytes
-            if rows >= layout.row_group_rows or size >= most_bytes:
-                yield pa.Table.from_batches(gathered)
-                gathered, rows, size = [], 0, 0
     if rows:
         yield pa.Table.from_batches(gathered)
 
@@ -174,6 +174,12 @@ class _Partition:
         self._waiting: list[pa.Table] = []
         self.waiting_rows = 0
         self.waiting_bytes = 0
+
+    def has_room_for(self, rows: pa.Table, layout: FileLayout) -> bool:
+        return self.waiting_rows == 0 or (
+            self.waiting_rows + rows.num_rows <= layout.row_group_rows
+            and self.waiting_bytes + rows.nbytes <= layout.row_group_bytes
+        )
 
     def add(self, rows: pa.Table) -> None:
         self._waiting.append(rows)
@@ -197,7 +203,7 @@ class _Writing:
         self._layout, self._open_file = layout, open_file
         self._stored = layout.stored
         self._leaves = first_leaves(self._stored) if layout.leaves is None else layout.leaves
-        self._partitions: dict[PartitionKey, _Partition] = {}
+        self._partitions: dict[Hashable, _Partition] = {}
         self._open_partitions: list[_Partition] = []
         self._done: list[WrittenFile] = []
         self._opened_count = 0
@@ -215,10 +221,11 @@ class _Writing:
             )
         for key, rows in split(window, layout.partition_by):
             values = dict(zip(layout.partition_by, key, strict=True))
-            partition = self._partitions.setdefault(key, _Partition(values))
-            partition.add(rows.select(self._stored.names))
-            if partition.waiting_rows >= layout.row_group_rows or partition.waiting_bytes >= layout.row_group_bytes:
+            partition = self._partitions.setdefault(identity(key), _Partition(values))
+            rows = rows.select(self._stored.names)
+            if not partition.has_room_for(rows, layout):
                 self._write_row_group(partition)
+            partition.add(rows)
         self._make_room()
 
     def _make_room(self) -> None:

@@ -1,0 +1,319 @@
+"""A file's rows come out as exactly the wanted schema, or the file is refused by name."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tablefeed.data.read import FileColumns, ReadPlan, read_batches
+from tablefeed.errors import DataFileError
+
+URL = "memory://orders"
+
+
+def parquet(table: pa.Table, **options: Any) -> io.BytesIO:
+    file = io.BytesIO()
+    pq.write_table(table, file, **options)
+    return file
+
+
+def read(
+    source: Any,
+    schema: pa.Schema,
+    *,
+    stored: pa.Schema | None = None,
+    constants: Mapping[str, pa.Scalar] | None = None,
+    batch_rows: int = 1000,
+    row_groups: Sequence[int] | None = None,
+) -> list[pa.RecordBatch]:
+    plan = ReadPlan(url=URL, schema=schema, stored=stored, batch_rows=batch_rows)
+    file = FileColumns(path="part-0.parquet", constants=constants or {})
+    batches = list(read_batches(source, plan, file, row_groups=row_groups))
+    for batch in batches:
+        batch.validate(full=True)
+        assert batch.schema.equals(schema)
+    return batches
+
+
+def rows(batches: Sequence[pa.RecordBatch]) -> list[dict[str, Any]]:
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def list_of(element: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.field("element", element))
+
+
+def overwritten(file: io.BytesIO, column: str) -> io.BytesIO:
+    chunk = pq.read_metadata(file).row_group(0)
+    index = [chunk.column(i).path_in_schema for i in range(chunk.num_columns)].index(column)
+    start = chunk.column(index).dictionary_page_offset or chunk.column(index).data_page_offset
+    data = bytearray(file.getvalue())
+    data[start : start + chunk.column(index).total_compressed_size] = (
+        b"\xff" * chunk.column(index).total_compressed_size
+    )
+    return io.BytesIO(bytes(data))
+
+
+def test_batches_have_the_asked_size_whatever_the_row_groups() -> None:
+    file = parquet(pa.table({"a": range(1000)}), row_group_size=70)
+    batches = read(file, pa.schema([("a", pa.int64())]), batch_rows=300)
+    assert [batch.num_rows for batch in batches] == [300, 300, 300, 100]
+    assert [row["a"] for row in rows(batches)] == list(range(1000))
+
+
+def test_chosen_row_groups_are_read_in_order() -> None:
+    file = parquet(pa.table({"a": range(10)}), row_group_size=3)
+    assert rows(read(file, pa.schema([("a", pa.int64())]), row_groups=[1, 3])) == [{"a": a} for a in (3, 4, 5, 9)]
+
+
+def test_a_file_without_rows_gives_no_batch() -> None:
+    assert read(parquet(pa.table({"a": pa.array([], pa.int64())})), pa.schema([("a", pa.int64())])) == []
+
+
+def test_a_row_group_beyond_the_memory_limit_is_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tablefeed.data.read._WHOLE_CHUNK_BYTES", 1000)
+    monkeypatch.setattr("tablefeed.data.read._PIECE_BYTES", 4096)
+    file = parquet(pa.table({"a": range(50_000), "s": [f"text {i}" for i in range(50_000)]}), use_dictionary=False)
+    longest = 0
+
+    class Watched(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            nonlocal longest
+            longest = max(longest, size or 0)
+            return super().read(size)
+
+    batches = read(Watched(file.getvalue()), pa.schema([("a", pa.int64()), ("s", pa.string())]), batch_rows=1000)
+    assert sum(batch.num_rows for batch in batches) == 50_000
+    assert longest < 100_000 < len(file.getvalue())
+
+
+def test_columns_come_in_the_wanted_order_with_the_wanted_nullability() -> None:
+    file = parquet(pa.table({"a": [1], "b": ["x"], "c": [2.5]}))
+    schema = pa.schema([pa.field("c", pa.float64(), nullable=False), pa.field("a", pa.int64())])
+    assert rows(read(file, schema)) == [{"c": 2.5, "a": 1}]
+
+
+def test_a_column_that_is_not_wanted_is_not_read() -> None:
+    file = overwritten(parquet(pa.table({"a": [1, 2], "b": ["x", "y"]})), "b")
+    assert rows(read(file, pa.schema([("a", pa.int64())]))) == [{"a": 1}, {"a": 2}]
+    with pytest.raises(DataFileError):
+        read(file, pa.schema([("b", pa.string())]))
+
+
+@pytest.mark.parametrize("constants", [{}, {"p": pa.scalar("x")}])
+def test_where_no_column_of_the_file_is_wanted_rows_are_counted_without_reading_any(
+    constants: dict[str, pa.Scalar],
+) -> None:
+    file = overwritten(parquet(pa.table({"a": range(25)})), "a")
+    schema = pa.schema([(name, pa.string()) for name in constants])
+    batches = read(file, schema, constants=constants, batch_rows=10)
+    assert [batch.num_rows for batch in batches] == [10, 10, 5]
+    assert rows(batches) == [dict.fromkeys(constants, "x")] * 25
+
+
+def test_what_the_file_lacks_is_null_at_every_depth() -> None:
+    file = parquet(pa.table({"s": [{"a": 1}, None], "l": [[{"a": 1}], []]}))
+    inner = pa.struct([("new", pa.string()), ("a", pa.int64())])
+    schema = pa.schema([("new", list_of(pa.int32())), ("s", inner), ("l", list_of(inner))])
+    assert rows(read(file, schema)) == [
+        {"new": None, "s": {"new": None, "a": 1}, "l": [{"new": None, "a": 1}]},
+        {"new": None, "s": None, "l": []},
+    ]
+
+
+def test_the_constant_wins_over_the_files_own_column() -> None:
+    file = parquet(pa.table({"a": [1, 2], "p": ["of the file", "of the file"]}))
+    schema = pa.schema([("p", pa.string()), ("a", pa.int64()), ("q", pa.date32())])
+    constants = {"p": pa.scalar("of the log"), "q": pa.scalar(None, pa.date32())}
+    assert rows(read(file, schema, constants=constants)) == [
+        {"p": "of the log", "a": 1, "q": None},
+        {"p": "of the log", "a": 2, "q": None},
+    ]
+
+
+def test_names_are_matched_by_case_first_and_then_without() -> None:
+    file = parquet(pa.table({"ID": [1], "id": [2], "Name": ["x"], "s": [{"Inner": 3}]}))
+    schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("S", pa.struct([("inner", pa.int64())]))])
+    assert rows(read(file, schema)) == [{"id": 2, "name": "x", "S": {"inner": 3}}]
+
+
+def test_a_name_that_fits_two_columns_only_without_case_is_refused() -> None:
+    file = parquet(pa.table({"ID": [1], "iD": [2]}))
+    with pytest.raises(DataFileError, match=r"part-0\.parquet.*\bid\b.*2 columns of that name"):
+        read(file, pa.schema([("id", pa.int64())]))
+
+
+def test_a_dot_in_a_name_is_part_of_the_name() -> None:
+    file = parquet(pa.table({"a.b": [1], "a": [{"b": 2, "c": 3}]}))
+    assert rows(read(file, pa.schema([("a.b", pa.int64())]))) == [{"a.b": 1}]
+    assert rows(read(file, pa.schema([("a", pa.struct([("b", pa.int64())]))]))) == [{"a": {"b": 2}}]
+
+
+def test_physical_names_are_mapped_at_every_depth() -> None:
+    file = parquet(pa.table({"c1": [[{"c2": 7}]], "c3": [1], "name": ["not this one"]}))
+    wanted = pa.schema(
+        [("id", pa.int64()), ("items", list_of(pa.struct([("price", pa.int64())]))), ("name", pa.string())]
+    )
+    stored = pa.schema([("c3", pa.int64()), ("c1", list_of(pa.struct([("c2", pa.int64())]))), ("c4", pa.string())])
+    assert rows(read(file, wanted, stored=stored)) == [{"id": 1, "items": [{"price": 7}], "name": None}]
+
+
+LOSSLESS: list[tuple[pa.Array, pa.DataType, list[object]]] = [
+    (pa.array([1, None], pa.int32()), pa.int64(), [1, None]),
+    (pa.array([127], pa.int64()), pa.int8(), [127]),
+    (pa.array([2**32 - 1], pa.uint32()), pa.int64(), [2**32 - 1]),
+    (pa.array([3], pa.int32()), pa.float64(), [3.0]),
+    (pa.array([3], pa.int32()), pa.decimal128(12, 2), [Decimal("3.00")]),
+    (pa.array([0.5], pa.float32()), pa.float64(), [0.5]),
+    (pa.array([Decimal("1.5")], pa.decimal128(3, 1)), pa.decimal128(10, 4), [Decimal("1.5000")]),
+    (pa.array([date(2024, 2, 29)]), pa.timestamp("us"), [datetime(2024, 2, 29)]),  # noqa: DTZ001
+    (pa.array([1], pa.timestamp("ms")), pa.timestamp("us", "UTC"), [datetime(1970, 1, 1, 0, 0, 0, 1000, UTC)]),
+    (pa.array([1000], pa.timestamp("ns")), pa.timestamp("us"), [datetime(1970, 1, 1, 0, 0, 0, 1)]),  # noqa: DTZ001
+    (pa.array([0], pa.timestamp("us", "+05:00")), pa.timestamp("us", "UTC"), [datetime(1970, 1, 1, tzinfo=UTC)]),
+    (pa.array(["a", None, "a"]).dictionary_encode(), pa.string(), ["a", None, "a"]),
+    (pa.array(["a"], pa.large_string()), pa.string(), ["a"]),
+    (pa.array(["a"], pa.string_view()), pa.string(), ["a"]),
+    (pa.array([b"a"]), pa.string(), ["a"]),
+    (pa.array([b"ab"], pa.binary(2)), pa.binary(), [b"ab"]),
+    (pa.array([[1, None], None], pa.large_list(pa.int32())), list_of(pa.int64()), [[1, None], None]),
+    (pa.array([[1, 2]], pa.list_(pa.int32(), 2)), list_of(pa.int64()), [[1, 2]]),
+    (pa.array([None, None], pa.null()), list_of(pa.int64()), [None, None]),
+    (
+        pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int32())),
+        pa.map_(pa.string(), pa.int64()),
+        [[("a", 1)], None],
+    ),
+]
+
+
+@pytest.mark.parametrize(("array", "wanted", "values"), LOSSLESS, ids=lambda x: str(getattr(x, "type", ""))[:40])
+def test_a_type_that_holds_the_values_takes_them(array: pa.Array, wanted: pa.DataType, values: list[object]) -> None:
+    batches = read(parquet(pa.table({"c": array})), pa.schema([("c", wanted)]), batch_rows=1)
+    assert [row["c"] for row in rows(batches)] == values
+
+
+LOSSY: list[tuple[pa.Array, pa.DataType]] = [
+    (pa.array([128], pa.int64()), pa.int8()),
+    (pa.array([2**53 + 1], pa.int64()), pa.float64()),
+    (pa.array([0.5], pa.float64()), pa.float32()),
+    (pa.array([0.5], pa.float64()), pa.int64()),
+    (pa.array([Decimal("1.25")], pa.decimal128(3, 2)), pa.decimal128(10, 1)),
+    (pa.array([1], pa.timestamp("ns")), pa.timestamp("us")),
+    (pa.array([2**62], pa.timestamp("ms")), pa.timestamp("us")),
+    (pa.array([0], pa.timestamp("us", "UTC")), pa.timestamp("us")),
+    (pa.array([date(2024, 2, 29)]), pa.timestamp("us", "UTC")),
+    (pa.array(["1"]), pa.int64()),
+    (pa.array([b"\xff"]), pa.string()),
+    (pa.array([True]), pa.int32()),
+    (pa.array([[1]], list_of(pa.int64())), pa.int64()),
+    (pa.array([{"a": "x"}]), pa.struct([("a", pa.int64())])),
+]
+
+
+@pytest.mark.parametrize(("array", "wanted"), LOSSY, ids=lambda x: str(getattr(x, "type", x))[:40])
+def test_what_would_lose_a_value_is_refused_by_file_column_and_types(array: pa.Array, wanted: pa.DataType) -> None:
+    with pytest.raises(DataFileError) as caught:
+        read(parquet(pa.table({"c": array})), pa.schema([("c", wanted)]))
+    assert caught.value.path == "part-0.parquet"
+    assert caught.value.url == URL
+    leaf_types = ("string", "int64") if pa.types.is_struct(wanted) else (array.type, wanted)
+    for part in ("part-0.parquet", URL, "column c", *map(str, leaf_types)):
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("year", [1, 1600, 1970, 2300, 9999])
+@pytest.mark.parametrize("zone", ["UTC", None])
+def test_int96_keeps_its_instant_in_any_year(year: int, zone: str | None) -> None:
+    moment = datetime(year, 6, 1, 12, 30, 0, 123456, tzinfo=UTC)
+    naive = pa.array([moment.replace(tzinfo=None)], pa.timestamp("us"))
+    file = parquet(pa.table({"t": naive}), use_deprecated_int96_timestamps=True, store_schema=False)
+    assert pq.read_metadata(file).schema.column(0).physical_type == "INT96"
+    expected = moment if zone else moment.replace(tzinfo=None)
+    assert rows(read(file, pa.schema([("t", pa.timestamp("us", zone))]))) == [{"t": expected}]
+
+
+def test_inner_names_of_lists_do_not_matter() -> None:
+    table = pa.table({"l": pa.array([[1], None, [2, None]], pa.list_(pa.int32()))})
+    for file in (parquet(table, use_compliant_nested_type=False), parquet(table, store_schema=False)):
+        values = [row["l"] for row in rows(read(file, pa.schema([("l", list_of(pa.int32()))])))]
+        assert values == [[1], None, [2, None]]
+
+
+NESTED = st.none() | st.fixed_dictionaries(
+    {
+        "i": st.none() | st.integers(-(2**31), 2**31 - 1),
+        "l": st.none()
+        | st.lists(
+            st.none() | st.fixed_dictionaries({"x": st.none() | st.text(st.characters(codec="utf-8"), max_size=3)}),
+            max_size=3,
+        ),
+        "m": st.none()
+        | st.dictionaries(st.text("ab", max_size=2), st.none() | st.integers(0, 9), max_size=2).map(
+            lambda d: list(d.items())
+        ),
+    }
+)
+
+
+@given(values=st.lists(NESTED, min_size=1, max_size=20), batch_rows=st.integers(1, 7))
+def test_nested_values_survive_a_change_of_inner_types_in_batches_of_any_size(
+    values: list[dict[str, Any] | None], batch_rows: int
+) -> None:
+    narrow = pa.struct(
+        [
+            ("i", pa.int32()),
+            ("l", pa.large_list(pa.struct([("x", pa.large_string())]))),
+            ("m", pa.map_(pa.string(), pa.int8())),
+        ]
+    )
+    wide = pa.struct(
+        [
+            ("m", pa.map_(pa.string(), pa.int64())),
+            ("l", list_of(pa.struct([("x", pa.string())]))),
+            ("i", pa.int64()),
+        ]
+    )
+    file = parquet(pa.table({"s": pa.array(values, narrow)}), row_group_size=5)
+    batches = read(file, pa.schema([("s", wide)]), batch_rows=batch_rows)
+    assert [row["s"] for row in rows(batches)] == values
+
+
+def test_a_damaged_file_is_refused_by_name(tmp_path: Path) -> None:
+    whole = parquet(pa.table({"a": range(1000)})).getvalue()
+    schema = pa.schema([("a", pa.int64())])
+    for damaged in (
+        whole[: len(whole) // 2],
+        whole[:-1],
+        whole[:4],
+        b"",
+        b"not Parquet at all, whatever its name says",
+    ):
+        with pytest.raises(DataFileError, match=r"part-0\.parquet of memory://orders cannot be read") as caught:
+            read(io.BytesIO(damaged), schema)
+        assert caught.value.__cause__ is not None
+    (tmp_path / "short.parquet").write_bytes(whole[:100])
+    with pytest.raises(DataFileError):
+        read(str(tmp_path / "short.parquet"), schema)
+
+
+def test_a_file_that_vanishes_is_reported_with_deltas_class(tmp_path: Path) -> None:
+    with pytest.raises(DataFileError, match=r"^\[DELTA_FILE_NOT_FOUND\].*part-0\.parquet.*gone") as caught:
+        read(str(tmp_path / "gone.parquet"), pa.schema([("a", pa.int64())]))
+    assert isinstance(caught.value.__cause__, FileNotFoundError)
+
+
+def test_a_plan_survives_the_way_to_an_executor() -> None:
+    plan = ReadPlan(url=URL, schema=pa.schema([pa.field("t", pa.timestamp("us", "UTC"), nullable=False)]))
+    file = FileColumns(path="p", constants={"d": pa.scalar(Decimal("1.5")), "n": pa.scalar(None, pa.string())})
+    assert pickle.loads(pickle.dumps((plan, file))) == (plan, file)  # noqa: S301 - our own bytes

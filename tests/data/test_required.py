@@ -1,0 +1,43 @@
+"""A null is found wherever the schema forbids one, and only there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tablefeed.data.required import null_in_required
+
+REQUIRED = pa.field("x", pa.int64(), nullable=False)
+STRUCT = pa.struct([REQUIRED, pa.field("y", pa.string())])
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "found"),
+    [
+        (REQUIRED, [1, 2], None),
+        (REQUIRED, [1, None], "x"),
+        (pa.field("x", pa.int64()), [None], None),
+        (pa.field("s", STRUCT), [{"x": 1, "y": None}, None], None),
+        (pa.field("s", STRUCT), [None, {"x": None, "y": "a"}], "s.x"),
+        (pa.field("s", STRUCT, nullable=False), [{"x": 1}, None], "s"),
+        (pa.field("l", pa.list_(pa.field("element", pa.int64(), nullable=False))), [[1], None, []], None),
+        (pa.field("l", pa.list_(pa.field("element", pa.int64(), nullable=False))), [[1], [2, None]], "l.element"),
+        (pa.field("l", pa.list_(pa.field("element", STRUCT))), [[{"x": 1}, None]], None),
+        (pa.field("l", pa.list_(pa.field("element", STRUCT))), [None, [{"x": None}]], "l.element.x"),
+        (pa.field("m", pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=False))), [[("a", 1)], None], None),
+        (
+            pa.field("m", pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=False))),
+            [[("a", None)]],
+            "m.value",
+        ),
+    ],
+)
+def test_a_null_counts_where_it_is_forbidden_and_its_parent_is_there(
+    field: pa.Field, values: list[Any], found: str | None
+) -> None:
+    array = pa.array(values, field.type)
+    for rows in (array, pa.concat_arrays([pa.array([None], field.type), array]).slice(1)):
+        table = pa.Table.from_arrays([rows], schema=pa.schema([field]))
+        assert null_in_required(table) == found
