@@ -72,6 +72,11 @@ class AppendSource:
         self._wants_bound = False
         self._checked_start = False
 
+    @property
+    def url(self) -> str:
+        """The table's, without credentials."""
+        return self._log.url
+
     def initial(self) -> Offset:
         """Gives where a query without a checkpoint begins; the same for this object's life.
 

@@ -220,10 +220,11 @@ class TableLog:
             why = "it is a file. Give the table's folder"
         elif next(iter(self.store.list("_transaction_log")), None) is not None:
             why = "it holds an IndexTables log, which this version of tablefeed does not read"
-        elif self.store.exists(names.LOG_DIR):
-            why = f"its {names.LOG_DIR} holds no commit and no checkpoint"
         else:
-            why = f"it has no {names.LOG_DIR}. Check the path; a table is there after its first commit"
+            why = (
+                f"it has no {names.LOG_DIR}, or none with a commit or a checkpoint. Check the path; a table is there "
+                "after its first commit"
+            )
         return TableNotFoundError(f"There is no Delta table at {self.url}: {why}.", url=self.url)
 
 

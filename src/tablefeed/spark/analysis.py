@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.errors import SchemaMismatchError, TableNotFoundError
 from tablefeed.feed.table import open_table
-from tablefeed.spark.options import parse_options, table_path
+from tablefeed.spark.options import parse_options, refuse_time_travel, refuse_unknown, table_path
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -29,6 +29,7 @@ class Analysis:
 def analyse(options: Mapping[str, str]) -> Analysis:
     """Reads the table's schema: of versionAsOf or timestampAsOf where one is given, else the newest."""
     path = table_path(options, call="load")
+    refuse_unknown(options)
     travel = {k: v for k, v in options.items() if k.lower() in ("versionasof", "timestampasof")}
     storage = {k: v for k, v in options.items() if k.lower().startswith("storage.")}
     parsed = parse_options({**travel, **storage}, "batch read")
@@ -37,6 +38,7 @@ def analyse(options: Mapping[str, str]) -> Analysis:
             path, version=parsed["versionAsOf"], timestamp=parsed["timestampAsOf"], storage_options=parsed.storage
         )
     except TableNotFoundError as error:
+        refuse_time_travel({}, path)
         # Delta-Spark's stream says this of a path without a table; a text that names both serves both.
         raise TableNotFoundError(error.message, url=error.url, error_class="DELTA_SCHEMA_NOT_SET") from error
     if not table.schema.names:

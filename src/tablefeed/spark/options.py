@@ -289,6 +289,13 @@ def parse_options(options: Mapping[str, str], direction: str) -> ParsedOptions:
     return ParsedOptions(values=values, storage=storage)
 
 
+def refuse_unknown(options: Mapping[str, str]) -> None:
+    """Refuses what no read can obey, before it is known whether this one is a batch or a stream."""
+    directions = ("stream read", "batch read")
+    known = {s.name.lower() for d in directions for s in SPECS[d]} | {n.lower() for d in directions for n in IGNORED[d]}
+    parse_options({key: value for key, value in options.items() if key.lower() not in known}, "stream read")
+
+
 def table_path(options: Mapping[str, str], *, call: str) -> str:
     """Gives the one table path of `options`; `call` names what the user should have called."""
     if "paths" in options:

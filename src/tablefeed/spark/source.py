@@ -1,13 +1,15 @@
 """The stream reader: Spark's offsets, limits and partitions to and from `tablefeed.feed.source`.
 
 One instance plans for a query's life in a process of its own; others, elsewhere, only read. So the feed is opened
-on first use and never crosses.
+on first use and never crosses. Options are judged then too: Spark hides what a reader's constructor raises behind an
+error of its own.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -24,6 +26,7 @@ from tablefeed.feed.offset_json import offset_from_json, offset_to_json
 from tablefeed.feed.source import AppendSource, SourceOptions, open_source
 from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
+from tablefeed.model.offset import Offset
 from tablefeed.spark.options import ParsedOptions, parse_options, refuse_time_travel, table_path
 from tablefeed.spark.partition import TaskPartition, read_partition
 
@@ -41,19 +44,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A streaming query's view of the append feed of one table."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, analysis: Analysis | None) -> None:
-        self._path = table_path(options, call="load")
-        refuse_time_travel(options, self._path)
-        parsed = parse_options(options, "stream read")
-        if analysis is None:
-            raise UnsupportedOptionError(
-                option="schema",
-                remedy="A table has its own schema: leave .schema(...) out and select or cast its columns.",
-                error_class="DELTA_READ_SOURCE_SCHEMA_CONFLICT",
-            )
+        self._given = dict(options)
         self._schema = schema
-        self._schema_string = analysis.schema_string
-        self._storage = parsed.storage
-        self._options = source_options(parsed)
+        self._analysis = analysis
         self._opened: AppendSource | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -66,8 +59,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:  # noqa: N802
         """Where the next batch ends; `start` where nothing is new."""
-        offset = offset_from_json(start, url=self._path)
-        return offset_to_json(self._source.latest(offset, self._limits(limit)))
+        return offset_to_json(self._source.latest(self._offset(start), self._limits(limit)))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """The limit of the options. Spark has none for files and bytes together: bytes are added in `latestOffset`."""
@@ -80,8 +72,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
         """The files of a batch as tasks."""
-        first, last = (offset_from_json(o, url=self._path) for o in (start, end))
-        return [TaskPartition(task) for task in self._source.tasks(first, last)]
+        return [TaskPartition(task) for task in self._source.tasks(self._offset(start), self._offset(end))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
@@ -89,24 +80,40 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: dict[str, object]) -> None:
         """Forgets what was kept for batches before `end`."""
-        self._source.delivered(offset_from_json(end, url=self._path))
+        self._source.delivered(self._offset(end))
 
     def stop(self) -> None:
         """Ends the watch on the log."""
         if self._opened is not None:
             self._opened.close()
 
+    @cached_property
+    def _options(self) -> SourceOptions:
+        path = table_path(self._given, call="load")
+        refuse_time_travel(self._given, path)
+        return source_options(parse_options(self._given, "stream read"))
+
     @property
     def _source(self) -> AppendSource:
         if self._opened is None:
+            options = self._options
+            if self._analysis is None:
+                raise UnsupportedOptionError(
+                    option="schema",
+                    remedy="A table has its own schema: leave .schema(...) out and select or cast its columns.",
+                    error_class="DELTA_READ_SOURCE_SCHEMA_CONFLICT",
+                )
             self._opened = open_source(
-                self._path,
-                storage_options=self._storage,
-                schema_string=self._schema_string,
-                options=self._options,
+                table_path(self._given, call="load"),
+                storage_options=parse_options(self._given, "stream read").storage,
+                schema_string=self._analysis.schema_string,
+                options=options,
                 clock=time.monotonic,
             )
         return self._opened
+
+    def _offset(self, value: dict[str, object]) -> Offset:
+        return offset_from_json(value, url=self._source.url)
 
     def _limits(self, limit: ReadLimit) -> Limits:
         match limit:
