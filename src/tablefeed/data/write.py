@@ -20,6 +20,7 @@ from tablefeed.data.partition import empty_is_null, identity, split
 from tablefeed.data.required import null_in_required
 from tablefeed.data.retype import LossyConversionError, extra_columns
 from tablefeed.data.statistics import first_leaves
+from tablefeed.data.windows import windows
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError
 from tablefeed.model.statistics import FileStatistics, LeafPath
 
@@ -101,7 +102,9 @@ def write_files(batches: Iterable[pa.RecordBatch], layout: FileLayout, open_file
     """
     writing = _Writing(layout, open_file)
     try:
-        for window in _windows(_conformed(batches, layout), layout):
+        # Half a row group in bytes: splitting a window by partition holds it twice.
+        fitting = _conformed(batches, layout)
+        for window in windows(fitting, most_rows=layout.row_group_rows, most_bytes=layout.row_group_bytes // 2):
             writing.add(window)
         return writing.finish()
     except BaseException as error:
@@ -139,30 +142,6 @@ def _conformer(found: pa.Schema, layout: FileLayout) -> Conformer | None:
             error_class="DELTA_METADATA_MISMATCH",
         )
     return conform
-
-
-def _windows(batches: Iterable[pa.RecordBatch], layout: FileLayout) -> Iterator[pa.Table]:
-    # Half a row group in bytes: splitting a window by partition holds it twice.
-    most_bytes = layout.row_group_bytes // 2
-    gathered: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        for piece in _pieces(batch, layout.row_group_rows, most_bytes):
-            if rows and (rows + piece.num_rows > layout.row_group_rows or size + piece.nbytes > most_bytes):
-                yield pa.Table.from_batches(gathered)
-                gathered, rows, size = [], 0, 0
-            gathered.append(piece)
-            rows += piece.num_rows
-            size += piece.nbytes
-    if rows:
-        yield pa.Table.from_batches(gathered)
-
-
-def _pieces(batch: pa.RecordBatch, most_rows: int, most_bytes: int) -> Iterator[pa.RecordBatch]:
-    per_row = max(1, batch.nbytes // max(1, batch.num_rows))
-    step = max(1, min(most_rows, most_bytes // per_row))
-    for start in range(0, batch.num_rows, step):
-        yield batch.slice(start, step)
 
 
 class _Partition:
