@@ -260,12 +260,13 @@ class AppendSource:
             yield scan_file(add, url=self._log.url)
 
     def _sorted_snapshot(self, version: Version) -> pa.RecordBatch:
+        from tablefeed.delta.columns import FILE_COLUMNS
         from tablefeed.log.replay import sorted_for_stream
 
         if self._snapshot_files is None or self._snapshot_files[0] != version:
             try:
                 snapshot = self._log.load(version)
-                files = sorted_for_stream(snapshot.live_files())
+                files = sorted_for_stream(snapshot.live_files(), schema=FILE_COLUMNS)
             except LogError as error:
                 raise LogError(
                     f"The table {self._log.url} cannot be read as of version {version} any more, and this query "
