@@ -63,10 +63,9 @@ def read_files(source: BinaryIO, *, with_stats: bool, url: str, log_file: str) -
         if _WIRE["log_path"] not in members:
             raise BadActionError("is missing", names.ADD, _WIRE["log_path"])
         for batch in parquet.iter_batches(_BATCH_ROWS, columns=[f"{names.ADD}.{wire}" for wire in wanted]):
-            add = batch.column(names.ADD)
-            add = add.filter(pc.is_valid(pc.struct_field(add, _WIRE["log_path"])))
-            if len(add) > 0:
-                yield _to_files(add, frozenset(wanted))
+            files = _to_files(batch.column(names.ADD), frozenset(wanted))
+            if files.num_rows > 0:
+                yield files
 
 
 _FACTS = (names.PROTOCOL, names.METADATA, names.TXN, names.DOMAIN_METADATA)
@@ -120,8 +119,8 @@ def _actions(parquet: pq.ParquetFile, kind: str) -> Iterator[dict[str, Any]]:
         return
     for batch in parquet.iter_batches(columns=[kind]):
         column = batch.column(kind)
-        for value in column.filter(column.is_valid()).to_pylist():
-            action = _plain(value, column.type)
+        for row in pc.indices_nonzero(column.is_valid()).to_pylist():
+            action = _plain(column[row].as_py(), column.type)
             # Where a writer has no null structs, an action of another kind is one with nothing in it.
             if action:
                 yield action
@@ -147,9 +146,13 @@ def _to_files(adds: pa.StructArray, wanted: frozenset[str]) -> pa.RecordBatch:
             columns[name] = _retyped(found, kind)
         except (pa.ArrowException, ValueError) as error:
             raise BadActionError(f"cannot be {kind}: {error}", names.ADD, wire) from error
-        if name in _REQUIRED and columns[name].null_count > 0:
-            raise BadActionError("is missing", names.ADD, wire)
-    columns["is_add"] = pc.is_valid(columns["log_path"])
+    if columns["log_path"].null_count > 0:  # rows of other actions
+        rows = columns["log_path"].is_valid()
+        columns = {name: column.filter(rows) for name, column in columns.items()}
+    for name in _REQUIRED:
+        if columns[name].null_count > 0:
+            raise BadActionError("is missing", names.ADD, _WIRE[name])
+    columns["is_add"] = columns["log_path"].is_valid()
     columns["key"] = file_keys(columns["log_path"], columns["deletion_vector"])
     return pa.RecordBatch.from_arrays([columns[name] for name in FILE_COLUMNS.names], schema=FILE_COLUMNS)
 

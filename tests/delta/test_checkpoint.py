@@ -1,0 +1,451 @@
+"""Checkpoints of any writer give the same facts and file columns, found by name; broken ones are named."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+from tablefeed.delta.checkpoint import read_facts, read_files
+from tablefeed.delta.columns import FILE_COLUMNS, decode_commit_columns
+from tablefeed.errors import CorruptLogError, UnsupportedFeatureError
+from tablefeed.model.actions import DomainMetadata, Facts, Metadata, Protocol, Txn, Version
+
+URL = "memory://orders"
+NAME = "00000000000000000007.checkpoint.parquet"
+
+Rows = list[dict[str, Any]]  # Any: what JSON can hold
+
+STRINGS = pa.map_(pa.string(), pa.string())
+ADD = pa.struct(
+    [
+        ("path", pa.string()),
+        ("partitionValues", STRINGS),
+        ("size", pa.int64()),
+        ("modificationTime", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("stats", pa.string()),
+    ]
+)
+
+
+def an_add(path: str, **more: object) -> dict[str, Any]:
+    values = {
+        "path": path,
+        "partitionValues": [],
+        "size": 10,
+        "modificationTime": 5,
+        "dataChange": False,
+        "stats": "{}",
+    }
+    return {"add": {**values, **more}}
+
+
+def a_checkpoint(rows: Rows, types: Mapping[str, pa.DataType], **options: object) -> io.BytesIO:
+    columns = {name: pa.array([row.get(name) for row in rows], type=kind) for name, kind in types.items()}
+    return a_file(pa.table(columns), **options)
+
+
+def a_file(table: pa.Table, **options: object) -> io.BytesIO:
+    out = io.BytesIO()
+    pq.write_table(table, out, **options)
+    out.seek(0)
+    return out
+
+
+def facts_in(source: io.BytesIO) -> Facts:
+    return read_facts(source, url=URL, log_file=NAME)
+
+
+def files_in(source: io.BytesIO, *, with_stats: bool = True) -> Rows:
+    batches = list(read_files(source, with_stats=with_stats, url=URL, log_file=NAME))
+    assert all(batch.schema == FILE_COLUMNS for batch in batches)
+    rows: Rows = pa.Table.from_batches(batches, FILE_COLUMNS).to_pylist()
+    return rows
+
+
+def test_what_a_checkpoint_says_besides_files_becomes_values() -> None:
+    formats = pa.struct([("provider", pa.string()), ("options", STRINGS)])
+    source = a_checkpoint(
+        [
+            {
+                "protocol": {
+                    "minReaderVersion": 3,
+                    "minWriterVersion": 7,
+                    "readerFeatures": ["a"],
+                    "writerFeatures": ["b"],
+                }
+            },
+            {
+                "metaData": {
+                    "id": "t",
+                    "format": {"provider": "parquet", "options": []},
+                    "schemaString": "{}",
+                    "partitionColumns": ["d"],
+                    "configuration": [("delta.appendOnly", "true")],
+                    "owner": "us",
+                }
+            },
+            {"txn": {"appId": "a", "version": 3, "lastUpdated": 9}},
+            {"txn": {"appId": "b", "version": 4}},
+            {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
+            {"domainMetadata": {"domain": "gone", "configuration": "{}", "removed": True}},
+        ],
+        {
+            "domainMetadata": pa.struct(
+                [("removed", pa.bool_()), ("configuration", pa.string()), ("domain", pa.string())]
+            ),
+            "txn": pa.struct([("lastUpdated", pa.int64()), ("version", pa.int64()), ("appId", pa.string())]),
+            "metaData": pa.struct(
+                [
+                    ("owner", pa.string()),
+                    ("description", pa.string()),
+                    ("configuration", STRINGS),
+                    ("partitionColumns", pa.list_(pa.string())),
+                    ("schemaString", pa.large_string()),
+                    ("format", formats),
+                    ("id", pa.string()),
+                ]
+            ),
+            "protocol": pa.struct(
+                [
+                    ("writerFeatures", pa.list_(pa.string())),
+                    ("readerFeatures", pa.list_(pa.string())),
+                    ("minWriterVersion", pa.int32()),
+                    ("minReaderVersion", pa.int32()),
+                ]
+            ),
+        },
+    )
+
+    assert facts_in(source) == Facts(
+        protocol=Protocol(
+            min_reader_version=3,
+            min_writer_version=7,
+            reader_features=frozenset({"a"}),
+            writer_features=frozenset({"b"}),
+        ),
+        metadata=Metadata(
+            table_id="t",
+            schema_string="{}",
+            partition_columns=("d",),
+            configuration={"delta.appendOnly": "true"},
+            extra={"owner": "us"},
+        ),
+        txns={
+            "a": Txn(app_id="a", txn_version=3, last_updated_ms=9),
+            "b": Txn(app_id="b", txn_version=4),
+        },
+        domains={"d": DomainMetadata(domain="d", configuration="{}", removed=False)},
+    )
+
+
+def test_a_part_that_holds_only_files_says_nothing_else() -> None:
+    assert facts_in(a_checkpoint([an_add("a")], {"add": ADD})) == Facts()
+
+
+def test_the_files_columns_are_not_read_for_the_facts() -> None:
+    class Counted(io.BytesIO):
+        taken = 0
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            data = super().read(size)
+            self.taken += len(data)
+            return data
+
+    many = [an_add(f"{number:0100}") for number in range(10_000)]
+    kinds = {"add": ADD, "txn": pa.struct([("appId", pa.string()), ("version", pa.int64())])}
+    source = a_checkpoint(
+        [*many, {"txn": {"appId": "a", "version": 3}}], kinds, compression="none", use_dictionary=False
+    )
+    counted = Counted(source.getvalue())
+
+    assert facts_in(counted).txns["a"].txn_version == 3
+    assert counted.taken < len(source.getvalue()) / 5
+
+
+def test_the_adds_of_a_checkpoint_become_columns_and_nothing_else_does() -> None:
+    removed = {"remove": {"path": "r"}}
+    source = a_checkpoint(
+        [
+            removed,
+            an_add("d=a%2520b/x", partitionValues=[("d", "a%20b"), ("e", None)]),
+            removed,
+            an_add("y", stats=None),
+        ],
+        {"remove": pa.struct([("path", pa.string())]), "add": ADD},
+    )
+
+    nothing = dict.fromkeys(("tags", "deletion_vector", "base_row_id", "default_row_commit_version"))
+    same = {"is_add": True, "size_bytes": 10, "modified_ms": 5, "data_change": False, **nothing}
+    first = {"log_path": "d=a%2520b/x", "key": "d=a%20b/x", "partition_values": [("d", "a%20b"), ("e", None)]}
+    assert files_in(source) == [
+        {**same, **first, "stats": "{}"},
+        {**same, "log_path": "y", "key": "y", "partition_values": [], "stats": None},
+    ]
+
+
+def test_statistics_are_null_unless_they_are_asked_for() -> None:
+    source = a_checkpoint([an_add("a", stats='{"numRecords":1}')], {"add": ADD})
+
+    assert files_in(source, with_stats=True)[0]["stats"] == '{"numRecords":1}'
+    assert files_in(source, with_stats=False)[0]["stats"] is None
+
+
+def test_statistics_that_are_kept_as_a_struct_only_are_null() -> None:
+    members = [field for field in ADD if field.name != "stats"]
+    kind = pa.struct([*members, ("stats_parsed", pa.struct([("numRecords", pa.int64())]))])
+
+    assert files_in(a_checkpoint([an_add("a", stats_parsed={"numRecords": 1})], {"add": kind}))[0]["stats"] is None
+
+
+def test_many_files_come_in_batches_of_bounded_size() -> None:
+    rows = 70_000
+    add = pa.StructArray.from_arrays(
+        [
+            pa.array(range(rows)).cast(pa.string()),
+            pa.array([[]] * rows, STRINGS),
+            pa.repeat(1, rows),
+            pa.repeat(1, rows),
+            pa.repeat(pa.scalar(value=False), rows),
+            pa.nulls(rows, pa.string()),
+        ],
+        fields=list(ADD),
+    )
+    source = a_file(pa.table({"add": add}))
+
+    sizes = [b.num_rows for b in read_files(source, with_stats=False, url=URL, log_file=NAME)]
+    assert sum(sizes) == rows
+    assert max(sizes) <= 65_536
+
+
+_VECTOR = pa.struct(
+    [
+        ("cardinality", pa.int64()),
+        ("sizeInBytes", pa.int32()),
+        ("offset", pa.int32()),
+        ("pathOrInlineDv", pa.string()),
+        ("storageType", pa.string()),
+    ]
+)
+
+
+def test_a_file_is_known_by_its_path_and_its_deletion_vector() -> None:
+    vector = {"storageType": "u", "pathOrInlineDv": "ab^-", "offset": 4, "sizeInBytes": 40, "cardinality": 6}
+    inline = {"storageType": "i", "pathOrInlineDv": "wi5b", "sizeInBytes": 40, "cardinality": 6}
+    # What a writer without null structs makes of a file without a deletion vector.
+    empty: dict[str, object] = dict.fromkeys(vector)
+    kind = pa.struct([*ADD, ("deletionVector", _VECTOR)])
+    adds = [an_add("a", deletionVector=each) for each in (vector, inline, None, empty)]
+
+    files = files_in(a_checkpoint(adds, {"add": kind}))
+
+    assert [file["key"] for file in files] == ["a\x00uab^-@4", "a\x00iwi5b", "a", "a"]
+    assert files[0]["deletion_vector"] == {
+        "storage_type": "u",
+        "path_or_inline": "ab^-",
+        "offset": 4,
+        "size_bytes": 40,
+        "cardinality": 6,
+    }
+    assert files[3]["deletion_vector"] is None
+
+
+def test_a_vector_without_an_offset_column_has_no_offset() -> None:
+    kind = pa.struct([*ADD, ("deletionVector", pa.struct([f for f in _VECTOR if f.name != "offset"]))])
+    vector = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}
+
+    files = files_in(a_checkpoint([an_add("a", deletionVector=vector)], {"add": kind}))
+
+    assert files[0]["deletion_vector"]["offset"] is None
+
+
+@pytest.mark.parametrize(
+    "text", [pa.large_string(), pa.string_view(), pa.binary(), pa.dictionary(pa.int32(), pa.string())]
+)
+def test_columns_are_what_the_protocol_says_in_whichever_physical_type_they_come(text: pa.DataType) -> None:
+    kind = pa.struct(
+        [
+            ("dataChange", pa.bool_()),
+            ("modificationTime", pa.int32()),
+            ("size", pa.int16()),
+            ("partitionValues", pa.map_(pa.string(), text if text != pa.binary() else pa.string())),
+            ("path", text),
+        ]
+    )
+    values = {"path": "a", "partitionValues": [("d", "1")], "size": 10, "modificationTime": 5, "dataChange": False}
+
+    file = files_in(a_checkpoint([{"add": values}], {"add": kind}))[0]
+
+    assert (file["log_path"], file["size_bytes"], file["modified_ms"]) == ("a", 10, 5)
+    assert file["partition_values"] == [("d", "1")]
+
+
+def test_a_map_that_comes_as_a_list_of_pairs_is_a_map() -> None:
+    pairs = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
+    kind = pa.struct([f if f.name != "partitionValues" else pa.field("partitionValues", pairs) for f in ADD])
+    adds = [
+        an_add("a", partitionValues=[{"key": "d", "value": "1"}, {"key": "e", "value": None}]),
+        an_add("b", partitionValues=[]),
+        an_add("c", partitionValues=[{"key": "d", "value": "2"}]),
+    ]
+    remove = {"remove": {"path": "r"}}
+    types = {"add": kind, "remove": pa.struct([("path", pa.string())])}
+
+    files = files_in(a_checkpoint([adds[0], remove, *adds[1:]], types))
+
+    assert [file["partition_values"] for file in files] == [[("d", "1"), ("e", None)], [], [("d", "2")]]
+
+
+@pytest.mark.parametrize("absent", ["partitionValues", "size", "modificationTime", "dataChange"])
+def test_an_add_without_a_required_field_is_refused_by_the_fields_name(absent: str) -> None:
+    with pytest.raises(CorruptLogError, match=rf"{NAME}: add\.{absent} is missing"):
+        files_in(a_checkpoint([an_add("a"), an_add("b", **{absent: None})], {"add": ADD}))
+    without = pa.struct([field for field in ADD if field.name != absent])
+    with pytest.raises(CorruptLogError, match=rf"add\.{absent} is missing"):
+        files_in(a_checkpoint([an_add("a")], {"add": without}))
+
+
+def test_a_column_of_adds_without_paths_is_refused() -> None:
+    with pytest.raises(CorruptLogError, match=r"add\.path is missing"):
+        files_in(a_checkpoint([{"add": {"size": 1}}], {"add": pa.struct([("size", pa.int64())])}))
+
+
+def test_a_value_that_does_not_fit_is_refused_by_the_fields_name() -> None:
+    kind = pa.struct([f if f.name != "size" else pa.field("size", pa.string()) for f in ADD])
+
+    with pytest.raises(CorruptLogError, match=r"add\.size cannot be int64"):
+        files_in(a_checkpoint([an_add("a", size="ten")], {"add": kind}))
+
+
+def test_a_column_of_actions_that_is_no_struct_is_refused() -> None:
+    source = a_checkpoint([{"add": "a", "txn": "b"}], {"add": pa.string(), "txn": pa.string()})
+
+    with pytest.raises(CorruptLogError, match="add is string, not a struct"):
+        files_in(source)
+    with pytest.raises(CorruptLogError, match="txn is string, not a struct"):
+        facts_in(source)
+
+
+def test_an_action_that_is_not_what_the_protocol_says_is_refused() -> None:
+    kind = pa.struct([("appId", pa.string()), ("version", pa.int64())])
+
+    with pytest.raises(CorruptLogError, match=f"{NAME}: version is missing"):
+        facts_in(a_checkpoint([{"txn": {"appId": "a"}}], {"txn": kind}))
+
+
+def test_two_protocols_are_refused() -> None:
+    kind = pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())])
+    rows = [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}] * 2
+
+    with pytest.raises(CorruptLogError, match="protocol comes a second time"):
+        facts_in(a_checkpoint(rows, {"protocol": kind}))
+
+
+def test_a_checkpoint_whose_files_are_in_sidecars_is_refused_and_never_taken_for_empty() -> None:
+    kinds = {"add": ADD, "sidecar": pa.struct([("path", pa.string()), ("sizeInBytes", pa.int64())])}
+
+    assert len(files_in(a_checkpoint([an_add("a")], kinds))) == 1
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        files_in(a_checkpoint([{"sidecar": {"path": "s.parquet", "sizeInBytes": 5}}], kinds))
+    assert caught.value.features == ("v2Checkpoint",)
+
+
+def _broken() -> dict[str, bytes]:
+    whole = a_checkpoint([an_add("a" * 50)] * 50, {"add": ADD}, compression="none", use_dictionary=False).getvalue()
+    overwritten = whole[:20] + b"\xff" * (len(whole) // 3) + whole[20 + len(whole) // 3 :]
+    return {
+        "empty": b"",
+        "no Parquet": b"{}" * 50,
+        "cut off": whole[:-20],
+        "only its end": whole[-300:],
+        "overwritten": overwritten,
+    }
+
+
+@pytest.mark.parametrize("how", _broken())
+def test_a_broken_file_is_named(how: str) -> None:
+    data = _broken()[how]
+
+    with pytest.raises(CorruptLogError, match=f"{URL} cannot be read at {NAME}") as caught:
+        files_in(io.BytesIO(data))
+    assert caught.value.log_file == NAME
+    if how != "overwritten":  # what the facts are in may be whole
+        with pytest.raises(CorruptLogError):
+            facts_in(io.BytesIO(data))
+
+
+def test_a_checkpoint_of_delta_rs_says_what_its_commits_say(tmp_path: Path) -> None:
+    rows = pa.table({"id": pa.array([1, 2, 3]), "d": pa.array(["a%b", "c d", None])})
+    transaction = CommitProperties(app_transactions=[Transaction("app", 5, 9)])
+    write_deltalake(tmp_path, rows, partition_by=["d"], configuration={"delta.appendOnly": "false"})
+    write_deltalake(tmp_path, rows, mode="append", commit_properties=transaction)
+    table = DeltaTable(tmp_path)
+    table.delete("id = 1")
+    table.create_checkpoint()
+
+    name = "00000000000000000002.checkpoint.parquet"
+    with (tmp_path / "_delta_log" / name).open("rb") as source:
+        facts = read_facts(source, url=str(tmp_path), log_file=name)
+        batches = list(read_files(source, with_stats=True, url=str(tmp_path), log_file=name))
+    files = pa.Table.from_batches(batches, FILE_COLUMNS)
+
+    assert facts.metadata is not None
+    assert facts.metadata.table_id == str(table.metadata().id)
+    assert facts.metadata.partition_columns == ("d",)
+    assert facts.metadata.configuration == {"delta.appendOnly": "false"}
+    assert {app: txn.txn_version for app, txn in facts.txns.items()} == {"app": 5}
+    live = pa.table(table.get_add_actions(flatten=True))
+    assert sorted(files["log_path"].to_pylist()) == sorted(live["path"].to_pylist())
+    assert sorted(files["size_bytes"].to_pylist()) == sorted(live["size_bytes"].to_pylist())
+    logged = _adds_of_commits(tmp_path / "_delta_log")
+    assert [row for row in files.select(_SAME).to_pylist() if row not in logged] == []
+
+
+_SAME = ["log_path", "key", "partition_values", "size_bytes", "modified_ms"]
+
+
+def _adds_of_commits(log: Path) -> Rows:
+    batches = [
+        batch
+        for version, file in enumerate(sorted(log.glob("*.json")))
+        for batch in decode_commit_columns(
+            file.read_bytes(), version=Version(version), url="", log_file=file.name, modified_ms=0
+        )[0]
+    ]
+    rows: Rows = pa.Table.from_batches(batches, FILE_COLUMNS).select(_SAME).to_pylist()
+    return rows
+
+
+def test_the_parts_of_a_checkpoint_each_hold_some_of_its_rows(corpus: Path) -> None:
+    log = corpus / "delta/delta-golden/multi-part-checkpoint/_delta_log"
+    facts, keys = [], []
+    for part in (1, 2):
+        name = f"00000000000000000001.checkpoint.{part:010d}.0000000002.parquet"
+        with (log / name).open("rb") as source:
+            facts.append(read_facts(source, url=URL, log_file=name))
+            batches = list(read_files(source, with_stats=True, url=URL, log_file=name))
+        keys.append({key for batch in batches for key in batch["key"].to_pylist()})
+
+    assert [len(part) for part in keys] == [5, 5]
+    assert keys[0].isdisjoint(keys[1])
+    assert [each.metadata is not None for each in facts] == [True, False]
+
+
+def test_every_classic_checkpoint_of_other_writers_is_read(corpus: Path) -> None:
+    unread: list[str] = []
+    for file in sorted(corpus.glob("delta/**/_delta_log/*.checkpoint.parquet")):
+        with file.open("rb") as source:
+            try:
+                assert read_facts(source, url=URL, log_file=file.name).metadata is not None
+                assert sum(b.num_rows for b in read_files(source, with_stats=True, url=URL, log_file=file.name)) >= 0
+            except UnsupportedFeatureError:
+                unread.append(str(file.relative_to(corpus).parts[2]))
+
+    assert unread == ["v2-classic-checkpoint-json"]
