@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, SchemaMismatchError
-from tablefeed.feed.commit import Surroundings, Transaction, commit
+from tablefeed.feed.commit import Surroundings, Transaction, commit, new_table
 from tablefeed.feed.operations import batch_write
 from tablefeed.feed.sink import current_snapshot, plan_write, write_task
 from tablefeed.feed.table_log import open_log
@@ -49,6 +49,8 @@ def append(
     txn = None if app_id is None or txn_version is None else Txn(app_id=app_id, txn_version=txn_version)
     if txn is not None and state is not None and plan.recorded.get(txn.app_id, -1) >= txn.txn_version:
         return AlreadyApplied(version=state.version, recorded_txn_version=plan.recorded[txn.app_id])
+    if state is None:
+        new_table(plan, properties or {}, now_ms=_now_ms())  # refused before a file is written
     files = write_task(plan, reader, task=0, now_ms=_now_ms())
     transaction = Transaction(
         plan=plan,

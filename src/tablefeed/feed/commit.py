@@ -18,11 +18,11 @@ from tablefeed.delta import codec, features, names
 from tablefeed.delta.commit_info import Provenance, Write, commit_info
 from tablefeed.errors import CommitUnknownError, ConflictError, NotExclusiveError, StoreError
 from tablefeed.feed.operations import Operation
-from tablefeed.feed.sink import WritePlan, current_snapshot
+from tablefeed.feed.sink import WritePlan, caught_up
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.log.replay import fold
 from tablefeed.log.transaction import WriteKind, conflict_with
-from tablefeed.model.actions import AddFile, Commit, Metadata, RemoveFile, Txn, Version
+from tablefeed.model.actions import AddFile, Commit, Facts, Metadata, Protocol, RemoveFile, Txn, Version
 from tablefeed.model.outcome import AlreadyApplied, Committed
 
 logger = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ def commit(
     rival's commit excludes ours, CommitUnknownError where the store will not say, and NotExclusiveError where it
     cannot promise a single winner.
     """
-    state = _caught_up(log, snapshot)
+    state = caught_up(log, snapshot)
     checked = transaction.plan.version
     races = 0
     while True:
@@ -95,11 +95,7 @@ def commit(
         races += 1
         if races > RACES_BEFORE_JITTER:
             around.sleep(around.uniform() * min(LONGEST_JITTER_S, 0.01 * 2**races))
-        state = _caught_up(log, state)
-
-
-def _caught_up(log: TableLog, snapshot: Snapshot | None) -> Snapshot | None:
-    return current_snapshot(log) if snapshot is None else log.advance(snapshot)
+        state = caught_up(log, state)
 
 
 def _replayed(state: Snapshot | None, txn: Txn | None) -> AlreadyApplied | None:
@@ -123,7 +119,13 @@ def _check_rivals(
     if state is None:
         if transaction.plan.table_id is None:
             return None
-        raise _conflict(log, "it is gone: it was deleted while it was written to", -1, "DELTA_METADATA_CHANGED")
+        raise ConflictError(
+            f"Nothing was committed to {log.url}: the table is gone, deleted while it was written to. Run the write "
+            "again to make it anew.",
+            url=log.url,
+            winner=-1,
+            error_class="DELTA_METADATA_CHANGED",
+        )
     plan = transaction.plan
     if plan.table_id is not None and state.metadata.table_id != plan.table_id:
         raise _conflict(log, "it was deleted and made anew", state.version, "DELTA_METADATA_CHANGED")
@@ -166,18 +168,7 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
     txn = transaction.txn
     metadata = protocol = None
     if state is None:
-        from tablefeed.delta.schema import parse_schema
-
-        plan = transaction.plan
-        schema = parse_schema(plan.schema_string, url=plan.location)
-        protocol = features.required_protocol(schema, transaction.properties)
-        metadata = Metadata(
-            table_id=str(uuid.uuid4()),
-            schema_string=plan.schema_string,
-            partition_columns=plan.partition_columns,
-            configuration=dict(transaction.properties),
-            created_ms=now_ms,
-        )
+        protocol, metadata = new_table(transaction.plan, transaction.properties, now_ms=now_ms)
     info = commit_info(
         transaction.operation,
         Provenance(
@@ -199,6 +190,23 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
         info=info,
         committed_at_ms=None,
     )
+
+
+def new_table(plan: WritePlan, properties: Mapping[str, str], *, now_ms: int) -> tuple[Protocol, Metadata]:
+    """Gives what a table made under `plan` is. Raises UnsupportedFeatureError for properties that we cannot honour."""
+    from tablefeed.delta.schema import parse_schema
+
+    schema = parse_schema(plan.schema_string, url=plan.location)
+    protocol = features.required_protocol(schema, properties)
+    metadata = Metadata(
+        table_id=str(uuid.uuid4()),
+        schema_string=plan.schema_string,
+        partition_columns=plan.partition_columns,
+        configuration=dict(properties),
+        created_ms=now_ms,
+    )
+    features.check_writable(protocol, metadata, url=plan.location, removes=False)
+    return protocol, metadata
 
 
 def _removes(transaction: Transaction, state: Snapshot | None, now_ms: int) -> tuple[RemoveFile, ...]:
@@ -249,8 +257,8 @@ def _put(log: TableLog, entry: Commit, around: Surroundings) -> bool:
                 return True
             if log.store.put_if_absent(path, data):
                 return True
-            # Taken: by a rival, or by an earlier put of ours that arrived late.
-            return failure is not None and _stands(log, entry)
+            # Taken: by a rival, or by a put of ours that was sent twice or arrived late.
+            return _stands(log, entry)
         except NotExclusiveError:
             raise
         except StoreError as error:
@@ -272,9 +280,10 @@ def _stands(log: TableLog, entry: Commit) -> bool:
 
 
 def _after(log: TableLog, state: Snapshot | None, entry: Commit) -> Snapshot:
+    # Not read back: a store that fails now must not hide that the commit stands.
     if state is None:
-        return log.load()
-    return log.snapshot(entry.version, fold(state.facts, [entry]))
+        return log.snapshot(entry.version, fold(Facts(), [entry]))
+    return log.snapshot(entry.version, fold(state.facts, [entry]), unreadable=state.unreadable)
 
 
 def _delete_replayed(log: TableLog, transaction: Transaction) -> None:
@@ -296,12 +305,23 @@ def delete_losers(plan: WritePlan, files: Sequence[AddFile], txn: Txn) -> None:
 
 
 def _delete_losers(log: TableLog, files: Sequence[AddFile], txn: Txn, first: int) -> None:
-    version = first
-    while (winner := log.commit(Version(version))) is not None:
-        if any(t.app_id == txn.app_id and t.txn_version >= txn.txn_version for t in winner.txns):
+    try:
+        winner = _winner(log, txn, first)
+        if winner is not None:
             committed = {f.path for f in winner.files}
             for file in files:
                 if file.path not in committed:
                     log.store.delete(file.path)
-            return
-        version += 1
+    except StoreError as error:
+        # What stays is named by no commit: it must not turn an outcome that is settled into a failure.
+        logger.warning("orphans table=%s app_id=%s txn_version=%d: %s", log.url, txn.app_id, txn.txn_version, error)
+
+
+def _winner(log: TableLog, txn: Txn, first: int) -> Commit | None:
+    """Gives the first commit from `first` on that records `txn` or a later one of its application."""
+    version = Version(first)
+    while (commit := log.commit(version)) is not None:
+        if any(t.app_id == txn.app_id and t.txn_version >= txn.txn_version for t in commit.txns):
+            return commit
+        version = Version(version + 1)
+    return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from tablefeed.feed.sink import current_snapshot
+from tablefeed.feed.sink import caught_up
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 
 KEPT_TABLES = 16
@@ -22,7 +22,7 @@ def newest_state(location: str, storage_options: dict[str, str]) -> tuple[TableL
     """Gives the log at `location` and the table's newest state, None where there is no table."""
     key = (location, tuple(sorted(storage_options.items())))
     log, known = _known.get(key) or (open_log(location, storage_options), None)
-    state = current_snapshot(log) if known is None else log.advance(known)
+    state = caught_up(log, known)
     remember(log, state)
     return log, state
 

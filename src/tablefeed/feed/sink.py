@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import features, partition_values, paths
 from tablefeed.delta.schema import format_schema, from_arrow, parse_schema, to_arrow
-from tablefeed.errors import SchemaMismatchError, TableNotFoundError
+from tablefeed.errors import SchemaMismatchError, StoreError, TableNotFoundError
 from tablefeed.feed.align import Alignment, align, aligned, new_table_schema
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.log.transaction import WriteKind
@@ -93,7 +94,9 @@ def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int,
         written = write_files(aligned(batches, plan.alignment, arrow), layout, new_file)
     except BaseException:
         for path in begun:
-            store.delete(path)
+            # The first error is the one to raise, and what stays here is named by no commit.
+            with suppress(StoreError):
+                store.delete(path)
         raise
     return tuple(
         AddFile(
@@ -116,6 +119,16 @@ def current_snapshot(log: TableLog) -> Snapshot | None:
     except TableNotFoundError:
         if log.store.is_file_at_root():
             raise
+        return None
+
+
+def caught_up(log: TableLog, known: Snapshot | None) -> Snapshot | None:
+    """Gives the newest state of a table last seen as `known`, None where there is no table, or none any more."""
+    if known is None:
+        return current_snapshot(log)
+    try:
+        return log.advance(known)
+    except TableNotFoundError:
         return None
 
 

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 from tablefeed.delta import codec, features, names
 from tablefeed.delta.last_checkpoint import parse_last_checkpoint
 from tablefeed.delta.schema import parse_schema, to_arrow
-from tablefeed.errors import CorruptLogError, LogError, ObjectNotFoundError, TableNotFoundError
+from tablefeed.errors import (
+    CorruptLogError,
+    LogError,
+    ObjectNotFoundError,
+    StoreError,
+    TablefeedError,
+    TableNotFoundError,
+)
 from tablefeed.log.replay import fold
 from tablefeed.log.segment import LogSegment, build_segment
 from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
@@ -38,7 +45,10 @@ class Snapshot:
     protocol: Protocol
     metadata: Metadata
     head: Entry | None
-    """The newest commit's file as the store lists it: how a table made anew at the same place is told apart."""
+    """The newest commit's file as the store lists it: how a table made anew at the same place is told apart.
+    None where there is none (a checkpoint stands for it) or the store did not say."""
+    unreadable: frozenset[str] = frozenset()
+    """Checkpoint files that could not be read when the facts were loaded."""
 
     @cached_property
     def schema(self) -> Struct:
@@ -54,7 +64,7 @@ class Snapshot:
         """Gives the live files in columns (`tablefeed.delta.columns.FILE_COLUMNS`), in no stated order."""
         from tablefeed.log.replay import live_files
 
-        segment = self.log.segment(self.version)
+        segment = self.log.segment(self.version, without=self.unreadable)
         checkpoint = self.log.checkpoint_columns(segment, with_stats=with_stats)
         return live_files(checkpoint, self.log.commit_columns(segment))
 
@@ -91,16 +101,23 @@ class TableLog:
         where neither reaches. Raises TableNotFoundError, VersionNotFoundError, LogGapError, UnsupportedFeatureError.
         """
         without: frozenset[str] = frozenset()
+        first: CorruptLogError | ObjectNotFoundError | None = None
         while True:
-            segment = self.segment(version, without=without)
+            try:
+                segment = self.segment(version, without=without)
+            except TablefeedError as error:
+                if first is None:
+                    raise
+                raise first from error
             try:
                 facts = self._facts(segment)
-            except (CorruptLogError, ObjectNotFoundError):
+            except (CorruptLogError, ObjectNotFoundError) as error:
+                first = first or error
                 if not segment.checkpoint:
-                    raise
+                    raise first from None
                 without |= {f.name for f in segment.checkpoint}
                 continue
-            return self.snapshot(segment.version, facts)
+            return self.snapshot(segment.version, facts, unreadable=without)
 
     def segment(self, version: Version | None = None, *, without: frozenset[str] = frozenset()) -> LogSegment:
         """Gives the files that `version`, or the newest version, is read from; `without` leaves checkpoints out."""
@@ -172,7 +189,7 @@ class TableLog:
             newer.append(commit)
         if not newer:
             return snapshot
-        return self.snapshot(newer[-1].version, fold(snapshot.facts, newer))
+        return self.snapshot(newer[-1].version, fold(snapshot.facts, newer), unreadable=snapshot.unreadable)
 
     def _head(self, version: Version) -> Entry | None:
         return self.store.stat(f"{names.LOG_DIR}/{names.commit_name(version)}")
@@ -187,8 +204,11 @@ class TableLog:
                     facts = _merged(facts, checkpoint.read_facts(source, url=self.url, log_file=part.name))
         return fold(facts, (self.required_commit(f) for f in segment.commits))
 
-    def snapshot(self, version: Version, facts: Facts) -> Snapshot:
-        """Gives the state with `facts` at `version`; refuses what cannot be read, by name."""
+    def snapshot(self, version: Version, facts: Facts, *, unreadable: frozenset[str] = frozenset()) -> Snapshot:
+        """Gives the state with `facts` at `version`; refuses what cannot be read, by name.
+
+        `unreadable` are the checkpoint files that were passed over on the way.
+        """
         if facts.protocol is None or facts.metadata is None:
             missing = "protocol" if facts.protocol is None else "metadata"
             raise LogError(
@@ -198,13 +218,18 @@ class TableLog:
                 error_class="DELTA_STATE_RECOVER_ERROR",
             )
         features.check_readable(facts.protocol, facts.metadata, url=self.url)
+        try:
+            head = self._head(version)
+        except StoreError:
+            head = None  # unknown, so that the next `advance` loads afresh
         return Snapshot(
             log=self,
             version=version,
             facts=facts,
             protocol=facts.protocol,
             metadata=facts.metadata,
-            head=self._head(version),
+            head=head,
+            unreadable=unreadable,
         )
 
     def _hinted_version(self) -> Version | None:
