@@ -65,6 +65,8 @@ def stand_still_at(failpoint: str, batch: int) -> None:
 
 
 def main(source: str, target: str, checkpoint: str) -> None:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")

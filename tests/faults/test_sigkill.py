@@ -23,25 +23,28 @@ FAILPOINTS = {
 
 
 def processes_of_session(leader: int) -> list[int]:
-    """All processes of the driver's session: itself, its JVM, the Python daemon and its workers."""
+    """All living processes of the driver's session: itself, its JVM, the Python daemon and its workers."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:
             continue  # it ended while we looked
-        if int(fields[3]) == leader:
+        if int(fields[3]) == leader and fields[0] != "Z":
             found.append(int(stat.parent.name))
     return found
 
 
 def kill_session(leader: int) -> None:
-    for _ in range(3):  # a process that was being forked during one look is there at the next
-        for pid in processes_of_session(leader):
+    """Kills what lives of the session until nothing does: one that was being forked is there at the next look."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (living := processes_of_session(leader)) and time.monotonic() < deadline:
+        for pid in living:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
+        time.sleep(0.01)
 
 
 def run_to_failpoint(arguments: list[str], failpoint: str, batch: int, folder: Path) -> int:
