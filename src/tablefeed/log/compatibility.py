@@ -10,7 +10,7 @@ from tablefeed.model.schema import Array, DataType, Map, Struct
 
 
 def can_read(read: Struct, data: Struct) -> bool:
-    """Says whether rows written under `data` are all readable, unchanged, with `read`. More columns in `read` are fine."""
+    """Says whether rows written under `data` are all readable, unchanged, with `read`; more columns are fine."""
     by_folded_name = {f.name.lower(): f for f in read}
     for column in data:
         ours = by_folded_name.get(column.name.lower())

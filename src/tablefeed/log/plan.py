@@ -39,9 +39,9 @@ class Step:
 def furthest(start: Offset, steps: Iterable[Step], limits: Limits, *, stop_at: Offset | None = None) -> Offset:
     """Gives the offset where a batch that begins at `start` ends.
 
-    `steps` begins with the stretch that `start` lies in, and goes on without a hole; it is consumed lazily and no
-    further than the limits allow, so that a commit beyond them is neither read nor validated. The result never
-    passes `stop_at`, and is `start` where nothing is there to take.
+    `steps` begins with the stretch that `start` lies in (or behind it, where that one is lost and the caller allows
+    it) and goes on in order. It is consumed lazily and no further than the limits allow, so that a commit beyond them
+    is neither read nor validated. The result never passes `stop_at`, and is `start` where nothing is there to take.
     """
     files_left, bytes_left = limits.files, limits.size_bytes
     position = start
@@ -51,15 +51,13 @@ def furthest(start: Offset, steps: Iterable[Step], limits: Limits, *, stop_at: O
         end = len(step.sizes)
         if stop_at is not None and (stop_at.version, stop_at.in_snapshot) == (step.version, step.in_snapshot):
             end = min(end, stop_at.file_index)
-        taken = position.file_index
+        taken = position.file_index if position.version == step.version else 0
         while taken < end and (files_left is None or files_left > 0) and (bytes_left is None or bytes_left > 0):
             files_left = None if files_left is None else files_left - 1
             bytes_left = None if bytes_left is None else bytes_left - step.sizes[taken]
             taken += 1
         if taken < len(step.sizes):
-            return Offset(
-                table_id=start.table_id, version=step.version, file_index=taken, in_snapshot=step.in_snapshot
-            )
+            return Offset(table_id=start.table_id, version=step.version, file_index=taken, in_snapshot=step.in_snapshot)
         position = Offset(table_id=start.table_id, version=Version(step.version + 1))
     return position
 
