@@ -65,6 +65,8 @@ def new_table_schema(incoming: Struct, *, partition_columns: Sequence[str], url:
     def refuse(why: str, error_class: str) -> SchemaMismatchError:
         return SchemaMismatchError(f"No table can be made at {url}: {why}.", url=url, error_class=error_class)
 
+    if not incoming.fields:
+        raise refuse("the rows have no columns", "DELTA_EMPTY_DATA")
     for column in incoming:
         if any(c in _FORBIDDEN_IN_NAMES for name in _names(column) for c in name):
             raise refuse(
@@ -80,18 +82,26 @@ def new_table_schema(incoming: Struct, *, partition_columns: Sequence[str], url:
             raise refuse(f"there is no column {name!r} to partition by", "DELTA_PARTITION_COLUMN_NOT_FOUND")
         if isinstance(column_.type, Array | Map | Struct):
             raise refuse(f"column {name!r} is nested: it cannot partition", "DELTA_INVALID_PARTITION_COLUMN_TYPE")
-    if len({n.lower() for n in partition_columns}) >= len(incoming.fields):
+    if len({n.lower() for n in partition_columns}) < len(partition_columns):
+        raise refuse(f"({', '.join(partition_columns)}) names a column twice", "DELTA_DUPLICATE_COLUMNS_FOUND")
+    if len(partition_columns) >= len(incoming.fields):
         raise refuse("all of its columns partition it", "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION")
     return Struct(tuple(Field(f.name, _nullable(f.type), nullable=True) for f in incoming))
 
 
-def aligned(batches: Iterable[pa.RecordBatch], alignment: Alignment, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Gives `batches` with the columns of `schema`, the table's in Arrow."""
+def aligned(
+    batches: Iterable[pa.RecordBatch], alignment: Alignment, schema: pa.Schema, *, url: str
+) -> Iterator[pa.RecordBatch]:
+    """Gives `batches` with the columns of `schema`, the table's in Arrow.
+
+    Only representations change (units, layouts, names inside lists). Raises SchemaMismatchError for a value that the
+    table's cannot hold, such as a nanosecond.
+    """
     import pyarrow as pa
 
     for batch in batches:
         columns = [
-            pa.nulls(batch.num_rows, type=field.type) if source is None else _retyped(batch.column(source), field.type)
+            pa.nulls(batch.num_rows, type=field.type) if source is None else _retyped(batch.column(source), field, url)
             for source, field in zip(alignment.sources, schema, strict=True)
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -132,9 +142,21 @@ def _check_may_be_missing(column: Field, partition_columns: Sequence[str], url: 
         )
 
 
-def _retyped(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    # Equal but for nullability and the names of list and map members: no value changes.
-    return column if column.type.equals(kind) else column.cast(kind)
+def _retyped(column: pa.Array, field: pa.Field, url: str) -> pa.Array:
+    import pyarrow as pa
+
+    from tablefeed.data.retype import LossyConversionError, conversion
+
+    try:
+        convert = conversion(column.type, field.type)
+        return column if convert is None else convert(column)
+    except (LossyConversionError, pa.ArrowException) as error:
+        raise SchemaMismatchError(
+            f"Column {field.name!r} of {url} is {field.type}, which does not hold a value of the rows ({column.type}): "
+            f"{error}. Cast it before writing.",
+            url=url,
+            error_class="DELTA_FAILED_TO_MERGE_FIELDS",
+        ) from error
 
 
 def _nullable(kind: DataType) -> DataType:

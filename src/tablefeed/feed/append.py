@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, SchemaMismatchError
+from tablefeed.feed.arguments import whole_number
 from tablefeed.feed.commit import Surroundings, Transaction, commit, new_table
 from tablefeed.feed.operations import batch_write
 from tablefeed.feed.sink import current_snapshot, plan_write, write_task
@@ -40,13 +41,14 @@ def append(
     back. "overwrite" replaces all rows in the same version. `properties` are a new table's. Raises
     SchemaMismatchError, InvalidRowsError, ConflictError, CommitUnknownError, NotExclusiveError, OptionError.
     """
-    _check_arguments(mode, app_id, txn_version, merge_schema=merge_schema)
-    kind = WriteKind(mode)
+    kind = _kind(mode, merge_schema=merge_schema)
+    txn = _txn(app_id, txn_version)
+    _check_properties(properties or {})
+    partition_by = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
     reader = _reader(data, os.fspath(url))
     log = open_log(os.fspath(url), storage_options)
     state = current_snapshot(log)
-    plan = plan_write(log, state, reader.schema, partition_by=tuple(partition_by), kind=kind)
-    txn = None if app_id is None or txn_version is None else Txn(app_id=app_id, txn_version=txn_version)
+    plan = plan_write(log, state, reader.schema, partition_by=partition_by, kind=kind)
     if txn is not None and state is not None and plan.recorded.get(txn.app_id, -1) >= txn.txn_version:
         return AlreadyApplied(version=state.version, recorded_txn_version=plan.recorded[txn.app_id])
     if state is None:
@@ -64,17 +66,30 @@ def append(
     return outcome
 
 
-def _check_arguments(mode: str, app_id: str | None, txn_version: int | None, *, merge_schema: bool) -> None:
+def _kind(mode: str, *, merge_schema: bool) -> WriteKind:
     if mode not in ("append", "overwrite"):
         raise IllegalOptionError(option="mode", value=mode, explain="must be 'append' or 'overwrite'")
     if merge_schema:
         raise IllegalOptionError(
             option="merge_schema", value="True", explain="is not supported by this version; add the columns first"
         )
-    if (app_id is None) != (txn_version is None):
+    return WriteKind(mode)
+
+
+def _txn(app_id: str | None, txn_version: int | None) -> Txn | None:
+    if app_id is None and txn_version is None:
+        return None
+    if app_id is None or txn_version is None:
         raise ConflictingOptionsError(options=("app_id", "txn_version"), remedy="Give both or neither.")
-    if txn_version is not None and txn_version < 0:
-        raise IllegalOptionError(option="txn_version", value=str(txn_version), explain="must be at least 0")
+    if not isinstance(app_id, str):
+        raise IllegalOptionError(option="app_id", value=str(app_id), explain="must be a text")
+    return Txn(app_id=app_id, txn_version=whole_number(txn_version, argument="txn_version", least=0))
+
+
+def _check_properties(properties: Mapping[str, str]) -> None:
+    for name, value in properties.items():
+        if not (isinstance(name, str) and isinstance(value, str)):
+            raise IllegalOptionError(option=f"properties[{name!r}]", value=str(value), explain="must be a text")
 
 
 def _reader(data: Any, url: str) -> pa.RecordBatchReader:
@@ -87,12 +102,15 @@ def _reader(data: Any, url: str) -> pa.RecordBatchReader:
     if isinstance(data, pa.RecordBatchReader):
         return data
     if hasattr(data, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data)
+        try:
+            return pa.RecordBatchReader.from_stream(data)
+        except pa.ArrowException as error:
+            raise SchemaMismatchError(f"The rows for {url} are no table: {error}.", url=url) from error
     if isinstance(data, Iterable):
         batches = iter(data)
         first = next(batches, None)
         if isinstance(first, pa.RecordBatch):
-            return pa.RecordBatchReader.from_batches(first.schema, _chain(first, batches))
+            return pa.RecordBatchReader.from_batches(first.schema, _chain(first, batches, url))
     raise SchemaMismatchError(
         f"The rows for {url} are a {type(data).__name__}: give a pyarrow Table, RecordBatchReader, an object with "
         "__arrow_c_stream__, or a non-empty iterable of record batches.",
@@ -100,9 +118,20 @@ def _reader(data: Any, url: str) -> pa.RecordBatchReader:
     )
 
 
-def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _chain(first: pa.RecordBatch, rest: Iterator[Any], url: str) -> Iterator[pa.RecordBatch]:
+    # pyarrow takes a batch of other columns for one of the first's, by position.
+    import pyarrow as pa
+
     yield first
-    yield from rest
+    for batch in rest:
+        if not isinstance(batch, pa.RecordBatch) or batch.schema != first.schema:
+            found = batch.schema if isinstance(batch, pa.RecordBatch) else type(batch).__name__
+            raise SchemaMismatchError(
+                f"The rows for {url} change on the way: the first batch has {first.schema.to_string()!r}, another is "
+                f"{str(found)!r}. Nothing was committed; give batches of one schema.",
+                url=url,
+            )
+        yield batch
 
 
 def _now_ms() -> int:

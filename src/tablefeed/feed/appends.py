@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tablefeed.delta import features
 from tablefeed.delta.schema import parse_schema
 from tablefeed.errors import IllegalOptionError, LogGapError, SchemaChangedError, VersionNotFoundError
+from tablefeed.feed.arguments import check_filter, filtered, selected, whole_number
 from tablefeed.feed.scan import ScanTask, partition_types, read_task, scan_file
-from tablefeed.feed.table import filtered, selected
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.log.admission import ChangePolicy, delivered_files
 from tablefeed.log.compatibility import can_read
@@ -50,14 +50,19 @@ def appends(
     )
     wanted = selected(snapshot.arrow_schema, columns, url=log.url)
     read = wanted if filter is None else snapshot.arrow_schema
+    if filter is not None:
+        check_filter(filter, read, url=log.url)
     rows = _rows(snapshot, range(first, last + 1), policy, read)
-    return pa.RecordBatchReader.from_batches(wanted, rows if filter is None else filtered(rows, filter, wanted))
+    if filter is not None:
+        rows = filtered(rows, filter, wanted, url=log.url)
+    return pa.RecordBatchReader.from_batches(wanted, rows)
 
 
 def _range(log: TableLog, newest: Version, start: int | None, end: int | None) -> tuple[int, int]:
     versions = [f.version for f in log.listing() if f.kind is LogFileKind.COMMIT]
     earliest = min(versions, default=Version(newest + 1))
-    first, last = (earliest if start is None else start), (newest if end is None else end)
+    first = earliest if start is None else whole_number(start, argument="start_version")
+    last = newest if end is None else whole_number(end, argument="end_version")
     for version in (first, last):
         if not earliest <= version <= newest:
             raise VersionNotFoundError(url=log.url, version=version, earliest=earliest, latest=newest)
@@ -70,7 +75,6 @@ def _range(log: TableLog, newest: Version, start: int | None, end: int | None) -
 
 def _rows(snapshot: Snapshot, versions: range, policy: ChangePolicy, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     log = snapshot.log
-    kinds = partition_types(snapshot.schema, snapshot.metadata.partition_columns)
     for version in versions:
         commit = log.commit(Version(version))
         if commit is None:
@@ -86,7 +90,8 @@ def _rows(snapshot: Snapshot, versions: range, policy: ChangePolicy, schema: pa.
                 url=log.location,
                 storage_options=log.storage_options,
                 files=(scan_file(add, url=log.url),),
-                partition_types=kinds,
+                # The partitioning of its version, which need not be the newest's: an overwrite may have changed it.
+                partition_types=partition_types(snapshot.schema, tuple(add.partition_values)),
             )
             yield from read_task(task, schema, store=log.store)
 
@@ -97,9 +102,8 @@ def _check(commit: Commit, snapshot: Snapshot) -> None:
         features.check_readable(commit.protocol, commit.metadata or snapshot.metadata, url=url)
     if commit.metadata is None:
         return
-    schema = parse_schema(commit.metadata.schema_string, url=url)
-    same_partitioning = commit.metadata.partition_columns == snapshot.metadata.partition_columns
-    if not (can_read(snapshot.schema, schema) and same_partitioning):
+    # A stream also stops where the partitioning differs. Here each file is read by its own.
+    if not can_read(snapshot.schema, parse_schema(commit.metadata.schema_string, url=url)):
         raise SchemaChangedError(
             f"The schema of {url} at version {commit.version} cannot be read with its newest, at version "
             f"{snapshot.version}: read the two sides of the change apart (end_version, start_version).",

@@ -11,12 +11,17 @@ from collections.abc import Iterator, Mapping
 
 from tablefeed.delta import names
 from tablefeed.errors import IllegalOptionError, LogGapError
+from tablefeed.feed.arguments import whole_number
 from tablefeed.feed.table_log import TableLog, open_log
 from tablefeed.model.actions import Commit, Version
 from tablefeed.model.logfile import LogFileKind
 
 SLOWEST_POLL_FACTOR = 8
 """A quiet table is asked at most this many intervals apart: enough to be cheap, few enough to be prompt."""
+
+LOOKS_BEFORE_LISTING = 8
+"""How often in a row a version may be absent before the log is listed for later ones: a hole comes from a hand that
+removed log files, and is rare; a listing costs."""
 
 
 def follow(
@@ -26,13 +31,15 @@ def follow(
     poll_interval_s: float = 1.0,
     storage_options: Mapping[str, str] | None = None,
 ) -> Iterator[Commit]:
-    """Gives the commits after version `after` (None: the newest now), then each new one as it lands; never ends.
+    """Gives the commits after version `after` (None: the newest now, -1: all), then each as it lands; never ends.
 
     `poll_interval_s` is the shortest time between two looks at a store that cannot wake us, and on local disk the
     longest that a missed notice can cost. Raises TableNotFoundError, LogGapError, LogError, StoreError.
     """
     if poll_interval_s <= 0:
         raise IllegalOptionError(option="poll_interval_s", value=str(poll_interval_s), explain="must be above 0")
+    if after is not None:
+        after = whole_number(after, argument="after", least=-1)
     log = open_log(os.fspath(url), storage_options)
     newest = log.load().version
     if after is not None and after > newest:
@@ -44,13 +51,16 @@ def follow(
 
 def _commits(log: TableLog, version: Version, poll_interval_s: float) -> Iterator[Commit]:
     _refuse_hole(log, version)
-    quiet = 0
+    quiet = absent = 0
     while True:
         commit = log.commit(version, timed=True)
         if commit is not None:
             yield commit
-            version, quiet = Version(version + 1), 0
+            version, quiet, absent = Version(version + 1), 0, 0
             continue
+        absent += 1
+        if absent % LOOKS_BEFORE_LISTING == 0:
+            _refuse_hole(log, version)
         pause = poll_interval_s * min(2**quiet, SLOWEST_POLL_FACTOR)
         woken = log.store.wait(names.LOG_DIR, timeout_s=pause)
         quiet = 0 if woken else quiet + 1

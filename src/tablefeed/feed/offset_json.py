@@ -15,8 +15,14 @@ from tablefeed.model.offset import Offset
 SOURCE_VERSION = 1
 """What we write: the format that knows no schema barriers."""
 
-_BARRIERS = {-20, -19}
+_NEWEST_SOURCE_VERSION = 3
 _BEFORE_FIRST = {1: -1, 3: -100}
+"""`index` before the first file, by the versions of the format that are read."""
+
+_BARRIERS = {-20, -19}
+_LARGEST_VERSION = (1 << 63) - 1
+_END = _LARGEST_VERSION - 100
+"""Delta-Spark's mark for "behind the last file", in its memory only: no file has this index."""
 
 
 def offset_to_json(offset: Offset) -> dict[str, object]:
@@ -32,25 +38,14 @@ def offset_to_json(offset: Offset) -> dict[str, object]:
 
 def offset_from_json(value: Mapping[str, object], *, url: str) -> Offset:
     """Gives the offset that `value` says. Raises OffsetError, with Delta-Spark's class, for what cannot be one."""
-    match value:
-        case {"sourceVersion": int(source_version)} if source_version not in (0, 2) and source_version > 0:
-            pass
-        case _:
-            raise _malformed(url, value, "its sourceVersion is missing or not valid", "DELTA_INVALID_SOURCE_VERSION")
-    if source_version not in _BEFORE_FIRST:
-        raise _malformed(
-            url,
-            value,
-            f"its sourceVersion {source_version} is newer than 3. Upgrade tablefeed",
-            "DELTA_INVALID_FORMAT_FROM_SOURCE_VERSION",
-        )
+    source_version = _source_version(value, url)
     match value:
         case {
             "reservoirId": str(table_id),
             "reservoirVersion": int(version),
             "index": int(index),
             "isStartingVersion": bool(in_snapshot),
-        } if version >= 0 and not isinstance(version, bool) and not isinstance(index, bool):
+        } if 0 <= version <= _LARGEST_VERSION and not isinstance(version, bool) and not isinstance(index, bool):
             pass
         case _:
             raise _malformed(url, value, "a field is missing or of another type", "DELTA_INVALID_SOURCE_OFFSET_FORMAT")
@@ -62,12 +57,34 @@ def offset_from_json(value: Mapping[str, object], *, url: str) -> Offset:
             "Take the stream over this change with Delta's own source, or use a new checkpoint",
             "DELTA_INVALID_SOURCE_OFFSET_FORMAT",
         )
-    if index < 0 and index != _BEFORE_FIRST[source_version]:
+    if index == _BEFORE_FIRST[source_version]:
+        index = -1
+    elif not 0 <= index < _END:
         raise _malformed(url, value, f"{index} is no index of a file", "DELTA_INVALID_SOURCE_OFFSET_FORMAT")
-    return Offset(table_id=table_id, version=Version(version), file_index=max(index, -1) + 1, in_snapshot=in_snapshot)
+    return Offset(table_id=table_id, version=Version(version), file_index=index + 1, in_snapshot=in_snapshot)
+
+
+def _source_version(value: Mapping[str, object], url: str) -> int:
+    match value:
+        case {"sourceVersion": int(found)} if not isinstance(found, bool):
+            pass
+        case {"sourceVersion": other} if other is not None:
+            raise _malformed(url, value, "its sourceVersion is no number", "DELTA_INVALID_SOURCE_OFFSET_FORMAT")
+        case _:
+            raise _malformed(url, value, "its sourceVersion is missing", "DELTA_INVALID_SOURCE_VERSION")
+    if found > _NEWEST_SOURCE_VERSION:
+        raise _malformed(
+            url,
+            value,
+            f"its sourceVersion {found} is newer than {_NEWEST_SOURCE_VERSION}. Upgrade tablefeed",
+            "DELTA_INVALID_FORMAT_FROM_SOURCE_VERSION",
+        )
+    if found not in _BEFORE_FIRST:
+        raise _malformed(url, value, f"its sourceVersion {found} is not valid", "DELTA_INVALID_SOURCE_VERSION")
+    return found
 
 
 def _malformed(url: str, value: Mapping[str, object], why: str, error_class: str) -> OffsetError:
     return OffsetError(
-        f"The checkpoint's offset {dict(value)!r} for {url} cannot be used: {why}.", url=url, error_class=error_class
+        f"The checkpoint's offset {value!r} for {url} cannot be used: {why}.", url=url, error_class=error_class
     )

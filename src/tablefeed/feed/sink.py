@@ -91,7 +91,7 @@ def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int,
     arrow = to_arrow(schema)
     layout = FileLayout(url=store.url, schema=arrow, partition_by=plan.partition_columns)
     try:
-        written = write_files(aligned(batches, plan.alignment, arrow), layout, new_file)
+        written = write_files(aligned(batches, plan.alignment, arrow, url=store.url), layout, new_file)
     except BaseException:
         for path in begun:
             # The first error is the one to raise, and what stays here is named by no commit.

@@ -23,6 +23,7 @@ from tablefeed.model.actions import AddFile, Commit, Metadata, Version
 from tablefeed.model.logfile import LogFileKind
 from tablefeed.model.offset import Offset
 from tablefeed.model.schema import Struct
+from tablefeed.store import Entry
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,6 +72,7 @@ class AppendSource:
         self._bound: Offset | None = None
         self._wants_bound = False
         self._checked_start = False
+        self._seen: tuple[Version, Entry | None] | None = None
 
     @property
     def url(self) -> str:
@@ -104,7 +106,10 @@ class AppendSource:
         self._check_start(start)
         if self._wants_bound and self._bound is None:
             self._bound = furthest(start, self._steps(start), Limits())
-        return furthest(start, self._steps(start), limits, stop_at=self._bound)
+        end = furthest(start, self._steps(start), limits, stop_at=self._bound)
+        if not end.in_snapshot:
+            self._check_same_table(Version(end.version - 1))
+        return end
 
     def bound_now(self) -> None:
         """Makes what is there at the next `latest` the end of this query (Trigger.AvailableNow)."""
@@ -146,16 +151,12 @@ class AppendSource:
             return
         last = end.version if end.file_index else Version(end.version - 1)
         seen = Version(first.version - 1)
-        for commit in self._tail.commits(first.version) if first.version <= last else ():
-            if commit.version > last:
-                break
+        for commit in self._tail.commits(first.version, through=last):
             begin = first.file_index if commit.version == first.version else 0
             stop = end.file_index if commit.version == end.version else None
             for add in self._delivered(commit)[begin:stop]:
                 yield scan_file(add, url=self._log.url)
             seen = commit.version
-            if seen == last:
-                break
         if seen < last and self._options.fail_on_data_loss:
             raise LogError(
                 f"The log of {self._log.url} ends at version {seen}, but this batch reaches to {last}: its last "
@@ -187,7 +188,7 @@ class AppendSource:
             self._check_metadata(commit.metadata, commit.version)
 
     def _check_metadata(self, metadata: Metadata, version: Version) -> None:
-        self._check_table_id(metadata.table_id)
+        self._check_table_ids(of_query=self._newest().metadata.table_id, found=metadata.table_id)
         schema = parse_schema(metadata.schema_string, url=self._log.url)
         if can_read(self._schema, schema) and metadata.partition_columns == self._newest().metadata.partition_columns:
             return
@@ -217,17 +218,28 @@ class AppendSource:
         self._checked_start = True
 
     def _check_offset(self, offset: Offset) -> None:
-        self._check_table_id(offset.table_id)
+        self._check_table_ids(of_query=offset.table_id, found=self._newest().metadata.table_id)
 
-    def _check_table_id(self, table_id: str) -> None:
-        ours = self._newest().metadata.table_id
-        if table_id != ours:
+    def _check_table_ids(self, *, of_query: str, found: str) -> None:
+        if of_query != found:
             raise OffsetError(
-                f"The checkpoint of this query is of the table with id {table_id}, but {self._log.url} is now the "
-                f"table with id {ours}: it was deleted and made anew, or the path is another's. Use a new checkpoint.",
+                f"The checkpoint of this query is of the table with id {of_query}, but {self._log.url} is now the "
+                f"table with id {found}: it was deleted and made anew, or the path is another's. Use a new checkpoint.",
                 url=self._log.url,
                 error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
             )
+
+    def _check_same_table(self, read_to: Version) -> None:
+        """Refuses what was read up to `read_to` if the table was made anew since: its versions would pass for ours."""
+        if self._seen is None:
+            self._seen = (self._newest().version, self._newest().head)
+        version, head = self._seen
+        if read_to <= version:
+            return
+        if self._log.head(version) != head:
+            found = self._log.load().metadata.table_id
+            self._check_table_ids(of_query=self._newest().metadata.table_id, found=found)
+        self._seen = (read_to, self._log.head(read_to))
 
     def _check_available(self, version: Version, newest: Version) -> None:
         earliest = min(

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-from tablefeed.errors import ConflictingOptionsError, SchemaMismatchError
+from tablefeed.errors import ConflictingOptionsError
+from tablefeed.feed.arguments import check_filter, filtered, selected, whole_number
 from tablefeed.feed.scan import ScanTask, partition_types, read_task, scan_file
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.feed.timeline import commit_times, parse_timestamp, version_at
@@ -36,6 +37,8 @@ def open_table(
     """
     if version is not None and timestamp is not None:
         raise ConflictingOptionsError(options=("version", "timestamp"), remedy="Give one of them.")
+    if version is not None:
+        version = whole_number(version, argument="version")
     log = open_log(os.fspath(url), storage_options)
     if timestamp is not None:
         version = version_at(log, parse_timestamp(timestamp, argument="timestamp"))
@@ -102,6 +105,8 @@ class Table:
         import pyarrow as pa
 
         wanted = selected(self.schema, columns, url=self._log.url)
+        if filter is not None:
+            check_filter(filter, self.schema, url=self._log.url)
         return pa.RecordBatchReader.from_batches(wanted, self._rows(wanted, filter))
 
     def to_arrow(
@@ -118,15 +123,9 @@ class Table:
 
         Only as far back as the log still has commits. A commit without commitInfo has empty fields.
         """
-        log_files = [
-            f for f in self._log.listing() if f.kind is LogFileKind.COMMIT and f.version <= self._snapshot.version
-        ]
-        times = dict(commit_times(self._log, log_files, self.metadata))
-        for log_file in log_files[::-1][:limit]:
-            commit = self._log.required_commit(log_file)
-            yield CommitInfo(
-                version=commit.version, committed_at_ms=times[commit.version], fields=dict(commit.info or {})
-            )
+        if limit is not None:
+            limit = whole_number(limit, argument="limit", least=0)
+        return self._history(limit)
 
     def txn_version(self, app_id: str) -> int | None:
         """Gives the newest version that the application `app_id` recorded here, None where it recorded none."""
@@ -136,6 +135,17 @@ class Table:
     @property
     def _log(self) -> TableLog:
         return self._snapshot.log
+
+    def _history(self, limit: int | None) -> Iterator[CommitInfo]:
+        log_files = [
+            f for f in self._log.listing() if f.kind is LogFileKind.COMMIT and f.version <= self._snapshot.version
+        ]
+        times = dict(commit_times(self._log, log_files, self.metadata))
+        for log_file in log_files[::-1][:limit]:
+            commit = self._log.required_commit(log_file)
+            yield CommitInfo(
+                version=commit.version, committed_at_ms=times[commit.version], fields=dict(commit.info or {})
+            )
 
     def _rows(self, wanted: pa.Schema, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
         from tablefeed.delta.columns import to_add_files
@@ -151,25 +161,4 @@ class Table:
                     partition_types=kinds,
                 )
                 rows = read_task(task, read, store=self._log.store)
-                yield from rows if condition is None else filtered(rows, condition, wanted)
-
-
-def selected(schema: pa.Schema, columns: Sequence[str] | None, *, url: str) -> pa.Schema:
-    """Gives the fields of `columns` in that order, all where it is None. Raises SchemaMismatchError for others."""
-    import pyarrow as pa
-
-    if columns is None:
-        return schema
-    unknown = [name for name in columns if name not in schema.names]
-    if unknown:
-        raise SchemaMismatchError(f"{url} has no column {unknown[0]!r}; it has {', '.join(schema.names)}.", url=url)
-    return pa.schema([schema.field(name) for name in columns])
-
-
-def filtered(rows: Iterator[pa.RecordBatch], condition: pc.Expression, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Gives the rows that `condition` lets through, cut to the columns of `wanted`."""
-    import pyarrow as pa
-
-    for batch in rows:
-        kept = pa.Table.from_batches([batch]).filter(condition).select(wanted.names)
-        yield from kept.to_batches()
+                yield from rows if condition is None else filtered(rows, condition, wanted, url=self._log.url)

@@ -177,12 +177,16 @@ class TableLog:
             )
             yield from batches
 
+    def head(self, version: Version) -> Entry | None:
+        """Gives the file of the commit of `version` as the store lists it, None where there is none."""
+        return self.store.stat(f"{names.LOG_DIR}/{names.commit_name(version)}")
+
     def advance(self, snapshot: Snapshot) -> Snapshot:
         """Gives the newest state, reading only the commits after `snapshot`, each once, by name.
 
         A table that was deleted and made anew at the same place is noticed by its last commit's file and loaded afresh.
         """
-        if self._head(snapshot.version) != snapshot.head:
+        if self.head(snapshot.version) != snapshot.head:
             return self.load()
         newer: list[Commit] = []
         while (commit := self.commit(Version(snapshot.version + len(newer) + 1))) is not None:
@@ -190,9 +194,6 @@ class TableLog:
         if not newer:
             return snapshot
         return self.snapshot(newer[-1].version, fold(snapshot.facts, newer), unreadable=snapshot.unreadable)
-
-    def _head(self, version: Version) -> Entry | None:
-        return self.store.stat(f"{names.LOG_DIR}/{names.commit_name(version)}")
 
     def _facts(self, segment: LogSegment) -> Facts:
         facts = Facts()
@@ -219,7 +220,7 @@ class TableLog:
             )
         features.check_readable(facts.protocol, facts.metadata, url=self.url)
         try:
-            head = self._head(version)
+            head = self.head(version)
         except StoreError:
             head = None  # unknown, so that the next `advance` loads afresh
         return Snapshot(

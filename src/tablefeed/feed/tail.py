@@ -38,16 +38,18 @@ class Tail:
         self._probed_at = float("-inf")
         self._gap_checked_at = float("-inf")
 
-    def commits(self, start: Version) -> Iterator[Commit]:
-        """Gives the commits from `start` to the newest, in order and without a hole.
+    def commits(self, start: Version, *, through: Version | None = None) -> Iterator[Commit]:
+        """Gives the commits from `start` to the newest, or to `through`, in order and without a hole.
 
-        Raises LogGapError where versions are missing; where data loss is allowed, goes on behind the hole.
+        Raises LogGapError where versions are missing; where data loss is allowed, goes on behind the hole. With
+        `through`, which the log had once, a missing version is a hole at once; without, it is first taken for one
+        that is still to come.
         """
         version: Version | None = start
-        while version is not None:
+        while version is not None and (through is None or version <= through):
             commit = self.commit(version)
             if commit is None:
-                version = self._next_behind_hole(version)
+                version = self._next_behind_hole(version, was_there=through is not None)
                 continue
             yield commit
             version = Version(version + 1)
@@ -79,15 +81,18 @@ class Tail:
             self._cached[commit.version] = commit
             self._cached_actions += len(commit.files)
 
-    def _next_behind_hole(self, version: Version) -> Version | None:
+    def _next_behind_hole(self, version: Version, *, was_there: bool) -> Version | None:
         now = self._clock()
-        if now - self._gap_checked_at < GAP_CHECK_S:
+        if not was_there and now - self._gap_checked_at < GAP_CHECK_S:
             return None
         self._gap_checked_at = now
         listed = self._log.listing(version)
         later = [f.version for f in listed if f.kind is LogFileKind.COMMIT and f.version > version]
-        if not later or self._log.commit(version) is not None:
-            return version if later else None
+        if not later:
+            return None
+        if self._log.commit(version) is not None:
+            self._absent = None  # it came in between
+            return version
         if not self._fail_on_data_loss:
             return min(later)
         before_start = not any(f.kind is LogFileKind.COMMIT and f.version < version for f in self._log.listing())

@@ -6,7 +6,7 @@ that its log file's modification time, made to grow strictly with the version as
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 from tablefeed.errors import IllegalOptionError, TableError
 from tablefeed.feed.table_log import TableLog
@@ -15,6 +15,7 @@ from tablefeed.model.logfile import LogFile, LogFileKind
 
 _ENABLED = "delta.enableInCommitTimestamps"
 _ENABLED_SINCE = "delta.inCommitTimestampEnablementVersion"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_timestamp(value: str | datetime | date, *, argument: str) -> int:
@@ -30,11 +31,18 @@ def parse_timestamp(value: str | datetime | date, *, argument: str) -> int:
                 explain="must be a timestamp such as '2024-01-31 12:00:00' or '2024-01-31T12:00:00Z'",
                 error_class="DELTA_TIMESTAMP_INVALID",
             ) from error
+    if not isinstance(value, date):
+        raise IllegalOptionError(
+            option=argument,
+            value=str(value),
+            explain="must be a text, a datetime or a date",
+            error_class="DELTA_TIMESTAMP_INVALID",
+        )
     if not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day, tzinfo=UTC)
     if value.tzinfo is None:
         value = value.replace(tzinfo=UTC)
-    return int(value.timestamp() * 1000)
+    return (value - _EPOCH) // timedelta(milliseconds=1)  # in whole numbers: a float loses the last millisecond
 
 
 def version_at(log: TableLog, timestamp_ms: int) -> Version:
@@ -65,7 +73,7 @@ def version_at(log: TableLog, timestamp_ms: int) -> Version:
 
 def commit_times(log: TableLog, commits: list[LogFile], metadata: Metadata) -> list[tuple[Version, int]]:
     """Gives each commit's version and time in milliseconds, growing strictly."""
-    since = _in_commit_since(metadata)
+    since = _in_commit_since(metadata, log.url)
     times: list[tuple[Version, int]] = []
     for log_file in commits:
         at_ms = log_file.modified_ms
@@ -82,11 +90,17 @@ def committed_at_ms(commit: Commit) -> int:
     return commit.committed_at_ms or 0
 
 
-def _in_commit_since(metadata: Metadata) -> int | None:
+def _in_commit_since(metadata: Metadata, url: str) -> int | None:
     if metadata.configuration.get(_ENABLED, "false").lower() != "true":
         return None
-    return int(metadata.configuration.get(_ENABLED_SINCE, "0"))
+    since = metadata.configuration.get(_ENABLED_SINCE, "0")
+    if not since.isdecimal():
+        raise TableError(f"The property {_ENABLED_SINCE} of {url} is {since!r}, which is no version. Set it.", url=url)
+    return int(since)
 
 
 def _text(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, tz=UTC).isoformat(sep=" ", timespec="milliseconds")
+    try:
+        return (_EPOCH + timedelta(milliseconds=at_ms)).isoformat(sep=" ", timespec="milliseconds")
+    except OverflowError:
+        return f"{at_ms} ms since 1970"
