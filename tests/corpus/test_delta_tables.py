@@ -1,0 +1,77 @@
+"""Delta tables of other writers: every row as other readers see it, or a refusal that names the feature."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from corpus.verdict import REFUSED_FEATURES, Digest, Expected, judge, paths_sha256
+from support.corpus import Tally, corpus_folder
+
+_FOLDER = corpus_folder()
+_TABLES: Expected = (
+    json.loads((_FOLDER / "delta" / "expected.json").read_text(encoding="utf-8"))["tables"] if _FOLDER else {}
+)
+
+
+@pytest.mark.parametrize("table", sorted(_TABLES) or ["the corpus is absent"])
+def test_a_table_is_read_right_or_refused_by_name(
+    corpus: Path, digest: Digest, record_corpus: Tally, table: str
+) -> None:
+    verdict = judge(table, _TABLES[table], root=corpus / "delta", digest=digest)
+
+    if verdict.wrong:
+        record_corpus(wrong=1)
+    elif verdict.refused:
+        record_corpus(refused=1)
+    else:
+        record_corpus(right=1)
+    assert not verdict.wrong, "\n".join([f"{table} is wrong:", *verdict.wrong])
+
+
+def test_no_table_of_the_corpus_is_left_out(corpus: Path) -> None:
+    logs = (corpus / "delta").glob("**/_delta_log")
+
+    assert sorted(log.parent.relative_to(corpus / "delta").as_posix() for log in logs) == sorted(_TABLES)
+
+
+def test_a_row_too_many_is_told_as_wrong(corpus: Path, digest: Digest) -> None:
+    def one_row_twice(rows: pa.Table) -> tuple[int, str]:
+        return digest(pa.concat_tables([rows, rows.slice(0, 1)]))
+
+    verdict = judge("dat/basic_append", _TABLES["dat/basic_append"], root=corpus / "delta", digest=one_row_twice)
+
+    assert [line.split(" are")[0] for line in verdict.wrong] == ["0: rows", "1: rows", "append_stream: rows"]
+
+
+def test_a_file_too_few_is_told_as_wrong(corpus: Path, digest: Digest) -> None:
+    expected = json.loads(json.dumps(_TABLES["dat/basic_append"]))
+    paths = expected["files"]["1"]["paths"]
+    assert paths_sha256(paths) == expected["files"]["1"]["paths_sha256"]
+    expected["files"]["1"] |= {"active": 3, "paths_sha256": paths_sha256([*paths, "one-more.parquet"])}
+
+    verdict = judge("dat/basic_append", expected, root=corpus / "delta", digest=digest)
+
+    assert [line.split(" are")[0] for line in verdict.wrong] == ["1: files"]
+
+
+def test_an_error_that_is_not_ours_is_told_as_wrong(corpus: Path) -> None:
+    def foreign(_: pa.Table) -> tuple[int, str]:
+        raise pa.ArrowInvalid("not ours")
+
+    verdict = judge("dat/basic_append", _TABLES["dat/basic_append"], root=corpus / "delta", digest=foreign)
+
+    assert verdict.wrong[0] == "0: an error that is not ours: ArrowInvalid('not ours')"
+
+
+def test_a_table_is_not_to_be_refused_for_a_feature_that_it_has_not(corpus: Path, digest: Digest) -> None:
+    plain = json.loads(json.dumps(_TABLES["dat/column_mapping"]))
+    plain["info"]["features"] = []
+
+    verdict = judge("dat/column_mapping", plain, root=corpus / "delta", digest=digest)
+
+    assert verdict.refused == {"columnMapping"} <= REFUSED_FEATURES
+    assert len(verdict.wrong) == len(plain["snapshots"]) + 1
