@@ -171,7 +171,8 @@ class LogGapError(LogError):
         self, *, url: str, expected: int, found: int | None, remedy: str, error_class: str | None = None
     ) -> None:
         self.expected, self.found = expected, found
-        gap = f"version {expected} is missing" if found is None else f"versions {expected} to {found - 1} are missing"
+        one = found is None or found == expected + 1
+        gap = f"version {expected} is missing" if one else f"versions {expected} to {(found or 0) - 1} are missing"
         super().__init__(f"The log of {url} has a hole: {gap}. {remedy}", url=url, error_class=error_class)
 
 

@@ -86,7 +86,7 @@ def snapshot_tasks(location: str, *, version: int, storage_options: Mapping[str,
 
     snapshot = open_log(location, storage_options).load(Version(version))
     url = snapshot.log.url
-    files = [scan_file(add, url=url) for batch in snapshot.live_files() for add in to_add_files(batch)]
+    files = [scan_file(add, url=url) for batch in snapshot.readable_files() for add in to_add_files(batch)]
     kinds = partition_types(snapshot.schema, snapshot.metadata.partition_columns)
     return balanced_tasks(files, url=location, storage_options=storage_options, partition_types=kinds)
 

@@ -278,7 +278,7 @@ class AppendSource:
         if self._snapshot_files is None or self._snapshot_files[0] != version:
             try:
                 snapshot = self._log.load(version)
-                files = sorted_for_stream(snapshot.live_files(), schema=FILE_COLUMNS)
+                files = sorted_for_stream(snapshot.readable_files(), schema=FILE_COLUMNS)
             except LogError as error:
                 raise LogError(
                     f"The table {self._log.url} cannot be read as of version {version} any more, and this query "

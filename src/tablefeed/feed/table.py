@@ -152,7 +152,7 @@ class Table:
 
         kinds = partition_types(self._snapshot.schema, self.partition_columns)
         read = self.schema if condition is not None else wanted
-        for batch in self._snapshot.live_files():
+        for batch in self._snapshot.readable_files():
             for add in to_add_files(batch):
                 task = ScanTask(
                     url=self._log.location,

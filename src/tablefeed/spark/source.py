@@ -88,10 +88,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._opened.close()
 
     @cached_property
+    def _parsed(self) -> ParsedOptions:
+        refuse_time_travel(self._given, table_path(self._given, call="load"))
+        return parse_options(self._given, "stream read")
+
+    @cached_property
     def _options(self) -> SourceOptions:
-        path = table_path(self._given, call="load")
-        refuse_time_travel(self._given, path)
-        return source_options(parse_options(self._given, "stream read"))
+        return source_options(self._parsed)
 
     @property
     def _source(self) -> AppendSource:
@@ -105,7 +108,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 )
             self._opened = open_source(
                 table_path(self._given, call="load"),
-                storage_options=parse_options(self._given, "stream read").storage,
+                storage_options=self._parsed.storage,
                 schema_string=self._analysis.schema_string,
                 options=options,
                 clock=time.monotonic,
