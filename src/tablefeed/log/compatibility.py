@@ -1,12 +1,13 @@
 """Whether rows of one schema can be read with another: the rule that stops or lets go on a running stream.
 
 The rule is Delta-Spark's: each column of the data must be in the read schema under the same spelling, with the same
-type all the way down, and the read schema must not promise non-null where the data does not.
+type all the way down, and the read schema must not promise non-null where the data does not. A void column holds
+nothing but nulls, so any type reads it.
 """
 
 from __future__ import annotations
 
-from tablefeed.model.schema import Array, DataType, Map, Struct
+from tablefeed.model.schema import Array, DataType, Map, Primitive, Struct
 
 
 def can_read(read: Struct, data: Struct) -> bool:
@@ -31,5 +32,7 @@ def _can_read_type(read: DataType, data: DataType) -> bool:
         case Map(), Map():
             nulls_fit = read.value_contains_null or not data.value_contains_null
             return nulls_fit and _can_read_type(read.key, data.key) and _can_read_type(read.value, data.value)
+        case _, Primitive("void"):
+            return True
         case _:
             return read == data

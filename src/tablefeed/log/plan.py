@@ -8,6 +8,7 @@ commit without files costs nothing, so a batch runs on over it.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -40,26 +41,32 @@ def furthest(start: Offset, steps: Iterable[Step], limits: Limits, *, stop_at: O
     """Gives the offset where a batch that begins at `start` ends.
 
     `steps` begins with the stretch that `start` lies in (or behind it, where that one is lost and the caller allows
-    it) and goes on in order. It is consumed lazily and no further than the limits allow, so that a commit beyond them
-    is neither read nor validated. The result never passes `stop_at`, and is `start` where nothing is there to take.
+    it) and goes on in order. It is consumed lazily: one stretch beyond a spent limit is looked at, since stretches
+    without files are crossed, and none at or beyond `stop_at`, so that what came after it is neither read nor
+    validated. The result never passes `stop_at`, and is `start` where nothing is there to take.
     """
-    files_left, bytes_left = limits.files, limits.size_bytes
+    files_left = math.inf if limits.files is None else limits.files
+    bytes_left = math.inf if limits.size_bytes is None else limits.size_bytes
     position = start
-    for step in steps:
-        if stop_at is not None and position.position >= stop_at.position:
-            break
-        end = len(step.sizes)
-        if stop_at is not None and (stop_at.version, stop_at.in_snapshot) == (step.version, step.in_snapshot):
-            end = min(end, stop_at.file_index)
+    remaining = iter(steps)
+    while stop_at is None or position.position < stop_at.position:
+        step = next(remaining, None)
+        if step is None:
+            return position
         taken = position.file_index if position.version == step.version else 0
-        while taken < end and (files_left is None or files_left > 0) and (bytes_left is None or bytes_left > 0):
-            files_left = None if files_left is None else files_left - 1
-            bytes_left = None if bytes_left is None else bytes_left - step.sizes[taken]
+        while taken < len(step.sizes) and files_left > 0 and bytes_left > 0:
+            files_left -= 1
+            bytes_left -= step.sizes[taken]
             taken += 1
         if taken < len(step.sizes):
-            return Offset(table_id=start.table_id, version=step.version, file_index=taken, in_snapshot=step.in_snapshot)
+            position = Offset(
+                table_id=start.table_id, version=step.version, file_index=taken, in_snapshot=step.in_snapshot
+            )
+            break
         position = Offset(table_id=start.table_id, version=Version(step.version + 1))
-    return position
+    if stop_at is None or position.position <= stop_at.position:
+        return position
+    return max(start, stop_at, key=lambda offset: offset.position)
 
 
 def pack(sizes: Sequence[int], *, task_count: int, open_cost_bytes: int = 4 << 20) -> list[list[int]]:
@@ -68,11 +75,13 @@ def pack(sizes: Sequence[int], *, task_count: int, open_cost_bytes: int = 4 << 2
     Each file counts `open_cost_bytes` beside its size, as Spark counts it (spark.sql.files.openCostInBytes).
     Largest first onto the lightest task; within a task files keep their order. No task is empty.
     """
+    if task_count < 1:
+        raise ValueError(f"files need at least one task, not {task_count}")
     bins = min(task_count, len(sizes))
     tasks: list[list[int]] = [[] for _ in range(bins)]
-    lightest = [(0, task) for task in range(bins)]
+    lightest = [(0, 0, task) for task in range(bins)]  # load, file count (an empty task first), task
     for index in sorted(range(len(sizes)), key=lambda i: (-sizes[i], i)):
-        load, task = heapq.heappop(lightest)
+        load, file_count, task = heapq.heappop(lightest)
         tasks[task].append(index)
-        heapq.heappush(lightest, (load + sizes[index] + open_cost_bytes, task))
+        heapq.heappush(lightest, (load + sizes[index] + open_cost_bytes, file_count + 1, task))
     return sorted(sorted(task) for task in tasks)

@@ -1,7 +1,8 @@
 """What a rival's commit means for ours: go on at the next version, or stop.
 
-The order and outcome of the checks are Delta-Spark's for Serializable isolation. A blind append (only added files,
-nothing read) loses to three things: a protocol change, a metadata change, and the same application.
+The order and the classes of the checks are Delta-Spark's for Serializable isolation. A blind append (only added files,
+nothing read) loses to three things: a protocol change, a metadata change, and the same application. Delta-Spark lets
+a few protocol and metadata changes pass; here each one stops the write, which then runs again on what it changed.
 """
 
 from __future__ import annotations
@@ -50,5 +51,6 @@ def conflict_with(winner: Commit, *, kind: WriteKind, txn: Txn | None) -> Confli
     if kind is WriteKind.OVERWRITE and any(isinstance(f, AddFile) for f in winner.files):
         return because("DELTA_CONCURRENT_APPEND", "it added files that this overwrite has not seen; run it again")
     if kind is WriteKind.OVERWRITE and any(isinstance(f, RemoveFile) for f in winner.files):
-        return because("DELTA_CONCURRENT_DELETE_DELETE", "it removed files that this overwrite removes; run it again")
+        # An overwrite has read what it replaces: Delta-Spark's check of files read comes before that of files removed.
+        return because("DELTA_CONCURRENT_DELETE_READ", "it removed files that this overwrite replaces; run it again")
     return None

@@ -1,0 +1,283 @@
+"""How far a batch goes, and how its files are spread: the rules by example, then the laws by hypothesis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tablefeed.feed.offset_json import offset_to_json
+from tablefeed.log.plan import Limits, Step, furthest, pack
+from tablefeed.model.actions import Version
+from tablefeed.model.offset import Offset
+
+
+def commits(*sizes: Sequence[int], first: int = 0) -> list[Step]:
+    return [Step(version=Version(first + i), sizes=s) for i, s in enumerate(sizes)]
+
+
+def snapshot(version: int, *sizes: int) -> Step:
+    return Step(version=Version(version), sizes=sizes, in_snapshot=True)
+
+
+def at(version: int, file_index: int = 0, *, in_snapshot: bool = False) -> Offset:
+    return Offset(table_id="t", version=Version(version), file_index=file_index, in_snapshot=in_snapshot)
+
+
+def from_position(feed: Sequence[Step], start: Offset) -> list[Step]:
+    """What a source yields for `start`: the stretch it lies in and those after it."""
+    return [step for step in feed if (step.version, not step.in_snapshot) >= (start.version, not start.in_snapshot)]
+
+
+def batches(feed: Sequence[Step], start: Offset, limits: Limits, *, stop_at: Offset | None = None) -> list[Offset]:
+    """The ends of all batches until one has nothing to take."""
+    ends = [start]
+    while (end := furthest(ends[-1], from_position(feed, ends[-1]), limits, stop_at=stop_at)) != ends[-1]:
+        ends.append(end)
+    return ends[1:]
+
+
+def files_between(feed: Sequence[Step], start: Offset, end: Offset) -> list[tuple[Offset, int]]:
+    files = [
+        (at(step.version, index, in_snapshot=step.in_snapshot), size)
+        for step in feed
+        for index, size in enumerate(step.sizes)
+    ]
+    return [(file, size) for file, size in files if start.position <= file.position < end.position]
+
+
+def test_one_file_a_batch_gives_the_offsets_of_delta_spark() -> None:
+    ends = batches(commits([10, 10], first=1), at(1), Limits(files=1))
+
+    wire = [offset_to_json(end) for end in ends]
+    assert [(w["reservoirVersion"], w["index"], w["isStartingVersion"]) for w in wire] == [
+        (1, 0, False),
+        (2, -1, False),
+    ]
+
+
+def test_the_offset_after_the_last_file_of_a_version_is_the_start_of_the_next() -> None:
+    assert furthest(at(3), commits([1, 1], first=3), Limits()) == at(4)
+
+
+def test_a_batch_stops_before_the_first_file_that_it_does_not_take() -> None:
+    assert furthest(at(0), commits([1, 1, 1, 1]), Limits(files=3)) == at(0, 3)
+
+
+def test_the_first_file_is_taken_however_large() -> None:
+    assert furthest(at(0), commits([10**12, 1]), Limits(size_bytes=1)) == at(0, 1)
+
+
+def test_a_file_is_taken_while_a_byte_is_left_before_it() -> None:
+    assert furthest(at(0), commits([60, 39, 10**9, 1]), Limits(size_bytes=100)) == at(0, 3)
+    assert furthest(at(0), commits([60, 40, 10**9, 1]), Limits(size_bytes=100)) == at(0, 2)
+
+
+def test_of_two_limits_the_first_that_is_met_ends_the_batch() -> None:
+    assert furthest(at(0), commits([1, 1, 1]), Limits(files=2, size_bytes=100)) == at(0, 2)
+    assert furthest(at(0), commits([100, 1, 1]), Limits(files=2, size_bytes=100)) == at(0, 1)
+
+
+def test_commits_without_files_cost_nothing_even_when_the_limit_is_spent() -> None:
+    assert furthest(at(0), commits([1], [], [], [1]), Limits(files=1)) == at(3)
+
+
+def test_an_empty_file_costs_a_file_and_no_byte() -> None:
+    assert furthest(at(0), commits([0, 0, 5, 1]), Limits(size_bytes=5)) == at(0, 3)
+    assert furthest(at(0), commits([0, 0, 5]), Limits(files=2)) == at(0, 2)
+
+
+def test_a_batch_runs_on_from_the_snapshot_into_the_commits_after_it() -> None:
+    feed = [snapshot(5, 1, 1), *commits([1, 1], first=6)]
+
+    assert furthest(at(5, in_snapshot=True), feed, Limits(files=3)) == at(6, 1)
+
+
+def test_a_batch_that_ends_within_the_snapshot_stays_in_it() -> None:
+    assert furthest(at(5, in_snapshot=True), [snapshot(5, 1, 1)], Limits(files=1)) == at(5, 1, in_snapshot=True)
+
+
+def test_an_idle_feed_stands_still() -> None:
+    assert furthest(at(9), [], Limits()) == at(9)
+
+
+def test_a_start_behind_the_last_file_of_its_version_is_the_start_of_the_next() -> None:
+    assert furthest(at(2, 2), commits([1, 1], [1], first=2), Limits()) == at(4)
+
+
+def test_the_first_commit_behind_a_lost_one_is_taken_from_its_first_file() -> None:
+    assert furthest(at(2, 1), commits([1, 1], first=5), Limits(files=1)) == at(5, 1)
+
+
+def test_what_comes_after_the_end_of_the_query_is_not_looked_at() -> None:
+    def feed() -> Iterator[Step]:
+        yield from commits([1, 1])
+        raise AssertionError("the commit at the end was read")
+
+    assert furthest(at(0), feed(), Limits(), stop_at=at(1)) == at(1)
+    assert furthest(at(1), feed(), Limits(), stop_at=at(1)) == at(1)
+
+
+def test_a_commit_beyond_the_limits_is_not_looked_at() -> None:
+    def feed() -> Iterator[Step]:
+        yield from commits([1, 1])
+        raise AssertionError("the commit after the batch was read")
+
+    assert furthest(at(0), feed(), Limits(files=1)) == at(0, 1)
+
+
+def test_the_end_of_the_query_within_a_version_is_kept() -> None:
+    feed = commits([1, 1, 1], [1])
+
+    assert furthest(at(0), feed, Limits(), stop_at=at(0, 2)) == at(0, 2)
+    assert furthest(at(0), feed, Limits(files=1), stop_at=at(0, 2)) == at(0, 1)
+
+
+def test_the_end_of_the_query_is_kept_where_the_commits_before_it_were_lost() -> None:
+    assert furthest(at(2), commits([1], first=6), Limits(), stop_at=at(4)) == at(4)
+
+
+def test_an_end_that_the_query_is_already_behind_does_not_take_it_back() -> None:
+    assert furthest(at(5, 1), commits([1, 1, 1], first=5), Limits(), stop_at=at(3)) == at(5, 1)
+
+
+def test_a_limit_below_one_is_no_limit_and_cannot_be_made() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        Limits(files=0)
+    with pytest.raises(ValueError, match="at least 1"):
+        Limits(size_bytes=-1)
+
+
+SIZES = st.lists(st.integers(0, 100), max_size=5)
+LIMITS = st.builds(Limits, files=st.none() | st.integers(1, 7), size_bytes=st.none() | st.integers(1, 250))
+
+
+@st.composite
+def feeds(draw: st.DrawFn) -> list[Step]:
+    first = draw(st.integers(0, 3))
+    head = [snapshot(first, *draw(SIZES))] if draw(st.booleans()) else []
+    tail = draw(st.lists(SIZES, max_size=6))
+    return [*head, *commits(*tail, first=first + len(head))]
+
+
+def beginning(feed: Sequence[Step]) -> Offset:
+    return at(feed[0].version, in_snapshot=feed[0].in_snapshot) if feed else at(0)
+
+
+def end_of(feed: Sequence[Step]) -> Offset:
+    return at(feed[-1].version + 1) if feed else at(0)
+
+
+@given(feeds(), LIMITS)
+def test_any_limits_cut_the_feed_into_batches_that_deliver_every_file_once_and_in_order(
+    feed: list[Step], limits: Limits
+) -> None:
+    start = beginning(feed)
+    ends = batches(feed, start, limits)
+
+    delivered = [
+        file for begin, end in zip([start, *ends], ends, strict=False) for file in files_between(feed, begin, end)
+    ]
+    everything = [size for step in feed for size in step.sizes]
+    assert [size for _, size in delivered] == everything
+    assert len({file.position for file, _ in delivered}) == len(everything)
+    assert (ends[-1] if ends else start) == end_of(feed)
+
+
+@given(feeds(), LIMITS)
+def test_no_batch_exceeds_the_files_and_one_exceeds_the_bytes_by_its_last_file_at_most(
+    feed: list[Step], limits: Limits
+) -> None:
+    start = beginning(feed)
+    ends = batches(feed, start, limits)
+
+    for begin, end in zip([start, *ends], ends, strict=False):
+        sizes = [size for _, size in files_between(feed, begin, end)]
+        assert limits.files is None or len(sizes) <= limits.files
+        assert limits.size_bytes is None or sum(sizes[:-1]) < limits.size_bytes
+        if files_between(feed, end, end_of(feed)):
+            files_spent = limits.files is not None and len(sizes) == limits.files
+            bytes_spent = limits.size_bytes is not None and sum(sizes) >= limits.size_bytes
+            assert files_spent or bytes_spent
+
+
+@given(feeds(), LIMITS, LIMITS)
+def test_a_query_with_an_end_comes_to_it_and_never_passes_it(feed: list[Step], limits: Limits, other: Limits) -> None:
+    start = beginning(feed)
+
+    for stop_at in batches(feed, start, other):
+        ends = batches(feed, start, limits, stop_at=stop_at)
+        assert all(end.position <= stop_at.position for end in ends)
+        assert ends[-1:] == [stop_at]
+
+
+@given(feeds(), st.integers(0, 10), st.integers(0, 6), LIMITS)
+def test_no_end_whatever_is_passed_and_none_takes_a_query_back(
+    feed: list[Step], version: int, file_index: int, limits: Limits
+) -> None:
+    start, stop_at = beginning(feed), at(version, file_index)
+
+    end = furthest(start, feed, limits, stop_at=stop_at)
+
+    assert start.position <= end.position <= max(start.position, stop_at.position)
+
+
+MAX_BRUTE_FORCE = 6
+
+
+@given(st.lists(st.integers(0, 50), max_size=30), st.integers(1, 8), st.integers(0, 20))
+def test_tasks_are_a_partition_of_the_files_in_order_and_none_is_empty(
+    sizes: list[int], task_count: int, open_cost_bytes: int
+) -> None:
+    tasks = pack(sizes, task_count=task_count, open_cost_bytes=open_cost_bytes)
+
+    assert sorted(index for task in tasks for index in task) == list(range(len(sizes)))
+    assert all(task and task == sorted(task) for task in tasks)
+    assert len(tasks) == min(task_count, len(sizes))
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=1, max_size=40), st.integers(1, 8), st.integers(0, 10**7))
+def test_the_largest_task_is_over_the_mean_by_less_than_its_largest_file(
+    sizes: list[int], task_count: int, open_cost_bytes: int
+) -> None:
+    costs = [size + open_cost_bytes for size in sizes]
+    tasks = pack(sizes, task_count=task_count, open_cost_bytes=open_cost_bytes)
+
+    largest_task = max(sum(costs[i] for i in task) for task in tasks)
+    # Graham 1966: list scheduling is within mean + (1 - 1/m) * largest job. In whole numbers: times m.
+    assert largest_task * task_count <= sum(costs) + (task_count - 1) * max(costs)
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=MAX_BRUTE_FORCE), st.integers(1, 3))
+def test_the_largest_task_is_within_a_third_of_the_best_there_is(sizes: list[int], task_count: int) -> None:
+    tasks = pack(sizes, task_count=task_count, open_cost_bytes=1)
+    costs = [size + 1 for size in sizes]
+
+    best = min(
+        max(sum(c for c, task in zip(costs, placed, strict=True) if task == t) for t in range(task_count))
+        for placed in product(range(task_count), repeat=len(sizes))
+    )
+    largest_task = max(sum(costs[i] for i in task) for task in tasks)
+    # Graham 1969: largest first is within 4/3 - 1/(3m) of the best.
+    assert largest_task * 3 * task_count <= best * (4 * task_count - 1)
+
+
+def test_files_are_spread_largest_first_onto_the_lightest_task() -> None:
+    assert pack([3, 9, 4, 8], task_count=2, open_cost_bytes=0) == [[0, 1], [2, 3]]
+
+
+def test_opening_a_file_counts_so_that_many_small_ones_are_spread_too() -> None:
+    assert pack([100, *[1] * 6], task_count=2, open_cost_bytes=0) == [[0], [1, 2, 3, 4, 5, 6]]
+    assert pack([100, *[1] * 6], task_count=2, open_cost_bytes=100) == [[0, 3, 5], [1, 2, 4, 6]]
+
+
+def test_files_cannot_be_spread_over_no_task() -> None:
+    with pytest.raises(ValueError, match="at least one task"):
+        pack([1], task_count=0)
+
+
+def test_empty_files_that_cost_nothing_to_open_leave_no_task_empty_either() -> None:
+    assert pack([0, 0, 0], task_count=2, open_cost_bytes=0) == [[0, 2], [1]]

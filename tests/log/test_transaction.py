@@ -1,0 +1,125 @@
+"""What a rival's commit means for ours: most mean nothing, and the rest are told apart by class."""
+
+from __future__ import annotations
+
+import pytest
+
+from tablefeed.log.transaction import WriteKind, conflict_with
+from tablefeed.model.actions import (
+    AddFile,
+    Commit,
+    DomainMetadata,
+    FileAction,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    Txn,
+    Version,
+)
+
+OURS = Txn(app_id="query", txn_version=5)
+PROTOCOL = Protocol(min_reader_version=1, min_writer_version=2)
+METADATA = Metadata(table_id="t", schema_string='{"type":"struct","fields":[]}')
+
+
+def add(path: str, *, data_change: bool = True) -> AddFile:
+    return AddFile(path=path, log_path=path, partition_values={}, size_bytes=1, modified_ms=1, data_change=data_change)
+
+
+def remove(path: str, *, data_change: bool = True) -> RemoveFile:
+    return RemoveFile(path=path, log_path=path, data_change=data_change)
+
+
+def v8(
+    *files: FileAction,
+    protocol: Protocol | None = None,
+    metadata: Metadata | None = None,
+    txns: tuple[Txn, ...] = (),
+    domains: tuple[DomainMetadata, ...] = (),
+) -> Commit:
+    return Commit(
+        version=Version(8),
+        files=files,
+        protocol=protocol,
+        metadata=metadata,
+        txns=txns,
+        domains=domains,
+        committed_at_ms=None,
+    )
+
+
+def class_for(winner: Commit, kind: WriteKind, txn: Txn | None = OURS) -> str | None:
+    found = conflict_with(winner, kind=kind, txn=txn)
+    return None if found is None else found.error_class
+
+
+OTHER_TXN = Txn(app_id="another query", txn_version=5)
+
+HARMLESS_TO_AN_APPEND = {
+    "an append": v8(add("b")),
+    "a delete": v8(remove("a")),
+    "an update": v8(remove("a"), add("b")),
+    "an optimize": v8(remove("a", data_change=False), add("b", data_change=False)),
+    "another stream's batch": v8(add("b"), txns=(OTHER_TXN,)),
+    "another domain": v8(domains=(DomainMetadata(domain="d", configuration="{}", removed=False),)),
+    "nothing": v8(),
+}
+
+
+@pytest.mark.parametrize("winner", HARMLESS_TO_AN_APPEND.values(), ids=HARMLESS_TO_AN_APPEND)
+def test_a_blind_append_goes_on_after_whatever_is_done_to_rows(winner: Commit) -> None:
+    assert conflict_with(winner, kind=WriteKind.APPEND, txn=OURS) is None
+    assert conflict_with(winner, kind=WriteKind.APPEND, txn=None) is None
+
+
+@pytest.mark.parametrize("kind", WriteKind)
+def test_every_write_loses_to_a_change_of_the_table_itself(kind: WriteKind) -> None:
+    assert class_for(v8(protocol=PROTOCOL), kind) == "DELTA_PROTOCOL_CHANGED"
+    assert class_for(v8(metadata=METADATA), kind) == "DELTA_METADATA_CHANGED"
+
+
+@pytest.mark.parametrize("kind", WriteKind)
+@pytest.mark.parametrize("theirs", [4, 5, 6])
+def test_every_write_loses_to_the_same_application_whatever_its_version(kind: WriteKind, theirs: int) -> None:
+    winner = v8(add("b"), txns=(OTHER_TXN, Txn(app_id="query", txn_version=theirs)))
+
+    assert class_for(winner, kind) == "DELTA_CONCURRENT_TRANSACTION"
+
+
+def test_a_write_without_an_application_meets_no_other() -> None:
+    assert class_for(v8(add("b"), txns=(OURS,)), WriteKind.APPEND, txn=None) is None
+
+
+def test_an_overwrite_loses_to_files_that_it_has_not_seen_whether_or_not_their_rows_are_new() -> None:
+    assert class_for(v8(add("b")), WriteKind.OVERWRITE) == "DELTA_CONCURRENT_APPEND"
+    assert class_for(HARMLESS_TO_AN_APPEND["an optimize"], WriteKind.OVERWRITE) == "DELTA_CONCURRENT_APPEND"
+
+
+def test_an_overwrite_loses_to_the_removal_of_files_that_it_read_to_replace_them() -> None:
+    assert class_for(v8(remove("a")), WriteKind.OVERWRITE) == "DELTA_CONCURRENT_DELETE_READ"
+
+
+def test_an_overwrite_goes_on_after_a_commit_without_files() -> None:
+    assert class_for(v8(txns=(OTHER_TXN,)), WriteKind.OVERWRITE) is None
+
+
+def test_of_several_reasons_the_first_in_the_order_of_delta_spark_is_told() -> None:
+    everything = v8(add("b"), remove("a"), protocol=PROTOCOL, metadata=METADATA, txns=(OURS,))
+    no_protocol = v8(add("b"), remove("a"), metadata=METADATA, txns=(OURS,))
+    only_rows = v8(add("b"), remove("a"), txns=(OURS,))
+    only_files = v8(add("b"), remove("a"))
+
+    assert [class_for(w, WriteKind.OVERWRITE) for w in (everything, no_protocol, only_rows, only_files)] == [
+        "DELTA_PROTOCOL_CHANGED",
+        "DELTA_METADATA_CHANGED",
+        "DELTA_CONCURRENT_TRANSACTION",
+        "DELTA_CONCURRENT_APPEND",
+    ]
+
+
+def test_a_conflict_names_the_winner_and_the_application() -> None:
+    found = conflict_with(v8(txns=(OURS,)), kind=WriteKind.APPEND, txn=OURS)
+
+    assert found is not None
+    assert found.winner == 8
+    assert "(query)" in found.reason
