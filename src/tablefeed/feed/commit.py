@@ -129,11 +129,7 @@ def _check_rivals(
     plan = transaction.plan
     if plan.table_id is not None and state.metadata.table_id != plan.table_id:
         raise _conflict(log, "it was deleted and made anew", state.version, "DELTA_METADATA_CHANGED")
-    same_shape = (
-        state.metadata.schema_string == plan.schema_string
-        and state.metadata.partition_columns == plan.partition_columns
-    )
-    if not same_shape:
+    if not _same_shape(state, plan):
         raise _conflict(log, "its schema or partitioning changed", state.version, "DELTA_METADATA_CHANGED")
     if plan.table_id is None:
         # Another first batch made the table. It is the table we would have made: go on as an append to it.
@@ -151,6 +147,16 @@ def _check_rivals(
         if found is not None:
             raise _conflict(log, found.reason, found.winner, found.error_class)
     return state.version
+
+
+def _same_shape(state: Snapshot, plan: WritePlan) -> bool:
+    if state.metadata.partition_columns != plan.partition_columns:
+        return False
+    if state.metadata.schema_string == plan.schema_string:
+        return True
+    from tablefeed.delta.schema import parse_schema
+
+    return state.schema == parse_schema(plan.schema_string, url=plan.location)  # writers space their JSON differently
 
 
 def _conflict(log: TableLog, reason: str, winner: int, error_class: str) -> ConflictError:
