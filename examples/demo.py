@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from pathlib import Path
 
 import pyarrow as pa
@@ -71,6 +72,7 @@ class Copier:
         self.process: subprocess.Popen[bytes] | None = None
         self.rows = 0
         self.batches = 0
+        self._looks: deque[tuple[float, int, int]] = deque(maxlen=13)
 
     def start(self) -> None:
         """Starts the query on its checkpoint."""
@@ -98,6 +100,16 @@ class Copier:
         table = tablefeed.open_table(self.target)
         self.batches = table.version + 1
         self.rows = sum(pc.sum(files["num_records"]).as_py() or 0 for files in table.files())
+        self._looks.append((time.monotonic(), self.rows, self.batches))
+
+    @property
+    def rate(self) -> str:
+        """The pace of the last seconds."""
+        if len(self._looks) < 2:
+            return ""
+        (began, rows, batches), (now, rows_now, batches_now) = self._looks[0], self._looks[-1]
+        took = now - began
+        return f"{(rows_now - rows) / took:,.0f} rows/s, {(batches_now - batches) / took:.1f} batches/s"
 
 
 def prove_equal(source: str, target: str) -> tuple[int, int, int]:
@@ -146,15 +158,12 @@ def main() -> None:
             while len(committed) < 2:
                 time.sleep(0.05)
             copier.start()
-            first_seen, killed = None, False
+            killed = False
             while copier.rows < FLIGHT_COUNT:
                 time.sleep(0.25)
                 copier.look()
-                first_seen = first_seen or (time.monotonic() if copier.batches else None)
-                took = time.monotonic() - first_seen if first_seen else 0.0
-                rate = f"{copier.rows / took:,.0f} rows/s, {copier.batches / took:.1f} batches/s" if took > 1 else ""
                 bars.update(written, completed=sum(committed), rate=f"version {len(committed) - 2}")
-                bars.update(copied, completed=copier.rows, rate=rate)
+                bars.update(copied, completed=copier.rows, rate=copier.rate)
                 if not killed and copier.rows >= FLIGHT_COUNT // 2:
                     code, killed = copier.kill(), True
                     bars.console.print(f"Half-way: the query is killed (exit code {code}) and started again.")
