@@ -46,9 +46,10 @@ def boolean(option: str, text: str) -> bool:
 
 def positive_int(option: str, text: str) -> int:
     """A whole number from 1 to 2^31 - 1, as Java reads it."""
-    if not re.fullmatch(r"\+?[0-9]+", text, re.ASCII) or not 1 <= int(text) < 1 << 31:
+    number = _number(text, below=1 << 31)
+    if not number:
         raise IllegalOptionError(option=option, value=text, explain="must be a positive integer")
-    return int(text)
+    return number
 
 
 _SIZE_UNITS = {"": 0, "b": 0, "k": 10, "kb": 10, "m": 20, "mb": 20, "g": 30, "gb": 30, "t": 40, "tb": 40, "p": 50}
@@ -59,37 +60,48 @@ def size_in_bytes(option: str, text: str) -> int:
     """A size above 0 such as '10g', '512mb' or a plain number of bytes, as Spark reads sizes."""
     parts = re.fullmatch(r"([0-9]+)([a-z]*)", text.lower().strip(), re.ASCII)
     unit = _SIZE_UNITS.get(parts[2]) if parts else None
-    if parts is None or unit is None or not 1 <= int(parts[1]) << unit < 1 << 63:
+    number = _number(parts[1], below=1 << 63 - unit) if parts and unit is not None else None
+    if not number or unit is None:
         raise IllegalOptionError(option=option, value=text, explain="must be a size configuration such as '10g'")
-    return int(parts[1]) << unit
+    return number << unit
 
 
 def starting_version(option: str, text: str) -> int | Literal["latest"]:
     """`latest`, in lower case, or a version from 0."""
     if text == "latest":
         return "latest"
-    if not re.fullmatch(r"\+?[0-9]+", text, re.ASCII) or int(text) >= 1 << 63:
+    number = _number(text, below=1 << 63)
+    if number is None:
         raise IllegalOptionError(option=option, value=text, explain="must be greater than or equal to zero")
-    return int(text)
+    return number
 
 
 def whole_number(option: str, text: str) -> int:
     """A whole number from 0 to 2^63 - 1."""
-    if not re.fullmatch(r"[0-9]+", text, re.ASCII) or int(text) >= 1 << 63:
-        raise IllegalOptionError(option=option, value=text, explain="must be an integer of at least 0")
-    return int(text)
+    number = _number(text, below=1 << 63)
+    if number is None:
+        raise IllegalOptionError(option=option, value=text, explain="must be a non-negative integer")
+    return number
 
 
 def version_as_of(option: str, text: str) -> int:
     """A version from 0."""
-    if not re.fullmatch(r"[0-9]+", text, re.ASCII) or int(text) >= 1 << 63:
+    number = _number(text, below=1 << 63)
+    if number is None:
         raise IllegalOptionError(
             option=option,
             value=text,
             explain="must be a version of the table, from 0",
             error_class="DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
         )
-    return int(text)
+    return number
+
+
+def _number(text: str, *, below: int) -> int | None:
+    # As Java reads a number, but for its sign: a plus and leading zeros are fine. Longer ones Python would not convert.
+    digits = re.fullmatch(r"\+?0*([0-9]{1,19})", text)
+    number = int(digits[1]) if digits else below
+    return number if number < below else None
 
 
 def text(_option: str, value: str) -> str:
@@ -178,7 +190,8 @@ BATCH_WRITE: tuple[OptionSpec, ...] = (
 NOT_YET: Mapping[str, str] = {
     "readChangeFeed": "Row changes are not delivered by this version; leave it out to receive appended rows.",
     "readChangeData": "Row changes are not delivered by this version; leave it out to receive appended rows.",
-    "startingTimestamp": "Give startingVersion; `tablefeed.open_table(url, timestamp=...).version` finds it.",
+    "startingTimestamp": "Give startingVersion: the version after `tablefeed.open_table(url, timestamp=...).version`, "
+    "which is the newest up to that time.",
     "excludeRegex": "Filter the rows instead.",
     "schemaTrackingLocation": "Restart with a new DataFrame after a schema change.",
     "schemaLocation": "Restart with a new DataFrame after a schema change.",
@@ -191,51 +204,64 @@ NOT_YET: Mapping[str, str] = {
     "replaceUsing": "Overwrite the whole table, or append.",
     "partitionOverwriteMode": "Overwrite the whole table, or append.",
     "clusterBy": "Leave it out: the table is written without clustering.",
+    "dataChange": "Rewrite files with OPTIMIZE: every write of this version changes data.",
 }
 """Names that would change rows or rules, and that this version does not do: refused, with what to do instead."""
 
-_STREAM_READ_IGNORED = frozenset({"endingVersion", "endingTimestamp", "streamingSourceTrackingId", "path", "queryName"})
-_BATCH_READ_IGNORED = frozenset(
-    {
-        "path",
-        "ignoreDeletes",
-        "ignoreChanges",
-        "ignoreFileDeletion",
-        "skipChangeCommits",
-        "failOnDataLoss",
-        "maxFilesPerTrigger",
-        "maxBytesPerTrigger",
-    }
-)
-_WRITE_IGNORED = frozenset(
-    {
-        "path",
-        "checkpointLocation",
-        "queryName",
-        "outputMode",
-        "compression",
-        "maxRecordsPerFile",
-        "optimizeWrite",
-        "dataChange",
-    }
-    | {spec.name for spec in STREAM_READ}
-)
-_STREAM_WRITE_IGNORED = _WRITE_IGNORED | {
-    "txnAppId",
-    "txnVersion",
-    "replaceWhere",
-    "replaceOn",
-    "replaceUsing",
-    "partitionOverwriteMode",
+AS_IF_UNSET: Mapping[str, str] = {
+    "readChangeFeed": "false",
+    "readChangeData": "false",
+    "partitionOverwriteMode": "static",
+    "dataChange": "true",
 }
+"""The one value of a name in `NOT_YET` that says what holds without it: accepted."""
+
+_CHANGE_FEED = frozenset({"readChangeFeed", "readChangeData"})
+_SCHEMA_TRACKING = frozenset(
+    {
+        "schemaTrackingLocation",
+        "schemaLocation",
+        "allowSourceColumnRename",
+        "allowSourceColumnDrop",
+        "allowSourceColumnTypeChange",
+    }
+)
+_REPLACING = frozenset({"replaceWhere", "replaceOn", "replaceUsing", "partitionOverwriteMode", "dataChange"})
+
+_ACCEPTED_BY_DELTA = (
+    frozenset({"path", "queryName", "checkpointLocation", "outputMode"})
+    | {spec.name for spec in (*STREAM_READ, *BATCH_READ)}
+    | {"startingTimestamp", "endingVersion", "endingTimestamp", "excludeRegex", "streamingSourceTrackingId"}
+    | _CHANGE_FEED
+    | _SCHEMA_TRACKING
+    | {spec.name for spec in BATCH_WRITE if spec.name != "partitionBy"}
+    | _REPLACING
+    | {"targetAlias", "useNullIntolerantEqualityWithDPO"}
+    | {"compression", "maxRecordsPerFile", "optimizeWrite", "writePartitionColumns"}
+    | {"parquet.writer.version", "spark.sql.parquet.outputTimestampType"}
+)
+"""The names that Delta-Spark takes on a reader and on a writer alike (DeltaOptions, validOptionKeys), and Spark's."""
+
+
+def _without_effect(specs: tuple[OptionSpec, ...], *refused: frozenset[str]) -> frozenset[str]:
+    return _ACCEPTED_BY_DELTA.difference({spec.name for spec in specs}, *refused)
+
 
 IGNORED: Mapping[str, frozenset[str]] = {
-    "stream read": _STREAM_READ_IGNORED,
-    "batch read": _BATCH_READ_IGNORED,
-    "stream write": _STREAM_WRITE_IGNORED,
-    "batch write": _WRITE_IGNORED,
+    "stream read": _without_effect(
+        STREAM_READ,
+        _CHANGE_FEED,
+        _SCHEMA_TRACKING,
+        frozenset({"startingTimestamp", "excludeRegex", "versionAsOf", "timestampAsOf"}),
+    ),
+    "batch read": _without_effect(BATCH_READ, _CHANGE_FEED),
+    "stream write": _without_effect(STREAM_WRITE),
+    "batch write": _without_effect(BATCH_WRITE, _REPLACING),
 }
-"""Names that Delta-Spark accepts in a direction without effect there: accepted, with a warning."""
+"""Names that Delta-Spark accepts in a direction without effect there, or with one on the layout of files only.
+
+Accepted, with a warning.
+"""
 
 SPECS: Mapping[str, tuple[OptionSpec, ...]] = {
     "stream read": STREAM_READ,
@@ -283,6 +309,8 @@ def parse_options(options: Mapping[str, str], direction: str) -> ParsedOptions:
                 logger.warning("option=%s has no effect on a %s", key, direction)
         elif folded in not_yet:
             name, remedy = not_yet[folded]
+            if value.lower() == AS_IF_UNSET.get(name):
+                continue
             raise UnsupportedOptionError(option=name, remedy=remedy)
         else:
             raise UnknownOptionError(option=key, nearest=_nearest(key, direction))

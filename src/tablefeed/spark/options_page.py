@@ -1,0 +1,76 @@
+"""docs/options.md, written from the tables in options.py: `python -m tablefeed.spark.options_page > docs/options.md`.
+
+Says nothing of its own about an option: what is missing on the page is missing in a table.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+
+from tablefeed.spark.options import AS_IF_UNSET, IGNORED, NOT_YET, SPECS, STORAGE_PREFIX, OptionSpec
+
+_TITLES = {
+    "stream read": 'Reading a stream: `spark.readStream.format("tablefeed")`',
+    "batch read": 'Reading a version: `spark.read.format("tablefeed")`',
+    "stream write": 'Writing a stream: `df.writeStream.format("tablefeed")`',
+    "batch write": 'Writing once: `df.write.format("tablefeed")`',
+}
+
+_INTRODUCTION = f"""\
+# Options
+
+Made by `python -m tablefeed.spark.options_page` from the tables that parse the options: change those, not this page.
+
+Names and defaults are Delta-Spark's where it has the option. Names are matched in any case; values are text. A name
+that stands nowhere on this page is refused, with the nearest one that does. `{STORAGE_PREFIX}<key>` goes to the store
+as `<key>`; Hadoop's own `fs.*` names are refused.
+"""
+
+_REFUSED = """\
+## Refused by name
+
+These change which rows are read or what is written, and this version of tablefeed does not do them. It refuses them
+where Delta-Spark would act on them, and says what to do instead.
+"""
+
+
+def options_page() -> str:
+    """Gives the whole page as Markdown."""
+    blocks = [_INTRODUCTION]
+    for direction, title in _TITLES.items():
+        blocks += [f"## {title}\n", _table(_rows(SPECS[direction]), ("option", "value", "default", "what it does"))]
+        names = ", ".join(f"`{name}`" for name in sorted(IGNORED[direction], key=str.lower))
+        blocks.append(f"Accepted without effect on rows, with a warning except for Spark's own: {names}.\n")
+    refused = ((f"`{name}`", *_as_if_unset(name), remedy) for name, remedy in NOT_YET.items())
+    blocks += [_REFUSED, _table(refused, ("option", "accepted value", "instead"))]
+    return "\n".join(blocks)
+
+
+def _rows(specs: Iterable[OptionSpec]) -> Iterator[tuple[str, ...]]:
+    for spec in specs:
+        kind = (spec.parse.__doc__ or "").partition("\n")[0].rstrip(".")
+        yield f"`{spec.name}`", kind, _default(spec.default), spec.doc
+
+
+def _default(value: object) -> str:
+    match value:
+        case None:
+            return "unset"
+        case bool():
+            return f"`{str(value).lower()}`"
+        case _:
+            return f"`{value}`"
+
+
+def _as_if_unset(name: str) -> tuple[str]:
+    return (f"`{AS_IF_UNSET[name]}`",) if name in AS_IF_UNSET else ("",)
+
+
+def _table(rows: Iterable[tuple[str, ...]], heading: tuple[str, ...]) -> str:
+    lines = [heading, tuple("---" for _ in heading), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(options_page())

@@ -1,0 +1,372 @@
+"""Each option as users write it: what it parses to, what is refused and how, and the page that says so. No JVM."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tablefeed.errors import (
+    ConflictingOptionsError,
+    IllegalOptionError,
+    MissingPathError,
+    OptionError,
+    UnknownOptionError,
+    UnsupportedOptionError,
+)
+from tablefeed.spark.options import (
+    AS_IF_UNSET,
+    IGNORED,
+    NOT_YET,
+    SPECS,
+    ParsedOptions,
+    check_txn_pair,
+    parse_options,
+    refuse_time_travel,
+    refuse_unknown,
+    table_path,
+)
+from tablefeed.spark.options_page import options_page
+
+PAGE = Path(__file__).parents[2] / "docs" / "options.md"
+DIRECTIONS = sorted(SPECS)
+KNOWN = sorted({spec.name for specs in SPECS.values() for spec in specs} | NOT_YET.keys() | IGNORED["batch write"])
+
+
+def stream(**options: str) -> ParsedOptions:
+    return parse_options(options, "stream read")
+
+
+def illegal(direction: str, name: str, value: str) -> IllegalOptionError:
+    with pytest.raises(IllegalOptionError) as caught:
+        parse_options({name: value}, direction)
+    return caught.value
+
+
+def test_without_options_every_one_has_its_default() -> None:
+    assert dict(parse_options({}, "stream read").values) == {
+        "startingVersion": None,
+        "maxFilesPerTrigger": None,
+        "maxBytesPerTrigger": None,
+        "ignoreDeletes": False,
+        "ignoreChanges": False,
+        "ignoreFileDeletion": False,
+        "skipChangeCommits": False,
+        "failOnDataLoss": True,
+    }
+    assert dict(parse_options({}, "batch write").values) == {
+        "partitionBy": None,
+        "userMetadata": None,
+        "mergeSchema": False,
+        "overwriteSchema": False,
+        "txnAppId": None,
+        "txnVersion": None,
+    }
+
+
+def test_the_case_of_a_name_does_not_matter() -> None:
+    assert stream(MAXFILESPERTRIGGER="7")["maxFilesPerTrigger"] == 7
+    assert stream(maxfilespertrigger="7")["maxFilesPerTrigger"] == 7
+
+
+@pytest.mark.parametrize(
+    ("direction", "name", "value", "parsed"),
+    [
+        ("stream read", "ignoreDeletes", "TRUE", True),
+        ("stream read", "failOnDataLoss", "False", False),
+        ("stream read", "maxFilesPerTrigger", "1", 1),
+        ("stream read", "maxFilesPerTrigger", "+0002147483647", 2**31 - 1),
+        ("stream read", "maxBytesPerTrigger", "1", 1),
+        ("stream read", "maxBytesPerTrigger", "10b", 10),
+        ("stream read", "maxBytesPerTrigger", "10k", 10 << 10),
+        ("stream read", "maxBytesPerTrigger", " 512MB ", 512 << 20),
+        ("stream read", "maxBytesPerTrigger", "10g", 10 << 30),
+        ("stream read", "maxBytesPerTrigger", "2t", 2 << 40),
+        ("stream read", "maxBytesPerTrigger", "8191pb", 8191 << 50),
+        ("stream read", "maxBytesPerTrigger", "9223372036854775807", 2**63 - 1),
+        ("stream read", "startingVersion", "0", 0),
+        ("stream read", "startingVersion", "+2", 2),
+        ("stream read", "startingVersion", "9223372036854775807", 2**63 - 1),
+        ("stream read", "startingVersion", "latest", "latest"),
+        ("batch read", "versionAsOf", "3", 3),
+        ("batch read", "timestampAsOf", "2024-02-29", "2024-02-29"),
+        ("stream write", "partitionBy", "day, Länder ,h", ("day", "Länder", "h")),
+        ("stream write", "userMetadata", "", ""),
+        ("batch write", "txnVersion", "0", 0),
+        ("batch write", "txnVersion", "+9223372036854775807", 2**63 - 1),
+        ("batch write", "txnAppId", "etl", "etl"),
+    ],
+)
+def test_a_value_is_read_as_delta_spark_reads_it(direction: str, name: str, value: str, parsed: object) -> None:
+    assert parse_options({name: value}, direction)[name] == parsed
+
+
+@pytest.mark.parametrize("value", ["", "yes", "1", " true", "truE!"])
+def test_a_switch_is_true_or_false(value: str) -> None:
+    error = illegal("stream read", "skipChangeCommits", value)
+
+    assert error.message == (
+        f"[DELTA_ILLEGAL_OPTION] Invalid value {value!r} for option 'skipChangeCommits': it must be 'true' or 'false'."
+    )
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "", " 1", "1.0", "1e3", "ten", "1_000", "٣", "2147483648", "9" * 5000])
+def test_a_limit_of_files_is_a_positive_integer(value: str) -> None:
+    assert "must be a positive integer" in illegal("stream read", "maxFilesPerTrigger", value).message
+
+
+@pytest.mark.parametrize(
+    "value", ["0", "0g", "-1", "", "g", "1.5k", "2 k", "10x", "10gib", "٣", "8192p", "9223372036854775808", "9" * 5000]
+)
+def test_a_limit_of_bytes_is_a_size_above_zero(value: str) -> None:
+    said = illegal("stream read", "maxBytesPerTrigger", value).message
+
+    assert "must be a size configuration such as '10g'" in said
+
+
+@pytest.mark.parametrize("value", ["-1", "Latest", "LATEST", " 2", "", "x", "1.0", "9223372036854775808", "9" * 5000])
+def test_a_starting_version_is_latest_in_lower_case_or_counts_from_zero(value: str) -> None:
+    assert "must be greater than or equal to zero" in illegal("stream read", "startingVersion", value).message
+
+
+@pytest.mark.parametrize("value", ["-1", "x", "", "9223372036854775808"])
+def test_a_version_to_travel_to_counts_from_zero(value: str) -> None:
+    assert illegal("batch read", "versionAsOf", value).error_class == "DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE"
+
+
+@pytest.mark.parametrize("value", ["-1", "x", "", "9223372036854775808"])
+def test_the_version_of_an_application_counts_from_zero(value: str) -> None:
+    assert "must be a non-negative integer" in illegal("batch write", "txnVersion", value).message
+
+
+@pytest.mark.parametrize("value", ["", " ", "a,", ",a", "a,,b"])
+def test_a_partition_column_has_a_name(value: str) -> None:
+    assert "column names" in illegal("stream write", "partitionBy", value).message
+
+
+def test_an_application_and_its_version_come_together_or_not_at_all() -> None:
+    check_txn_pair(None, None)
+    check_txn_pair("etl", 0)
+    for pair in [("etl", None), (None, 0)]:
+        with pytest.raises(ConflictingOptionsError, match=r"^\[DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS\]"):
+            check_txn_pair(*pair)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("name", ["shuffle", "x", "", "partitionsBy "])
+def test_a_name_in_no_table_is_refused_in_every_direction(direction: str, name: str) -> None:
+    with pytest.raises(UnknownOptionError) as caught:
+        parse_options({name: "1"}, direction)
+    assert caught.value.option == name
+
+
+@pytest.mark.parametrize(
+    ("direction", "given_name", "nearest"),
+    [
+        ("stream read", "maxFilePerTrigger", "maxFilesPerTrigger"),
+        ("stream read", "maxfilespertriger", "maxFilesPerTrigger"),
+        ("stream read", "skipChangeCommit", "skipChangeCommits"),
+        ("stream read", "readChangesFeed", "readChangeFeed"),
+        ("batch read", "versionAs", "versionAsOf"),
+        ("stream write", "partitionsBy", "partitionBy"),
+        ("stream write", "zzz", None),
+    ],
+)
+def test_a_misspelt_name_is_answered_with_the_nearest(direction: str, given_name: str, nearest: str | None) -> None:
+    with pytest.raises(UnknownOptionError) as caught:
+        parse_options({given_name: "true"}, direction)
+    assert caught.value.nearest == nearest
+    assert (f"Did you mean '{nearest}'?" in caught.value.message) == (nearest is not None)
+
+
+@pytest.mark.parametrize(
+    ("direction", "name"),
+    [
+        ("stream read", "endingVersion"),
+        ("stream read", "endingTimestamp"),
+        ("stream read", "mergeSchema"),
+        ("stream read", "replaceWhere"),
+        ("batch read", "maxFilesPerTrigger"),
+        ("batch read", "startingVersion"),
+        ("batch read", "excludeRegex"),
+        ("stream write", "maxFilesPerTrigger"),
+        ("stream write", "readChangeFeed"),
+        ("stream write", "replaceWhere"),
+        ("stream write", "txnVersion"),
+        ("stream write", "dataChange"),
+        ("batch write", "startingTimestamp"),
+        ("batch write", "compression"),
+    ],
+)
+def test_what_delta_spark_takes_without_effect_is_taken_with_a_warning(
+    direction: str, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, logger="tablefeed"):
+        parsed = parse_options({name: "whatever"}, direction)
+
+    assert name not in parsed.values
+    assert [record.getMessage() for record in caplog.records] == [f"option={name} has no effect on a {direction}"]
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_what_spark_itself_passes_is_taken_in_silence(direction: str, caplog: pytest.LogCaptureFixture) -> None:
+    own = {"path": "/t", "checkpointlocation": "/c", "queryname": "q", "outputmode": "append"}
+
+    with caplog.at_level(logging.WARNING, logger="tablefeed"):
+        parse_options(own, direction)
+
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("direction", "name"),
+    [
+        ("stream read", "readChangeFeed"),
+        ("batch read", "readChangeFeed"),
+        ("stream read", "startingTimestamp"),
+        ("stream read", "excludeRegex"),
+        ("stream read", "schemaTrackingLocation"),
+        ("stream read", "withEventTimeOrder"),
+        ("batch write", "replaceWhere"),
+        ("batch write", "partitionOverwriteMode"),
+        ("batch write", "dataChange"),
+        ("stream write", "clusterBy"),
+    ],
+)
+def test_what_would_change_rows_and_is_not_done_is_refused_by_name(direction: str, name: str) -> None:
+    with pytest.raises(UnsupportedOptionError) as caught:
+        parse_options({name.lower(): "x"}, direction)
+    assert caught.value.option == name
+    assert NOT_YET[name] in caught.value.message
+
+
+@pytest.mark.parametrize("name", sorted(AS_IF_UNSET))
+def test_a_name_that_is_not_done_may_say_what_holds_without_it(name: str) -> None:
+    for direction in DIRECTIONS:
+        parse_options({name: AS_IF_UNSET[name].upper()}, direction)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_no_name_is_both_obeyed_and_ignored(direction: str) -> None:
+    assert {spec.name.lower() for spec in SPECS[direction]} & {name.lower() for name in IGNORED[direction]} == set()
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_no_name_of_delta_spark_is_unknown_to_any_direction(direction: str) -> None:
+    delta = """replaceOn replaceUsing targetAlias replaceWhere mergeSchema excludeRegex overwriteSchema userMetadata
+        useNullIntolerantEqualityWithDPO partitionOverwriteMode maxFilesPerTrigger ignoreFileDeletion ignoreChanges
+        ignoreDeletes skipChangeCommits failOnDataLoss optimizeWrite dataChange startingTimestamp startingVersion
+        readChangeFeed readChangeData endingTimestamp endingVersion compression maxRecordsPerFile
+        parquet.writer.version spark.sql.parquet.outputTimestampType txnAppId txnVersion schemaTrackingLocation
+        schemaLocation streamingSourceTrackingId queryName checkpointLocation path writePartitionColumns"""
+    for name in delta.split():
+        try:
+            parse_options({name: "1"}, direction)
+        except UnknownOptionError:
+            raise
+        except OptionError:
+            continue  # it is known: the value is not one of its own, or the name is refused with a remedy
+
+
+def test_what_begins_with_storage_goes_to_the_store_without_its_prefix() -> None:
+    parsed = parse_options({"storage.aws_region": "eu-1", "Storage.Key": "K", "path": "/t"}, "batch read")
+
+    assert dict(parsed.storage) == {"aws_region": "eu-1", "Key": "K"}
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_hadoops_file_system_options_are_answered_with_ours(direction: str) -> None:
+    with pytest.raises(UnsupportedOptionError, match=r"storage\.aws_access_key_id") as caught:
+        parse_options({"fs.s3a.access.key": "x"}, direction)
+    assert caught.value.option == "fs.s3a.access.key"
+
+
+def test_one_path_is_taken_and_none_or_several_are_answered_with_the_call_that_takes_one() -> None:
+    assert table_path({"path": "/t"}, call="load") == "/t"
+    for options in ({}, {"path": ""}):
+        with pytest.raises(MissingPathError, match=r"load\(path\).*toTable"):
+            table_path(options, call="load")
+    with pytest.raises(MissingPathError, match=r"one table: start\(path\)"):
+        table_path({"paths": '["/a","/b"]'}, call="start")
+
+
+@pytest.mark.parametrize(
+    ("options", "path"),
+    [
+        ({"versionasof": "3"}, "/t"),
+        ({"timestampAsOf": "2024-01-01"}, "/t"),
+        ({}, "/t@v3"),
+        ({}, "/t@20240101000000000"),
+    ],
+)
+def test_a_stream_does_not_travel_in_time(options: dict[str, str], path: str) -> None:
+    with pytest.raises(UnsupportedOptionError, match=r"^\[DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS\].*startingVersion"):
+        refuse_time_travel(options, path)
+
+
+@pytest.mark.parametrize("path", ["/t", "/a@v3/t", "/t@vx", "/t@home", "s3://user@bucket/t"])
+def test_a_path_with_an_at_is_not_always_a_version(path: str) -> None:
+    refuse_time_travel({}, path)
+
+
+def test_a_time_to_travel_to_that_is_none_is_told_before_that_streams_do_not_travel() -> None:
+    with pytest.raises(IllegalOptionError, match=r"^\[DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE\]"):
+        refuse_time_travel({"versionAsOf": "x"}, "/t")
+
+
+def test_before_a_read_is_known_to_be_a_stream_only_what_neither_kind_knows_is_refused() -> None:
+    refuse_unknown({"path": "/t", "versionAsOf": "not looked at", "maxFilesPerTrigger": "nor this", "storage.k": "v"})
+    with pytest.raises(UnknownOptionError):
+        refuse_unknown({"maxFilePerTrigger": "1"})
+    with pytest.raises(UnsupportedOptionError):
+        refuse_unknown({"readChangeFeed": "true"})
+
+
+@given(st.sampled_from(DIRECTIONS), st.dictionaries(st.sampled_from(KNOWN) | st.text(max_size=20), st.text()))
+def test_any_options_are_values_or_an_option_error(direction: str, options: dict[str, str]) -> None:
+    try:
+        parsed = parse_options(options, direction)
+    except OptionError:
+        return
+    assert parsed.values.keys() == {spec.name for spec in SPECS[direction]}
+
+
+NUMBERS = st.integers(0, 2**64) | st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**63 - 1, 2**63])
+
+
+@given(NUMBERS, st.sampled_from(["", "+", "0", "+000"]))
+def test_a_number_that_is_taken_is_the_number_that_was_written(number: int, prefix: str) -> None:
+    tops: dict[tuple[str, str], tuple[int, int]] = {
+        ("stream read", "maxFilesPerTrigger"): (1, 2**31 - 1),
+        ("stream read", "startingVersion"): (0, 2**63 - 1),
+        ("batch read", "versionAsOf"): (0, 2**63 - 1),
+        ("batch write", "txnVersion"): (0, 2**63 - 1),
+    }
+    for (direction, name), (least, most) in tops.items():
+        options = {name: f"{prefix}{number}"}
+        if least <= number <= most:
+            assert parse_options(options, direction)[name] == number
+        else:
+            with pytest.raises(IllegalOptionError):
+                parse_options(options, direction)
+
+
+def test_the_page_on_options_is_the_one_that_the_tables_make() -> None:
+    assert PAGE.read_text(encoding="utf-8") == options_page(), (
+        "make it again: python -m tablefeed.spark.options_page > docs/options.md"
+    )
+
+
+def test_every_name_of_the_tables_stands_on_the_page_with_what_it_does() -> None:
+    page = options_page()
+
+    for specs in SPECS.values():
+        for spec in specs:
+            assert f"| `{spec.name}` |" in page
+            assert spec.doc in page
+    for name, remedy in NOT_YET.items():
+        assert f"| `{name}` |" in page
+        assert remedy in page
