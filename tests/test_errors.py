@@ -1,0 +1,153 @@
+"""The error tree: drawn as it is, told in one voice, and the same on the other side of a pickle."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tablefeed import errors
+from tablefeed.errors import TablefeedError
+
+URL = "s3://lake/orders"
+
+EXAMPLES: dict[str, TablefeedError] = {
+    "TablefeedError": errors.TablefeedError("text"),
+    "OptionError": errors.OptionError("text", error_class="DELTA_UNKNOWN_READ_LIMIT"),
+    "IllegalOptionError": errors.IllegalOptionError(option="maxFilesPerTrigger", value="0", explain="must be positive"),
+    "UnknownOptionError": errors.UnknownOptionError(option="maxFile", nearest="maxFilesPerTrigger"),
+    "UnsupportedOptionError": errors.UnsupportedOptionError(option="readChangeFeed", remedy="Leave it out."),
+    "ConflictingOptionsError": errors.ConflictingOptionsError(options=("a", "b"), remedy="Set one."),
+    "MissingPathError": errors.MissingPathError("No path was given: load(path)."),
+    "TableError": errors.TableError("text", url=URL),
+    "TableNotFoundError": errors.TableNotFoundError("text", url=URL),
+    "UnsupportedFeatureError": errors.UnsupportedFeatureError("text", url=URL, features=("x", "y")),
+    "SchemaMismatchError": errors.SchemaMismatchError("text", url=URL, error_class="DELTA_METADATA_MISMATCH"),
+    "InvalidRowsError": errors.InvalidRowsError("text", url=URL),
+    "AppendOnlyError": errors.AppendOnlyError("text", url=URL),
+    "LogError": errors.LogError("text", url=URL),
+    "CorruptLogError": errors.CorruptLogError("cut off", url=URL, log_file="_delta_log/3.json", line=2),
+    "LogGapError": errors.LogGapError(url=URL, expected=42, found=45, remedy="Restart."),
+    "VersionNotFoundError": errors.VersionNotFoundError(url=URL, version=9, earliest=2, latest=7),
+    "FeedError": errors.FeedError("text", url=URL),
+    "OffsetError": errors.OffsetError("text", url=URL, error_class="DELTA_INVALID_SOURCE_VERSION"),
+    "ChangeRefusedError": errors.ChangeRefusedError(
+        "text", url=URL, version=3, error_class="DELTA_SOURCE_IGNORE_DELETE"
+    ),
+    "SchemaChangedError": errors.SchemaChangedError("text", url=URL, version=3, error_class="DELTA_SCHEMA_CHANGED"),
+    "DataFileError": errors.DataFileError("text", url=URL, path="part-1.parquet"),
+    "CommitError": errors.CommitError("text", url=URL),
+    "ConflictError": errors.ConflictError("text", url=URL, winner=4, error_class="DELTA_METADATA_CHANGED"),
+    "CommitUnknownError": errors.CommitUnknownError("text", url=URL, version=4),
+    "StoreError": errors.StoreError("text", url=URL),
+    "ObjectNotFoundError": errors.ObjectNotFoundError(url=URL, name="part-1.parquet"),
+    "NotExclusiveError": errors.NotExclusiveError("text", url=URL),
+    "StoreConfigError": errors.StoreConfigError("text", url=URL),
+}
+"""One error of every class, with every field of it set."""
+
+EACH = pytest.mark.parametrize("error", EXAMPLES.values(), ids=EXAMPLES)
+
+
+def fields(error: TablefeedError) -> dict[str, object]:
+    return {name: value for name, value in vars(error).items() if not name.startswith("_")}
+
+
+def drawn() -> Iterator[tuple[str, str]]:
+    """Each class of the docstring's tree with the one it hangs under."""
+    above: list[str] = []
+    for line in (errors.__doc__ or "").splitlines():
+        if found := re.match(r"^    ([ │├└─]*)(\w+Error)\b", line):
+            depth = len(found[1]) // 4
+            above[depth:] = [found[2]]
+            yield found[2], above[depth - 1] if depth else "Exception"
+
+
+def defined() -> dict[str, type[TablefeedError]]:
+    return {
+        name: kind for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, TablefeedError)
+    }
+
+
+def test_the_tree_is_drawn_as_it_is() -> None:
+    assert dict(drawn()) == {name: kind.__base__ and kind.__base__.__name__ for name, kind in defined().items()}
+
+
+def test_each_class_of_the_tree_has_its_example_here() -> None:
+    assert EXAMPLES.keys() == defined().keys()
+    assert {name: type(error).__name__ for name, error in EXAMPLES.items()} == {name: name for name in EXAMPLES}
+
+
+@EACH
+def test_an_error_comes_out_of_a_pickle_as_it_went_in(error: TablefeedError) -> None:
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        again = pickle.loads(pickle.dumps(error, protocol))  # noqa: S301 (what was dumped in this line)
+
+        assert type(again) is type(error)
+        assert str(again) == str(error)
+        assert fields(again) == fields(error)
+        assert again.args == error.args
+
+
+@EACH
+def test_an_error_comes_out_of_a_second_pickle_and_of_a_copy_too(error: TablefeedError) -> None:
+    twice = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(error))))  # noqa: S301
+
+    for again in (twice, copy.copy(error), copy.deepcopy(error)):
+        assert (type(again), str(again), fields(again)) == (type(error), str(error), fields(error))
+
+
+@EACH
+def test_the_text_begins_with_the_class_of_delta_spark_where_there_is_one(error: TablefeedError) -> None:
+    said = str(error)
+
+    assert said == error.message
+    assert said.startswith(f"[{error.error_class}] ") == (error.error_class is not None)
+    assert said.count(error.error_class or "no class") == (error.error_class is not None)
+
+
+def test_a_class_given_to_one_error_is_not_that_of_the_next() -> None:
+    given = errors.TableNotFoundError("text", url=URL, error_class="DELTA_SCHEMA_NOT_SET")
+
+    assert str(given) == "[DELTA_SCHEMA_NOT_SET] text"
+    assert str(errors.TableNotFoundError("text", url=URL)) == "[DELTA_TABLE_NOT_FOUND] text"
+
+
+def test_every_field_that_a_constructor_takes_can_be_asked_for() -> None:
+    for name, kind in defined().items():
+        taken = set(inspect.signature(kind).parameters) - {"message", "reason", "explain", "remedy"}
+        assert taken <= fields(EXAMPLES[name]).keys() | {"error_class"}, name
+
+
+@pytest.mark.parametrize("name", ["TableError", "LogError", "FeedError", "CommitError", "StoreError"])
+def test_every_error_about_a_table_names_it(name: str) -> None:
+    below = [error for error in EXAMPLES.values() if isinstance(error, defined()[name])]
+
+    assert len(below) > 2
+    assert all(vars(error)["url"] == URL for error in below)
+
+
+def test_who_catches_the_root_catches_everything_and_no_class_is_two_things() -> None:
+    for kind in defined().values():
+        assert kind.__mro__[kind.__mro__.index(TablefeedError) :] == TablefeedError.__mro__
+        assert len(kind.__bases__) == 1
+
+
+def test_a_gap_names_the_versions_that_are_missing() -> None:
+    between = errors.LogGapError(url=URL, expected=42, found=45, remedy="Restart.")
+    at_the_end = errors.LogGapError(url=URL, expected=42, found=None, remedy="Restart.")
+
+    assert "versions 42 to 44 are missing. Restart." in between.message
+    assert "version 42 is missing. Restart." in at_the_end.message
+
+
+def test_a_log_file_that_cannot_be_read_is_named_with_its_line_where_one_is_to_blame() -> None:
+    in_a_line = errors.CorruptLogError("cut off", url=URL, log_file="3.json", line=2)
+    as_a_whole = errors.CorruptLogError("no Parquet", url=URL, log_file="3.checkpoint.parquet")
+
+    assert "at 3.json, line 2: cut off" in in_a_line.message
+    assert "at 3.checkpoint.parquet: no Parquet" in as_a_whole.message

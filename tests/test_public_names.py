@@ -1,0 +1,94 @@
+"""The names that others rely on: which there are, how they are called, and that they cost nothing until used."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import tablefeed
+from tablefeed import errors
+
+FUNCTIONS = {
+    "open_table": "(url, *, version, timestamp, storage_options)",
+    "appends": "(url, *, start_version, end_version, skip_change_commits, ignore_changes, ignore_deletes, columns, "
+    "filter, storage_options)",
+    "follow": "(url, *, after, poll_interval_s, storage_options)",
+    "append": "(url, data, *, mode, partition_by, app_id, txn_version, merge_schema, properties, storage_options)",
+}
+
+TABLE = {
+    "version",
+    "table_id",
+    "schema",
+    "partition_columns",
+    "metadata",
+    "protocol",
+    "files",
+    "to_batches",
+    "to_arrow",
+    "history",
+    "txn_version",
+}
+
+_PROGRAM = """
+import sys
+import tablefeed
+print(*sorted(name for name in sys.modules if name.partition(".")[0] in ("pyarrow", "fsspec", "pyspark", "orjson")))
+"""
+
+
+def _call(name: str) -> str:
+    """The parameters by name, as they may be given."""
+    parameters = inspect.signature(getattr(tablefeed, name)).parameters.values()
+    positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    return f"({', '.join([*positional, '*', *(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)])})"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_public_function_is_called_as_it_always_was(name: str) -> None:
+    assert _call(name) == FUNCTIONS[name]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_argument_after_the_star_may_be_left_out(name: str) -> None:
+    parameters = inspect.signature(getattr(tablefeed, name)).parameters.values()
+
+    assert all(p.default is not p.empty for p in parameters if p.kind is p.KEYWORD_ONLY)
+
+
+def test_a_table_has_its_members() -> None:
+    assert set(dir(tablefeed.Table)) >= TABLE
+
+
+def test_every_public_name_is_there_and_says_what_it_is() -> None:
+    for name in tablefeed.__all__:
+        assert inspect.getdoc(getattr(tablefeed, name)), name
+
+
+def test_the_public_names_are_these_and_in_order() -> None:
+    assert tablefeed.__all__ == sorted(tablefeed.__all__)
+    assert {*FUNCTIONS, "Table", "Commit", "CommitInfo", "Committed", "AlreadyApplied"} <= set(tablefeed.__all__)
+
+
+def test_the_root_of_all_errors_is_a_public_name() -> None:
+    assert tablefeed.TablefeedError is errors.TablefeedError
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error_like_any_modules() -> None:
+    with pytest.raises(AttributeError, match="module 'tablefeed' has no attribute 'no_such_name'"):
+        tablefeed.no_such_name  # noqa: B018
+
+
+def test_the_package_imports_nothing_heavy_until_a_name_is_used() -> None:
+    done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == []
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    from importlib.resources import files
+
+    assert files("tablefeed").joinpath("py.typed").is_file()
