@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -11,9 +11,11 @@ import pyarrow as pa
 from tablefeed.feed.commit import Surroundings, Transaction
 from tablefeed.feed.operations import Operation, batch_write, micro_batch
 from tablefeed.feed.sink import plan_write
+from tablefeed.feed.source import AppendSource, SourceOptions
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Commit, Txn, Version
+from tablefeed.model.offset import Offset
 from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.store import Fault, FaultyStore, MemoryStore, Store
 
@@ -160,3 +162,18 @@ def dead(when: Literal["before", "after"]) -> tuple[Fault, ...]:
     """Every put of a commit fails, and every look at what stands; the one look before the put does not."""
     puts = tuple(Fault(operation="put_if_absent", at=n, when=when) for n in range(1, 20))
     return puts + tuple(Fault(operation="read", name=commit_path(1), at=n) for n in range(2, 20))
+
+
+def a_source(log: TableLog, *, clock: Callable[[], float] = lambda: 0.0, **options: Any) -> AppendSource:
+    """The feed of `log` for a query that begins now; `options` are SourceOptions'."""
+    read_schema = log.load().schema
+    return AppendSource(log, read_schema=read_schema, options=SourceOptions(**options), clock=clock)
+
+
+def at(version: int, file_index: int = 0, *, in_snapshot: bool = False) -> Offset:
+    return Offset(table_id=TABLE_ID, version=Version(version), file_index=file_index, in_snapshot=in_snapshot)
+
+
+def delivered(source: AppendSource, start: Offset, end: Offset) -> list[str]:
+    """The files between two offsets; how they are spread over tasks is not looked at."""
+    return sorted(file.path for task in source.tasks(start, end) for file in task.files)

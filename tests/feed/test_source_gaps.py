@@ -1,0 +1,194 @@
+"""What a stream does where log files are gone: at its start, in the middle, at the end of a batch, behind it."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import tablefeed
+from feed.logs import a_log, a_source, add, at, commit_path, delivered, metadata, protocol, put
+from tablefeed.errors import LogError, LogGapError
+from tablefeed.feed.source import AppendSource, SourceOptions
+from tablefeed.feed.table_log import TableLog, open_log
+from tablefeed.feed.tail import GAP_CHECK_S
+from tablefeed.log.plan import Limits
+from tablefeed.model.offset import Offset
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def one_file_a_version() -> TableLog:
+    return a_log(v0=[protocol(), metadata()], v1=[add("a")], v2=[add("b")], v3=[add("c")], v4=[add("d")])
+
+
+def lose(log: TableLog, *versions: int) -> None:
+    for version in versions:
+        log.store.delete(commit_path(version))
+
+
+@pytest.mark.parametrize("lost", [(2,), (2, 3), (1,), (1, 2)])
+def test_a_hole_stops_a_stream_and_names_what_is_missing(lost: tuple[int, ...]) -> None:
+    log = one_file_a_version()
+    source = a_source(log, starting_version=1)
+    source.initial()
+    lose(log, *lost)
+
+    with pytest.raises(LogGapError, match="failOnDataLoss=false") as caught:
+        source.latest(at(1), Limits())
+
+    assert (caught.value.expected, caught.value.found) == (lost[0], lost[-1] + 1)
+    assert "memory:orders" in str(caught.value)
+    assert caught.value.error_class == "DELTA_VERSIONS_NOT_CONTIGUOUS"
+
+
+def test_a_log_whose_begin_was_cleaned_up_before_the_stream_came_is_told_by_its_own_class() -> None:
+    log = one_file_a_version()
+    source = a_source(log, starting_version=1)
+    source.initial()
+    lose(log, 0, 1)
+
+    with pytest.raises(LogGapError) as caught:
+        source.latest(at(1), Limits())
+
+    assert caught.value.error_class == "DELTA_MISSING_FILES_UNEXPECTED_VERSION"
+
+
+@pytest.mark.parametrize(
+    ("lost", "files"), [((2,), ["a", "c", "d"]), ((1,), ["b", "c", "d"]), ((1, 2), ["c", "d"]), ((2, 3), ["a", "d"])]
+)
+def test_a_stream_that_may_lose_data_goes_on_behind_the_hole(lost: tuple[int, ...], files: list[str]) -> None:
+    log = one_file_a_version()
+    source = a_source(log, starting_version=1, fail_on_data_loss=False)
+    source.initial()
+    lose(log, *lost)
+
+    end = source.latest(at(1), Limits())
+
+    assert end == at(5)
+    assert delivered(source, at(1), end) == files
+
+
+def test_a_batch_run_again_passes_over_every_hole_and_not_the_first_alone() -> None:
+    log = one_file_a_version()
+    source = a_source(log, starting_version=0, fail_on_data_loss=False)
+    source.initial()
+    lose(log, 1, 3)
+
+    assert delivered(source, at(1), at(5)) == ["b", "d"]
+
+
+def test_a_batch_run_again_is_not_cut_short_by_a_hole() -> None:
+    log = one_file_a_version()
+    source = a_source(log, starting_version=0)
+    source.initial()
+    source.latest(at(5), Limits())
+    lose(log, 3)
+
+    with pytest.raises(LogGapError):
+        source.tasks(at(1), at(5))
+
+
+@pytest.mark.parametrize("end", [at(5), at(4, 1)])
+def test_a_batch_whose_last_commits_are_gone_is_not_taken_for_a_shorter_one(end: Offset) -> None:
+    log = one_file_a_version()
+    source = a_source(log, starting_version=0)
+    source.initial()
+    lose(log, 4)
+
+    with pytest.raises(LogError, match=r"ends at version 3, but this batch reaches to 4") as caught:
+        source.tasks(at(1), end)
+
+    assert caught.value.error_class == "DELTA_STREAMING_TRAILING_COMMIT_MISSING"
+    assert "memory:orders" in str(caught.value)
+
+
+def test_a_batch_whose_last_commits_are_gone_is_what_is_left_where_data_may_be_lost() -> None:
+    log = one_file_a_version()
+    source = a_source(log, starting_version=0, fail_on_data_loss=False)
+    source.initial()
+    lose(log, 4)
+
+    assert delivered(source, at(1), at(5)) == ["a", "b", "c"]
+
+
+def test_a_hole_that_opens_before_a_waiting_stream_is_found_within_a_minute() -> None:
+    log, clock = one_file_a_version(), Clock()
+    source = a_source(log, clock=clock, starting_version="latest")
+    start = source.initial()
+    assert source.latest(start, Limits()) == start
+    put(log.store, 6, [add("f")])
+
+    assert source.latest(start, Limits()) == start, "version 5 may still come"
+    clock.now_s += GAP_CHECK_S
+    with pytest.raises(LogGapError):
+        source.latest(start, Limits())
+
+
+def a_cleaned_up_table(path: Path) -> str:
+    """Six versions of a row each, of which the commits 0 to 3 are gone behind a checkpoint of 4."""
+    location = str(path)
+    for row in range(6):
+        write_deltalake(location, pa.table({"id": [row]}), mode="append")
+        if row == 4:
+            DeltaTable(location).create_checkpoint()
+    for version in range(4):
+        (path / commit_path(version)).unlink()
+    return location
+
+
+def of_disk(location: str) -> AppendSource:
+    """Its clock runs so fast that no quiet watch is believed: what is on the disk is seen at once."""
+    log = open_log(location)
+    hurried = itertools.count(0.0, 10.0).__next__
+    return AppendSource(log, read_schema=log.load().schema, options=SourceOptions(), clock=hurried)
+
+
+def test_a_log_that_was_cleaned_up_behind_a_checkpoint_is_read_whole_and_then_tailed(tmp_path: Path) -> None:
+    location = a_cleaned_up_table(tmp_path)
+    source = of_disk(location)
+    start = source.initial()
+    end = source.latest(start, Limits())
+    tablefeed.append(location, pa.table({"id": [6]}))
+    further = source.latest(end, Limits())
+
+    assert len(delivered(source, start, end)) == 6
+    assert len(delivered(source, end, further)) == 1
+
+
+def test_a_stream_whose_next_commits_were_cleaned_up_is_told_so(tmp_path: Path) -> None:
+    location = a_cleaned_up_table(tmp_path)
+    source = of_disk(location)
+    table_id = source.initial().table_id
+
+    with pytest.raises(LogGapError) as caught:
+        source.latest(Offset(table_id=table_id, version=at(2).version), Limits())
+
+    assert (caught.value.expected, caught.value.found) == (2, 4)
+    assert caught.value.error_class == "DELTA_MISSING_FILES_UNEXPECTED_VERSION"
+
+
+def test_commits_that_are_cleaned_up_behind_a_stream_do_not_stop_it(tmp_path: Path) -> None:
+    location = str(tmp_path)
+    for row in range(3):
+        write_deltalake(location, pa.table({"id": [row]}), mode="append")
+    source = of_disk(location)
+    end = source.latest(source.initial(), Limits())
+
+    write_deltalake(location, pa.table({"id": [3]}), mode="append")
+    DeltaTable(location).create_checkpoint()
+    for version in range(3):
+        (tmp_path / commit_path(version)).unlink()
+
+    further = source.latest(end, Limits())
+
+    assert (end.version, further.version) == (3, 4)
