@@ -1,0 +1,357 @@
+"""`tablefeed.append`, argument by argument, on the local disk. delta-rs reads back what was written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import tablefeed
+from feed.logs import already_applied, committed
+from tablefeed.errors import (
+    ConflictingOptionsError,
+    IllegalOptionError,
+    InvalidRowsError,
+    SchemaMismatchError,
+    StoreConfigError,
+    UnsupportedFeatureError,
+)
+
+ROWS = pa.table({"id": [1, 2], "name": ["a", None]})
+
+
+def seen_by_delta_rs(path: Path) -> list[dict[str, object]]:
+    rows = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
+    return sorted(rows, key=lambda row: str(row))
+
+
+def adds(path: Path) -> list[dict[str, Any]]:
+    table = DeltaTable(str(path))
+    newest = (path / "_delta_log" / f"{table.version():020d}.json").read_text()
+    return [json.loads(line)["add"] for line in newest.splitlines() if "add" in json.loads(line)]
+
+
+def parquet_files(path: Path) -> list[Path]:
+    return list(path.rglob("*.parquet"))
+
+
+# --- what can be given -----------------------------------------------------------------------------------------------
+
+
+class Stream:
+    """What pandas, polars and DuckDB hand out, and nothing more."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return ROWS.__arrow_c_stream__(requested_schema)
+
+
+def batches() -> Iterator[pa.RecordBatch]:
+    yield from ROWS.to_batches(max_chunksize=1)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [ROWS, ROWS.to_batches()[0], ROWS.to_reader(), ROWS.to_batches(), batches(), Stream()],
+    ids=["Table", "RecordBatch", "RecordBatchReader", "list", "generator", "__arrow_c_stream__"],
+)
+def test_anything_that_arrow_takes_as_batches_is_appended(tmp_path: Path, data: object) -> None:
+    outcome = tablefeed.append(tmp_path, data)
+
+    assert outcome == committed(0)
+    assert seen_by_delta_rs(tmp_path) == [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
+
+
+@pytest.mark.parametrize("data", [5, "rows", [], [{"id": 1}], pa.chunked_array([[1]])], ids=str)
+def test_anything_else_is_refused_in_words(tmp_path: Path, data: object) -> None:
+    with pytest.raises(SchemaMismatchError, match=str(tmp_path)):
+        tablefeed.append(tmp_path, data)
+    assert not (tmp_path / "_delta_log").exists()
+
+
+@pytest.mark.parametrize("second", [pa.record_batch({"other": [2]}), pa.record_batch({"id": ["two"]}), 7], ids=str)
+def test_batches_whose_columns_change_on_the_way_are_refused_and_leave_no_file(tmp_path: Path, second: object) -> None:
+    with pytest.raises(SchemaMismatchError, match="change on the way"):
+        tablefeed.append(tmp_path, iter([pa.record_batch({"id": [1]}), second]))
+    assert parquet_files(tmp_path) == []
+
+
+def test_an_error_of_the_rows_themselves_passes_and_leaves_nothing(tmp_path: Path) -> None:
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"id": [1]})
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        tablefeed.append(tmp_path, failing())
+    assert parquet_files(tmp_path) == []
+    assert not (tmp_path / "_delta_log").exists()
+
+
+def test_no_rows_make_a_table_with_columns_and_without_files(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, ROWS.slice(0, 0))
+
+    assert DeltaTable(str(tmp_path)).schema().to_arrow().names == ["id", "name"]
+    assert parquet_files(tmp_path) == []
+
+
+def test_a_path_may_be_a_url_or_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "with space").mkdir()
+
+    tablefeed.append("with space", ROWS)
+    tablefeed.append((tmp_path / "with space").as_uri(), ROWS)
+
+    assert tablefeed.open_table("./with space").version == 1
+
+
+# --- how they become the table's -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    write_deltalake(str(tmp_path), pa.table({"Id": pa.array([0], pa.int64()), "name": ["z"], "tags": [["x"]]}))
+    return tmp_path
+
+
+def test_columns_meet_by_name_whatever_their_order_and_case_and_missing_ones_are_null(table: Path) -> None:
+    tablefeed.append(table, pa.table({"NAME": ["a"], "id": [1]}))
+
+    assert seen_by_delta_rs(table)[1] == {"Id": 1, "name": "a", "tags": None}
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        (pa.table({"Id": ["x"]}), r"Column 'Id' .* is long, but the rows have string"),
+        (pa.table({"Id": pa.array([1], pa.int32())}), "is long, but the rows have integer"),
+        (pa.table({"tags": [[1]]}), "is array<string>, but the rows have array<long>"),
+        (pa.table({"Id": [1], "extra": [1]}), "have a column 'extra'"),
+        (pa.table({"Id": pa.nulls(1)}), "rows have void"),
+        (pa.table([[1], [2]], names=["Id", "ID"]), "DELTA_DUPLICATE_COLUMNS_FOUND"),
+        (pa.table({"Id": pa.array([1], pa.duration("s"))}), "duration"),
+    ],
+)
+def test_rows_that_do_not_fit_the_table_are_refused_by_column_before_a_file_is_written(
+    table: Path, rows: pa.Table, text: str
+) -> None:
+    before = parquet_files(table)
+
+    with pytest.raises(SchemaMismatchError, match=text) as caught:
+        tablefeed.append(table, rows)
+
+    assert caught.value.error_class is not None
+    assert str(table) in str(caught.value)
+    assert parquet_files(table) == before
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["a"], pa.large_string()),
+        pa.array(["a"], pa.string_view()),
+        pa.array(["a"]).dictionary_encode(),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_other_layouts_of_the_same_type_fit(table: Path, column: pa.Array) -> None:
+    tablefeed.append(table, pa.table({"name": column}))
+
+    assert seen_by_delta_rs(table)[1]["name"] == "a"
+
+
+def test_nanoseconds_fit_where_nothing_is_cut_off(tmp_path: Path) -> None:
+    def rows(nanoseconds: int) -> pa.Table:
+        return pa.table({"at": pa.array([nanoseconds], pa.timestamp("ns"))})
+
+    tablefeed.append(tmp_path, rows(1000))
+    with pytest.raises(SchemaMismatchError, match=r"'at' .* would lose data"):
+        tablefeed.append(tmp_path, rows(1001))
+    assert tablefeed.open_table(tmp_path).version == 0
+
+
+def test_a_null_in_a_column_that_must_not_be_null_commits_nothing(tmp_path: Path) -> None:
+    not_null = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("name", pa.string())])
+    write_deltalake(str(tmp_path), pa.table({"id": [0], "name": ["z"]}, schema=not_null))
+    before = parquet_files(tmp_path)
+
+    with pytest.raises(InvalidRowsError, match="NOT NULL constraint violated for column: id") as caught:
+        tablefeed.append(tmp_path, pa.table({"id": [1, None], "name": ["a", "b"]}))
+    with pytest.raises(SchemaMismatchError, match="no column 'id', which must not be null"):
+        tablefeed.append(tmp_path, pa.table({"name": ["a"]}))
+
+    assert caught.value.error_class == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
+    assert tablefeed.open_table(tmp_path).version == 0
+    assert parquet_files(tmp_path) == before
+
+
+def test_a_new_table_promises_no_not_null(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}, schema=pa.schema([pa.field("id", pa.int64(), nullable=False)])))
+
+    assert tablefeed.open_table(tmp_path).schema.field("id").nullable
+
+
+def test_each_file_has_statistics(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [3, 1, 2], "price": [Decimal("1.5"), None, Decimal("-2.5")]}))
+
+    (file,) = adds(tmp_path)
+
+    assert json.loads(file["stats"]) == {
+        "numRecords": 3,
+        "minValues": {"id": 1, "price": -2.5},
+        "maxValues": {"id": 3, "price": 1.5},
+        "nullCount": {"id": 0, "price": 1},
+    }
+    assert file["size"] == (tmp_path / file["path"]).stat().st_size
+
+
+@pytest.mark.parametrize("name", ["a b", "a,b", "a;b", "a{b", "a}b", "a(b", "a)b", "a\nb", "a\tb", "a=b"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_names_that_parquet_cannot_carry_are_refused(tmp_path: Path, name: str, *, nested: bool) -> None:
+    rows = pa.table({"outer": [{name: 1}]}) if nested else pa.table({name: [1]})
+
+    with pytest.raises(SchemaMismatchError, match="rename it") as caught:
+        tablefeed.append(tmp_path, rows)
+    assert caught.value.error_class == "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"
+
+
+@pytest.mark.parametrize("void", [pa.nulls(1), pa.array([[None]]), pa.array([{"x": None}])])
+def test_columns_without_a_type_make_no_table(tmp_path: Path, void: pa.Array) -> None:
+    with pytest.raises(SchemaMismatchError, match="has no type"):
+        tablefeed.append(tmp_path, pa.table({"id": [1], "void": void}))
+
+
+# --- mode ------------------------------------------------------------------------------------------------------------
+
+
+def test_overwrite_replaces_all_rows_in_one_version(table: Path) -> None:
+    outcome = tablefeed.append(table, pa.table({"Id": [7]}), mode="overwrite")
+
+    assert outcome == committed(1)
+    assert seen_by_delta_rs(table) == [{"Id": 7, "name": None, "tags": None}]
+    assert tablefeed.open_table(table, version=0).to_arrow()["Id"].to_pylist() == [0]
+
+
+def test_overwrite_makes_the_table_where_there_is_none(tmp_path: Path) -> None:
+    assert tablefeed.append(tmp_path, ROWS, mode="overwrite") == committed(0)
+
+
+def test_overwrite_with_nothing_leaves_an_empty_table(table: Path) -> None:
+    tablefeed.append(table, pa.table({"Id": pa.array([], pa.int64())}), mode="overwrite")
+
+    assert seen_by_delta_rs(table) == []
+
+
+@pytest.mark.parametrize("mode", ["error", "ignore", "APPEND", ""])
+def test_other_modes_are_refused(tmp_path: Path, mode: Any) -> None:
+    with pytest.raises(IllegalOptionError, match="must be 'append' or 'overwrite'"):
+        tablefeed.append(tmp_path, ROWS, mode=mode)
+
+
+def test_merge_schema_is_refused_with_what_to_do_instead(table: Path) -> None:
+    with pytest.raises(IllegalOptionError, match="add the columns first"):
+        tablefeed.append(table, ROWS, merge_schema=True)
+
+
+# --- app_id and txn_version ------------------------------------------------------------------------------------------
+
+
+def test_a_write_with_an_application_and_a_version_is_done_once(tmp_path: Path) -> None:
+    outcomes = [tablefeed.append(tmp_path, ROWS, app_id="loader", txn_version=v) for v in (3, 3, 2, 4)]
+
+    assert outcomes == [committed(0), already_applied(0, recorded=3), already_applied(0, recorded=3), committed(1)]
+    assert tablefeed.open_table(tmp_path).txn_version("loader") == 4
+    assert DeltaTable(str(tmp_path)).transaction_version("loader") == 4
+    assert len(parquet_files(tmp_path)) == 2, "what is known to be done is not written"
+
+
+def test_an_application_recorded_by_delta_rs_counts(tmp_path: Path) -> None:
+    from deltalake import CommitProperties, Transaction
+
+    done = CommitProperties(app_transactions=[Transaction("loader", 5)])
+    write_deltalake(str(tmp_path), ROWS, commit_properties=done)
+
+    assert tablefeed.append(tmp_path, ROWS, app_id="loader", txn_version=5) == already_applied(0, recorded=5)
+
+
+@pytest.mark.parametrize("half", [{"app_id": "loader"}, {"txn_version": 1}])
+def test_an_application_without_a_version_or_the_reverse_is_refused(tmp_path: Path, half: Any) -> None:
+    with pytest.raises(ConflictingOptionsError, match="Give both or neither"):
+        tablefeed.append(tmp_path, ROWS, **half)
+
+
+@pytest.mark.parametrize("version", [-1, 1.5, "1", 2**63])
+def test_a_version_that_no_log_can_hold_is_refused_before_anything_is_written(tmp_path: Path, version: Any) -> None:
+    with pytest.raises(IllegalOptionError, match="must be a whole number of at least 0"):
+        tablefeed.append(tmp_path, ROWS, app_id="loader", txn_version=version)
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- partition_by and properties -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "text"),
+    [
+        (["other"], "no column 'other'"),
+        (["id", "name"], "all of its columns partition it"),
+        (["id", "ID"], "names a column twice"),
+    ],
+)
+def test_a_partitioning_that_no_table_can_have_is_refused(tmp_path: Path, partition_by: list[str], text: str) -> None:
+    with pytest.raises(SchemaMismatchError, match=text) as caught:
+        tablefeed.append(tmp_path, ROWS, partition_by=partition_by)
+    assert caught.value.error_class is not None
+
+
+@pytest.mark.parametrize("nested", [[[1]], [{"x": 1}]])
+def test_nested_columns_do_not_partition(tmp_path: Path, nested: list[object]) -> None:
+    with pytest.raises(SchemaMismatchError, match="is nested"):
+        tablefeed.append(tmp_path, pa.table({"id": [1], "n": nested}), partition_by=["n"])
+
+
+def test_an_existing_table_keeps_its_partitioning_and_refuses_another(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, ROWS, partition_by=["ID"])
+
+    tablefeed.append(tmp_path, ROWS)
+    tablefeed.append(tmp_path, ROWS, partition_by="id")
+    with pytest.raises(SchemaMismatchError, match=r"is partitioned by \(id\), not by \(name\)"):
+        tablefeed.append(tmp_path, ROWS, partition_by=["name"])
+
+    assert DeltaTable(str(tmp_path)).metadata().partition_columns == ["id"]
+
+
+def test_rows_without_a_partition_column_are_refused(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, ROWS, partition_by=["id"])
+
+    with pytest.raises(SchemaMismatchError, match="no column 'id', by which"):
+        tablefeed.append(tmp_path, pa.table({"name": ["a"]}))
+
+
+def test_properties_are_those_of_a_table_that_is_made(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, ROWS, properties={"delta.appendOnly": "true", "owner": "me"})
+    tablefeed.append(tmp_path, ROWS, properties={"owner": "you"})
+
+    assert DeltaTable(str(tmp_path)).metadata().configuration == {"delta.appendOnly": "true", "owner": "me"}
+
+
+def test_properties_that_ask_for_what_we_do_not_do_make_no_table(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="rowTracking"):
+        tablefeed.append(tmp_path, ROWS, properties={"delta.enableRowTracking": "true"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_properties_are_texts(tmp_path: Path) -> None:
+    wrong: Any = {"delta.appendOnly": True}
+
+    with pytest.raises(IllegalOptionError, match="must be a text"):
+        tablefeed.append(tmp_path, ROWS, properties=wrong)
+
+
+def test_storage_options_of_hadoop_are_refused_by_our_names(tmp_path: Path) -> None:
+    with pytest.raises(StoreConfigError, match=r"fs\.s3a"):
+        tablefeed.append(tmp_path, ROWS, storage_options={"fs.s3a.access.key": "x"})
