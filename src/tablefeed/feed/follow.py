@@ -50,20 +50,23 @@ def follow(
 
 
 def _commits(log: TableLog, version: Version, poll_interval_s: float) -> Iterator[Commit]:
-    _refuse_hole(log, version)
-    quiet = absent = 0
-    while True:
-        commit = log.commit(version, timed=True)
-        if commit is not None:
-            yield commit
-            version, quiet, absent = Version(version + 1), 0, 0
-            continue
-        absent += 1
-        if absent % LOOKS_BEFORE_LISTING == 0:
-            _refuse_hole(log, version)
-        pause = poll_interval_s * min(2**quiet, SLOWEST_POLL_FACTOR)
-        woken = log.store.wait(names.LOG_DIR, timeout_s=pause)
-        quiet = 0 if woken else quiet + 1
+    try:
+        _refuse_hole(log, version)
+        quiet = absent = 0
+        while True:
+            commit = log.commit(version, timed=True)
+            if commit is not None:
+                yield commit
+                version, quiet, absent = Version(version + 1), 0, 0
+                continue
+            absent += 1
+            if absent % LOOKS_BEFORE_LISTING == 0:
+                _refuse_hole(log, version)
+            pause = poll_interval_s * min(2**quiet, SLOWEST_POLL_FACTOR)
+            woken = log.store.wait(names.LOG_DIR, timeout_s=pause)
+            quiet = 0 if woken else quiet + 1
+    finally:
+        log.store.close()
 
 
 def _refuse_hole(log: TableLog, version: Version) -> None:

@@ -1,0 +1,214 @@
+"""Commits as they land: in order, once, woken on local disk and asked for ever less often elsewhere."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import tablefeed
+from feed.logs import a_log, add, commit_path, log_of, metadata, protocol, put
+from tablefeed.errors import CorruptLogError, IllegalOptionError, LogGapError, TableNotFoundError
+from tablefeed.feed.follow import LOOKS_BEFORE_LISTING, SLOWEST_POLL_FACTOR, _commits
+from tablefeed.model.actions import Commit, Version
+from tablefeed.store import Fault, FaultyStore, MemoryStore
+
+
+class Deaf(MemoryStore):
+    """Sees no changes, as object stores do: waiting is time that passes, in which `meanwhile` happens."""
+
+    def __init__(self, meanwhile: Callable[[int], None]) -> None:
+        super().__init__("orders")
+        self.waited_s: list[float] = []
+        self._meanwhile = meanwhile
+
+    def wait(self, directory: str, *, timeout_s: float) -> bool:  # noqa: ARG002 - it sees no directory's changes
+        self.waited_s.append(timeout_s)
+        self._meanwhile(len(self.waited_s))
+        return False
+
+
+def versions(commits: Iterator[Commit], count: int) -> list[int]:
+    return [next(commits).version for _ in range(count)]
+
+
+def a_table(path: Path, rows: int = 3) -> Path:
+    for row in range(rows):
+        write_deltalake(str(path), pa.table({"id": [row]}), mode="append")
+    return path
+
+
+# --- what is given ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("after", "first"), [(-1, 0), (0, 1), (1, 2)])
+def test_commits_after_a_version_come_in_order(tmp_path: Path, after: int, first: int) -> None:
+    commits = tablefeed.follow(a_table(tmp_path), after=after)
+
+    assert versions(commits, 3 - first) == list(range(first, 3))
+
+
+def test_a_commit_comes_with_its_files_and_its_time(tmp_path: Path) -> None:
+    at_ms = DeltaTable(str(a_table(tmp_path, 1))).history()[0]["timestamp"]
+
+    commit = next(tablefeed.follow(tmp_path, after=-1))
+
+    assert commit.metadata is not None
+    assert len(commit.added) == 1
+    assert commit.committed_at_ms is not None
+    assert abs(commit.committed_at_ms - at_ms) < 60_000
+    assert (commit.info or {})["operation"] == "WRITE"
+
+
+def test_without_a_version_it_is_the_commits_from_now_on(tmp_path: Path) -> None:
+    commits = tablefeed.follow(a_table(tmp_path))
+    write_deltalake(str(tmp_path), pa.table({"id": [3]}), mode="append")
+
+    assert versions(commits, 1) == [3]
+
+
+def test_commits_of_another_writer_are_given_while_it_writes(tmp_path: Path) -> None:
+    commits = tablefeed.follow(a_table(tmp_path), poll_interval_s=0.2)
+    writer = threading.Thread(target=a_table, args=(tmp_path, 20))
+    writer.start()
+
+    assert versions(commits, 20) == list(range(3, 23))
+    writer.join()
+
+
+def test_what_delta_rs_does_besides_appending_is_a_commit_too(tmp_path: Path) -> None:
+    commits = tablefeed.follow(a_table(tmp_path))
+    DeltaTable(str(tmp_path)).delete("id = 1")
+    DeltaTable(str(tmp_path)).optimize.compact()
+
+    deleted, packed = next(commits), next(commits)
+
+    assert ((deleted.info or {})["operation"], (packed.info or {})["operation"]) == ("DELETE", "OPTIMIZE")
+    assert not any(file.data_change for file in packed.added)
+
+
+# --- how it waits ----------------------------------------------------------------------------------------------------
+
+
+def test_on_the_local_disk_a_commit_wakes_the_reader_long_before_a_poll_would(tmp_path: Path) -> None:
+    commits = tablefeed.follow(a_table(tmp_path), poll_interval_s=3600.0)
+    found: list[int] = []
+    reader = threading.Thread(target=lambda: found.extend(versions(commits, 2)), daemon=True)
+    reader.start()
+
+    for row in (3, 4):
+        write_deltalake(str(tmp_path), pa.table({"id": [row]}), mode="append")
+    reader.join(timeout=30.0)
+
+    assert found == [3, 4]
+
+
+def test_a_store_that_sees_no_changes_is_asked_less_and_less_often_until_something_comes() -> None:
+    lands = {6: (1, "a"), 8: (2, "b")}
+
+    def meanwhile(wait: int) -> None:
+        if wait in lands:
+            version, path = lands[wait]
+            put(store, version, [add(path)])
+
+    store = Deaf(meanwhile)
+    a_log(store, v0=[protocol(), metadata()])
+
+    found = versions(_commits(log_of(store), Version(1), 0.5), 2)
+
+    assert found == [1, 2]
+    assert store.waited_s == [0.5, 1.0, 2.0, 4.0, 4.0, 4.0, 0.5, 1.0]
+    assert max(store.waited_s) == 0.5 * SLOWEST_POLL_FACTOR
+
+
+def test_the_next_version_is_asked_for_by_name_and_nothing_is_listed() -> None:
+    inner = Deaf(lambda wait: put(inner, 1, [add("a")]) if wait == 4 else None)
+    a_log(inner, v0=[protocol(), metadata()])
+    store = FaultyStore(inner)
+    commits = _commits(log_of(store), Version(1), 0.5)
+    next(commits)
+
+    assert [c.operation for c in store.calls].count("list") == 1, "once, before the first: is there a hole?"
+    assert {c.name for c in store.calls if c.operation == "read"} == {commit_path(1)}
+
+
+def test_a_reader_that_is_closed_ends_its_watch(tmp_path: Path) -> None:
+    a_table(tmp_path)
+    commits = tablefeed.follow(tmp_path, after=1)
+    before = set(threading.enumerate())
+    assert versions(commits, 1) == [2]
+    landing = threading.Thread(target=a_table, args=(tmp_path, 1))
+    landing.start()
+    assert versions(commits, 1) == [3]
+    landing.join()
+
+    commits.close()  # type: ignore[attr-defined]  # the iterator is a generator
+
+    assert {t.name for t in set(threading.enumerate()) - before} == set()
+
+
+# --- holes and errors ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("after", [3, 99])
+def test_a_version_that_is_still_to_come_cannot_be_followed_from(tmp_path: Path, after: int) -> None:
+    with pytest.raises(IllegalOptionError, match="must be at most the newest version, 2"):
+        tablefeed.follow(a_table(tmp_path), after=after)
+
+
+@pytest.mark.parametrize("after", [-2, 1.5, "1"])
+def test_after_is_a_version_or_minus_one_for_all(tmp_path: Path, after: Any) -> None:
+    with pytest.raises(IllegalOptionError, match="'after'"):
+        tablefeed.follow(tmp_path, after=after)
+
+
+@pytest.mark.parametrize("interval", [0, -1.0])
+def test_an_interval_is_above_zero(tmp_path: Path, interval: float) -> None:
+    with pytest.raises(IllegalOptionError, match="poll_interval_s"):
+        tablefeed.follow(tmp_path, poll_interval_s=interval)
+
+
+def test_no_table_is_told_at_the_call_and_not_at_the_first_commit(tmp_path: Path) -> None:
+    with pytest.raises(TableNotFoundError, match=str(tmp_path)):
+        tablefeed.follow(tmp_path)
+
+
+def test_commits_that_were_removed_are_not_passed_over() -> None:
+    log = a_log(v2=[add("b")], v3=[add("c")])
+
+    with pytest.raises(LogGapError, match="Follow from version 1 on") as caught:
+        next(_commits(log, Version(1), 1.0))
+    assert (caught.value.expected, caught.value.found) == (1, 2)
+
+
+def test_a_hole_that_opens_before_a_waiting_reader_is_found_after_a_few_looks() -> None:
+    store = Deaf(lambda wait: put(store, 2, [add("b")]) if wait == 1 else None)
+    a_log(store, v0=[protocol(), metadata()])
+
+    with pytest.raises(LogGapError):
+        next(_commits(log_of(store), Version(1), 1.0))
+    assert len(store.waited_s) < LOOKS_BEFORE_LISTING
+
+
+def test_a_commit_that_cannot_be_read_is_an_error_and_not_skipped() -> None:
+    log = a_log(v0=[protocol(), metadata()])
+    log.store.replace(commit_path(1), b"junk\n")
+
+    with pytest.raises(CorruptLogError, match="line 1"):
+        next(_commits(log, Version(1), 1.0))
+
+
+def test_a_reader_that_failed_can_be_started_again_behind_the_last_commit_it_had() -> None:
+    inner = MemoryStore("orders")
+    a_log(inner, v0=[protocol(), metadata()], v1=[add("a")], v2=[add("b")])
+    broken = _commits(log_of(FaultyStore(inner, faults=[Fault(operation="read", at=2)])), Version(1), 1.0)
+    last = next(broken).version
+    with pytest.raises(tablefeed.TablefeedError):
+        next(broken)
+
+    assert versions(_commits(log_of(inner), Version(last + 1), 1.0), 1) == [2]
