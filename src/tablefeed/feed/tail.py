@@ -1,14 +1,13 @@
 """The commits after a position, each read and decoded once, found by name.
 
 Owns the little state that a long-lived reader keeps: decoded commits between planning and reading them, and when
-the log was last looked at. No rule about what a commit means is here.
+the log was last looked at for a hole. No rule about what a commit means is here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tablefeed.delta import names
 from tablefeed.errors import LogGapError
 from tablefeed.feed.table_log import TableLog
 from tablefeed.model.actions import Commit, Version
@@ -16,9 +15,6 @@ from tablefeed.model.logfile import LogFileKind
 
 CACHED_ACTIONS = 200_000
 """File actions kept decoded; more are decoded again when they are read. About 130 MB at 640 bytes each."""
-
-QUIET_CHECK_S = 5.0
-"""How long a quiet watch is believed before the log is looked at all the same: a notice may be lost."""
 
 GAP_CHECK_S = 60.0
 """How often a waiting reader lists the log for versions beyond the one it waits for. Commits are made in order, so a
@@ -34,8 +30,6 @@ class Tail:
         self._fail_on_data_loss = fail_on_data_loss
         self._cached: dict[Version, Commit] = {}
         self._cached_actions = 0
-        self._absent: Version | None = None
-        self._probed_at = float("-inf")
         self._gap_checked_at = float("-inf")
 
     def commits(self, start: Version, *, through: Version | None = None) -> Iterator[Commit]:
@@ -55,20 +49,17 @@ class Tail:
             version = Version(version + 1)
 
     def commit(self, version: Version) -> Commit | None:
-        """Gives the commit of `version`; None where it is not there, without asking the store while all is quiet."""
+        """Gives the commit of `version`, None where it is not there now; one question to the store, by name.
+
+        A watch on the log would spare the question, but tells of a commit some milliseconds late: a query that is
+        asked for all that is available (processAllAvailable) would end without it.
+        """
         cached = self._cached.get(version)
         if cached is not None:
             return cached
-        changed = self._log.store.changed(names.LOG_DIR)
-        now = self._clock()
-        if version == self._absent and not changed and now - self._probed_at < QUIET_CHECK_S:
-            return None
         commit = self._log.commit(version)
-        if commit is None:
-            self._absent, self._probed_at = version, now
-            return None
-        self._absent = None
-        self._keep(commit)
+        if commit is not None:
+            self._keep(commit)
         return commit
 
     def forget_before(self, version: Version) -> None:
@@ -91,8 +82,7 @@ class Tail:
         if not later:
             return None
         if self._log.commit(version) is not None:
-            self._absent = None  # it came in between
-            return version
+            return version  # it came in between
         if not self._fail_on_data_loss:
             return min(later)
         before_start = not any(f.kind is LogFileKind.COMMIT and f.version < version for f in self._log.listing())
