@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from tablefeed.errors import SchemaMismatchError, TableNotFoundError
 from tablefeed.feed.table import open_table
+from tablefeed.spark.char import CHAR_TYPE
 from tablefeed.spark.options import parse_options, refuse_time_travel, refuse_unknown, table_path
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-_KEPT_FIELD_METADATA = ("comment",)
+_KEPT_FIELD_METADATA = ("comment", CHAR_TYPE)
 """What of a column's metadata Spark is told; the rest is the table's own book-keeping."""
 
 

@@ -27,6 +27,7 @@ from tablefeed.feed.source import AppendSource, SourceOptions, open_source
 from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
+from tablefeed.spark.char import padded
 from tablefeed.spark.options import ParsedOptions, parse_options, refuse_time_travel, table_path
 from tablefeed.spark.partition import TaskPartition, read_partition
 
@@ -76,7 +77,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
-        return read_partition(partition, self._schema)
+        return padded(read_partition(partition, self._schema), self._schema)
 
     def commit(self, end: dict[str, object]) -> None:
         """Forgets what was kept for batches before `end`."""
