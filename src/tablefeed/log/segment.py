@@ -145,6 +145,7 @@ def _hole(log: _Log, segment: range, *, missing: int, url: str) -> LogError | Un
             "not read. Upgrade tablefeed, or let the table's writer make a classic checkpoint.",
             url=url,
             features=("v2Checkpoint",),
+            error_class="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
         )
     found = min((v for v in {*log.commits, *log.checkpoints} if v > missing), default=None)
     if missing == 0:
