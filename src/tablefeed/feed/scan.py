@@ -114,7 +114,15 @@ def read_task(task: ScanTask, schema: pa.Schema, *, store: Store | None = None) 
             ) from error
         with source:
             constants = _constants(file, task, schema, store.url)
-            yield from read_batches(source, plan, FileColumns(path=file.path, constants=constants))
+            try:
+                yield from read_batches(source, plan, FileColumns(path=file.path, constants=constants))
+            except UnicodeDecodeError as error:  # pyarrow's, for a footer whose names are no text
+                raise DataFileError(
+                    f"The data file {file.path} of {store.url} cannot be read as Parquet: {error}. Restore the file "
+                    "from a copy, or remove it from the table.",
+                    url=store.url,
+                    path=file.path,
+                ) from error
 
 
 def _constants(file: ScanFile, task: ScanTask, schema: pa.Schema, url: str) -> dict[str, pa.Scalar]:
