@@ -13,7 +13,7 @@ from hypothesis import given
 
 from tablefeed.delta.codec import decode_commit
 from tablefeed.delta.names import LOG_DIR, commit_name
-from tablefeed.delta.partition_values import PartitionValue, parse, serialise
+from tablefeed.delta.partition_values import PartitionValue, directory_text, parse, serialise
 from tablefeed.errors import CorruptLogError
 from tablefeed.model.actions import Version
 from tablefeed.model.schema import Array, DataType, Decimal, Primitive
@@ -98,6 +98,19 @@ def test_no_text_and_empty_text_are_null_for_every_type(kind: DataType) -> None:
     assert parsed(None, kind) is None
     assert parsed("", kind) is None
     assert serialise(None, kind) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        ("timestamp", 1_709_208_000_500_000, "2024-02-29 12:00:00.5"),
+        ("timestamp_ntz", 1_709_208_000_500_000, "2024-02-29 12:00:00.5"),
+        ("timestamp", None, None),
+        ("date", 0, "1970-01-01"),
+    ],
+)
+def test_directories_have_timestamps_as_sql_does(kind: str, value: PartitionValue | None, text: str | None) -> None:
+    assert directory_text(value, Primitive(kind)) == text
 
 
 def test_an_empty_string_and_no_bytes_are_written_as_null() -> None:

@@ -60,6 +60,16 @@ def serialise(value: PartitionValue | None, data_type: DataType) -> str | None:
             raise TypeError(f"{value!r:.80} is no partition value of {data_type}")
 
 
+def directory_text(value: PartitionValue | None, data_type: DataType) -> str | None:
+    """The text of `value` in a directory's name, which no reader parses: `serialise`'s but for timestamps.
+
+    Delta-Spark's directories have those as SQL does, in its session's zone; here they are in UTC.
+    """
+    if data_type == Primitive("timestamp") and isinstance(value, int):
+        return _timestamp_ntz_text(value)
+    return serialise(value, data_type)
+
+
 def _parser(data_type: DataType) -> Callable[[str], PartitionValue]:
     match data_type:
         case Decimal():

@@ -8,7 +8,7 @@ the log's bytes `tablefeed.delta`'s, what a rival's commit means `tablefeed.log.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from tablefeed.feed.align import Alignment, align, aligned, new_table_schema
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Version
-from tablefeed.model.schema import Struct
+from tablefeed.model.schema import DataType, Struct
 from tablefeed.store import open_store
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int,
     begun: list[str] = []
 
     def new_file(values: Mapping[str, pa.Scalar], number: int) -> NewFile:
-        directory = paths.partition_directory(_texts(plan, schema, values).items())
+        texts = _texts(plan, schema, values, partition_values.directory_text)
+        directory = paths.partition_directory(texts.items())
         path = f"{directory}{'/' if directory else ''}part-{task:05d}-{uuid.uuid4()}.c{number:03d}.snappy.parquet"
         begun.append(path)
         return NewFile(path=path, opened=store.create(path))
@@ -102,7 +103,7 @@ def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int,
         AddFile(
             path=file.path,
             log_path=paths.encode_path(file.path),
-            partition_values=_texts(plan, schema, file.partition_values),
+            partition_values=_texts(plan, schema, file.partition_values, partition_values.serialise),
             size_bytes=file.size_bytes,
             modified_ms=now_ms,
             data_change=True,
@@ -132,9 +133,14 @@ def caught_up(log: TableLog, known: Snapshot | None) -> Snapshot | None:
         return None
 
 
-def _texts(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar]) -> dict[str, str | None]:
+def _texts(
+    plan: WritePlan,
+    schema: Struct,
+    values: Mapping[str, pa.Scalar],
+    text: Callable[[partition_values.PartitionValue | None, DataType], str | None],
+) -> dict[str, str | None]:
     kinds = {f.name: f.type for f in schema}
-    return {name: partition_values.serialise(_plain(values[name]), kinds[name]) for name in plan.partition_columns}
+    return {name: text(_plain(values[name]), kinds[name]) for name in plan.partition_columns}
 
 
 def _plain(value: pa.Scalar) -> partition_values.PartitionValue | None:
