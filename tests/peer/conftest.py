@@ -26,6 +26,8 @@ def delta_spark(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFa
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # The JAR replays a log with 50 tasks by default: seconds for a table of two commits.
         "spark.databricks.delta.snapshotPartitions": "2",
+        # VACUUM lists a table with 10,000: minutes.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     }
     session = start_session("tablefeed beside the JAR", scratch=tmp_path_factory.mktemp("peer"), conf=conf)
     yield session
