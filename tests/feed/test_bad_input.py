@@ -330,7 +330,7 @@ def in_memory(path: Path) -> MemoryStore:
 
 
 @given(data=st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_in_a_checkpoint_nothing_but_our_errors_escapes(template: Path, data: st.DataObject) -> None:
     store = in_memory(template)
     (name,) = (e.name for e in store.list("_delta_log") if e.name.endswith(".parquet"))
@@ -347,7 +347,7 @@ def test_whatever_is_in_a_checkpoint_nothing_but_our_errors_escapes(template: Pa
 
 
 @given(data=st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_in_a_data_file_nothing_but_our_errors_escapes(
     template: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:

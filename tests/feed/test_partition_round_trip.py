@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from hypothesis import given
+from hypothesis import given, settings
 
 import tablefeed
 from tablefeed.errors import DataFileError
@@ -88,6 +88,7 @@ def test_two_partition_columns_in_the_middle_of_the_table_keep_their_places(tmp_
     assert DeltaTable(str(tmp_path)).to_pyarrow_table().sort_by("a").equals(rows)
 
 
+@settings(max_examples=25)  # each makes files, whatever the profile
 @given(texts=st.lists(st.text(max_size=8), min_size=1, max_size=5))
 def test_any_text_is_a_partition_value(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("table")
