@@ -78,6 +78,17 @@ def test_a_stream_that_may_lose_data_goes_on_behind_the_hole(lost: tuple[int, ..
     assert delivered(source, at(1), end) == files
 
 
+def test_a_stream_that_may_lose_data_and_ends_with_what_is_there_goes_on_behind_every_hole() -> None:
+    log = one_file_a_version()
+    source = a_source(log, starting_version=1, fail_on_data_loss=False)
+    source.initial()
+    lose(log, 1, 3)
+    source.bound_now()
+
+    assert source.latest(at(1), Limits()) == at(5)
+    assert source.latest(at(1), Limits(files=1)) == at(4)
+
+
 def test_a_batch_run_again_passes_over_every_hole_and_not_the_first_alone() -> None:
     log = one_file_a_version()
     source = a_source(log, starting_version=0, fail_on_data_loss=False)

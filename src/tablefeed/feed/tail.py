@@ -30,6 +30,7 @@ class Tail:
         self._fail_on_data_loss = fail_on_data_loss
         self._cached: dict[Version, Commit] = {}
         self._cached_actions = 0
+        self._behind_hole: dict[Version, Version] = {}
         self._gap_checked_at = float("-inf")
 
     def commits(self, start: Version, *, through: Version | None = None) -> Iterator[Commit]:
@@ -74,16 +75,19 @@ class Tail:
 
     def _next_behind_hole(self, version: Version, *, was_there: bool) -> Version | None:
         now = self._clock()
+        if version in self._behind_hole:
+            return self._behind_hole[version]
         if not was_there and now - self._gap_checked_at < GAP_CHECK_S:
             return None
-        self._gap_checked_at = now
         listed = self._log.listing(version)
         later = [f.version for f in listed if f.kind is LogFileKind.COMMIT and f.version > version]
         if not later:
+            self._gap_checked_at = now
             return None
         if self._log.commit(version) is not None:
             return version  # it came in between
         if not self._fail_on_data_loss:
+            self._behind_hole[version] = min(later)
             return min(later)
         before_start = not any(f.kind is LogFileKind.COMMIT and f.version < version for f in self._log.listing())
         raise LogGapError(
