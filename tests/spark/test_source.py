@@ -1,0 +1,160 @@
+"""A stream of a table: where it begins, how far a batch goes, and where it goes on after a restart."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from deltalake import DeltaTable
+
+from spark.streams import (
+    PATIENCE_S,
+    action,
+    drain,
+    drained,
+    finish,
+    grow,
+    ids_of,
+    offsets,
+    reader,
+    refusal,
+    tailing,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def test_the_table_as_it_is_comes_first_and_then_each_commit_as_it_lands(spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    grow(table, [1, 2], [3])
+
+    with tailing(reader(spark, table), tmp_path / "checkpoint") as (_, batches):
+        assert batches.get(timeout=PATIENCE_S) == [1, 2, 3]
+        grow(table, [4])
+        assert batches.get(timeout=PATIENCE_S) == [4]
+        grow(table, [5, 6])
+        assert batches.get(timeout=PATIENCE_S) == [5, 6]
+
+
+def test_what_was_committed_before_process_all_available_is_delivered_by_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = tmp_path / "t"
+    grow(table, [0])
+
+    with tailing(reader(spark, table), tmp_path / "checkpoint") as (query, batches):
+        for number in range(10):
+            query.processAllAvailable()
+            assert batches.get_nowait() == [number]
+            grow(table, [number + 1])
+
+
+def test_a_query_that_fails_in_the_snapshot_goes_on_from_there_and_its_offsets_are_delta_sparks(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table, checkpoint = tmp_path / "t", tmp_path / "checkpoint"
+    grow(table, [1], [2], [3], [4, 5])
+    table_id = str(DeltaTable(str(table)).metadata().id)
+
+    assert drained(reader(spark, table, maxFilesPerTrigger=3), checkpoint, fail_in=1) == [[1, 2, 3]]
+    grow(table, [6], [7])
+    assert drain(spark, table, checkpoint, maxFilesPerTrigger=1) == [[4, 5], [6], [7]]
+
+    def offset(version: int, index: int, *, in_snapshot: bool) -> list[tuple[str, object]]:
+        return [
+            ("sourceVersion", 1),
+            ("reservoirId", table_id),
+            ("reservoirVersion", version),
+            ("index", index),
+            ("isStartingVersion", in_snapshot),
+        ]
+
+    assert [list(found.items()) for found in offsets(checkpoint)] == [
+        offset(3, 2, in_snapshot=True),
+        offset(4, -1, in_snapshot=False),
+        offset(5, -1, in_snapshot=False),
+        offset(6, -1, in_snapshot=False),
+    ]
+
+
+def test_a_starting_version_is_delivered_with_all_that_follows_and_nothing_before(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = tmp_path / "t"
+    grow(table, [1], [2], [3], [4])
+
+    assert drain(spark, table, tmp_path / "checkpoint", startingVersion=2) == [[3, 4]]
+
+
+def test_a_stream_from_latest_loses_nothing_that_comes_while_it_is_down_before_its_first_batch(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table, checkpoint = tmp_path / "t", tmp_path / "checkpoint"
+    grow(table, [1], [2])
+
+    assert drain(spark, table, checkpoint, startingVersion="latest") == []
+    grow(table, [3])
+    assert drain(spark, table, checkpoint, startingVersion="latest") == [[3]]
+
+
+def test_a_batch_ends_at_whichever_limit_is_met_first(spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    grow(table, [1], [2], [3], [4], [5])
+    one_file = int(action(table, 0, "add")["size"])
+
+    def batches(name: str, **limits: object) -> list[list[int]]:
+        return drain(spark, table, tmp_path / name, **limits)
+
+    assert batches("files", maxFilesPerTrigger=2, maxBytesPerTrigger="1g") == [[1, 2], [3, 4], [5]]
+    # The bytes are looked at before a file is taken: a batch goes over by one.
+    assert batches("bytes", maxFilesPerTrigger=4, maxBytesPerTrigger=one_file * 2 + 1) == [[1, 2, 3], [4, 5]]
+
+
+def test_trigger_once_ignores_the_limits(spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    grow(table, [1], [2], [3])
+    batches: list[list[int]] = []
+
+    def keep(rows: DataFrame, _batch_id: int) -> None:
+        batches.append(ids_of(rows))
+
+    stream = reader(spark, table, maxFilesPerTrigger=1, maxBytesPerTrigger=1)
+    query = stream.writeStream.foreachBatch(keep).trigger(once=True).start()
+    assert query.awaitTermination(PATIENCE_S)
+
+    assert batches == [[1, 2, 3]]
+
+
+def test_available_now_ends_with_what_was_there_when_it_began(spark: SparkSession, tmp_path: Path) -> None:
+    table, checkpoint = tmp_path / "t", tmp_path / "checkpoint"
+    grow(table, [1], [2])
+    batches: list[list[int]] = []
+
+    def keep_and_grow(rows: DataFrame, _batch_id: int) -> None:
+        batches.append(ids_of(rows))
+        grow(table, [len(batches) + 10])
+
+    stream = reader(spark, table, maxFilesPerTrigger=1)
+    finish(stream.writeStream.foreachBatch(keep_and_grow).option("checkpointLocation", str(checkpoint)))
+    assert batches == [[1], [2]]
+
+    assert drain(spark, table, checkpoint) == [[11, 12]]
+
+
+def test_a_table_deleted_and_made_anew_is_another_table(spark: SparkSession, tmp_path: Path) -> None:
+    table, checkpoint = tmp_path / "t", tmp_path / "checkpoint"
+    grow(table, [1], [2])
+    assert drain(spark, table, checkpoint) == [[1, 2]]
+    shutil.rmtree(table)
+    grow(table, [1], [2], [3])
+
+    text = refusal(lambda: drain(spark, table, checkpoint))
+
+    assert "[DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE]" in text
+    assert str(table) in text
+    assert "Use a new checkpoint" in text
