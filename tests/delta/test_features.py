@@ -73,6 +73,7 @@ def test_an_old_table_that_uses_no_feature_is_read_and_written(protocol: Protoco
         "typeWidening-preview",
         "vacuumProtocolCheck",
         "checkpointProtection",
+        "v2Checkpoint",
     ],
 )
 def test_a_feature_that_is_listed_and_not_in_use_asks_nothing(feature: str) -> None:
@@ -82,7 +83,6 @@ def test_a_feature_that_is_listed_and_not_in_use_asks_nothing(feature: str) -> N
 @pytest.mark.parametrize(
     "feature",
     [
-        "v2Checkpoint",
         "catalogManaged",
         "variantType",
         "variantType-preview",

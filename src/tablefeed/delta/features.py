@@ -219,8 +219,9 @@ FEATURES: Mapping[str, Feature] = {
         _both("timestampNtz", _HANDLED, _HANDLED, _type("timestamp_ntz")),
         # Domains stay as they are: we write none.
         _writers("domainMetadata", _HANDLED),
-        # A checkpoint may be the only place that has a file, and V2's are not read yet.
-        _both("v2Checkpoint", _REFUSED, _HANDLED, _property(names.CHECKPOINT_POLICY, "v2")),
+        # V2 checkpoints are not read: where the commits do not reach, that is refused by this name (checkpoint.py and
+        # log/segment.py). We write none.
+        _both("v2Checkpoint", _HANDLED, _HANDLED, _property(names.CHECKPOINT_POLICY, "v2")),
         _both("catalogManaged", _REFUSED, _REFUSED),
         _both("catalogManaged-preview", _REFUSED, _REFUSED),
         _writers("coordinatedCommits-preview", _REFUSED),
