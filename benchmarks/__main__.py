@@ -1,0 +1,82 @@
+"""`python -m benchmarks --peer-jars=FOLDER`: makes the tables, runs both sides by turns, writes the report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks import environment, workloads
+from benchmarks.questions import Measurement, Setting
+from benchmarks.report import Report, Sample, as_json, as_markdown
+from benchmarks.rounds import Plan, run
+
+RESULTS = Path(__file__).parent / "results"
+
+ROUNDS = 5
+
+QUIET_LOAD = 1.0
+"""A machine that is busier than this while nothing of ours runs measures its other work."""
+
+
+def main() -> None:
+    """Measures what the command line asks for; a quick run is printed and not kept."""
+    given = _arguments()
+    workload = workloads.QUICK if given.quick else workloads.FULL
+    if os.getloadavg()[0] > QUIET_LOAD:
+        print(f"the machine is busy (load {os.getloadavg()[0]:.1f}): its numbers will say so", file=sys.stderr)
+    with TemporaryDirectory(prefix="tablefeed-bench-", dir=given.scratch) as scratch:
+        tables = Path(scratch) / "tables"
+        row_bytes = workloads.make_tables(tables, workload)
+        plan = Plan(
+            rounds=given.rounds or (1 if given.quick else ROUNDS),
+            settings=given.setting or list(Setting),
+            measurements=given.measurement or list(Measurement),
+            jars=given.peer_jars.resolve(),
+            tables=tables,
+            quick=given.quick,
+        )
+        samples: list[Sample] = []
+        for sample in run(plan):
+            samples.append(sample)
+            _keep(_report(plan, workload, row_bytes, samples), to=None if given.quick else given.results)
+    print(as_markdown(_report(plan, workload, row_bytes, samples)))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--peer-jars", type=Path, required=True, help="the Delta JAR and what it needs")
+    parser.add_argument("--quick", action="store_true", help="a small run, to see that all works; nothing is written")
+    parser.add_argument("--rounds", type=int, help=f"pairs of runs in each setting ({ROUNDS})")
+    parser.add_argument("--setting", type=Setting, action="append", help="only this one; may be repeated")
+    parser.add_argument("--measurement", type=Measurement, action="append", help="only this one; may be repeated")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the report goes")
+    parser.add_argument("--scratch", type=Path, help="where tables are made and removed: some 2 GB (the system's)")
+    return parser.parse_args()
+
+
+def _report(plan: Plan, workload: workloads.Workload, row_bytes: float, samples: list[Sample]) -> Report:
+    return Report(
+        date=datetime.now(UTC).date().isoformat(),
+        workload=[*workload.describe(), f"on disk: {row_bytes:.0f} bytes a row of the bulk table"],
+        versions=environment.versions(plan.jars),
+        machine=environment.machine(),
+        samples=samples,
+    )
+
+
+def _keep(report: Report, *, to: Path | None) -> None:
+    """Writes what is known so far: an hour's run that is broken off is not lost."""
+    if to is None:
+        return
+    to.mkdir(parents=True, exist_ok=True)
+    (to / f"{report.date}.json").write_text(json.dumps(as_json(report), indent=1) + "\n")
+    (to / f"{report.date}.md").write_text(as_markdown(report))
+
+
+if __name__ == "__main__":
+    main()

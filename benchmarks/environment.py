@@ -1,0 +1,54 @@
+"""Where the numbers come from: versions and the machine, without its name or its paths."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import subprocess
+from pathlib import Path
+
+PACKAGES = ("tablefeed", "pyspark", "pyarrow", "deltalake")
+
+
+def versions(jars: Path) -> dict[str, str]:
+    """Gives the version of all that takes part. Spark's is PySpark's: they come in one package."""
+    found = {name: _version(name) for name in PACKAGES}
+    jar = next((m for path in sorted(jars.glob("delta-spark_*.jar")) if (m := _JAR.fullmatch(path.name))), None)
+    return {
+        **found,
+        "Spark": found["pyspark"],
+        "Delta JAR": jar[1] if jar else "unknown",
+        "Java": _java(),
+        "Python": platform.python_version(),
+    }
+
+
+def machine() -> dict[str, str | int]:
+    """Gives the machine's size and kind."""
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return {
+        "cores": os.cpu_count() or 1,
+        "memory_gib": round(pages / 2**30),
+        "kernel": f"{platform.system()} {platform.release().partition('-')[0]}",
+        "architecture": platform.machine(),
+    }
+
+
+_JAR = re.compile(r"delta-spark_(?:.*-)(\d[\d.]*)\.jar")
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else "java"
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
+    quoted = re.search(r'"([^"]+)"', told)
+    return quoted[1] if quoted else "unknown"

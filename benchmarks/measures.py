@@ -1,0 +1,227 @@
+"""The measurements of one side in one process: prints one line of JSON with its numbers.
+
+Times are Spark's own (`durationMs` of each batch's progress), so that both sides are measured by the same clock, and
+what was written is counted by delta-rs: a number for rows that are not there is none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks import questions, workloads
+from benchmarks.questions import Measurement, Setting, Side
+from benchmarks.session import FORMATS, start_session
+from benchmarks.workloads import Workload
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+WARM_UP_BATCHES = 10
+"""Batches (and commits, for latency) that are not counted: the JVM compiles what it runs often."""
+
+PATIENCE_S = 60.0
+"""How long the last row of the latency measurement is waited for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What every measurement needs: a session of one side, the tables to read and a folder to write to."""
+
+    spark: SparkSession
+    side: Side
+    workload: Workload
+    tables: Path
+    scratch: Path
+
+    def stream(self, table: Path, **options: str) -> DataFrame:
+        """Reads `table` with this side's source."""
+        return self.spark.readStream.format(FORMATS[self.side]).options(**options).load(str(table))
+
+    def fresh(self, name: str) -> Path:
+        """Gives a folder that does not exist."""
+        path = self.scratch / name
+        shutil.rmtree(path, ignore_errors=True)
+        return path
+
+
+def source_rows(bench: Bench) -> dict[str, float]:
+    """Reads the bulk table to `noop` in one batch; twice, of which the second counts."""
+    for _ in range(2):
+        batches = _drain(bench, bench.stream(workloads.bulk_table(bench.tables)), into=None)
+    return {questions.SOURCE_ROWS.key: bench.workload.bulk_rows / _seconds(batches)}
+
+
+def source_batches(bench: Bench) -> dict[str, float]:
+    """Reads one file a batch to `noop`."""
+    batches = _drain(bench, _small_commits(bench), into=None)
+    return {questions.SOURCE_BATCH.key: _median(batches), **_parts("source", batches)}
+
+
+def sink_batches(bench: Bench) -> dict[str, float]:
+    """Copies one file a batch to a table."""
+    copy = bench.fresh("copy")
+    batches = _drain(bench, _small_commits(bench), into=copy)
+    _expect(copy, bench.workload.commit_count * bench.workload.commit_rows)
+    return {questions.SINK_BATCH.key: _median(batches), **_parts("sink", batches)}
+
+
+def sink_rows(bench: Bench) -> dict[str, float]:
+    """Copies the bulk table in one batch; twice, of which the second counts."""
+    seconds = _copy_bulk(bench, lambda: bench.stream(workloads.bulk_table(bench.tables)))
+    return {questions.SINK_ROWS.key: bench.workload.bulk_rows / seconds}
+
+
+def sink_rows_of_parquet(bench: Bench) -> dict[str, float]:
+    """Writes the rows of the bulk table's files, which Spark's own Parquet source reads on both sides."""
+    table = str(workloads.bulk_table(bench.tables))
+    schema = bench.spark.read.parquet(table).schema
+    seconds = _copy_bulk(bench, lambda: bench.spark.readStream.schema(schema).parquet(table))
+    return {questions.SINK_ROWS_OF_PARQUET.key: bench.workload.bulk_rows / seconds}
+
+
+def latency(bench: Bench) -> dict[str, float]:
+    """Times commits by another process until their rows are in `foreachBatch`.
+
+    A commit's time is its log file's modification time, which is set just before the file gets its name.
+    """
+    size, table = bench.workload, bench.fresh("appended")
+    workloads.start_appended(table)
+    seen_ns: dict[int, int] = {}
+
+    def note(batch: DataFrame, _: int) -> None:
+        versions = {row.id for row in batch.select("id").collect()}
+        now_ns = time.time_ns()
+        for version in versions:
+            seen_ns.setdefault(version, now_ns)
+
+    stream = bench.stream(table, startingVersion="0")
+    writer = stream.writeStream.foreachBatch(note).option("checkpointLocation", str(bench.fresh("checkpoint")))
+    query = writer.trigger(processingTime="0 seconds").start()
+    _wait(query, lambda: 0 in seen_ns)
+    sizes = ["--count", str(size.appended_commits), "--rows", str(size.appended_rows)]
+    pace = ["--interval-s", str(size.append_interval_s)]
+    subprocess.run([sys.executable, "-m", "benchmarks.workloads", str(table), *sizes, *pace], check=True)
+    _wait(query, lambda: size.appended_commits in seen_ns)
+    query.stop()
+    counted = range(1 + min(WARM_UP_BATCHES, size.appended_commits // 3), size.appended_commits + 1)
+    took_ms = sorted((seen_ns[version] - _committed_ns(table, version)) / 1e6 for version in counted)
+    return {
+        questions.LATENCY_P50.key: statistics.median(took_ms),
+        questions.LATENCY_P95.key: took_ms[-(-len(took_ms) * 95 // 100) - 1],
+    }
+
+
+MEASURES: Mapping[Measurement, Callable[[Bench], dict[str, float]]] = {
+    Measurement.SOURCE_ROWS: source_rows,
+    Measurement.SOURCE_BATCHES: source_batches,
+    Measurement.SINK_BATCHES: sink_batches,
+    Measurement.SINK_ROWS: sink_rows,
+    Measurement.SINK_ROWS_OF_PARQUET: sink_rows_of_parquet,
+    Measurement.LATENCY: latency,
+}
+
+Progress = Mapping[str, Any]
+# Any: Spark's progress as JSON.
+
+
+def _small_commits(bench: Bench) -> DataFrame:
+    return bench.stream(workloads.commits_table(bench.tables), startingVersion="0", maxFilesPerTrigger="1")
+
+
+def _copy_bulk(bench: Bench, stream: Callable[[], DataFrame]) -> float:
+    for _ in range(2):
+        copy = bench.fresh("copy")
+        batches = _drain(bench, stream(), into=copy)
+        _expect(copy, bench.workload.bulk_rows)
+    shutil.rmtree(copy)
+    return _seconds(batches)
+
+
+def _drain(bench: Bench, stream: DataFrame, *, into: Path | None) -> list[Progress]:
+    """Runs the stream to the end of what is there now, to `noop` or into a table; gives the batches that had rows."""
+    writer = stream.writeStream.format(FORMATS[bench.side] if into else "noop")
+    writer = writer.option("checkpointLocation", str(bench.fresh("checkpoint"))).trigger(availableNow=True)
+    query = writer.start(str(into)) if into else writer.start()
+    query.awaitTermination()
+    progress = [json.loads(p.json) for p in query.recentProgress]
+    return [p for p in progress if "addBatch" in p["durationMs"]]
+
+
+def _seconds(batches: Iterable[Progress]) -> float:
+    return sum(float(p["durationMs"]["triggerExecution"]) for p in batches) / 1000
+
+
+def _counted(batches: list[Progress]) -> list[Progress]:
+    return batches[min(WARM_UP_BATCHES, len(batches) // 3) :]
+
+
+def _median(batches: list[Progress], part: str = "triggerExecution") -> float:
+    return statistics.median(float(p["durationMs"].get(part, 0)) for p in _counted(batches))
+
+
+def _parts(prefix: str, batches: list[Progress]) -> dict[str, float]:
+    """Gives the median of each of Spark's own parts of a batch's time."""
+    parts = sorted({part for p in batches for part in p["durationMs"]} - {"triggerExecution"})
+    return {f"{prefix}_batch_{part}_ms": _median(batches, part) for part in parts}
+
+
+def _expect(copy: Path, rows: int) -> None:
+    found = workloads.row_count(copy)
+    if found != rows:
+        raise SystemExit(f"the copy has {found} rows instead of {rows}: its time would say nothing")
+
+
+def _committed_ns(table: Path, version: int) -> int:
+    return (table / "_delta_log" / f"{version:020d}.json").stat().st_mtime_ns
+
+
+def _wait(query: StreamingQuery, is_done: Callable[[], bool]) -> None:
+    patience_ends = time.monotonic() + PATIENCE_S
+    while not is_done():
+        error = query.exception()
+        if error is not None:
+            raise error
+        if time.monotonic() > patience_ends:
+            raise SystemExit(f"no such row came within {PATIENCE_S:g} s")
+        time.sleep(0.05)
+
+
+def main() -> None:
+    """Runs the measurements named on the command line and prints their numbers."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("measurements", nargs="+", type=Measurement)
+    parser.add_argument("--side", type=Side, required=True)
+    parser.add_argument("--setting", type=Setting, required=True)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--peer-jars", type=Path, required=True)
+    parser.add_argument("--tables", type=Path, required=True)
+    parser.add_argument("--scratch", type=Path, required=True)
+    given = parser.parse_args()
+    spark = start_session(given.side, given.setting, scratch=given.scratch, jars=given.peer_jars)
+    bench = Bench(
+        spark=spark,
+        side=given.side,
+        workload=workloads.QUICK if given.quick else workloads.FULL,
+        tables=given.tables,
+        scratch=given.scratch,
+    )
+    sample: dict[str, float] = {}
+    for measurement in given.measurements:
+        sample |= MEASURES[measurement](bench)
+    spark.stop()
+    print(json.dumps(sample))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""The tables that are read, made by another writer (delta-rs) from a seed: the same bytes in every run.
+
+A row is `id long, key long, value double, name string`; keys and values are random, names are 20 random hex digits, so
+that nothing is small because it repeats.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable, write_deltalake
+
+NAME_LENGTH = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """How much is read and written. The bulk table has one file a commit, and so has the table of small commits."""
+
+    bulk_rows: int
+    bulk_files: int
+    commit_count: int
+    commit_rows: int
+    appended_commits: int
+    appended_rows: int
+    append_interval_s: float
+
+    def describe(self) -> list[str]:
+        """Gives the content in words, for a report."""
+        row = f"id long, key long, value double, name string of {NAME_LENGTH} characters; all but id random"
+        return [
+            f"rows: {row}",
+            f"bulk table: {self.bulk_rows:,} rows in {self.bulk_files} files, read as the initial snapshot",
+            f"one-file batches: {self.commit_count} commits of one file of {self.commit_rows:,} rows, read from the "
+            "first commit on with maxFilesPerTrigger=1",
+            f"latency: {self.appended_commits} commits of {self.appended_rows} rows by another process, one every "
+            f"{self.append_interval_s:g} s (give or take a fifth), to a query without a pause between batches",
+        ]
+
+
+FULL = Workload(
+    bulk_rows=10_000_000,
+    bulk_files=50,
+    commit_count=200,
+    commit_rows=1_000,
+    appended_commits=60,
+    appended_rows=10,
+    append_interval_s=0.5,
+)
+QUICK = Workload(
+    bulk_rows=500_000,
+    bulk_files=5,
+    commit_count=20,
+    commit_rows=1_000,
+    appended_commits=10,
+    appended_rows=10,
+    append_interval_s=0.5,
+)
+"""To see that everything runs; its numbers say nothing."""
+
+
+def bulk_table(folder: Path) -> Path:
+    """Where `make_tables` puts the bulk table."""
+    return folder / "bulk"
+
+
+def commits_table(folder: Path) -> Path:
+    """Where `make_tables` puts the table of small commits."""
+    return folder / "commits"
+
+
+def make_tables(folder: Path, workload: Workload) -> float:
+    """Makes both tables below `folder`; gives the bytes on disk of a row of the bulk table."""
+    chance = random.Random(20130101)  # noqa: S311 - the same rows in every run, no secret
+    _write(bulk_table(folder), workload.bulk_files, workload.bulk_rows // workload.bulk_files, chance)
+    _write(commits_table(folder), workload.commit_count, workload.commit_rows, chance)
+    on_disk = sum(file.stat().st_size for file in bulk_table(folder).glob("*.parquet"))
+    return on_disk / workload.bulk_rows
+
+
+def row_count(table: Path) -> int:
+    """Counts the rows of a table by its log, as delta-rs reads it."""
+    files = pa.table(DeltaTable(str(table)).get_add_actions(flatten=True))
+    return int(pc.sum(files["num_records"]).as_py() or 0)
+
+
+def rows(first_id: int, count: int, chance: random.Random) -> pa.Table:
+    """Gives `count` rows with ids from `first_id` on."""
+    ids = pa.array(range(first_id, first_id + count), pa.int64())
+    keys, numbers = (pa.Array.from_buffers(pa.int64(), count, [None, _random(8 * count, chance)]) for _ in range(2))
+    values = pc.divide(pc.cast(numbers, pa.float64(), safe=False), 1e6)
+    offsets = pa.array(range(0, NAME_LENGTH * (count + 1), NAME_LENGTH), pa.int32()).buffers()[1]
+    digits = pa.py_buffer(chance.randbytes(NAME_LENGTH // 2 * count).hex().encode())
+    names = pa.Array.from_buffers(pa.string(), count, [None, offsets, digits])
+    return pa.table({"id": ids, "key": keys, "value": values, "name": names})
+
+
+def start_appended(table: Path) -> None:
+    """Makes the table that `append_slowly` appends to: one row, whose id is the version 0."""
+    chance = random.Random(0)  # noqa: S311 - the same row in every run, no secret
+    write_deltalake(str(table), commit_rows(0, 1, chance))
+
+
+def append_slowly(table: str, *, count: int, row_count: int, interval_s: float) -> None:
+    """Appends `count` commits, one every `interval_s` or so; the ids of the commit of version v are all v.
+
+    The pauses differ so that they do not march in step with whatever polls.
+    """
+    chance = random.Random(count)  # noqa: S311 - pauses, no secret
+    for version in range(1, count + 1):
+        time.sleep(interval_s * chance.uniform(0.8, 1.2))
+        write_deltalake(table, commit_rows(version, row_count, chance), mode="append")
+
+
+def commit_rows(version: int, count: int, chance: random.Random) -> pa.Table:
+    """Gives rows whose ids are all `version`."""
+    return rows(0, count, chance).set_column(0, "id", pa.array([version] * count, pa.int64()))
+
+
+def _write(table: Path, commit_count: int, rows_each: int, chance: random.Random) -> None:
+    for number in range(commit_count):
+        write_deltalake(str(table), rows(number * rows_each, rows_each, chance), mode="append")
+
+
+def _random(size: int, chance: random.Random) -> pa.Buffer:
+    return pa.py_buffer(chance.randbytes(size))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Append small commits to a table, slowly.")
+    parser.add_argument("table")
+    parser.add_argument("--count", type=int, required=True)
+    parser.add_argument("--rows", type=int, required=True)
+    parser.add_argument("--interval-s", type=float, required=True)
+    given = parser.parse_args()
+    append_slowly(given.table, count=given.count, row_count=given.rows, interval_s=given.interval_s)
