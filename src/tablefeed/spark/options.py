@@ -329,7 +329,8 @@ def table_path(options: Mapping[str, str], *, call: str) -> str:
     if "paths" in options:
         raise MissingPathError(f"tablefeed takes one table: {call}(path), not a list of paths.")
     path = options.get("path", "")
-    if not path:
+    # Spark tells of the provider only while CREATE TABLE asks for the schema. Its LOCATION would never be told again.
+    if not path or "provider" in options:
         raise MissingPathError(
             f"No path was given. Name the table's folder: {call}(path). Tables of the catalog (toTable, "
             "readStream.table, CREATE TABLE ... USING) do not reach tablefeed with their path.",
@@ -361,6 +362,9 @@ def check_txn_pair(app_id: str | None, txn_version: int | None) -> None:
 
 
 def _nearest(key: str, direction: str) -> str | None:
-    known = {name.lower(): name for name in (*(s.name for s in SPECS[direction]), *IGNORED[direction], *NOT_YET)}
+    # Of both reads, or both writes: which of the two it will be is not known when a read is analysed.
+    side = [d for d in SPECS if d.split()[1] == direction.split()[1]]
+    names = [name for d in side for name in (*(s.name for s in SPECS[d]), *IGNORED[d])]
+    known = {name.lower(): name for name in (*names, *NOT_YET)}
     close = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.6)
     return known[close[0]] if close else None
