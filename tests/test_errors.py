@@ -150,4 +150,4 @@ def test_a_log_file_that_cannot_be_read_is_named_with_its_line_where_one_is_to_b
     as_a_whole = errors.CorruptLogError("no Parquet", url=URL, log_file="3.checkpoint.parquet")
 
     assert "at 3.json, line 2: cut off" in in_a_line.message
-    assert "at 3.checkpoint.parquet: no Parquet" in as_a_whole.message
+    assert "at 3.checkpoint.parquet: no Parquet. Restore the file" in as_a_whole.message

@@ -159,7 +159,12 @@ class CorruptLogError(LogError):
     ) -> None:
         self.log_file, self.line = log_file, line
         where = f"{log_file}, line {line}" if line is not None else log_file
-        super().__init__(f"The log of {url} cannot be read at {where}: {reason}", url=url, error_class=error_class)
+        super().__init__(
+            f"The log of {url} cannot be read at {where}: {reason}. Restore the file from a copy; one that a writer "
+            "left half-written when it died may be removed if nothing came after it.",
+            url=url,
+            error_class=error_class,
+        )
 
 
 class LogGapError(LogError):

@@ -69,8 +69,8 @@ def an_unsupported_protocol(table: Path) -> None:
         (nothing, ["[DELTA_TABLE_NOT_FOUND]", "it has no _delta_log", "Check the path"]),
         (a_file, ["[DELTA_TABLE_NOT_FOUND]", "it is a file. Give the table's folder"]),
         (an_empty_log, ["[DELTA_TABLE_NOT_FOUND]", "none with a commit", "a table is there after its first commit"]),
-        (a_truncated_last_line, [f"{1:020d}.json, line"]),
-        (a_line_that_is_not_json, [f"{0:020d}.json, line"]),
+        (a_truncated_last_line, [f"{1:020d}.json, line 2: the last line is cut off", "Restore the file"]),
+        (a_line_that_is_not_json, [f"{0:020d}.json, line 5: the line is not JSON", "Restore the file"]),
         (a_byte_order_mark, [f"{0:020d}.json, line 1", "byte order mark"]),
         (a_gap, ["[DELTA_VERSIONS_NOT_CONTIGUOUS]", "version 1 is missing"]),
         (an_unsupported_protocol, ["[DELTA_UNSUPPORTED_FEATURES_FOR_READ]", "fancy", "Upgrade tablefeed"]),
@@ -97,7 +97,11 @@ OPTIONS = [
     ("maxFilesPerTrigger", "0", ["[DELTA_ILLEGAL_OPTION]", "'maxFilesPerTrigger'", "must be a positive integer"]),
     ("startingVersion", "-1", ["[DELTA_ILLEGAL_OPTION]", "must be greater than or equal to zero"]),
     ("ignoreDeletes", "yes", ["[DELTA_ILLEGAL_OPTION]", "must be 'true' or 'false'"]),
-    ("versionAsOf", "0", ["[DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS]", "give startingVersion"]),
+    (
+        "versionAsOf",
+        "0",
+        ["[DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS]", "cannot travel in time: give startingVersion"],
+    ),
     ("readChangeFeed", "true", ["Option 'readChangeFeed' is not supported here"]),
     ("fs.s3a.access.key", "k", ["'fs.s3a.access.key' is not supported here", "storage.aws_access_key_id"]),
 ]

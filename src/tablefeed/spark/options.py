@@ -346,7 +346,7 @@ def refuse_time_travel(options: Mapping[str, str], path: str) -> None:
     if named or re.search(r"@(v[0-9]+|[0-9]{17})$", path):
         raise UnsupportedOptionError(
             option=named[0] if named else path.rpartition("@")[2],
-            remedy="A stream cannot travel in time; give startingVersion, or use spark.read.",
+            remedy="A stream cannot travel in time: give startingVersion. A batch read takes the option versionAsOf.",
             error_class="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
         )
 
