@@ -9,6 +9,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tablefeed.feed.scan import ScanTask, read_task
+from tablefeed.spark.worker import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,3 +30,4 @@ def read_partition(partition: InputPartition, schema: StructType) -> Iterator[pa
     """
     if partition.value is not None:
         yield from read_task(partition.value, to_arrow_schema(schema, timezone="UTC"))
+    settle()

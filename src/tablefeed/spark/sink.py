@@ -23,6 +23,7 @@ from tablefeed.feed.sink import WritePlan, plan_write, write_task
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.spark.options import ParsedOptions, check_txn_pair, parse_options, table_path
+from tablefeed.spark.worker import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -149,11 +150,15 @@ def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind
             )
     log, state = newest_state(path, dict(options.storage))
     incoming = to_arrow_schema(schema, timezone="UTC")
-    return plan_write(log, state, incoming, partition_by=options["partitionBy"] or (), kind=kind)
+    plan = plan_write(log, state, incoming, partition_by=options["partitionBy"] or (), kind=kind)
+    settle()
+    return plan
 
 
 def _write(plan: WritePlan, batches: Iterator[pa.RecordBatch], context: TaskContext) -> tuple[AddFile, ...]:
-    return write_task(plan, batches, task=context.partitionId(), now_ms=_now_ms())
+    files = write_task(plan, batches, task=context.partitionId(), now_ms=_now_ms())
+    settle()
+    return files
 
 
 def _commit(transaction: Transaction) -> None:
@@ -161,6 +166,7 @@ def _commit(transaction: Transaction) -> None:
     log, state = newest_state(plan.location, dict(plan.storage_options))
     _, after = commit(log, state, transaction, Surroundings(now_ms=_now_ms, sleep=time.sleep))
     remember(log, after)
+    settle()
 
 
 def _written(messages: Sequence[WriterCommitMessage | None], path: str) -> list[Written]:
