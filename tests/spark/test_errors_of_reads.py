@@ -41,7 +41,7 @@ def a_truncated_last_line(table: Path) -> None:
 def a_line_that_is_not_json(table: Path) -> None:
     grow(table, [1])
     log = log_file(table, 0)
-    log.write_text(log.read_text() + "not json\n")
+    log.write_text(log.read_text() + "\nnot json\n")
 
 
 def a_byte_order_mark(table: Path) -> None:
