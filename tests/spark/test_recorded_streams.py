@@ -19,7 +19,8 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+# All streams run in the fixture, on the first test's time.
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 Verdicts = dict[str, tuple[str, str]]
 
