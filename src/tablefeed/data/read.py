@@ -85,7 +85,7 @@ def read_batches(
             url=plan.url,
             path=file.path,
         ) from error
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last for a footer whose names are no text
         raise DataFileError(
             f"The data file {file.path} of {plan.url} cannot be read as Parquet: {error}. "
             f"Restore the file from a copy, or remove it from the table.",

@@ -114,15 +114,7 @@ def read_task(task: ScanTask, schema: pa.Schema, *, store: Store | None = None) 
             ) from error
         with source:
             constants = _constants(file, task, schema, store.url)
-            try:
-                yield from read_batches(source, plan, FileColumns(path=file.path, constants=constants))
-            except UnicodeDecodeError as error:  # pyarrow's, for a footer whose names are no text
-                raise DataFileError(
-                    f"The data file {file.path} of {store.url} cannot be read as Parquet: {error}. Restore the file "
-                    "from a copy, or remove it from the table.",
-                    url=store.url,
-                    path=file.path,
-                ) from error
+            yield from read_batches(source, plan, FileColumns(path=file.path, constants=constants))
 
 
 def _constants(file: ScanFile, task: ScanTask, schema: pa.Schema, url: str) -> dict[str, pa.Scalar]:
