@@ -31,7 +31,8 @@ def run(plan: Plan) -> Iterator[Sample]:
     """Yields a sample for each side and setting of a round as its process ends: ours, the JAR's, ours in the other.
 
     The JAR runs once a round, in the middle, and is held against us in each setting: how the JVM and Python workers
-    talk does not touch it, for it has none. Raises SystemExit with a process's last words where one fails: a round
+    talk does not touch it, for it has none. But a row's way to the driver is touched, so that its latency is measured
+    in each setting. Raises SystemExit with a process's last words where one fails: a round
     with a side missing compares nothing.
     """
     for number in range(plan.rounds):
@@ -40,8 +41,15 @@ def run(plan: Plan) -> Iterator[Sample]:
         of_jar = _sample(plan, number, Side.JAR, first)
         yield of_jar
         for setting in others:
-            yield replace(of_jar, setting=setting)
+            yield _of_jar_in(plan, of_jar, setting)
             yield _sample(plan, number, Side.OURS, setting)
+
+
+def _of_jar_in(plan: Plan, sample: Sample, setting: Setting) -> Sample:
+    if Measurement.LATENCY not in plan.measurements:
+        return replace(sample, setting=setting)
+    latency = _sample(replace(plan, measurements=[Measurement.LATENCY]), sample.round, Side.JAR, setting)
+    return replace(latency, numbers={**sample.numbers, **latency.numbers})
 
 
 def _sample(plan: Plan, number: int, side: Side, setting: Setting) -> Sample:

@@ -1,4 +1,4 @@
-"""A stream of batches of any size as tables of about one size."""
+"""A stream of batches of any size as tables, or as batches, of about one size."""
 
 from __future__ import annotations
 
@@ -24,6 +24,29 @@ def windows(batches: Iterable[pa.RecordBatch], *, most_rows: int, most_bytes: in
             size += piece.nbytes
     if rows:
         yield pa.Table.from_batches(gathered)
+
+
+def coalesced(batches: Iterable[pa.RecordBatch], *, most_rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield all rows in order, in batches as large as `most_rows` allows; a larger batch stays as it is.
+
+    Small neighbours are copied into one: what a batch costs its taker is then paid once for many files of few rows.
+    """
+    gathered: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if rows and rows + batch.num_rows > most_rows:
+            yield from _joined(gathered)
+            gathered, rows = [], 0
+        gathered.append(batch)
+        rows += batch.num_rows
+    yield from _joined(gathered)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    if len(batches) < 2 or not batches[0].num_columns:  # without columns a table would forget how many rows it has
+        return batches
+    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return joined
 
 
 def _pieces(batch: pa.RecordBatch, most_rows: int, most_bytes: int) -> Iterator[pa.RecordBatch]:

@@ -92,10 +92,16 @@ def snapshot_tasks(location: str, *, version: int, storage_options: Mapping[str,
 
 
 def read_task(task: ScanTask, schema: pa.Schema, *, store: Store | None = None) -> Iterator[pa.RecordBatch]:
-    """Gives the rows of `task` as batches of exactly `schema`, of some 64k rows each.
+    """Gives the rows of `task` as batches of exactly `schema`, of some 64k rows each, over the bounds of files.
 
     Raises DataFileError where a file is gone or is not what the log says.
     """
+    from tablefeed.data.windows import coalesced
+
+    return coalesced(_read_files(task, schema, store), most_rows=BATCH_ROWS)
+
+
+def _read_files(task: ScanTask, schema: pa.Schema, store: Store | None) -> Iterator[pa.RecordBatch]:
     from tablefeed.data.read import FileColumns, ReadPlan, read_batches
 
     store = store or _store(task.url, tuple(sorted(task.storage_options.items())))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -23,7 +23,7 @@ from tablefeed.feed.sink import WritePlan, plan_write, write_task
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.spark.options import ParsedOptions, check_txn_pair, parse_options, table_path
-from tablefeed.spark.worker import settle
+from tablefeed.spark.worker import acknowledge_at_once, settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,6 +57,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
             )
         self._options = parse_options(options, "stream write")
         self._plan = _plan(self._path, schema, self._options, WriteKind.APPEND)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Unpickled, in a worker: the first that we see of a task."""
+        acknowledge_at_once()
+        self.__dict__.update(state)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Writes one task's rows, or nothing where the table already records this batch."""

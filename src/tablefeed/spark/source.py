@@ -30,6 +30,7 @@ from tablefeed.model.offset import Offset
 from tablefeed.spark.char import padded
 from tablefeed.spark.options import ParsedOptions, parse_options, refuse_time_travel, table_path
 from tablefeed.spark.partition import TaskPartition, read_partition
+from tablefeed.spark.worker import acknowledge_at_once
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,6 +54,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __getstate__(self) -> dict[str, Any]:
         """The feed stays where it plans."""
         return {**self.__dict__, "_opened": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Unpickled, in a worker: the first that we see of a task."""
+        acknowledge_at_once()
+        self.__dict__.update(state)
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
         """Where a new query begins."""
