@@ -6,6 +6,8 @@ that its log file's modification time, made to grow strictly with the version as
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 from tablefeed.errors import IllegalOptionError, TableError
@@ -16,6 +18,9 @@ from tablefeed.model.logfile import LogFile, LogFileKind
 _ENABLED = "delta.enableInCommitTimestamps"
 _ENABLED_SINCE = "delta.inCommitTimestampEnablementVersion"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Times = list[tuple[Version, int]]
+"""Versions in order and when each was committed, in milliseconds since 1970 UTC."""
 
 
 def parse_timestamp(value: str | datetime | date, *, argument: str) -> int:
@@ -46,35 +51,51 @@ def parse_timestamp(value: str | datetime | date, *, argument: str) -> int:
 
 
 def version_at(log: TableLog, timestamp_ms: int) -> Version:
-    """Gives the newest version committed at or before `timestamp_ms`.
+    """Gives the newest version committed at or before `timestamp_ms`; raises as `last_at_or_before` does."""
+    newest = log.load()
+    commits = [f for f in log.listing() if f.kind is LogFileKind.COMMIT and f.version <= newest.version]
+    return last_at_or_before(commit_times(log, commits, newest.metadata), timestamp_ms, url=log.url)
+
+
+def last_at_or_before(times: Times, timestamp_ms: int, *, url: str) -> Version:
+    """Gives the newest version of `times` committed at or before `timestamp_ms`.
 
     Raises TableError where the time is before the first commit that the log still has, or after the newest: such a
     question has no answer that stays true.
     """
-    newest = log.load()
-    commits = [f for f in log.listing() if f.kind is LogFileKind.COMMIT and f.version <= newest.version]
-    times = commit_times(log, commits, newest.metadata)
     if not times or timestamp_ms < times[0][1]:
         raise TableError(
-            f"{log.url} has no commit at or before {_text(timestamp_ms)}"
+            f"{url} has no commit at or before {_text(timestamp_ms)}"
             + (f": the earliest that its log still has is of {_text(times[0][1])}." if times else "."),
-            url=log.url,
+            url=url,
             error_class="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
         )
     if timestamp_ms > times[-1][1]:
-        raise TableError(
-            f"{_text(timestamp_ms)} is after the newest commit of {log.url}, of {_text(times[-1][1])}. Leave the "
-            "timestamp out to read the newest version.",
-            url=log.url,
-            error_class="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
-        )
+        raise _after_newest(times, timestamp_ms, "Leave the timestamp out to read the newest version.", url)
     return max(version for version, at_ms in times if at_ms <= timestamp_ms)
 
 
-def commit_times(log: TableLog, commits: list[LogFile], metadata: Metadata) -> list[tuple[Version, int]]:
+def first_at_or_after(times: Times, timestamp_ms: int, *, url: str) -> Version:
+    """Gives the earliest version of `times` committed at or after `timestamp_ms`; TableError where none is yet."""
+    found = min((version for version, at_ms in times if at_ms >= timestamp_ms), default=None)
+    if found is None:
+        raise _after_newest(times, timestamp_ms, "Read again when there is a later one.", url)
+    return found
+
+
+def _after_newest(times: Times, timestamp_ms: int, remedy: str, url: str) -> TableError:
+    newest = f", of {_text(times[-1][1])}" if times else ""
+    return TableError(
+        f"{_text(timestamp_ms)} is after the newest commit of {url}{newest}. {remedy}",
+        url=url,
+        error_class="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+    )
+
+
+def commit_times(log: TableLog, commits: list[LogFile], metadata: Metadata) -> Times:
     """Gives each commit's version and time in milliseconds, growing strictly."""
     since = _in_commit_since(metadata, log.url)
-    times: list[tuple[Version, int]] = []
+    times: Times = []
     for log_file in commits:
         at_ms = log_file.modified_ms
         if since is not None and log_file.version >= since:
@@ -83,6 +104,19 @@ def commit_times(log: TableLog, commits: list[LogFile], metadata: Metadata) -> l
             at_ms = times[-1][1] + 1
         times.append((log_file.version, at_ms))
     return times
+
+
+def monotone(commits: Iterable[LogFile]) -> Iterator[LogFile]:
+    """Gives `commits`, which come in order, with modification times that grow strictly.
+
+    So a commit that is read from one of them has its in-commit timestamp, or this time where it has none. Delta-Spark
+    looks back over a hundred commits to make times grow, here it is all that the log still has.
+    """
+    latest_ms: int | None = None
+    for log_file in commits:
+        at_ms = log_file.modified_ms
+        latest_ms = at_ms if latest_ms is None else max(at_ms, latest_ms + 1)
+        yield replace(log_file, modified_ms=latest_ms)
 
 
 def committed_at_ms(commit: Commit) -> int:
