@@ -192,7 +192,7 @@ def test_a_schema_that_cannot_be_read_is_our_error(schema: str) -> None:
     [
         (protocol(4, 8), "reader version 4"),
         (protocol(3, 7, readerFeatures=["fromTheFuture"], writerFeatures=["fromTheFuture"]), "fromTheFuture"),
-        (protocol(3, 7, readerFeatures=["variantType"], writerFeatures=["variantType"]), "variantType"),
+        (protocol(3, 7, readerFeatures=["catalogManaged"], writerFeatures=["catalogManaged"]), "catalogManaged"),
     ],
 )
 def test_a_protocol_that_is_not_known_is_refused_by_name_with_the_word_to_upgrade(

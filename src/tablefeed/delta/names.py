@@ -61,6 +61,8 @@ GENERATION_EXPRESSION = "delta.generationExpression"
 CURRENT_DEFAULT = "CURRENT_DEFAULT"
 IDENTITY_PREFIX = "delta.identity."
 TYPE_CHANGES = "delta.typeChanges"
+COLUMN_ID = "delta.columnMapping.id"
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 _VERSION = r"(?P<version>[0-9]{20})"
 _PART = r"(?P<part>[0-9]{10})\.(?P<part_count>[0-9]{10})"

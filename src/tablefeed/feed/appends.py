@@ -6,14 +6,15 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tablefeed.delta.column_mapping import MappedSchema, has_mapping_change, mapping_mode
 from tablefeed.delta.schema import parse_schema
 from tablefeed.errors import IllegalOptionError, SchemaChangedError
 from tablefeed.feed.arguments import check_filter, filtered, selected, whole_number
 from tablefeed.feed.bounds import check_available, check_protocol, read_commits
-from tablefeed.feed.scan import ScanTask, partition_types, read_task, scan_file
+from tablefeed.feed.scan import ScanTask, TableColumns, read_task, scan_file, table_columns
 from tablefeed.feed.table_log import Snapshot, open_log
 from tablefeed.log.admission import ChangePolicy, delivered_files
-from tablefeed.log.compatibility import can_read
+from tablefeed.log.compatibility import can_read_older
 from tablefeed.model.actions import Commit, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
 
@@ -78,13 +79,17 @@ def _rows(
     log = snapshot.log
     for commit in commits:
         _check(commit, snapshot)
+        # The partitioning of its version, which need not be the newest's: an overwrite may have changed it.
+        columns: dict[frozenset[str], TableColumns] = {}
         for add in delivered_files(commit, policy, url=log.url):
+            keys = frozenset(add.partition_values)
+            if keys not in columns:
+                columns[keys] = table_columns(snapshot.schema, snapshot.metadata, url=log.url, partitioned_by=keys)
             task = ScanTask(
                 url=log.location,
                 storage_options=log.storage_options,
-                files=(scan_file(add, url=log.url),),
-                # The partitioning of its version, which need not be the newest's: an overwrite may have changed it.
-                partition_types=partition_types(snapshot.schema, tuple(add.partition_values)),
+                files=(scan_file(add),),
+                columns=columns[keys],
             )
             yield from read_task(task, schema, store=log.store)
 
@@ -95,7 +100,10 @@ def _check(commit: Commit, snapshot: Snapshot) -> None:
     if commit.metadata is None:
         return
     # A stream also stops where the partitioning differs. Here each file is read by its own.
-    if not can_read(snapshot.schema, parse_schema(commit.metadata.schema_string, url=url)):
+    schema = parse_schema(commit.metadata.schema_string, url=url)
+    older = MappedSchema(schema=schema, mode=mapping_mode(commit.metadata, url=url))
+    newer = MappedSchema(schema=snapshot.schema, mode=mapping_mode(snapshot.metadata, url=url))
+    if has_mapping_change(older=older, newer=newer) or not can_read_older(snapshot.schema, schema):
         raise SchemaChangedError(
             f"The schema of {url} at version {commit.version} cannot be read with its newest, at version "
             f"{snapshot.version}: read the two sides of the change apart (end_version, start_version).",
