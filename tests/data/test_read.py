@@ -117,7 +117,9 @@ def test_a_file_without_field_ids_is_refused_where_columns_go_by_them() -> None:
         read(file, pa.schema([("a", pa.int64())]), stored=pa.schema([by_id("a", pa.int64(), 1)]))
 
 
-VARIANT = pa.struct([pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)])
+VALUE = pa.field("value", pa.binary(), nullable=False)
+METADATA = pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"})
+VARIANT = pa.struct([METADATA, VALUE])
 
 
 def test_a_shredded_variant_is_refused_by_name_and_one_that_is_not_is_its_two_parts() -> None:
@@ -128,6 +130,13 @@ def test_a_shredded_variant_is_refused_by_name_and_one_that_is_not_is_its_two_pa
     with pytest.raises(UnsupportedFeatureError, match=r"shredded variant in column v") as caught:
         read(parquet(pa.table({"v": [{**plain, "typed_value": 1}]})), wanted)
     assert caught.value.features == ("variantShredding",)
+
+
+def test_a_variants_parts_are_found_by_their_names_in_any_order_under_a_mapping_too() -> None:
+    plain = {"metadata": b"m", "value": b"v"}
+    wanted = pa.schema([("v", pa.struct([VALUE, METADATA]))])
+    stored = pa.schema([("col-1", VARIANT)])
+    assert rows(read(parquet(pa.table({"col-1": [plain]})), wanted, stored=stored)) == [{"v": plain}]
 
 
 def test_a_file_without_rows_gives_no_batch() -> None:

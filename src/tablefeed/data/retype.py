@@ -172,15 +172,21 @@ def _field_id(field: pa.Field) -> bytes | None:
     return (field.metadata or {}).get(FIELD_ID)
 
 
-_VARIANT = {"metadata": pa.binary(), "value": pa.binary()}
 _SHREDDED = "typed_value"
-"""What a variant is in Arrow, and the member beside it that holds what it lacks (Parquet, "Variant Shredding")."""
+"""The member of a variant that holds what its value lacks (Parquet, "Variant Shredding")."""
+
+
+def _is_variant(kind: pa.StructType) -> bool:
+    """Whether a struct is a variant: PySpark's mark, which tells one from a struct with the same members."""
+    return any((member.metadata or {}).get(b"variant") == b"true" for member in kind)
 
 
 def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType) -> Conversion:
     found_names = [member.name for member in found]
-    if _SHREDDED in found_names and {member.name: member.type for member in wanted} == _VARIANT:
-        raise ShreddedVariantError(found, wanted, reason="a shredded variant")
+    if _is_variant(wanted):
+        if _SHREDDED in found_names:
+            raise ShreddedVariantError(found, wanted, reason="a shredded variant")
+        stored = wanted  # its members have one name everywhere, and no one order
     plan: list[tuple[int | None, Conversion | None, pa.Field]] = []
     for i in range(wanted.num_fields):
         field, stored_field = wanted.field(i), stored.field(i)
