@@ -89,6 +89,15 @@ def test_rows_of_which_no_column_is_wanted_are_selected_as_well() -> None:
     assert [batch.num_rows for batch in found] == [4, 1]
 
 
+def test_where_no_row_can_count_no_column_is_read() -> None:
+    file = parquet(pa.table({"a": list(range(10))}))
+    nothing = RowSelection(only=BitMap64([1, 2]), without=BitMap64([2, 1, 0]))
+
+    assert read(file, pa.schema([("a", pa.string())]), selection=nothing) == []
+    assert not RowSelection(only=BitMap64([1, 2]), without=BitMap64([2])).is_empty
+    assert not RowSelection(without=BitMap64([2])).is_empty
+
+
 def test_a_selection_of_rows_that_the_file_has_not_is_another_files() -> None:
     file = parquet(pa.table({"a": range(10)}))
     with pytest.raises(DataFileError, match="has 10 rows, but its deletion vector speaks of 11"):

@@ -109,6 +109,8 @@ def read_batches(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.
 def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordBatch]:
     parquet = _open(source)
     _check_footer(parquet, plan, file)
+    if file.selection is not None and file.selection.is_empty:
+        return
     conform = Conformer(parquet.schema_arrow, plan.schema, stored=plan.stored, constants=file.constants)
     first = 0
     for batch in _stored_batches(source, parquet, list(conform.source_names), plan.batch_rows):

@@ -22,6 +22,11 @@ class RowSelection:
         """Rows that a file must have for every position to be one of them."""
         return 1 + max((positions.max() for positions in (self.without, self.only) if positions), default=-1)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row of any file counts."""
+        return self.only is not None and not self.only - (self.without or BitMap64())
+
     def of(self, batch: pa.RecordBatch, *, first: int) -> pa.RecordBatch:
         """The rows of `batch` that count, in order; `first` is the position of its first row."""
         selected = BitMap64(range(first, first + batch.num_rows))
