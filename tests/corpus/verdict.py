@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import tablefeed
+from corpus.change_checks import change_checks
 from tablefeed.errors import TablefeedError, UnsupportedFeatureError
 
 Digest = Callable[[pa.Table], tuple[int, str]]
@@ -57,7 +58,7 @@ class Verdict:
 
 
 def judge(table: str, expected: Expected, *, root: Path, digest: Digest) -> Verdict:
-    """Reads each version that `expected` lists of `root`/`table`, and what a stream of it delivers."""
+    """Reads each version that `expected` lists of `root`/`table`, what a stream of it delivers, and its changes."""
     refused: set[str] = set()
     wrong: list[str] = []
     for what, check in _checks(table, expected, root / table, digest):
@@ -88,6 +89,8 @@ def _checks(table: str, expected: Expected, folder: Path, digest: Digest) -> Ite
         yield newest, partial(_newest, expected, folder)
     if expected.get("append_stream"):
         yield "append_stream", partial(_appends, expected, folder, digest)
+    if table not in NEWEST_VERSION_ONLY and not _has_none(expected, folder, newest):
+        yield from change_checks(table, expected, folder, digest)
 
 
 def _version(table: str, expected: Expected, version: str, *, folder: Path, digest: Digest) -> Iterator[str]:

@@ -93,7 +93,7 @@ def test_a_file_of_changes_counts_even_where_the_same_file_is_added() -> None:
 
 
 def test_what_only_moves_rows_is_no_change_and_has_no_number() -> None:
-    moved = [remove("a", data_change=False), add("b", data_change=False)]
+    moved: list[FileAction] = [remove("a", data_change=False), add("b", data_change=False)]
 
     assert changes(*moved) == []
     assert changes(*moved, add("new")) == [(0, "new", INSERT, None, None)]
@@ -124,7 +124,10 @@ def test_the_order_of_the_two_halves_does_not_matter_but_for_their_numbers() -> 
 
 
 def test_an_action_without_a_changed_row_has_its_number_all_the_same() -> None:
-    assert changes(remove("a"), add("a", D1), add("new")) == [(0, "a", DELETE, None, D1), (2, "new", INSERT, None, None)]
+    assert changes(remove("a"), add("a", D1), add("new")) == [
+        (0, "a", DELETE, None, D1),
+        (2, "new", INSERT, None, None),
+    ]
 
 
 def test_a_merge_that_counted_no_row_changed_none() -> None:

@@ -38,12 +38,18 @@ IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
 # "Commit Provenance Information": the field by which a writer finds its own commit again
 TXN_ID = "txnId"
 
+# "Change Data Files", "Reader Requirements for AddCDCFile"
+CHANGE_TYPE = "_change_type"
+COMMIT_VERSION = "_commit_version"
+COMMIT_TIMESTAMP = "_commit_timestamp"
+
 # Table properties, under the sections that define them
 APPEND_ONLY = "delta.appendOnly"
 CHECK_CONSTRAINT_PREFIX = "delta.constraints."
 CHECKPOINT_POLICY = "delta.checkpointPolicy"
 COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
 ENABLE_CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
+ENABLE_CHANGE_DATA_CAPTURE = "delta.enableChangeDataCapture"  # what Delta-Spark called the same before
 ENABLE_DELETION_VECTORS = "delta.enableDeletionVectors"
 ENABLE_ICEBERG_COMPAT_PREFIX = "delta.enableIcebergCompat"
 ENABLE_IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"

@@ -49,8 +49,8 @@ def changed_files(commit: Commit, *, url: str) -> tuple[ChangedFile, ...]:
     """Gives what the feed of a table that records its changes delivers of `commit`, in the log's order.
 
     Files of changes where the commit has any; else what its adds and removes with a data change imply
-    (`implied_changes`), but nothing of a MERGE that counted no changed row: such a one has rewritten files as they were.
-    Raises ChangeDataError where it cannot be told.
+    (`implied_changes`), but nothing of a MERGE that counted no changed row, which rewrote files as they were. Raises
+    ChangeDataError where it cannot be told.
     """
     recorded = [file for file in commit.files if isinstance(file, CdcFile)]
     if recorded:
