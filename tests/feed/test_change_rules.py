@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
+from hypothesis import example, given, settings
 
 import tablefeed
 from feed.logs import LONG_ID, Action, add, info, metadata, protocol
@@ -330,6 +332,48 @@ def test_rows_from_before_the_columns_were_mapped_are_read(tmp_path: Path) -> No
     table = log(tmp_path, v0=[protocol(), recorded(), add(file)], v1=[MAPPING, mapped(("id", "id"))])
 
     assert changed_ids(table) == [(0, "insert", 1)]
+
+
+# --- whatever the log says -----------------------------------------------------------------------------------------
+
+json_values = st.none() | st.booleans() | st.integers(-(2**64), 2**64) | st.text(max_size=5) | st.just({}) | st.just([])
+change_actions = st.sampled_from(
+    [
+        cdc("c.parquet"),
+        add("a.parquet", deletionVector=vector(0)),
+        removed("a.parquet", deletionVector=vector(1)),
+        {"commitInfo": {"operation": "MERGE", "operationMetrics": {}, "inCommitTimestamp": 1}},
+        recorded(),
+        VECTORS,
+    ]
+)
+
+
+def altered(action: Action, field: int, value: object) -> Action:
+    """The action with one of its fields, or of its deletion vector's, made `value`."""
+    ((kind, fields),) = action.items()
+    name = sorted(fields)[field % len(fields)]
+    inner = fields[name]
+    if isinstance(inner, dict) and inner and field % 2:
+        value = {**inner, sorted(inner)[field % len(inner)]: value}
+    return {kind: {**fields, name: value}}
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.builds(altered, change_actions, st.integers(0, 40), json_values) | change_actions, max_size=4))
+@example([info(inCommitTimestamp=2**62), add("a.parquet")])
+def test_whatever_a_commit_says_nothing_but_our_errors_escapes(
+    tmp_path_factory: pytest.TempPathFactory, actions: list[Action]
+) -> None:
+    path = tmp_path_factory.mktemp("table")
+    data_file(path, "a.parquet", id=[1, 2])
+    data_file(path, "c.parquet", id=[1], _change_type=["insert"])
+    log(path, v0=[VECTORS, recorded()], v1=[*actions, {"commitInfo": {}}])
+
+    try:
+        tablefeed.changes(path).read_all()
+    except TablefeedError as error:
+        assert str(path) in str(error)  # noqa: PT017 - it may also be fine
 
 
 # --- when ----------------------------------------------------------------------------------------------------------

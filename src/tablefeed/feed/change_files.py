@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import names
-from tablefeed.errors import DataFileError
+from tablefeed.errors import ChangeDataError, DataFileError
 from tablefeed.feed.scan import ScanFile, ScanTask, TableColumns, read_task, table_columns
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.log.changes import ChangedFile, ChangeType
@@ -14,6 +14,9 @@ from tablefeed.model.actions import Commit
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+_MOST_US = 2**63 - 1
 
 
 def change_schema(read: Snapshot) -> pa.Schema:
@@ -43,7 +46,7 @@ class ChangeReader:
         """
         import pyarrow as pa
 
-        constants = change_constants(commit, file.change_type)
+        constants = self.constants(commit, file.change_type)
         inside = [field for field in schema if field.name not in constants]
         if file.change_type is None and names.CHANGE_TYPE not in schema.names:
             inside.append(pa.field(names.CHANGE_TYPE, pa.string()))
@@ -71,6 +74,29 @@ class ChangeReader:
         )
         return read_task(task, schema, store=log.store)
 
+    def constants(self, commit: Commit, change_type: ChangeType | None) -> Mapping[str, pa.Scalar]:
+        """Gives the values of the feed's columns for all rows of `commit`; without the change where rows say it.
+
+        Raises ChangeDataError where the commit says that it was made at a time that no timestamp holds.
+        """
+        import pyarrow as pa
+
+        at_us = (commit.committed_at_ms or 0) * 1000
+        if abs(at_us) > _MOST_US:
+            raise ChangeDataError(
+                f"Version {commit.version} of {self._read.log.url} says that it was made {commit.committed_at_ms} ms "
+                "after 1970, which no timestamp holds. Read from a later version.",
+                url=self._read.log.url,
+                version=commit.version,
+            )
+        constants = {
+            names.COMMIT_VERSION: pa.scalar(commit.version, pa.int64()),
+            names.COMMIT_TIMESTAMP: pa.scalar(at_us, pa.timestamp("us", tz="UTC")),
+        }
+        if change_type is not None:
+            constants[names.CHANGE_TYPE] = pa.scalar(change_type.value, pa.string())
+        return constants
+
     def _columns_by(self, keys: frozenset[str]) -> TableColumns:
         # The partitioning of the file's version, which need not be the commit's: an overwrite may have changed it.
         if keys not in self._columns:
@@ -87,20 +113,6 @@ class ChangeReader:
             url=url,
             path=file.path,
         )
-
-
-def change_constants(commit: Commit, change_type: ChangeType | None) -> Mapping[str, pa.Scalar]:
-    """Gives the values of the feed's columns for all rows of `commit`; without the change where rows say it."""
-    import pyarrow as pa
-
-    at_us = (commit.committed_at_ms or 0) * 1000
-    constants = {
-        names.COMMIT_VERSION: pa.scalar(commit.version, pa.int64()),
-        names.COMMIT_TIMESTAMP: pa.scalar(at_us, pa.timestamp("us", tz="UTC")),
-    }
-    if change_type is not None:
-        constants[names.CHANGE_TYPE] = pa.scalar(change_type.value, pa.string())
-    return constants
 
 
 def stamped(batch: pa.RecordBatch, schema: pa.Schema, constants: Mapping[str, pa.Scalar]) -> pa.RecordBatch:
