@@ -7,10 +7,12 @@ refuse differently is not chosen: a stream knows other classes for a bound, and 
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import tablefeed
@@ -77,3 +79,38 @@ def test_what_delta_sparks_stream_refuses_is_refused_by_the_same_class(
     with pytest.raises(TablefeedError) as caught:
         tablefeed.changes(folder / scenarios[name]["table"], **bounds(scenarios[name])).read_all()
     assert caught.value.error_class == run["err"]["condition"]
+
+
+@pytest.mark.parametrize("table", ["cdf", "cdf_dv", "cdf_multi", "cdf_addcol", "cdf_ict", "cdf_parts"])
+def test_what_commits_put_in_and_took_out_comes_to_what_they_recorded(
+    tables: tuple[Path, Mapping[str, Scenario]], table: str
+) -> None:
+    folder, _ = tables
+
+    recorded = rows(tablefeed.changes(folder / table))
+    told = rows(tablefeed.changes(folder / table, deduplication_mode="dropCarryovers"))
+
+    as_two = {"update_preimage": "delete", "update_postimage": "insert"}
+    assert sum(recorded.values()) > 20
+    assert told == Counter(
+        tuple(as_two.get(value, value) if isinstance(value, str) else value for value in row)
+        for row in recorded.elements()
+    )
+
+
+def test_an_update_of_delta_spark_is_told_by_the_ids_of_its_rows(tables: tuple[Path, Mapping[str, Scenario]]) -> None:
+    folder, _ = tables
+
+    found = tablefeed.changes(
+        folder / "rowtrack", start_version=3, end_version=3, deduplication_mode="dropCarryovers", compute_updates=True
+    )
+
+    told = found.read_all().select(["_change_type", "id", "s"]).to_pylist()
+    assert told == [
+        {"_change_type": "update_preimage", "id": 3, "s": "r3"},
+        {"_change_type": "update_postimage", "id": 3, "s": "u"},
+    ]
+
+
+def rows(reader: pa.RecordBatchReader) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(row.values()) for row in reader.read_all().to_pylist())

@@ -39,9 +39,10 @@ def read(
     constants: Mapping[str, pa.Scalar] | None = None,
     batch_rows: int = 1000,
     selection: RowSelection | None = None,
+    positions: str | None = None,
 ) -> list[pa.RecordBatch]:
     plan = ReadPlan(url=URL, schema=schema, stored=stored, batch_rows=batch_rows)
-    file = FileColumns(path="part-0.parquet", constants=constants or {}, selection=selection)
+    file = FileColumns(path="part-0.parquet", constants=constants or {}, selection=selection, positions=positions)
     batches = list(read_batches(source, plan, file))
     for batch in batches:
         batch.validate(full=True)
@@ -87,6 +88,17 @@ def test_rows_of_which_no_column_is_wanted_are_selected_as_well() -> None:
     file = parquet(pa.table({"a": range(10)}))
     found = read(file, pa.schema([]), batch_rows=4, selection=RowSelection(without=BitMap64([0, 1, 2, 3, 9])))
     assert [batch.num_rows for batch in found] == [4, 1]
+
+
+def test_a_rows_place_in_the_file_is_told_whatever_rows_and_columns_are_wanted() -> None:
+    file = parquet(pa.table({"a": list(range(10, 20))}), row_group_size=3)
+    place = pa.field("place", pa.int64())
+    for batch_rows in (1, 4, 100):
+        found = read(file, pa.schema([place, ("a", pa.int64())]), batch_rows=batch_rows, positions="place")
+        assert rows(found) == [{"place": i, "a": 10 + i} for i in range(10)]
+    some = RowSelection(without=BitMap64([0, 1, 9]))
+    found = read(file, pa.schema([place]), batch_rows=4, selection=some, positions="place")
+    assert rows(found) == [{"place": i} for i in range(2, 9)]
 
 
 def test_where_no_row_can_count_no_column_is_read() -> None:

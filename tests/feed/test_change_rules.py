@@ -336,7 +336,9 @@ def test_rows_from_before_the_columns_were_mapped_are_read(tmp_path: Path) -> No
 
 # --- whatever the log says -----------------------------------------------------------------------------------------
 
-json_values = st.none() | st.booleans() | st.integers(-(2**64), 2**64) | st.text(max_size=5) | st.just({}) | st.just([])
+json_values: st.SearchStrategy[object] = (
+    st.none() | st.booleans() | st.integers(-(2**64), 2**64) | st.text(max_size=5) | st.just({}) | st.just([])
+)
 change_actions = st.sampled_from(
     [
         cdc("c.parquet"),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablefeed.data.conform import Conformer, no_columns
@@ -52,12 +53,14 @@ class ReadPlan:
 class FileColumns:
     """What is particular to one file: its `path` in errors, its partition values by logical name, and which rows count.
 
-    `selection` None: all of them.
+    `selection` None: all of them. `positions` names the column that is not the file's but each row's place in it, from
+    0; None: nobody asks.
     """
 
     path: str
     constants: Mapping[str, pa.Scalar] = field(default_factory=dict)
     selection: RowSelection | None = None
+    positions: str | None = None
 
 
 def read_batches(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordBatch]:
@@ -111,13 +114,25 @@ def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordB
     _check_footer(parquet, plan, file)
     if file.selection is not None and file.selection.is_empty:
         return
-    conform = Conformer(parquet.schema_arrow, plan.schema, stored=plan.stored, constants=file.constants)
+    found = parquet.schema_arrow
+    if file.positions is not None:
+        found = found.append(pa.field(file.positions, pa.int64()))
+    conform = Conformer(found, plan.schema, stored=plan.stored, constants=file.constants)
+    names = [name for name in conform.source_names if name != file.positions]
     first = 0
-    for batch in _stored_batches(source, parquet, list(conform.source_names), plan.batch_rows):
-        rows = batch if file.selection is None else file.selection.of(batch, first=first)
+    for batch in _stored_batches(source, parquet, names, plan.batch_rows):
+        rows = batch if file.positions is None else _numbered(batch, file.positions, first)
+        if file.selection is not None:
+            rows = file.selection.of(rows, first=first)
         first += batch.num_rows
         if rows.num_rows:
             yield conform(rows)
+
+
+def _numbered(batch: pa.RecordBatch, name: str, first: int) -> pa.RecordBatch:
+    ones = pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows)
+    positions = pc.add(pc.cumulative_sum(ones), first - 1)
+    return pa.RecordBatch.from_arrays([*batch.columns, positions], names=[*batch.schema.names, name])
 
 
 def _stored_batches(

@@ -57,6 +57,7 @@ ENABLE_MATERIALIZE_PARTITION_COLUMNS = "delta.enableMaterializePartitionColumnsF
 ENABLE_ROW_TRACKING = "delta.enableRowTracking"
 ENABLE_TYPE_WIDENING = "delta.enableTypeWidening"
 ENABLE_VARIANT_SHREDDING = "delta.enableVariantShredding"
+MATERIALIZED_ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
 
 # "Table Features for New and Existing Tables": Delta-Spark's property that lists a feature; never kept in a table
 FEATURE_PREFIX = "delta.feature."

@@ -55,8 +55,13 @@ class ChangeReader:
                 raise self._untold(file, commit)
             yield stamped(batch, schema, constants)
 
-    def stored_rows(self, file: ChangedFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Gives the changed rows of `file` as batches of `schema`: columns of the table, and others that files have."""
+    def stored_rows(
+        self, file: ChangedFile, schema: pa.Schema, *, positions: str | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Gives the changed rows of `file` as batches of `schema`: columns of the table, and others that files have.
+
+        `positions` names the column that takes each row's place in the file, from 0.
+        """
         partition_values = file.partition_values or {}
         scan_file = ScanFile(
             path=file.path,
@@ -72,7 +77,7 @@ class ChangeReader:
             files=(scan_file,),
             columns=self._columns_by(frozenset(partition_values)),
         )
-        return read_task(task, schema, store=log.store)
+        return read_task(task, schema, store=log.store, positions=positions)
 
     def constants(self, commit: Commit, change_type: ChangeType | None) -> Mapping[str, pa.Scalar]:
         """Gives the values of the feed's columns for all rows of `commit`; without the change where rows say it.

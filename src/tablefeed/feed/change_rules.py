@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tablefeed.delta import names
 from tablefeed.delta.column_mapping import MappedSchema, MappingMode, has_mapping_change, mapping_mode
 from tablefeed.delta.schema import parse_schema
-from tablefeed.errors import ChangeDataError, SchemaChangedError, SchemaMismatchError
+from tablefeed.errors import ChangeDataError, SchemaChangedError, SchemaMismatchError, TableError
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.log.compatibility import can_read
 from tablefeed.model.actions import Metadata
@@ -57,11 +57,59 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowsTracked:
+    """The rule that every version of a range tracks its rows; `row_id_column` is where files keep ids of their own."""
+
+    versions: range
+    url: str
+    row_id_column: str
+
+    def check(self, metadata: Metadata, version: int) -> None:
+        """Raises ChangeDataError (DELTA_CHANGELOG_ROW_TRACKING_DISABLED_IN_RANGE) where `metadata` does not say so."""
+        if _row_id_column(metadata) == self.row_id_column:
+            return
+        raise ChangeDataError(
+            f"Which rows of versions {self.versions[0]} to {self.versions[-1]} of {self.url} were updated cannot be "
+            f"told: version {version} did not track rows as the last one does. Read a range in which "
+            f"{names.ENABLE_ROW_TRACKING} is true, or leave compute_updates out.",
+            url=self.url,
+            version=version,
+            error_class="DELTA_CHANGELOG_ROW_TRACKING_DISABLED_IN_RANGE",
+        )
+
+
+def rows_tracked(read: Snapshot, versions: range) -> RowsTracked:
+    """Gives the rule by which rows are known again ("Row Tracking").
+
+    Raises TableError (DELTA_CHANGELOG_REQUIRES_ROW_TRACKING) for a table that, as of `read`, tracks none.
+    """
+    row_id_column = _row_id_column(read.metadata)
+    if row_id_column is None:
+        raise TableError(
+            f"{read.log.url} does not track its rows, so that which of them were updated cannot be told. Leave "
+            f"compute_updates out, or turn row tracking on ({names.ENABLE_ROW_TRACKING}).",
+            url=read.log.url,
+            error_class="DELTA_CHANGELOG_REQUIRES_ROW_TRACKING",
+        )
+    return RowsTracked(versions=versions, url=read.log.url, row_id_column=row_id_column)
+
+
+def _row_id_column(metadata: Metadata) -> str | None:
+    is_on = metadata.configuration.get(names.ENABLE_ROW_TRACKING, "false").lower() == "true"
+    return metadata.configuration.get(names.MATERIALIZED_ROW_ID_COLUMN) if is_on else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OneSchema:
-    """The rule that rows of every version of a range can be read with the schema of `read`."""
+    """The rule that rows of every version of a range can be read with the schema of `read`.
+
+    `start_class` is Delta-Spark's class where the schema at the start, `change_class` where a later one does not fit.
+    """
 
     versions: range
     read: Snapshot
+    start_class: str = "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA"
+    change_class: str = "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE"
 
     def reads(self, metadata: Metadata) -> bool:
         """Says whether rows that were written under `metadata` can be read.
@@ -82,8 +130,7 @@ class OneSchema:
     def check_start(self, metadata: Metadata) -> None:
         """Raises SchemaChangedError where the rows of the range's start cannot be read."""
         if not self.reads(metadata):
-            error_class = "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA"
-            raise self._refusal(self.versions[0], error_class, "Start after the schema changed.")
+            raise self._refusal(self.versions[0], self.start_class, "Start after the schema changed.")
 
     def check_removed(self, before: Metadata | None, version: int) -> None:
         """Raises SchemaChangedError where rows that `version` removes, which came under `before`, cannot be read.
@@ -91,15 +138,13 @@ class OneSchema:
         None: it is not known any more.
         """
         if before is None or not self.reads(before):
-            error_class = "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA"
-            raise self._refusal(version, error_class, f"It removes older rows: start at version {version + 1}.")
+            raise self._refusal(version, self.start_class, f"It removes older rows: start at version {version + 1}.")
 
     def check(self, metadata: Metadata, version: int) -> None:
         """Raises SchemaChangedError where `metadata`, which `version` brings, is of rows that cannot be read."""
         if not self.reads(metadata):
-            error_class = "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE"
             remedy = f"Read versions {self.versions[0]} to {version - 1} and from {version} on apart."
-            raise self._refusal(version, error_class, remedy)
+            raise self._refusal(version, self.change_class, remedy)
 
     def _refusal(self, version: int, error_class: str, remedy: str) -> SchemaChangedError:
         url = self.read.log.url

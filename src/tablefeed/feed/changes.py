@@ -7,21 +7,22 @@ what the table must be change_rules.py's. Here these are joined and the files re
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tablefeed.errors import ChangeDataError, LogError
 from tablefeed.feed.arguments import check_filter, filtered, selected
 from tablefeed.feed.bounds import check_protocol, read_commits
 from tablefeed.feed.change_files import ChangeReader, change_schema
 from tablefeed.feed.change_range import Bounds, change_versions
-from tablefeed.feed.change_rules import OneSchema, Recorded, is_mapped, refuse_reserved_names
+from tablefeed.feed.change_rules import OneSchema, Recorded, RowsTracked, is_mapped, refuse_reserved_names, rows_tracked
+from tablefeed.feed.read_time import Deduplication, ReadTimeRows, deduplication
 from tablefeed.feed.scan import BATCH_ROWS
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.feed.timeline import monotone
-from tablefeed.log.changes import ChangedFile, ChangeType, changed_files
+from tablefeed.log.changes import ChangedFile, ChangeType, changed_files, implied_changes
 from tablefeed.model.actions import Commit, Metadata, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
 
@@ -39,6 +40,8 @@ def changes(
     end_timestamp: str | datetime | date | None = None,
     columns: Sequence[str] | None = None,
     filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
+    deduplication_mode: Literal["none", "dropCarryovers"] | None = None,
+    compute_updates: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> pa.RecordBatchReader:
     """Gives the changed rows of the versions from the start to the end, both included, in the order of versions.
@@ -50,12 +53,19 @@ def changes(
     with column mapping in that of the end; columns that a row's file has not are null. Rows of one version are in no
     stated order. Held in memory is one commit's actions, and some batches of one file.
 
+    With `deduplication_mode` the table need not have recorded its changes, and what it recorded is not looked at: what
+    its commits put in is inserted and what they took out deleted, in the schema of the end. "none" gives all of it,
+    with "dropCarryovers" rows that a commit took out of one file and put, unchanged to the last bit, into another are
+    left out; for that, the rows that one commit put in and took out are held in memory. `compute_updates` tells rows
+    that a commit took out and put in changed as updates, by their row ids: of tables that track rows only.
+
     Raises ChangeDataError where the table did not record its changes (DELTA_MISSING_CHANGE_DATA) or they cannot be
     told, SchemaChangedError where one schema cannot read them all, DataFileError for a file that is gone;
     VersionNotFoundError, LogGapError, OptionError, TableError, UnsupportedFeatureError.
     """
     import pyarrow as pa
 
+    mode = deduplication(deduplication_mode, compute_updates=compute_updates)
     log = open_log(os.fspath(url), storage_options)
     newest = log.load()
     log_files = log.listing()
@@ -66,7 +76,7 @@ def changes(
         end_timestamp=end_timestamp,
     )
     versions = change_versions(bounds, newest, log_files)
-    feed = _open_feed(newest, versions) if versions else None
+    feed = _open_feed(newest, versions, mode, compute_updates=compute_updates) if versions else None
     available = change_schema(feed.read if feed else newest)
     wanted = selected(available, columns, url=log.url)
     if filter is not None:
@@ -79,12 +89,16 @@ def changes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Feed:
-    """A range whose start has been checked. `start` is the table there, `read` the one whose schema rows come in."""
+    """A range whose start has been checked. `start` is the table there, `read` the one whose schema rows come in.
+
+    `mode` None: changes are as recorded. `rule` is what every metadata of the range must obey besides `one_schema`.
+    """
 
     versions: range
     start: Snapshot
     read: Snapshot
-    recorded: Recorded
+    mode: Deduplication | None
+    rule: Recorded | RowsTracked | None
     one_schema: OneSchema
 
     @property
@@ -92,44 +106,74 @@ class _Feed:
         return self.read.log
 
 
-def _open_feed(newest: Snapshot, versions: range) -> _Feed:
+def _open_feed(newest: Snapshot, versions: range, mode: Deduplication | None, *, compute_updates: bool) -> _Feed:
     """Loads what holds at the start, and checks it: no commit of the range need tell it."""
     log = newest.log
-    first, last = versions[0], versions[-1]
-    start = newest if first == newest.version else log.load(Version(first))
-    recorded = Recorded(versions=versions, url=log.url)
-    recorded.check(start.metadata, first)
-    read = newest
-    if last < newest.version and any(is_mapped(s.metadata, url=log.url) for s in (start, newest)):
-        read = start if last == first else log.load(Version(last))
+    start = newest if versions[0] == newest.version else log.load(Version(versions[0]))
+    rule: Recorded | RowsTracked | None = None
+    if mode is None:
+        rule = Recorded(versions=versions, url=log.url)
+        rule.check(start.metadata, versions[0])
+        read = _end(newest, start, versions) if _any_mapped(start, newest) else newest
+        one_schema = OneSchema(versions=versions, read=read)
+    else:
+        read = _end(newest, start, versions)
+        changed = "DELTA_CHANGELOG_SCHEMA_CHANGE_IN_RANGE"
+        one_schema = OneSchema(versions=versions, read=read, start_class=changed, change_class=changed)
+        if compute_updates:
+            rule = rows_tracked(read, versions)
+            rule.check(start.metadata, versions[0])
     refuse_reserved_names(read)
-    one_schema = OneSchema(versions=versions, read=read)
     one_schema.check_start(start.metadata)
-    return _Feed(versions=versions, start=start, read=read, recorded=recorded, one_schema=one_schema)
+    return _Feed(versions=versions, start=start, read=read, mode=mode, rule=rule, one_schema=one_schema)
+
+
+def _end(newest: Snapshot, start: Snapshot, versions: range) -> Snapshot:
+    known = {newest.version: newest, start.version: start}
+    last = Version(versions[-1])
+    return known[last] if last in known else newest.log.load(last)
+
+
+def _any_mapped(*snapshots: Snapshot) -> bool:
+    return any(is_mapped(snapshot.metadata, url=snapshot.log.url) for snapshot in snapshots)
 
 
 def _rows(feed: _Feed, log_files: Sequence[LogFile], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     from tablefeed.data.windows import coalesced
 
-    return coalesced(_pieces(feed, log_files, schema), most_rows=BATCH_ROWS)
-
-
-def _pieces(feed: _Feed, log_files: Sequence[LogFile], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     timed = monotone(f for f in log_files if f.kind is LogFileKind.COMMIT)
+    commits = _checked(feed, read_commits(feed.log, timed, feed.versions))
     reader = ChangeReader(feed.read)
+    if feed.mode is None:
+        batches = (batch for c, files in commits for file in files for batch in reader.rows(file, c, schema))
+    else:
+        compared = ReadTimeRows(
+            reader=reader,
+            mode=feed.mode,
+            table_schema=feed.read.arrow_schema,
+            row_id_column=feed.rule.row_id_column if isinstance(feed.rule, RowsTracked) else None,
+            url=feed.log.url,
+        )
+        batches = (batch for c, files in commits for batch in compared.rows(files, c, schema))
+    return coalesced(batches, most_rows=BATCH_ROWS)
+
+
+def _checked(feed: _Feed, commits: Iterable[Commit]) -> Iterator[tuple[Commit, tuple[ChangedFile, ...]]]:
+    """Each commit with its changed files, once all that they need to be read is sure."""
     metadata = feed.start.metadata
-    for commit in read_commits(feed.log, timed, feed.versions):
+    tell = changed_files if feed.mode is None else implied_changes
+    for commit in commits:
         check_protocol(commit, metadata, url=feed.log.url)
         if commit.metadata is not None:
             metadata = commit.metadata
             if commit.version > feed.versions[0]:
-                feed.recorded.check(metadata, commit.version)
+                if feed.rule is not None:
+                    feed.rule.check(metadata, commit.version)
                 feed.one_schema.check(metadata, commit.version)
-        changed = changed_files(commit, url=feed.log.url)
+        changed = tell(commit, url=feed.log.url)
         _check_removed(feed, commit, changed)
         _check_partitions(feed, commit, changed, metadata)
-        for file in changed:
-            yield from reader.rows(file, commit, schema)
+        yield commit, changed
 
 
 def _check_removed(feed: _Feed, commit: Commit, changed: Sequence[ChangedFile]) -> None:

@@ -139,17 +139,22 @@ def snapshot_tasks(location: str, *, version: int, storage_options: Mapping[str,
     return balanced_tasks(files, url=location, storage_options=storage_options, columns=columns)
 
 
-def read_task(task: ScanTask, schema: pa.Schema, *, store: Store | None = None) -> Iterator[pa.RecordBatch]:
+def read_task(
+    task: ScanTask, schema: pa.Schema, *, store: Store | None = None, positions: str | None = None
+) -> Iterator[pa.RecordBatch]:
     """Gives the rows of `task` as batches of exactly `schema`, of some 64k rows each, over the bounds of files.
 
+    `positions` names the column of `schema`, a long, that takes each row's place in its file, from 0.
     Raises DataFileError where a file is gone or is not what the log says.
     """
     from tablefeed.data.windows import coalesced
 
-    return coalesced(_read_files(task, schema, store), most_rows=BATCH_ROWS)
+    return coalesced(_read_files(task, schema, store, positions), most_rows=BATCH_ROWS)
 
 
-def _read_files(task: ScanTask, schema: pa.Schema, store: Store | None) -> Iterator[pa.RecordBatch]:
+def _read_files(
+    task: ScanTask, schema: pa.Schema, store: Store | None, positions: str | None
+) -> Iterator[pa.RecordBatch]:
     from tablefeed.data.read import FileColumns, ReadPlan, read_batches
     from tablefeed.feed.vectors import VectorReader
 
@@ -173,6 +178,7 @@ def _read_files(task: ScanTask, schema: pa.Schema, store: Store | None) -> Itera
                 path=file.path,
                 constants=_constants(file, task.columns, schema, store.url),
                 selection=_selection(file, vectors),
+                positions=positions,
             )
             yield from read_batches(source, plan, columns)
 
