@@ -449,3 +449,57 @@ def test_every_classic_checkpoint_of_other_writers_is_read(corpus: Path) -> None
                 unread.append(str(file.relative_to(corpus).parts[2]))
 
     assert unread == ["v2-classic-checkpoint-json"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ({"storageType": "x"}, "storageType is of a kind that is not known"),
+        ({"storageType": None}, "storageType is of a kind that is not known"),
+        ({"pathOrInlineDv": None}, "pathOrInlineDv is missing"),
+        ({"sizeInBytes": None}, "sizeInBytes is missing"),
+        ({"cardinality": None}, "cardinality is missing"),
+    ],
+)
+def test_half_a_deletion_vector_is_not_none_and_is_refused_by_name(fault: dict[str, object], reason: str) -> None:
+    vector = {"storageType": "u", "pathOrInlineDv": "ab", "offset": 1, "sizeInBytes": 34, "cardinality": 2, **fault}
+    kind = pa.struct([*ADD, ("deletionVector", _VECTOR)])
+
+    with pytest.raises(CorruptLogError, match=rf"add\.deletionVector\.{reason}"):
+        files_in(a_checkpoint([an_add("a"), an_add("b", deletionVector=vector)], {"add": kind}))
+
+
+def test_a_path_that_is_no_text_is_named_and_not_handed_on() -> None:
+    whole = a_checkpoint([an_add("part-7")], {"add": ADD}, compression="none", use_dictionary=False)
+    damaged = whole.getvalue().replace(b"part-7", b"part-\xff")
+
+    with pytest.raises(CorruptLogError, match=rf"{NAME}.*UTF8"):
+        files_in(io.BytesIO(damaged))
+
+
+@pytest.mark.parametrize("place", ["page", "values"])
+def test_a_checkpoint_whose_pages_are_damaged_loses_no_file_in_silence(place: str) -> None:
+    adds = [an_add(f"part-{number}") for number in range(10)]
+    # With a checksum as Spark's have, or damaged where none guards.
+    whole = a_checkpoint(
+        adds, {"add": ADD}, compression="none", use_dictionary=False, write_page_checksum=place == "values"
+    )
+    data = bytearray(whole.getvalue())
+    assert b"part-7" in data
+    group = pq.read_metadata(whole).row_group(0)
+    if place == "page":
+        for start in (group.column(index).data_page_offset for index in range(group.num_columns)):
+            assert data[start : start + 2] == b"\x15\x00"
+            data[start + 1] = 2  # another kind of page, which Parquet asks readers to pass over
+    else:
+        data[data.index(b"part-7")] = ord("P")
+
+    with pytest.raises(CorruptLogError, match=NAME):
+        files_in(io.BytesIO(data))
+
+
+def test_a_footer_that_claims_more_columns_than_any_checkpoint_has_takes_no_memory_for_them() -> None:
+    claimed = b"\x15\x02\x19\xfc\xa1\x8d\x06"  # a list of 100,001 schema elements
+    file = b"PAR1" + claimed + len(claimed).to_bytes(4, "little") + b"PAR1"
+    with pytest.raises(CorruptLogError, match="Exceeded size limit"):
+        facts_in(io.BytesIO(file))

@@ -185,7 +185,7 @@ def test_in_commit_timestamps_count_from_the_version_that_turned_them_on(tmp_pat
     assert [c.committed_at_ms for c in tablefeed.open_table(tmp_path).history()] == [3_000_000, 2_000_000, 1_000_000]
 
 
-@pytest.mark.parametrize("since", ["soon", "-1", ""])
+@pytest.mark.parametrize("since", ["soon", "-1", "", "1" * 5_000])
 def test_a_property_that_should_be_a_version_and_is_none_is_our_error(tmp_path: Path, since: str) -> None:
     broken = {"delta.enableInCommitTimestamps": "true", "delta.inCommitTimestampEnablementVersion": since}
     a_log(LocalStore(str(tmp_path)), v0=[protocol(), metadata(configuration=broken)])

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablefeed.log.replay import fold, live_files, sorted_for_stream
+from tablefeed.errors import LogError
+from tablefeed.log.replay import each_once, fold, live_files, sorted_for_stream
 from tablefeed.model.actions import Commit, DomainMetadata, Facts, Metadata, Protocol, Txn, Version
 
 ROWS = pa.schema(
@@ -134,6 +135,20 @@ def test_a_file_that_was_removed_and_added_again_is_live() -> None:
     live = live_files([batch(add("a", 1))], [batch(remove("a"), add("b", 2), add("a", 3))])
 
     assert rows_of(list(live)) == [2, 3]
+
+
+@pytest.mark.parametrize("checkpoint", [[batch(add("a"), add("a"))], [batch(add("a"), add("b")), batch(add("a"))]])
+def test_a_checkpoint_that_names_a_file_twice_does_not_end_well(checkpoint: list[pa.RecordBatch]) -> None:
+    files = each_once(checkpoint, url="memory://orders")
+
+    assert [next(files) for _ in checkpoint] == checkpoint
+    with pytest.raises(LogError, match=r"memory://orders.* names a data file twice"):
+        next(files)
+
+
+def test_a_checkpoint_of_no_files_or_of_one_path_with_two_deletion_vectors_names_each_once() -> None:
+    for checkpoint in ([], [batch()], [batch(add("a"), add("a\x00u1"), add("a\x00u2"))]):
+        assert list(each_once(checkpoint, url="memory://orders")) == checkpoint
 
 
 def test_one_path_with_two_deletion_vectors_is_two_files() -> None:

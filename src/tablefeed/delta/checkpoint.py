@@ -30,7 +30,7 @@ def read_facts(source: BinaryIO, *, url: str, log_file: str) -> Facts:
     protocol says, or there are two metaData or two protocols.
     """
     with _blamed_on(log_file, url=url):
-        parquet = pq.ParquetFile(source)
+        parquet = _open(source)
         actions = {kind: list(_actions(parquet, kind)) for kind in _FACTS}
         for kind in (names.PROTOCOL, names.METADATA):
             if len(actions[kind]) > 1:
@@ -54,7 +54,7 @@ def read_files(source: BinaryIO, *, with_stats: bool, url: str, log_file: str) -
     checkpoint that keeps its files in sidecars (v2Checkpoint).
     """
     with _blamed_on(log_file, url=url):
-        parquet = pq.ParquetFile(source)
+        parquet = _open(source)
         _refuse_sidecars(parquet, url=url, log_file=log_file)
         members = _members(parquet, names.ADD)
         wanted = [wire for name, wire in _WIRE.items() if wire in members and (with_stats or name != "stats")]
@@ -62,7 +62,7 @@ def read_files(source: BinaryIO, *, with_stats: bool, url: str, log_file: str) -
             return
         if _WIRE["log_path"] not in members:
             raise BadActionError("is missing", names.ADD, _WIRE["log_path"])
-        for batch in parquet.iter_batches(_BATCH_ROWS, columns=[f"{names.ADD}.{wire}" for wire in wanted]):
+        for batch in _batches(parquet, [f"{names.ADD}.{wire}" for wire in wanted]):
             files = _to_files(batch.column(names.ADD), frozenset(wanted))
             if files.num_rows > 0:
                 yield files
@@ -79,6 +79,7 @@ _VECTOR_WIRE: Mapping[str, str] = {
     "cardinality": "cardinality",
 }
 _BATCH_ROWS = 64 << 10  # bounds the memory; larger ones are not faster
+_MOST_IN_A_LIST = 100_000  # columns or row groups: Arrow takes memory for as many as a footer claims
 
 
 @contextmanager
@@ -89,6 +90,21 @@ def _blamed_on(log_file: str, *, url: str) -> Iterator[None]:
         raise CorruptLogError(str(bad), url=url, log_file=log_file) from bad
     except (pa.ArrowException, OSError, ValueError) as error:  # pyarrow tells broken Parquet by any of these
         raise CorruptLogError(f"it cannot be read as Parquet: {error}", url=url, log_file=log_file) from error
+
+
+def _open(source: BinaryIO) -> pq.ParquetFile:
+    # Where the writer gave its pages checksums, damage in the middle of one is an error and no other value.
+    return pq.ParquetFile(source, page_checksum_verification=True, thrift_container_size_limit=_MOST_IN_A_LIST)
+
+
+def _batches(parquet: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """All rows of the file. Arrow ends a column whose pages are damaged as if it were at its end: that is told here."""
+    found = 0
+    for batch in parquet.iter_batches(_BATCH_ROWS, columns=columns):
+        yield batch
+        found += batch.num_rows
+    if found != parquet.metadata.num_rows:
+        raise ValueError(f"it has {found} rows, but its footer speaks of {parquet.metadata.num_rows}")
 
 
 def _members(parquet: pq.ParquetFile, column: str) -> frozenset[str]:
@@ -117,7 +133,7 @@ def _actions(parquet: pq.ParquetFile, kind: str) -> Iterator[dict[str, Any]]:
     """The actions of `kind` as if parsed from JSON; null is absent."""
     if not _members(parquet, kind):
         return
-    for batch in parquet.iter_batches(columns=[kind]):
+    for batch in _batches(parquet, [kind]):
         column = batch.column(kind)
         for row in pc.indices_nonzero(column.is_valid()).to_pylist():
             action = _plain(column[row].as_py(), column.type)
@@ -144,6 +160,8 @@ def _to_files(adds: pa.StructArray, wanted: frozenset[str]) -> pa.RecordBatch:
         found = pc.struct_field(adds, wire) if wire in wanted else pa.nulls(len(adds), kind)
         try:
             columns[name] = _retyped(found, kind)
+        except BadActionError as bad:
+            raise BadActionError(bad.reason, names.ADD, wire, *bad.path) from None
         except (pa.ArrowException, ValueError) as error:
             raise BadActionError(f"cannot be {kind}: {error}", names.ADD, wire) from error
     if columns["log_path"].null_count > 0:  # rows of other actions
@@ -154,7 +172,9 @@ def _to_files(adds: pa.StructArray, wanted: frozenset[str]) -> pa.RecordBatch:
             raise BadActionError("is missing", names.ADD, _WIRE[name])
     columns["is_add"] = columns["log_path"].is_valid()
     columns["key"] = file_keys(columns["log_path"], columns["deletion_vector"])
-    return pa.RecordBatch.from_arrays([columns[name] for name in FILE_COLUMNS.names], schema=FILE_COLUMNS)
+    files = pa.RecordBatch.from_arrays([columns[name] for name in FILE_COLUMNS.names], schema=FILE_COLUMNS)
+    files.validate(full=True)  # Arrow takes any bytes for text until they are asked for
+    return files
 
 
 def _retyped(found: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -175,8 +195,15 @@ def _vectors(found: pa.StructArray) -> pa.StructArray:
         else pa.nulls(len(found), DELETION_VECTOR.field(name).type)
         for name, wire in _VECTOR_WIRE.items()
     ]
+    kinds, places = members[0], members[1]
     # A writer without null structs says "none" by a vector with nothing in it.
-    return pa.StructArray.from_arrays(members, fields=list(DELETION_VECTOR), mask=members[0].is_null())
+    none = pc.and_(kinds.is_null(), places.is_null())
+    if not pc.all(pc.or_(none, pc.is_in(kinds, value_set=pa.array(fields.STORAGE_TYPES)))).as_py():
+        raise BadActionError("is of a kind that is not known", _VECTOR_WIRE["storage_type"])
+    for (name, wire), member in zip(_VECTOR_WIRE.items(), members, strict=True):
+        if name != "offset" and pc.any(pc.and_not(member.is_null(), none)).as_py():
+            raise BadActionError("is missing", wire)
+    return pa.StructArray.from_arrays(members, fields=list(DELETION_VECTOR), mask=none)
 
 
 def _is_list_of_pairs(kind: pa.DataType) -> bool:

@@ -28,6 +28,9 @@ from tablefeed.model.actions import (
 EMPTY_SCHEMA = '{"type":"struct","fields":[]}'
 """What a metaData without `schemaString` means: Delta-Spark writes such a one for a table without columns."""
 
+STORAGE_TYPES = ("u", "i", "p")
+"""Where a deletion vector may be ("Deletion Vector Descriptor Schema")."""
+
 JsonObject = Mapping[str, Any]  # Any: what JSON can hold, before a table below has judged it
 
 
@@ -124,7 +127,7 @@ def _string_set(value: object) -> frozenset[str]:
 
 
 def _storage_type(value: object) -> str:
-    if value in ("u", "i", "p"):
+    if value in STORAGE_TYPES:
         return str(value)
     raise BadActionError(f"is {value!r:.60}; u, i and p are known")
 

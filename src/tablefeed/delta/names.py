@@ -83,7 +83,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], LogFileKind], ...] = (
     (re.compile(rf"{_VERSION}\.checkpoint\.{_UUID}\.(?:json|parquet)"), LogFileKind.CHECKPOINT_V2),
     (re.compile(rf"{_VERSION}\.[0-9]{{20}}\.compacted\.json"), LogFileKind.COMPACTION),
 )
-_LAST_VERSION = 2**63 - 1  # versions are longs
+LAST_VERSION = 2**63 - 1
+"""Versions are longs: no name of a greater one is a log file's."""
 
 
 def parse_name(name: str, *, size_bytes: int, modified_ms: int) -> LogFile | None:
@@ -98,7 +99,7 @@ def parse_name(name: str, *, size_bytes: int, modified_ms: int) -> LogFile | Non
             continue
         numbers = {name: int(digits) for name, digits in match.groupdict().items()}
         part, part_count = numbers.get("part"), numbers.get("part_count")
-        if numbers["version"] > _LAST_VERSION or (part is not None and not 1 <= part <= numbers["part_count"]):
+        if numbers["version"] > LAST_VERSION or (part is not None and not 1 <= part <= numbers["part_count"]):
             return None
         return LogFile(
             name=name,

@@ -47,7 +47,7 @@ def num_records(stats: str | None) -> int | None:
     except orjson.JSONDecodeError:
         return None
     count = parsed.get("numRecords") if isinstance(parsed, dict) else None
-    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
+    return count if type(count) is int and 0 <= count < 2**63 else None  # bool is an int to Python
 
 
 def _put(tree: dict[str, object], path: LeafPath, value: object) -> None:

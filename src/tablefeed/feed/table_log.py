@@ -62,11 +62,11 @@ class Snapshot:
 
     def live_files(self, *, with_stats: bool = False) -> Iterator[pa.RecordBatch]:
         """Gives the live files in columns (`tablefeed.delta.columns.FILE_COLUMNS`), in no stated order."""
-        from tablefeed.log.replay import live_files
+        from tablefeed.log.replay import each_once, live_files
 
         segment = self.log.segment(self.version, without=self.unreadable)
         checkpoint = self.log.checkpoint_columns(segment, with_stats=with_stats)
-        return live_files(checkpoint, self.log.commit_columns(segment))
+        return live_files(each_once(checkpoint, url=self.log.url), self.log.commit_columns(segment))
 
 
 def open_log(location: str, storage_options: Mapping[str, str] | None = None) -> TableLog:

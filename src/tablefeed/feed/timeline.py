@@ -6,6 +6,7 @@ that its log file's modification time, made to grow strictly with the version as
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -17,6 +18,7 @@ from tablefeed.model.logfile import LogFile, LogFileKind
 
 _ENABLED = "delta.enableInCommitTimestamps"
 _ENABLED_SINCE = "delta.inCommitTimestampEnablementVersion"
+_VERSION = re.compile(r"[0-9]{1,19}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Times = list[tuple[Version, int]]
@@ -128,7 +130,7 @@ def _in_commit_since(metadata: Metadata, url: str) -> int | None:
     if metadata.configuration.get(_ENABLED, "false").lower() != "true":
         return None
     since = metadata.configuration.get(_ENABLED_SINCE, "0")
-    if not since.isdecimal():
+    if not _VERSION.fullmatch(since):
         raise TableError(f"The property {_ENABLED_SINCE} of {url} is {since!r}, which is no version. Set it.", url=url)
     return int(since)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablefeed.errors import LogError
 from tablefeed.model.actions import Commit, Facts
 
 
@@ -53,6 +54,26 @@ def live_files(checkpoint: Iterable[pa.RecordBatch], tail: Iterable[pa.RecordBat
     for batch in checkpoint:
         yield batch.filter(pc.invert(pc.is_in(batch["key"], value_set=decided["key"])))
     yield from decided.filter(decided["is_add"]).to_batches()
+
+
+def each_once(checkpoint: Iterable[pa.RecordBatch], *, url: str) -> Iterator[pa.RecordBatch]:
+    """The files of `checkpoint` as they come; raises LogError at their end where a key came twice.
+
+    A checkpoint is reconciled by who writes it, so that no later row decides between the two, and both would be read.
+    Eight bytes a file are kept: hashes, which Python salts, so that no log can be made to have two that meet.
+    """
+    hashes = [pa.array([], pa.int64())]
+    for batch in checkpoint:
+        hashes.append(pa.array(map(hash, batch["key"].to_pylist()), pa.int64()))
+        yield batch
+    seen = pa.chunked_array(hashes)
+    if pc.count_distinct(seen).as_py() < len(seen):
+        raise LogError(
+            f"The log of {url} has a checkpoint that names a data file twice, whose rows would be read twice. Remove "
+            "that checkpoint if the commits that it stands for are still there, or let the table's writer make "
+            "another.",
+            url=url,
+        )
 
 
 def sorted_for_stream(files: Iterable[pa.RecordBatch], *, schema: pa.Schema) -> pa.RecordBatch:
