@@ -31,7 +31,6 @@ REFUSED_FEATURES = frozenset(
         "deletionVectors",
         "reader version 5 and writer version 7",
         "typeWidening",
-        "v2Checkpoint",
         "variantShredding-preview",
         "variantType",
         "variantType-preview",

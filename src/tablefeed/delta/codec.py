@@ -15,13 +15,21 @@ import orjson
 from tablefeed.delta import fields, names
 from tablefeed.delta.fields import BadActionError
 from tablefeed.errors import CorruptLogError
-from tablefeed.model.actions import Commit, DomainMetadata, FileAction, Metadata, Protocol, Txn, Version
+from tablefeed.model.actions import Commit, DomainMetadata, Facts, FileAction, Metadata, Protocol, Txn, Version
 
 FILE_ACTIONS = frozenset({names.ADD, names.REMOVE, names.CDC})
 """The actions that are as many as the version's files."""
 
 _Action = TypeVar("_Action", Metadata, Protocol)
-_KNOWN = FILE_ACTIONS | {names.METADATA, names.PROTOCOL, names.TXN, names.DOMAIN_METADATA, names.COMMIT_INFO}
+COMMIT_ACTIONS = FILE_ACTIONS | {
+    names.METADATA,
+    names.PROTOCOL,
+    names.TXN,
+    names.DOMAIN_METADATA,
+    names.COMMIT_INFO,
+}
+"""What a commit may hold that is known here."""
+
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")  # byte order marks of UTF-8 and UTF-16
 
 
@@ -66,8 +74,10 @@ def encode_commit(commit: Commit) -> bytes:
     return b"".join(orjson.dumps(line, default=dict, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
 
 
-def read_lines(data: io.BytesIO, *, url: str, log_file: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """The line number (from 1), key and fields of each known action of a JSON log file, in order.
+def read_lines(
+    data: io.BytesIO, *, url: str, log_file: str, known_actions: frozenset[str] = COMMIT_ACTIONS
+) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """The line number (from 1), key and fields of each action in `known_actions` of a JSON log file, in order.
 
     `data` is read as the iterator goes. Raises CorruptLogError for lines that hold no action: see `decode_commit`.
     Fields are as parsed, unjudged.
@@ -85,7 +95,7 @@ def read_lines(data: io.BytesIO, *, url: str, log_file: str) -> Iterator[tuple[i
         seen = True
         if not isinstance(actions, dict):
             raise CorruptLogError("the line is no JSON object", url=url, log_file=log_file, line=number)
-        known = [key for key in actions if key in _KNOWN and actions[key] is not None]
+        known = [key for key in actions if key in known_actions and actions[key] is not None]
         for key in known:
             if len(known) > 1 or not isinstance(actions[key], dict):
                 reason = f"the line holds {' and '.join(known)}" if len(known) > 1 else f"{key} is no JSON object"
@@ -104,7 +114,7 @@ def _fault_of(line: bytes) -> str:
 
 
 class Gathered:
-    """What the lines of one version say besides its files, taken in as they come."""
+    """What one version or one checkpoint says besides its files, taken in action by action."""
 
     def __init__(self) -> None:
         self._metadata: Metadata | None = None
@@ -128,6 +138,15 @@ class Gathered:
             case names.COMMIT_INFO if self._info is None:
                 self._info = values
                 self._in_commit_timestamp_ms = fields.read_in_commit_timestamp(values)
+
+    def facts(self) -> Facts:
+        """All of it as the facts of a checkpoint: which has no commitInfo, and each application and domain once."""
+        return Facts(
+            protocol=self._protocol,
+            metadata=self._metadata,
+            txns={txn.app_id: txn for txn in self._txns},
+            domains={domain.domain: domain for domain in self._domains if not domain.removed},
+        )
 
     def commit(self, files: Iterable[FileAction], *, version: Version, modified_ms: int | None) -> Commit:
         """All of it, with `files`, as the commit of `version`."""

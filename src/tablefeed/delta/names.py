@@ -72,7 +72,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], LogFileKind], ...] = (
     (re.compile(rf"{_VERSION}\.checkpoint\.parquet"), LogFileKind.CHECKPOINT),
     (re.compile(rf"{_VERSION}\.checkpoint\.{_PART}\.parquet"), LogFileKind.CHECKPOINT_PART),
     (re.compile(rf"{_VERSION}\.checkpoint\.{_UUID}\.(?:json|parquet)"), LogFileKind.CHECKPOINT_V2),
-    (re.compile(rf"{_VERSION}\.[0-9]{{20}}\.compacted\.json"), LogFileKind.COMPACTION),
+    (re.compile(rf"{_VERSION}\.(?P<last_version>[0-9]{{20}})\.compacted\.json"), LogFileKind.COMPACTION),
 )
 _LAST_VERSION = 2**63 - 1  # versions are longs
 
@@ -81,7 +81,8 @@ def parse_name(name: str, *, size_bytes: int, modified_ms: int) -> LogFile | Non
     """What the file `name` of the log directory is, or None where it is none of the log's files.
 
     None is for temporary files, the `.NAME.crc` siblings that Hadoop writes, directories and whatever else lies
-    about: the protocol gives them no meaning. A compaction's version is the first that it covers.
+    about: the protocol gives them no meaning. A compaction's version is the first that it covers; one that covers no
+    two is none ("Log Compaction Files").
     """
     for pattern, kind in _PATTERNS:
         match = pattern.fullmatch(name)
@@ -89,16 +90,20 @@ def parse_name(name: str, *, size_bytes: int, modified_ms: int) -> LogFile | Non
             continue
         numbers = {name: int(digits) for name, digits in match.groupdict().items()}
         part, part_count = numbers.get("part"), numbers.get("part_count")
-        if numbers["version"] > _LAST_VERSION or (part is not None and not 1 <= part <= numbers["part_count"]):
+        version, last = numbers["version"], numbers.get("last_version")
+        if max(version, last or 0) > _LAST_VERSION or (last is not None and last <= version):
+            return None
+        if part is not None and not 1 <= part <= numbers["part_count"]:
             return None
         return LogFile(
             name=name,
             kind=kind,
-            version=Version(numbers["version"]),
+            version=Version(version),
             size_bytes=size_bytes,
             modified_ms=modified_ms,
             part=part,
             part_count=part_count,
+            last_version=None if last is None else Version(last),
         )
     return None
 

@@ -42,7 +42,7 @@ def open_table(
     log = open_log(os.fspath(url), storage_options)
     if timestamp is not None:
         version = version_at(log, parse_timestamp(timestamp, argument="timestamp"))
-    return Table(log.load(None if version is None else Version(version)))
+    return Table(log.load_for_files(None if version is None else Version(version)))
 
 
 class Table:

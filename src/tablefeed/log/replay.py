@@ -7,7 +7,7 @@ ever built. pyarrow computes; nothing is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,6 +53,29 @@ def live_files(checkpoint: Iterable[pa.RecordBatch], tail: Iterable[pa.RecordBat
     for batch in checkpoint:
         yield batch.filter(pc.invert(pc.is_in(batch["key"], value_set=decided["key"])))
     yield from decided.filter(decided["is_add"]).to_batches()
+
+
+class Remaining:
+    """The files of a stream that were not `given` before: by the keys of files of another stream, each once."""
+
+    def __init__(self, given: Sequence[pa.Array]) -> None:
+        self._given = pa.chunked_array(given, pa.string())
+        self._met = 0
+
+    @property
+    def met_all(self) -> bool:
+        """Whether the stream, as far as it was asked for, has each of the files given before."""
+        return self._met == len(self._given)
+
+    def of(self, files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Those of `files` that were not given before; batches may be empty."""
+        if len(self._given) == 0:
+            yield from files
+            return
+        for batch in files:
+            new = pc.invert(pc.is_in(batch["key"], value_set=self._given))
+            self._met += new.false_count
+            yield batch.filter(new)
 
 
 def sorted_for_stream(files: Iterable[pa.RecordBatch], *, schema: pa.Schema) -> pa.RecordBatch:
