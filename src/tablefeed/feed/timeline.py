@@ -6,15 +6,20 @@ that its log file's modification time, made to grow strictly with the version as
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import overload
 
-from tablefeed.errors import IllegalOptionError, TableError
-from tablefeed.feed.table_log import TableLog
-from tablefeed.model.actions import Commit, Metadata, Version
+from tablefeed.delta import names
+from tablefeed.errors import IllegalOptionError, LogError, TableError
+from tablefeed.feed.table_log import Snapshot, TableLog
+from tablefeed.log.segment import earliest_reproducible
+from tablefeed.model.actions import Metadata, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
 
-_ENABLED = "delta.enableInCommitTimestamps"
-_ENABLED_SINCE = "delta.inCommitTimestampEnablementVersion"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -46,57 +51,138 @@ def parse_timestamp(value: str | datetime | date, *, argument: str) -> int:
 
 
 def version_at(log: TableLog, timestamp_ms: int) -> Version:
-    """Gives the newest version committed at or before `timestamp_ms`.
+    """Gives the newest version committed at or before `timestamp_ms`, of those that can be read and have a commit.
 
-    Raises TableError where the time is before the first commit that the log still has, or after the newest: such a
-    question has no answer that stays true.
+    From the time on at which a table began to keep in-commit timestamps only the versions since then count, before
+    that time only those before ("Recommendations for Readers of Tables with In-Commit Timestamps"). Raises TableError
+    where the time is before the first commit that counts, or after the newest: such a question has no answer that
+    stays true. Raises LogError for a commit without the in-commit timestamp that it should have.
     """
     newest = log.load()
-    commits = [f for f in log.listing() if f.kind is LogFileKind.COMMIT and f.version <= newest.version]
-    times = commit_times(log, commits, newest.metadata)
-    if not times or timestamp_ms < times[0][1]:
+    listing = log.listing()
+    earliest = earliest_reproducible(listing) or 0
+    readable = sorted(
+        (f for f in listing if f.kind is LogFileKind.COMMIT and earliest <= f.version <= newest.version),
+        key=lambda f: f.version,
+    )
+    if not readable:
         raise TableError(
-            f"{log.url} has no commit at or before {_text(timestamp_ms)}"
-            + (f": the earliest that its log still has is of {_text(times[0][1])}." if times else "."),
+            f"{log.url} has no commit at or before {_text(timestamp_ms)}: its log holds none that can be read.",
             url=log.url,
             error_class="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
         )
-    if timestamp_ms > times[-1][1]:
+    commits, times = _that_count(log, readable, newest, timestamp_ms)
+    if timestamp_ms < times[0]:
         raise TableError(
-            f"{_text(timestamp_ms)} is after the newest commit of {log.url}, of {_text(times[-1][1])}. Leave the "
+            f"{log.url} has no commit at or before {_text(timestamp_ms)}: the earliest that can still be read is of "
+            f"{_text(times[0])}.",
+            url=log.url,
+            error_class="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
+        )
+    if commits[-1] is readable[-1] and timestamp_ms > times[-1]:
+        raise TableError(
+            f"{_text(timestamp_ms)} is after the newest commit of {log.url}, of {_text(times[-1])}. Leave the "
             "timestamp out to read the newest version.",
             url=log.url,
             error_class="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
         )
-    return max(version for version, at_ms in times if at_ms <= timestamp_ms)
+    return commits[bisect_right(times, timestamp_ms) - 1].version
 
 
-def commit_times(log: TableLog, commits: list[LogFile], metadata: Metadata) -> list[tuple[Version, int]]:
-    """Gives each commit's version and time in milliseconds, growing strictly."""
-    since = _in_commit_since(metadata, log.url)
-    times: list[tuple[Version, int]] = []
+def file_times(commits: Sequence[LogFile], metadata: Metadata, *, url: str) -> dict[Version, int]:
+    """Gives the time in milliseconds, growing strictly, of each commit that has none of its own.
+
+    `commits` come in ascending order. From the version on that turned in-commit timestamps on, a commit has one.
+    """
+    enablement = _enablement(metadata, url)
+    plain = [f for f in commits if enablement is None or f.version < enablement.version]
+    return dict(zip((f.version for f in plain), _growing(plain), strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Enablement:
+    """The version that turned in-commit timestamps on, and its own; version 0 at no time: all commits have one."""
+
+    version: int
+    at_ms: float
+
+
+class _InCommitTimes(Sequence[int]):
+    """The in-commit timestamps of `commits`, each read when it is asked for; a search asks for few."""
+
+    def __init__(self, log: TableLog, commits: Sequence[LogFile], known: Mapping[Version, int]) -> None:
+        self._log, self._commits, self._known = log, commits, dict(known)
+
+    def __len__(self) -> int:
+        return len(self._commits)
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[int]: ...
+    def __getitem__(self, index: int | slice) -> int | list[int]:
+        if isinstance(index, slice):
+            return [self._at(log_file) for log_file in self._commits[index]]
+        return self._at(self._commits[index])
+
+    def _at(self, log_file: LogFile) -> int:
+        if log_file.version not in self._known:
+            self._known[log_file.version] = _in_commit_ms(self._log, log_file)
+        return self._known[log_file.version]
+
+
+def _that_count(
+    log: TableLog, readable: Sequence[LogFile], newest: Snapshot, timestamp_ms: int
+) -> tuple[Sequence[LogFile], Sequence[int]]:
+    """Gives those of the commits that a question for `timestamp_ms` is about, and their times."""
+    enablement = _enablement(newest.metadata, log.url)
+    if enablement is None:
+        return readable, _growing(readable)
+    before = [f for f in readable if f.version < enablement.version]
+    if before and timestamp_ms < enablement.at_ms:
+        return before, _growing(before)
+    # A property that names a version to come leaves none: the newest commit then tells what is wrong with it.
+    since = [f for f in readable if f.version >= enablement.version] or readable[-1:]
+    own_ms = newest.facts.in_commit_timestamp_ms
+    return since, _InCommitTimes(log, since, {} if own_ms is None else {newest.version: own_ms})
+
+
+def _growing(commits: Sequence[LogFile]) -> list[int]:
+    """Gives the times of the commits' files, each at least a millisecond after the one before."""
+    times: list[int] = []
     for log_file in commits:
-        at_ms = log_file.modified_ms
-        if since is not None and log_file.version >= since:
-            at_ms = log.required_commit(log_file).committed_at_ms or at_ms
-        if times and at_ms <= times[-1][1]:
-            at_ms = times[-1][1] + 1
-        times.append((log_file.version, at_ms))
+        times.append(max(log_file.modified_ms, times[-1] + 1 if times else log_file.modified_ms))
     return times
 
 
-def committed_at_ms(commit: Commit) -> int:
-    """Gives the time of a commit that was read with it; 0 where nobody asked the store."""
-    return commit.committed_at_ms or 0
+def _in_commit_ms(log: TableLog, log_file: LogFile) -> int:
+    info = log.required_commit(log_file).info
+    at_ms = None if info is None else info.get(names.IN_COMMIT_TIMESTAMP)
+    if not isinstance(at_ms, int):
+        raise LogError(
+            f"The commit {log_file.name} of {log.url} has no in-commit timestamp, though the table has kept them since "
+            "before it: its writer broke the protocol. Name the version that you want.",
+            url=log.url,
+            error_class="DELTA_MISSING_COMMIT_INFO" if info is None else "DELTA_MISSING_COMMIT_TIMESTAMP",
+        )
+    return at_ms
 
 
-def _in_commit_since(metadata: Metadata, url: str) -> int | None:
-    if metadata.configuration.get(_ENABLED, "false").lower() != "true":
+def _enablement(metadata: Metadata, url: str) -> _Enablement | None:
+    if metadata.configuration.get(names.ENABLE_IN_COMMIT_TIMESTAMPS, "false").lower() != "true":
         return None
-    since = metadata.configuration.get(_ENABLED_SINCE, "0")
-    if not since.isdecimal():
-        raise TableError(f"The property {_ENABLED_SINCE} of {url} is {since!r}, which is no version. Set it.", url=url)
-    return int(since)
+    properties = (names.IN_COMMIT_TIMESTAMPS_SINCE_VERSION, names.IN_COMMIT_TIMESTAMPS_SINCE_TIME)
+    found = [metadata.configuration.get(name) for name in properties]
+    if found == [None, None]:
+        return _Enablement(version=0, at_ms=-math.inf)
+    numbers = [int(text) for text in found if text is not None and text.isascii() and text.isdigit()]
+    if len(numbers) < len(found):
+        raise TableError(
+            f"The properties {' and '.join(properties)} of {url} are {found[0]!r} and {found[1]!r}, which are no "
+            "version and no time. Set both, or neither.",
+            url=url,
+        )
+    return _Enablement(version=numbers[0], at_ms=numbers[1])
 
 
 def _text(at_ms: int) -> str:
