@@ -14,7 +14,7 @@ PACKAGES = ("tablefeed", "pyspark", "pyarrow", "deltalake")
 
 def versions(jars: Path) -> dict[str, str]:
     """Gives the version of all that takes part. Spark's is PySpark's: they come in one package."""
-    found = {name: _version(name) for name in PACKAGES}
+    found = {name: version(name) for name in PACKAGES}
     jar = next((m for path in sorted(jars.glob("delta-spark_*.jar")) if (m := _JAR.fullmatch(path.name))), None)
     return {
         **found,
@@ -39,7 +39,8 @@ def machine() -> dict[str, str | int]:
 _JAR = re.compile(r"delta-spark_(?:.*-)(\d[\d.]*)\.jar")
 
 
-def _version(package: str) -> str:
+def version(package: str) -> str:
+    """Gives the installed version of a package."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -38,6 +38,7 @@ EXAMPLES: dict[str, TablefeedError] = {
     "ChangeRefusedError": errors.ChangeRefusedError(
         "text", url=URL, version=3, error_class="DELTA_SOURCE_IGNORE_DELETE"
     ),
+    "ChangeDataError": errors.ChangeDataError("text", url=URL, version=3, error_class="DELTA_MISSING_CHANGE_DATA"),
     "SchemaChangedError": errors.SchemaChangedError("text", url=URL, version=3, error_class="DELTA_SCHEMA_CHANGED"),
     "DataFileError": errors.DataFileError("text", url=URL, path="part-1.parquet"),
     "CommitError": errors.CommitError("text", url=URL),

@@ -15,6 +15,8 @@ FUNCTIONS = {
     "open_table": "(url, *, version, timestamp, storage_options)",
     "appends": "(url, *, start_version, end_version, skip_change_commits, ignore_changes, ignore_deletes, columns, "
     "filter, storage_options)",
+    "changes": "(url, *, start_version, end_version, start_timestamp, end_timestamp, columns, filter, "
+    "deduplication_mode, compute_updates, storage_options)",
     "follow": "(url, *, after, poll_interval_s, storage_options)",
     "append": "(url, data, *, mode, partition_by, app_id, txn_version, merge_schema, properties, storage_options)",
 }

@@ -1,7 +1,7 @@
 """tablefeed: a streaming change feed of a table's transaction log, and exactly-once commits to it.
 
-Without Spark: `open_table`, `appends`, `follow` and `append`, Arrow in and out. With Spark: `format("tablefeed")`,
-found by itself once the package is installed. Everything raises subclasses of `TablefeedError`.
+Without Spark: `open_table`, `changes`, `appends`, `follow` and `append`, Arrow in and out. With Spark:
+`format("tablefeed")`, found by itself once the package is installed. Everything raises subclasses of `TablefeedError`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tablefeed.model.outcome import AlreadyApplied, Committed
 if TYPE_CHECKING:
     from tablefeed.feed.append import append
     from tablefeed.feed.appends import appends
+    from tablefeed.feed.changes import changes
     from tablefeed.feed.follow import follow
     from tablefeed.feed.table import Table, open_table
 
@@ -28,6 +29,7 @@ __all__ = [
     "TablefeedError",
     "append",
     "appends",
+    "changes",
     "follow",
     "open_table",
 ]
@@ -36,6 +38,7 @@ _HOMES = {
     "Table": "tablefeed.feed.table",
     "append": "tablefeed.feed.append",
     "appends": "tablefeed.feed.appends",
+    "changes": "tablefeed.feed.changes",
     "follow": "tablefeed.feed.follow",
     "open_table": "tablefeed.feed.table",
 }

@@ -20,6 +20,7 @@
     ├── FeedError                   the feed cannot go on from here
     │   ├── OffsetError                 an offset that is not of this feed, or malformed
     │   ├── ChangeRefusedError          a commit that rewrites or deletes rows
+    │   ├── ChangeDataError             what a commit changed was not recorded, or cannot be told
     │   ├── SchemaChangedError          the table's schema left the stream's
     │   └── DataFileError               a data file that is gone or unreadable
     ├── CommitError                 a commit that did not happen, or whose fate is unknown
@@ -211,6 +212,14 @@ class ChangeRefusedError(FeedError):
     """The commit at `version` deletes or rewrites rows, and no option says what to do with that."""
 
     def __init__(self, message: str, *, url: str, version: int, error_class: str) -> None:
+        self.version = version
+        super().__init__(message, url=url, error_class=error_class)
+
+
+class ChangeDataError(FeedError):
+    """Which rows the commit at `version` changed was not recorded, or cannot be told from what was."""
+
+    def __init__(self, message: str, *, url: str, version: int, error_class: str | None = None) -> None:
         self.version = version
         super().__init__(message, url=url, error_class=error_class)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from support.corpus import corpus_module
 
 if TYPE_CHECKING:
     from corpus.verdict import Digest
@@ -15,10 +16,5 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def digest(corpus: Path) -> Digest:
     """Gives the number of a table's rows and their digest, whatever their order (table_digest.py)."""
-    spec = importlib.util.spec_from_file_location("table_digest", corpus / "table_digest.py")
-    if spec is None or spec.loader is None:
-        pytest.fail(f"{corpus} has no table_digest.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found: Digest = module.table_digest
+    found: Digest = corpus_module(corpus / "table_digest.py").table_digest
     return found

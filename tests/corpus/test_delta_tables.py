@@ -68,10 +68,12 @@ def test_an_error_that_is_not_ours_is_told_as_wrong(corpus: Path) -> None:
 
 
 def test_a_table_is_not_to_be_refused_for_a_feature_that_it_has_not(corpus: Path, digest: Digest) -> None:
-    plain = json.loads(json.dumps(_TABLES["dat/column_mapping"]))
-    plain["info"]["features"] = []
+    table = "delta-spark/variant-stats-no-checkpoint"
+    plain = json.loads(json.dumps(_TABLES[table]))
+    plain["info"]["reader_features"] = []
+    plain["snapshots"]["1"] = {"rows": 10, "hash": ""}
 
-    verdict = judge("dat/column_mapping", plain, root=corpus / "delta", digest=digest)
+    verdict = judge(table, plain, root=corpus / "delta", digest=digest)
 
-    assert verdict.refused == {"columnMapping"} <= REFUSED_FEATURES
-    assert len(verdict.wrong) == len(plain["snapshots"]) + 1
+    assert verdict.refused == {"variantShredding"} <= REFUSED_FEATURES
+    assert len(verdict.wrong) == 1

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import tablefeed
+from corpus.change_checks import change_checks
 from tablefeed.errors import TablefeedError, UnsupportedFeatureError
 
 Digest = Callable[[pa.Table], tuple[int, str]]
@@ -27,13 +28,8 @@ REFUSED_FEATURES = frozenset(
     {
         "catalogManaged",
         "catalogOwned",  # what catalogManaged was called before it had a name
-        "columnMapping",
-        "deletionVectors",
         "reader version 5 and writer version 7",
-        "typeWidening",
-        "variantShredding-preview",
-        "variantType",
-        "variantType-preview",
+        "variantShredding",
     }
 )
 """What a table may be refused for. A feature that comes to be handled leaves this list."""
@@ -61,7 +57,7 @@ class Verdict:
 
 
 def judge(table: str, expected: Expected, *, root: Path, digest: Digest) -> Verdict:
-    """Reads each version that `expected` lists of `root`/`table`, and what a stream of it delivers."""
+    """Reads each version that `expected` lists of `root`/`table`, what a stream of it delivers, and its changes."""
     refused: set[str] = set()
     wrong: list[str] = []
     for what, check in _checks(table, expected, root / table, digest):
@@ -90,8 +86,10 @@ def _checks(table: str, expected: Expected, folder: Path, digest: Digest) -> Ite
             yield version, partial(_version, table, expected, version, folder=folder, digest=digest)
     if table not in NEWEST_VERSION_ONLY and _is_in_the_log(folder, newest):
         yield newest, partial(_newest, expected, folder)
-    if "append_stream" in expected:
+    if expected.get("append_stream"):
         yield "append_stream", partial(_appends, expected, folder, digest)
+    if table not in NEWEST_VERSION_ONLY and not _has_none(expected, folder, newest):
+        yield from change_checks(table, expected, folder, digest)
 
 
 def _version(table: str, expected: Expected, version: str, *, folder: Path, digest: Digest) -> Iterator[str]:
@@ -149,7 +147,9 @@ def _features(expected: Expected) -> set[str]:
     by_sign = {"colmap": "columnMapping", "dv": "deletionVectors", "type-widening": "typeWidening"}
     signs = {feature if feature in by_sign else feature.partition("-")[0] for feature in info["features"]}
     versions = f"reader version {info['min_reader']} and writer version {info['min_writer']}"
-    return {*info["reader_features"], *(by_sign[sign] for sign in signs & by_sign.keys()), versions}
+    # A shredded file is refused by the feature's own name, whichever preview of it the table lists.
+    listed = {feature.removesuffix("-preview") for feature in info["reader_features"]}
+    return {*info["reader_features"], *listed, *(by_sign[sign] for sign in signs & by_sign.keys()), versions}
 
 
 def _has_none(expected: Expected, folder: Path, what: str) -> bool:

@@ -15,9 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyroaring import BitMap64
 
 from tablefeed.data.read import FileColumns, ReadPlan, read_batches
-from tablefeed.errors import DataFileError
+from tablefeed.data.retype import FIELD_ID
+from tablefeed.data.selection import RowSelection
+from tablefeed.errors import DataFileError, UnsupportedFeatureError
 
 URL = "memory://orders"
 
@@ -35,11 +38,12 @@ def read(
     stored: pa.Schema | None = None,
     constants: Mapping[str, pa.Scalar] | None = None,
     batch_rows: int = 1000,
-    row_groups: Sequence[int] | None = None,
+    selection: RowSelection | None = None,
+    positions: str | None = None,
 ) -> list[pa.RecordBatch]:
     plan = ReadPlan(url=URL, schema=schema, stored=stored, batch_rows=batch_rows)
-    file = FileColumns(path="part-0.parquet", constants=constants or {})
-    batches = list(read_batches(source, plan, file, row_groups=row_groups))
+    file = FileColumns(path="part-0.parquet", constants=constants or {}, selection=selection, positions=positions)
+    batches = list(read_batches(source, plan, file))
     for batch in batches:
         batch.validate(full=True)
         assert batch.schema.equals(schema)
@@ -72,9 +76,88 @@ def test_batches_have_the_asked_size_whatever_the_row_groups() -> None:
     assert [row["a"] for row in rows(batches)] == list(range(1000))
 
 
-def test_chosen_row_groups_are_read_in_order() -> None:
+def test_rows_are_selected_by_their_position_in_the_file_whatever_the_row_groups() -> None:
     file = parquet(pa.table({"a": range(10)}), row_group_size=3)
-    assert rows(read(file, pa.schema([("a", pa.int64())]), row_groups=[1, 3])) == [{"a": a} for a in (3, 4, 5, 9)]
+    selection = RowSelection(without=BitMap64([4, 9]), only=BitMap64([0, 3, 4, 5, 9]))
+    for batch_rows in (1, 2, 4, 100):
+        found = read(file, pa.schema([("a", pa.int64())]), batch_rows=batch_rows, selection=selection)
+        assert rows(found) == [{"a": 0}, {"a": 3}, {"a": 5}]
+
+
+def test_rows_of_which_no_column_is_wanted_are_selected_as_well() -> None:
+    file = parquet(pa.table({"a": range(10)}))
+    found = read(file, pa.schema([]), batch_rows=4, selection=RowSelection(without=BitMap64([0, 1, 2, 3, 9])))
+    assert [batch.num_rows for batch in found] == [4, 1]
+
+
+def test_a_rows_place_in_the_file_is_told_whatever_rows_and_columns_are_wanted() -> None:
+    file = parquet(pa.table({"a": list(range(10, 20))}), row_group_size=3)
+    place = pa.field("place", pa.int64())
+    for batch_rows in (1, 4, 100):
+        found = read(file, pa.schema([place, ("a", pa.int64())]), batch_rows=batch_rows, positions="place")
+        assert rows(found) == [{"place": i, "a": 10 + i} for i in range(10)]
+    some = RowSelection(without=BitMap64([0, 1, 9]))
+    found = read(file, pa.schema([place]), batch_rows=4, selection=some, positions="place")
+    assert rows(found) == [{"place": i} for i in range(2, 9)]
+
+
+def test_where_no_row_can_count_no_column_is_read() -> None:
+    file = parquet(pa.table({"a": list(range(10))}))
+    nothing = RowSelection(only=BitMap64([1, 2]), without=BitMap64([2, 1, 0]))
+
+    assert read(file, pa.schema([("a", pa.string())]), selection=nothing) == []
+    assert not RowSelection(only=BitMap64([1, 2]), without=BitMap64([2])).is_empty
+    assert not RowSelection(without=BitMap64([2])).is_empty
+
+
+def test_a_selection_of_rows_that_the_file_has_not_is_another_files() -> None:
+    file = parquet(pa.table({"a": range(10)}))
+    with pytest.raises(DataFileError, match="has 10 rows, but its deletion vector speaks of 11"):
+        read(file, pa.schema([("a", pa.int64())]), selection=RowSelection(without=BitMap64([10])))
+
+
+def by_id(name: str, kind: pa.DataType, field_id: int) -> pa.Field:
+    return pa.field(name, kind, metadata={FIELD_ID: str(field_id).encode()})
+
+
+def test_columns_and_members_are_found_by_field_id_whatever_their_names() -> None:
+    inner = pa.struct([by_id("x", pa.int64(), 3), by_id("y", pa.int64(), 4)])
+    written = pa.schema([by_id("p", pa.int64(), 1), by_id("q", inner, 2)])
+    file = parquet(pa.table({"p": [1], "q": [{"x": 30, "y": 40}]}, written))
+
+    swapped = pa.struct([by_id("x", pa.int64(), 4), by_id("y", pa.int64(), 3)])
+    stored = pa.schema([by_id("q", pa.int64(), 1), by_id("s", swapped, 2), by_id("p", pa.int64(), 9)])
+    wanted = pa.schema([("one", pa.int64()), ("two", swapped), ("new", pa.int64())])
+
+    assert rows(read(file, wanted, stored=stored)) == [{"one": 1, "two": {"x": 40, "y": 30}, "new": None}]
+
+
+def test_a_file_without_field_ids_is_refused_where_columns_go_by_them() -> None:
+    file = parquet(pa.table({"a": [1]}))
+    with pytest.raises(DataFileError, match="has no field ids"):
+        read(file, pa.schema([("a", pa.int64())]), stored=pa.schema([by_id("a", pa.int64(), 1)]))
+
+
+VALUE = pa.field("value", pa.binary(), nullable=False)
+METADATA = pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"})
+VARIANT = pa.struct([METADATA, VALUE])
+
+
+def test_a_shredded_variant_is_refused_by_name_and_one_that_is_not_is_its_two_parts() -> None:
+    plain = {"metadata": b"m", "value": b"v"}
+    wanted = pa.schema([("v", VARIANT)])
+    assert rows(read(parquet(pa.table({"v": [plain]})), wanted)) == [{"v": plain}]
+
+    with pytest.raises(UnsupportedFeatureError, match=r"shredded variant in column v") as caught:
+        read(parquet(pa.table({"v": [{**plain, "typed_value": 1}]})), wanted)
+    assert caught.value.features == ("variantShredding",)
+
+
+def test_a_variants_parts_are_found_by_their_names_in_any_order_under_a_mapping_too() -> None:
+    plain = {"metadata": b"m", "value": b"v"}
+    wanted = pa.schema([("v", pa.struct([VALUE, METADATA]))])
+    stored = pa.schema([("col-1", VARIANT)])
+    assert rows(read(parquet(pa.table({"col-1": [plain]})), wanted, stored=stored)) == [{"v": plain}]
 
 
 def test_a_file_without_rows_gives_no_batch() -> None:

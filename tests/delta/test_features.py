@@ -9,11 +9,10 @@ from tablefeed.delta.features import (
     FEATURES,
     check_readable,
     check_writable,
-    refuse_deletion_vectors,
     required_protocol,
 )
 from tablefeed.errors import AppendOnlyError, LogError, UnsupportedFeatureError
-from tablefeed.model.actions import AddFile, DeletionVector, Metadata, Protocol
+from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.schema import Array, Field, Primitive, Struct
 
 URL = "mem://t"
@@ -84,9 +83,6 @@ def test_a_feature_that_is_listed_and_not_in_use_asks_nothing(feature: str) -> N
     "feature",
     [
         "catalogManaged",
-        "variantType",
-        "variantType-preview",
-        "variantShredding",
         "geospatial",
         "somethingNew",
     ],
@@ -134,18 +130,25 @@ def test_a_writer_feature_in_use_refuses_writing_and_lets_reading_be(feature: st
     [
         ("columnMapping", legacy(2, 5), a_table(properties={"delta.columnMapping.mode": "name"})),
         ("columnMapping", listing("columnMapping"), a_table(properties={"delta.columnMapping.mode": "id"})),
-        ("columnMapping", legacy(1, 2), a_table(properties={"delta.columnMapping.mode": "name"})),
         ("typeWidening", listing("typeWidening"), a_table(column={"delta.typeChanges": [{}]})),
         ("typeWidening", listing("typeWidening-preview"), a_table(column={"delta.typeChanges": [{}]})),
         ("typeWidening", listing("typeWidening"), a_table(properties={"delta.enableTypeWidening": "true"})),
     ],
 )
-def test_a_feature_that_changes_how_files_are_read_refuses_reading_while_in_use(
+def test_a_feature_that_changes_what_files_hold_is_read_and_refuses_writing_while_in_use(
     feature: str, protocol: Protocol, table: Metadata
 ) -> None:
-    with pytest.raises(UnsupportedFeatureError) as caught:
-        check_readable(protocol, table, url=URL)
-    assert caught.value.features == (feature,)
+    check_readable(protocol, table, url=URL)
+    assert refused(protocol, table) == ((feature,), "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
+
+
+def test_a_column_mapping_that_the_protocol_does_not_support_is_refused() -> None:
+    table = a_table(properties={"delta.columnMapping.mode": "name"})
+
+    for protocol in (legacy(1, 2), listing("deletionVectors")):
+        with pytest.raises(UnsupportedFeatureError, match="readers differ") as caught:
+            check_readable(protocol, table, url=URL)
+        assert caught.value.features == ("columnMapping",)
 
 
 def test_use_is_found_in_nested_columns_too() -> None:
@@ -160,8 +163,7 @@ def test_use_is_found_in_nested_columns_too() -> None:
             "elementType": {"type": "struct", "fields": [inner]},
         },
     }
-    with pytest.raises(UnsupportedFeatureError, match="typeWidening"):
-        check_readable(listing("typeWidening"), a_table(kind=kind), url=URL)
+    assert refused(listing("typeWidening"), a_table(kind=kind))[0] == ("typeWidening",)
 
 
 def test_column_mapping_switched_off_is_no_mapping() -> None:
@@ -215,25 +217,6 @@ def test_a_table_of_another_file_format_is_refused_by_its_name() -> None:
 def test_a_schema_that_is_no_schema_is_an_error_of_the_log(schema: str) -> None:
     with pytest.raises(LogError, match="mem://t"):
         check_readable(legacy(1, 2), Metadata(table_id="t", schema_string=schema), url=URL)
-
-
-def test_a_file_with_a_deletion_vector_is_refused_by_name() -> None:
-    vector = DeletionVector(storage_type="u", path_or_inline="x", offset=1, size_bytes=2, cardinality=3)
-    plain = AddFile(path="a", log_path="a", partition_values={}, size_bytes=1, modified_ms=2, data_change=True)
-    deleted = AddFile(
-        path="b",
-        log_path="b",
-        partition_values={},
-        size_bytes=1,
-        modified_ms=2,
-        data_change=True,
-        deletion_vector=vector,
-    )
-    check_readable(listing("deletionVectors"), a_table(properties={"delta.enableDeletionVectors": "true"}), url=URL)
-    refuse_deletion_vectors([plain], url=URL)
-    with pytest.raises(UnsupportedFeatureError, match=r"file b .*deletion vector") as caught:
-        refuse_deletion_vectors([plain, deleted], url=URL)
-    assert caught.value.features == ("deletionVectors",)
 
 
 def columns(*kinds: Primitive | Array) -> Struct:

@@ -39,15 +39,17 @@ def append_a_row(path: Path) -> object:
 EVERY_WAY_IN: list[Callable[[Path], object]] = [
     tablefeed.open_table,
     lambda path: tablefeed.appends(path).read_all(),
+    lambda path: tablefeed.changes(path).read_all(),
     tablefeed.follow,
 ]
-READ_IN = EVERY_WAY_IN[:2]
+READ_IN = EVERY_WAY_IN[:3]
 FIRST, SECOND = "00000000000000000000.json", "00000000000000000001.json"
 
 
 def a_good_table(path: Path) -> Path:
+    recorded = {"delta.enableChangeDataFeed": "true"}
     for row in (1, 2):
-        write_deltalake(str(path), pa.table({"id": [row]}), mode="append")
+        write_deltalake(str(path), pa.table({"id": [row]}), mode="append", configuration=recorded)
     return path
 
 
@@ -192,7 +194,7 @@ def test_a_schema_that_cannot_be_read_is_our_error(schema: str) -> None:
     [
         (protocol(4, 8), "reader version 4"),
         (protocol(3, 7, readerFeatures=["fromTheFuture"], writerFeatures=["fromTheFuture"]), "fromTheFuture"),
-        (protocol(3, 7, readerFeatures=["variantType"], writerFeatures=["variantType"]), "variantType"),
+        (protocol(3, 7, readerFeatures=["catalogManaged"], writerFeatures=["catalogManaged"]), "catalogManaged"),
     ],
 )
 def test_a_protocol_that_is_not_known_is_refused_by_name_with_the_word_to_upgrade(
@@ -253,7 +255,7 @@ def data_file(path: Path) -> Path:
     return sorted(path.glob("*.parquet"))[0]
 
 
-@pytest.mark.parametrize("way_in", [lambda path: tablefeed.open_table(path).to_arrow(), READ_IN[1]])
+@pytest.mark.parametrize("way_in", [lambda path: tablefeed.open_table(path).to_arrow(), *READ_IN[1:]])
 def test_a_data_file_that_is_gone_is_named(tmp_path: Path, way_in: Callable[[Path], object]) -> None:
     data_file(a_good_table(tmp_path)).unlink()
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 
 import tablefeed
 from tablefeed.errors import DataFileError
-from tablefeed.feed.scan import ScanTask, read_task, scan_file
+from tablefeed.feed.scan import PartitionColumn, ScanTask, TableColumns, read_task, scan_file
 from tablefeed.model.actions import AddFile
 from tablefeed.model.schema import Primitive
 from tablefeed.store import MemoryStore
@@ -106,8 +106,8 @@ def test_a_partition_value_that_is_none_of_its_type_is_an_error_that_names_the_f
     task = ScanTask(
         url=store.url,
         storage_options={},
-        files=(scan_file(add, url=store.url),),
-        partition_types={"p": Primitive("long")},
+        files=(scan_file(add),),
+        columns=TableColumns(partitions={"p": PartitionColumn(physical_name="p", type=Primitive("long"))}),
     )
 
     with pytest.raises(DataFileError, match="'x' is no long") as caught:

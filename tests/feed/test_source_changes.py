@@ -173,17 +173,47 @@ def test_a_feature_that_comes_to_the_table_stops_the_stream_before_its_rows() ->
         source.latest(end, Limits())
 
 
-def test_a_file_with_a_deletion_vector_stops_the_stream_before_its_rows() -> None:
-    vector = {"storageType": "u", "pathOrInlineDv": "x", "offset": 1, "sizeInBytes": 1, "cardinality": 1}
-    log = a_log(
-        v0=[protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"]), metadata()],
-        v1=[add("a", deletionVector=vector)],
-    )
-    source = a_source(log)
-    start = source.initial()
+MAPPED = {"delta.columnMapping.mode": "name"}
 
-    with pytest.raises(UnsupportedFeatureError, match="deletion vector"):
-        source.tasks(start, source.latest(start, Limits()))
+
+def mapped(**physical: str) -> str:
+    fields = [
+        {"name": name, "type": "long", "nullable": True, "metadata": {"delta.columnMapping.physicalName": stored}}
+        for name, stored in physical.items()
+    ]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+@pytest.mark.parametrize("changed", [mapped(b="col-1"), mapped(a="col-2"), mapped(b="col-2")])
+def test_a_column_that_is_renamed_or_dropped_or_made_anew_stops_the_stream(changed: str) -> None:
+    log = a_log(v0=[protocol(2, 5), metadata(mapped(a="col-1"), configuration=MAPPED)])
+    source = a_source(log)
+    source.latest(source.initial(), Limits())
+    put(log.store, 1, [metadata(changed, configuration=MAPPED), add("f")])
+
+    with pytest.raises(SchemaChangedError, match="renamed or dropped") as caught:
+        source.latest(at(1), Limits())
+    assert caught.value.error_class == "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
+
+
+def test_a_stream_from_before_mapping_was_turned_on_goes_on() -> None:
+    log = a_log(v0=[protocol(), metadata(mapped(a="a"))])
+    source = a_source(log)
+    put(log.store, 1, [protocol(2, 5), metadata(mapped(a="a"), configuration=MAPPED), add("f")])
+
+    assert delivered(source, at(1), source.latest(at(1), Limits())) == ["f"]
+
+
+def test_a_column_widened_before_the_query_began_is_read_and_one_widened_after_stops_it() -> None:
+    narrow, wide = schema(("id", "integer")), schema(("id", "long"))
+    log = a_log(v0=[protocol(), metadata(narrow), add("old")], v1=[metadata(wide), add("new")])
+
+    source = a_source(log, starting_version=0)
+    assert delivered(source, at(0), source.latest(at(0), Limits())) == ["new", "old"]
+
+    put(log.store, 2, [metadata(schema(("id", "double"))), add("newer")])
+    with pytest.raises(SchemaChangedError):
+        source.latest(at(2), Limits())
 
 
 OTHER = "22222222-2222-2222-2222-222222222222"

@@ -11,8 +11,9 @@ from feed.logs import Action, a_log, add, commit_path, info, log_of, metadata, p
 from tablefeed.errors import LogError, TableError
 from tablefeed.feed.table import Table
 from tablefeed.feed.table_log import TableLog
-from tablefeed.feed.timeline import version_at
+from tablefeed.feed.timeline import Timeline, version_at
 from tablefeed.model.actions import Version
+from tablefeed.model.logfile import LogFileKind
 from tablefeed.store import FaultyStore, MemoryStore
 
 ICT = protocol(1, 7, writerFeatures=["inCommitTimestamp"])
@@ -76,6 +77,20 @@ def turned_on_midway() -> TableLog:
 )
 def test_a_time_is_of_the_versions_before_in_commit_timestamps_or_of_those_since(at_ms: int, version: int) -> None:
     assert version_at(turned_on_midway(), at_ms) == version
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "version"), [(0, 0), (1000, 0), (1001, 1), (1102, 3), (1103, 4), (2000, 4), (2001, 5), (2200, 6)]
+)
+def test_the_first_at_or_after_a_time_may_be_the_one_that_turned_in_commit_timestamps_on(
+    at_ms: int, version: int
+) -> None:
+    log = turned_on_midway()
+    timeline = Timeline(log.load(), [f for f in log.listing() if f.kind is LogFileKind.COMMIT])
+
+    assert timeline.first_at_or_after(at_ms) == version
+    with pytest.raises(TableError, match="after the newest commit"):
+        timeline.first_at_or_after(2201)
 
 
 def test_a_late_file_before_the_first_in_commit_timestamp_moves_nothing_after_it() -> None:

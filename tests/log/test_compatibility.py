@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablefeed.log.compatibility import can_read
+from tablefeed.log.compatibility import can_read, can_read_older, widens
 from tablefeed.model.schema import Array, DataType, Decimal, Field, Map, Primitive, Struct
 
 LONG, INT, STRING, VOID = (Primitive(name) for name in ("long", "integer", "string", "void"))
@@ -129,3 +129,35 @@ def test_a_schema_that_gained_a_column_reads_what_it_read_before(schema: Struct,
 @given(SCHEMAS, SCHEMAS, SCHEMAS)
 def test_what_reads_a_reader_of_some_data_reads_the_data(a: Struct, b: Struct, c: Struct) -> None:
     assert not (can_read(a, b) and can_read(b, c)) or can_read(a, c)
+
+
+def test_an_older_type_may_be_any_that_the_protocol_lets_widen_to_the_newer() -> None:
+    integers = [Primitive(name) for name in ("byte", "short", "integer", "long")]
+    for position, narrow in enumerate(integers):
+        assert [widens(narrow, wide) for wide in integers] == [p > position for p in range(4)]
+        assert widens(narrow, Primitive("double")) is (narrow != Primitive("long"))
+        digits = 20 if narrow == Primitive("long") else 10
+        assert widens(narrow, Decimal(digits + 2, 2))
+        assert not widens(narrow, Decimal(digits + 1, 2))
+    assert widens(Primitive("float"), Primitive("double"))
+    assert widens(Primitive("date"), Primitive("timestamp_ntz"))
+    assert not widens(Primitive("date"), Primitive("timestamp"))
+    assert widens(Decimal(5, 2), Decimal(7, 4))
+    assert not widens(Decimal(5, 2), Decimal(6, 4))
+    assert not widens(Decimal(5, 2), Decimal(5, 1))
+    assert not widens(Primitive("string"), Primitive("long"))
+
+
+def test_a_widened_column_reads_older_rows_and_no_newer_ones_at_any_depth() -> None:
+    def nested(kind: str) -> Struct:
+        return Struct(
+            (
+                Field(
+                    "a", Array(Struct((Field("x", Primitive(kind), nullable=True),)), contains_null=True), nullable=True
+                ),
+            )
+        )
+
+    assert can_read_older(nested("long"), nested("integer"))
+    assert not can_read_older(nested("integer"), nested("long"))
+    assert not can_read(nested("long"), nested("integer"))

@@ -7,7 +7,6 @@ last offset and error class are those of the recording. Chosen here is what this
 from __future__ import annotations
 
 import gc
-import importlib.util
 import shutil
 import warnings
 from collections.abc import Iterator
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from support.corpus import corpus_module
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,7 +75,7 @@ CHOSEN = [
 @pytest.fixture(scope="module")
 def verdicts(spark: SparkSession, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Verdicts]:
     """The verdict on each chosen stream and its reason; all are run, some side by side, before the first is judged."""
-    recorder = load_recorder(corpus / "streams" / "scenarios.py")
+    recorder = corpus_module(corpus / "streams" / "scenarios.py")
     work = tmp_path_factory.mktemp("streams")
     for name in ("tables.tar.zst", "expected.json"):
         shutil.copy(corpus / "streams" / name, work)
@@ -101,15 +102,6 @@ def verdicts(spark: SparkSession, corpus: Path, tmp_path_factory: pytest.TempPat
 def test_a_stream_delivers_what_delta_sparks_delivered(verdicts: Verdicts, name: str) -> None:
     verdict, reason = verdicts[name]
     assert verdict == "right", reason
-
-
-def load_recorder(path: Path) -> Any:  # Any: a module without types
-    spec = importlib.util.spec_from_file_location("recorded_streams", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def loss_free(recorder: Any, recorded: Any, scenario: dict[str, Any]) -> Any:

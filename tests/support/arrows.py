@@ -34,11 +34,13 @@ HOUSE: Mapping[str, Room] = {
     "errors": Room(pure=True),
     "model": Room(rooms=_names("errors"), pure=True),
     "log": Room(rooms=_names("errors model"), packages=_names("pyarrow"), pure=True),
-    "delta": Room(rooms=_names("errors model"), packages=_names("orjson pyarrow"), pure=True),
+    "delta": Room(rooms=_names("errors model"), packages=_names("orjson pyarrow pyroaring"), pure=True),
     "indextables": Room(rooms=_names("errors model"), packages=_names("orjson pyarrow"), pure=True),
     "store": Room(rooms=_names("errors"), packages=_names("fsspec watchfiles pyarrow")),
     "data": Room(rooms=_names("errors model"), packages=_names("pyarrow pyroaring")),
-    "feed": Room(rooms=_names("errors model log delta indextables store data"), packages=_names("pyarrow orjson")),
+    "feed": Room(
+        rooms=_names("errors model log delta indextables store data"), packages=_names("pyarrow orjson pyroaring")
+    ),
     "spark": Room(rooms=_names("errors model log data feed"), packages=_names("pyspark pyarrow")),
     "cli": Room(rooms=_names("errors model feed"), packages=_names("pyarrow")),
     "tablefeed": Room(rooms=_names("errors model feed"), packages=_names("pyarrow")),

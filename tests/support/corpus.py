@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _BESIDE_THE_PROJECT = Path(__file__).parents[3] / "shared" / "corpus"
 
@@ -13,6 +15,16 @@ def corpus_folder() -> Path | None:
     """The folder in TABLEFEED_CORPUS, else shared/corpus beside the project. None where it is not there."""
     folder = Path(os.environ.get("TABLEFEED_CORPUS") or _BESIDE_THE_PROJECT)
     return folder if folder.is_dir() else None
+
+
+def corpus_module(path: Path) -> Any:  # Any: a module without types
+    """A module of the corpus, taken from its folder so that there is one of it."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @dataclass(slots=True)

@@ -1,8 +1,9 @@
 """Rows of one Arrow schema as rows of another, without losing a value.
 
 Decided once per pair of schemas, applied to many batches. Columns and struct members are matched by name (the exact
-one, else the only one that differs in case), may be missing (null) and may come in any order. A value that the wanted
-type cannot hold exactly is refused, never rounded: type widening is fine, narrowing is checked value by value.
+one, else the only one that differs in case) or by field id, may be missing (null) and may come in any order. A value
+that the wanted type cannot hold exactly is refused, never rounded: type widening is fine, narrowing is checked value
+by value.
 Names, types and nullability of the result are exactly the wanted ones. No files here.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from tablefeed.data.retype import Conversion, LossyConversionError, conversion, find_name
+from tablefeed.data.retype import Conversion, LossyConversionError, conversion, find_stored
 
 _NO_CONSTANTS: Mapping[str, pa.Scalar] = {}
 
@@ -20,7 +21,8 @@ _NO_CONSTANTS: Mapping[str, pa.Scalar] = {}
 class Conformer:
     """Turns batches of schema `found` into batches of schema `wanted`. Raises LossyConversionError, also when built.
 
-    `stored` has the shape of `wanted` with the names, at every depth, that `found` uses; None: the same names.
+    `stored` has the shape of `wanted` with the names, or the field ids (`retype.FIELD_ID`), that `found` uses at every
+    depth; None: the same names.
     A column in `constants` takes that value in every row, whatever `found` has under its name. `source_names` are
     the columns of `found` that are used.
     """
@@ -39,7 +41,7 @@ class Conformer:
         for field, stored_field in zip(wanted, wanted if stored is None else stored, strict=True):
             if field.name in constants:
                 self._makers.append(_filled(constants[field.name].cast(field.type)))
-            elif (name := find_name(stored_field.name, found.names)) is None:
+            elif (name := find_stored(stored_field, found)) is None:
                 self._makers.append(_filled(pa.scalar(None, field.type)))
             else:
                 names.append(name)

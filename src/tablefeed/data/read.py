@@ -5,16 +5,18 @@ Knows Parquet and Arrow; no log, no store: it is given an open file, and what it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablefeed.data.conform import Conformer, no_columns
-from tablefeed.data.retype import LossyConversionError
-from tablefeed.errors import DataFileError
+from tablefeed.data.retype import LossyConversionError, ShreddedVariantError, has_field_ids
+from tablefeed.data.selection import RowSelection
+from tablefeed.errors import DataFileError, UnsupportedFeatureError
 
 BATCH_ROWS = 65_536
 """Rows of a batch: what Spark takes three times as fast as batches of 8,000, and small enough to hold a few."""
@@ -30,7 +32,8 @@ class ReadPlan:
     """What is read from every file of a table; small, and pickled to whoever reads.
 
     `schema` is what each batch has: names, order, types and nullability. `stored` is the same shape with the names
-    that the files use, at every depth (column mapping by name); None, the usual case, means the same names.
+    (column mapping by name) or the field ids (by id) that the files use, at every depth; None, the usual case, means
+    the same names.
     `url` names the table in errors.
     """
 
@@ -48,28 +51,32 @@ class ReadPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileColumns:
-    """What is particular to one file: its `path` in errors, and its partition values by logical column name."""
+    """What is particular to one file: its `path` in errors, its partition values by logical name, and which rows count.
+
+    `selection` None: all of them. `positions` names the column that is not the file's but each row's place in it, from
+    0; None: nobody asks.
+    """
 
     path: str
     constants: Mapping[str, pa.Scalar] = field(default_factory=dict)
+    selection: RowSelection | None = None
+    positions: str | None = None
 
 
-def read_batches(
-    source: Any, plan: ReadPlan, file: FileColumns, *, row_groups: Sequence[int] | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Yield the file's rows in file order, in batches of `plan.batch_rows` (the last is shorter; none is empty).
+def read_batches(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the file that count, in file order, in batches of at most `plan.batch_rows`; none is empty.
 
-    `source` is what pyarrow.parquet.ParquetFile takes; it is not closed. Batches cross row groups. As order is kept
-    and nothing is dropped, the running count of rows is the row position that a deletion vector speaks of (from the
-    first of `row_groups` where these are given, which must ascend).
+    `source` is what pyarrow.parquet.ParquetFile takes; it is not closed. Batches cross row groups.
 
     A column that the file lacks is null; one with a constant takes it even if the file has the column too; a column
     that is not wanted is not read. With no column to read, the rows are counted from the footer alone.
-    Raises DataFileError for a file that is gone, damaged, or of types that cannot be read as wanted without loss.
+    Raises DataFileError for a file that is gone, damaged, without field ids where columns go by them, with fewer rows
+    than `file.selection` speaks of, or of types that cannot be read as wanted without loss; UnsupportedFeatureError for
+    a shredded variant.
     """
     # Any: a path, a Python file or an Arrow file, as ParquetFile says.
     try:
-        yield from _read(source, plan, file, row_groups)
+        yield from _read(source, plan, file)
     except FileNotFoundError as error:
         raise DataFileError(
             f"The data file {file.path} of {plan.url} is gone while the log still names it. It was removed by hand, "
@@ -77,6 +84,14 @@ def read_batches(
             url=plan.url,
             path=file.path,
             error_class="DELTA_FILE_NOT_FOUND",
+        ) from error
+    except ShreddedVariantError as error:
+        raise UnsupportedFeatureError(
+            f"The data file {file.path} of {plan.url} has a shredded variant in column {'.'.join(error.column)}, which "
+            "this version of tablefeed does not read. Upgrade tablefeed, or rewrite the table without shredding.",
+            url=plan.url,
+            features=("variantShredding",),
+            error_class="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
         ) from error
     except LossyConversionError as error:
         raise DataFileError(
@@ -94,29 +109,65 @@ def read_batches(
         ) from error
 
 
-def _read(source: Any, plan: ReadPlan, file: FileColumns, row_groups: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
+def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordBatch]:
     parquet = _open(source)
-    conform = Conformer(parquet.schema_arrow, plan.schema, stored=plan.stored, constants=file.constants)
-    chosen = list(range(parquet.num_row_groups) if row_groups is None else row_groups)
-    columns = list(conform.source_names)
-    if not columns:
-        yield from map(conform, _counted(parquet.metadata, chosen, plan.batch_rows))
+    _check_footer(parquet, plan, file)
+    if file.selection is not None and file.selection.is_empty:
         return
-    if max((parquet.metadata.row_group(i).total_byte_size for i in chosen), default=0) > _WHOLE_CHUNK_BYTES:
-        parquet = _open(source, metadata=parquet.metadata, buffer_size=_PIECE_BYTES)
+    found = parquet.schema_arrow
+    if file.positions is not None:
+        found = found.append(pa.field(file.positions, pa.int64()))
+    conform = Conformer(found, plan.schema, stored=plan.stored, constants=file.constants)
+    names = [name for name in conform.source_names if name != file.positions]
+    first = 0
+    for batch in _stored_batches(source, parquet, names, plan.batch_rows):
+        rows = batch if file.positions is None else _numbered(batch, file.positions, first)
+        if file.selection is not None:
+            rows = file.selection.of(rows, first=first)
+        first += batch.num_rows
+        if rows.num_rows:
+            yield conform(rows)
+
+
+def _numbered(batch: pa.RecordBatch, name: str, first: int) -> pa.RecordBatch:
+    ones = pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows)
+    positions = pc.add(pc.cumulative_sum(ones), first - 1)
+    return pa.RecordBatch.from_arrays([*batch.columns, positions], names=[*batch.schema.names, name])
+
+
+def _stored_batches(
+    source: Any, parquet: pq.ParquetFile, columns: list[str], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """All rows of the file as they are stored: none is left out, so that counting them gives each one's position."""
+    metadata = parquet.metadata
+    if not columns:
+        for begin in range(0, metadata.num_rows, batch_rows):
+            yield no_columns(min(batch_rows, metadata.num_rows - begin))
+        return
+    groups = (metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+    if max(groups, default=0) > _WHOLE_CHUNK_BYTES:
+        parquet = _open(source, metadata=metadata, buffer_size=_PIECE_BYTES)
     # One thread: the caller runs as many readers as it has cores. Row groups are not read ahead (memory).
-    for batch in parquet.iter_batches(plan.batch_rows, row_groups=chosen, columns=columns, use_threads=False):
-        if batch.num_rows:
-            yield conform(batch)
+    yield from parquet.iter_batches(batch_rows, columns=columns, use_threads=False)
+
+
+def _check_footer(parquet: pq.ParquetFile, plan: ReadPlan, file: FileColumns) -> None:
+    def refuse(what: str) -> DataFileError:
+        return DataFileError(f"The data file {file.path} of {plan.url} {what}", url=plan.url, path=file.path)
+
+    rows = parquet.metadata.num_rows
+    if file.selection is not None and file.selection.row_count > rows:
+        raise refuse(
+            f"has {rows} rows, but its deletion vector speaks of {file.selection.row_count}: it is another's, or the "
+            "file is. Restore both from a copy."
+        )
+    if has_field_ids(plan.stored or ()) and not has_field_ids(parquet.schema_arrow):
+        raise refuse(
+            "has no field ids, though the table maps its columns by id: which column is which cannot be told. Rewrite "
+            "the file with field ids."
+        )
 
 
 def _open(source: Any, **options: Any) -> pq.ParquetFile:
     # INT96 carries nanoseconds of any date: as microseconds it fits 64 bits, as nanoseconds it would wrap (1677-2262).
     return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=False, **options)
-
-
-def _counted(metadata: pq.FileMetaData, row_groups: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
-    remaining = sum(metadata.row_group(i).num_rows for i in row_groups)
-    while remaining > 0:
-        yield no_columns(min(batch_rows, remaining))
-        remaining -= batch_rows

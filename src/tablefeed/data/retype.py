@@ -49,13 +49,38 @@ def find_name(name: str, among: Iterable[str]) -> str | None:
     return matches[0] if matches else None
 
 
+FIELD_ID = b"PARQUET:field_id"
+"""Where pyarrow keeps Parquet's field id: a key of an Arrow field's metadata."""
+
+
+def find_stored(stored: pa.Field, among: Iterable[pa.Field]) -> str | None:
+    """The name of the one of `among` that `stored` means: by its field id where it has one, else by its name."""
+    field_id = _field_id(stored)
+    if field_id is None:
+        return find_name(stored.name, (field.name for field in among))
+    matches = [field.name for field in among if _field_id(field) == field_id]
+    if len(matches) > 1:
+        error = LossyConversionError(pa.null(), pa.null(), reason=f"{len(matches)} columns of that id: {matches}")
+        raise error.inside(stored.name)
+    return matches[0] if matches else None
+
+
+def has_field_ids(fields: Iterable[pa.Field]) -> bool:
+    """Whether any of `fields`, at any depth, has a field id."""
+    return any(_field_id(field) is not None or has_field_ids(_inner_fields(field.type)) for field in fields)
+
+
+class ShreddedVariantError(LossyConversionError):
+    """A variant whose values are partly in columns of their own, which are not put together here."""
+
+
 def conversion(found: pa.DataType, wanted: pa.DataType, stored: pa.DataType | None = None) -> Conversion | None:
     """How arrays of `found` become arrays of `wanted`; None: they are. LossyConversionError where they cannot.
 
-    `stored` is `wanted` with the struct member names that `found` uses; None: the same.
+    `stored` is `wanted` with the names of struct members, or with the field ids, that `found` uses; None: the same.
     """
     stored = wanted if stored is None else stored
-    if found == wanted and stored == wanted:
+    if found == wanted and stored == wanted and not has_field_ids(_inner_fields(stored)):
         return None
     if pa.types.is_dictionary(found):
         return _then(lambda array: array.dictionary_decode(), conversion(found.value_type, wanted, stored))
@@ -143,12 +168,29 @@ def _member(found: pa.DataType, wanted: pa.Field, stored: pa.DataType) -> Conver
         raise error.inside(wanted.name) from error
 
 
+def _field_id(field: pa.Field) -> bytes | None:
+    return (field.metadata or {}).get(FIELD_ID)
+
+
+_SHREDDED = "typed_value"
+"""The member of a variant that holds what its value lacks (Parquet, "Variant Shredding")."""
+
+
+def _is_variant(kind: pa.StructType) -> bool:
+    """Whether a struct is a variant: PySpark's mark, which tells one from a struct with the same members."""
+    return any((member.metadata or {}).get(b"variant") == b"true" for member in kind)
+
+
 def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType) -> Conversion:
-    found_names = [found.field(i).name for i in range(found.num_fields)]
+    found_names = [member.name for member in found]
+    if _is_variant(wanted):
+        if _SHREDDED in found_names:
+            raise ShreddedVariantError(found, wanted, reason="a shredded variant")
+        stored = wanted  # its members have one name everywhere, and no one order
     plan: list[tuple[int | None, Conversion | None, pa.Field]] = []
     for i in range(wanted.num_fields):
         field, stored_field = wanted.field(i), stored.field(i)
-        name = find_name(stored_field.name, found_names)
+        name = find_stored(stored_field, found)
         index = None if name is None else found_names.index(name)
         convert = None if index is None else _member(found.field(index).type, field, stored_field.type)
         plan.append((index, convert, field))

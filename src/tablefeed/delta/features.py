@@ -8,7 +8,7 @@ active where the metadata uses it too ("Supported Features", "Active Features").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -17,7 +17,7 @@ import orjson
 
 from tablefeed.delta import names
 from tablefeed.errors import AppendOnlyError, LogError, UnsupportedFeatureError
-from tablefeed.model.actions import AddFile, CdcFile, FileAction, Metadata, Protocol
+from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.schema import Array, DataType, Map, Primitive, Struct
 
 
@@ -63,7 +63,7 @@ class Feature:
 def check_readable(protocol: Protocol, metadata: Metadata, *, url: str) -> None:
     """Raises UnsupportedFeatureError, naming the features, unless every file of the table can be read rightly.
 
-    Deletion vectors are let pass: which files have one, only they tell (`refuse_deletion_vectors`).
+    Shredded variants are let pass: which files have one, only they tell.
     """
     if metadata.format_provider != "parquet":
         raise UnsupportedFeatureError(
@@ -76,11 +76,12 @@ def check_readable(protocol: Protocol, metadata: Metadata, *, url: str) -> None:
     ):
         raise _version_error(protocol, url=url)
     uses = _uses(metadata, url=url)
-    # A column mapping or a widened type counts even where the protocol forgot it: rows would be wrong.
+    # A type that is not read counts even where the protocol forgot it: rows would be wrong.
     in_use = frozenset(feature.name for feature in FEATURES.values() if feature.is_active(uses))
     refused = _refused(protocol.reader_features or frozenset(), in_use, lambda feature: feature.read)
     if refused:
         raise _feature_error(refused, "read", "DELTA_UNSUPPORTED_FEATURES_FOR_READ", url=url)
+    _refuse_unsupported_mapping(protocol, uses, url=url)
 
 
 def check_writable(protocol: Protocol, metadata: Metadata, *, url: str, removes: bool) -> None:
@@ -110,21 +111,6 @@ def check_writable(protocol: Protocol, metadata: Metadata, *, url: str, removes:
             f"Append instead, or set its property {names.APPEND_ONLY} to false.",
             url=url,
         )
-
-
-def refuse_deletion_vectors(files: Iterable[FileAction], *, url: str) -> None:
-    """Raises UnsupportedFeatureError for the first of `files` whose deleted rows would be read as live."""
-    for file in files:
-        if not isinstance(file, CdcFile) and file.deletion_vector is not None:
-            kind = "file" if isinstance(file, AddFile) else "removed file"
-            raise UnsupportedFeatureError(
-                f"The {kind} {file.path} of the table at {url} has a deletion vector, which this version of tablefeed "
-                "does not read. Nothing of it was delivered. Upgrade tablefeed, or let the table's writer purge its "
-                "deletion vectors (REORG TABLE ... APPLY (PURGE)).",
-                url=url,
-                features=("deletionVectors",),
-                error_class="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
-            )
 
 
 def required_protocol(schema: Struct, properties: Mapping[str, str]) -> Protocol:
@@ -209,10 +195,10 @@ FEATURES: Mapping[str, Feature] = {
         # Appends and removes of whole files are changes without a cdc file ("Reader Requirements for AddCDCFile").
         _writers("changeDataFeed", _HANDLED, _property(names.ENABLE_CHANGE_DATA_FEED), implied_from=4),
         _writers("generatedColumns", _INACTIVE, _column_key(names.GENERATION_EXPRESSION), implied_from=4),
-        _both("columnMapping", _INACTIVE, _INACTIVE, _mapped, implied_from=5),
+        _both("columnMapping", _HANDLED, _INACTIVE, _mapped, implied_from=5),
         _writers("identityColumns", _INACTIVE, _column_key(names.IDENTITY_PREFIX), implied_from=6),
         _writers("allowColumnDefaults", _INACTIVE, _column_key(names.CURRENT_DEFAULT)),
-        # Appends write none, and the remove of a file repeats the one it has; reading: `refuse_deletion_vectors`.
+        # Appends write none, and the remove of a file repeats the one it has.
         _both("deletionVectors", _HANDLED, _HANDLED, _property(names.ENABLE_DELETION_VECTORS)),
         # Every writer must assign row ids as soon as the feature is listed ("Row Tracking").
         _writers("rowTracking", _REFUSED, _property(names.ENABLE_ROW_TRACKING)),
@@ -235,13 +221,14 @@ FEATURES: Mapping[str, Feature] = {
         # We write no checkpoint and clean nothing up.
         _writers("checkpointProtection", _HANDLED),
         _writers("inCommitTimestamp", _INACTIVE, _property(names.ENABLE_IN_COMMIT_TIMESTAMPS)),
-        _both("typeWidening", _INACTIVE, _INACTIVE, _widened),
-        # Widened columns are the same in the preview, and refused under the name above.
+        _both("typeWidening", _HANDLED, _INACTIVE, _widened),
+        # Widened columns are the same in the preview, and refused for writing under the name above.
         _both("typeWidening-preview", _HANDLED, _HANDLED),
-        _both("variantType", _REFUSED, _REFUSED, _type("variant")),
-        _both("variantType-preview", _REFUSED, _REFUSED),
-        _both("variantShredding", _REFUSED, _REFUSED, _property(names.ENABLE_VARIANT_SHREDDING)),
-        _both("variantShredding-preview", _REFUSED, _REFUSED),
+        _both("variantType", _HANDLED, _REFUSED, _type("variant")),
+        _both("variantType-preview", _HANDLED, _REFUSED),
+        # A file that is shredded is refused where it is read (data/retype.py): the feature says of none that it is.
+        _both("variantShredding", _HANDLED, _REFUSED, _property(names.ENABLE_VARIANT_SHREDDING)),
+        _both("variantShredding-preview", _HANDLED, _REFUSED),
         _both("geospatial", _REFUSED, _REFUSED, _type("geometry", "geography")),
         _both("timestampNanos", _REFUSED, _REFUSED),
         _writers("collations", _REFUSED),
@@ -254,6 +241,7 @@ FEATURES: Mapping[str, Feature] = {
 """Every feature that has a name here. To handle more, change a rule: the gate reads nothing else."""
 
 _LEGACY_2 = frozenset({"appendOnly", "invariants"})
+_MAPPING_READER = 2  # the reader version that implies column mapping, and nothing else
 _READER_VERSION = 3
 _WRITER_VERSION = 7
 
@@ -279,6 +267,20 @@ def _refused(listed: frozenset[str], in_use: frozenset[str], rule_of: Callable[[
         elif rule is Rule.WHILE_INACTIVE and feature.name in in_use:
             reasons[feature.name] = "in use, and handled only where it is not"
     return dict(sorted(reasons.items()))
+
+
+def _refuse_unsupported_mapping(protocol: Protocol, uses: Uses, *, url: str) -> None:
+    """Refuses a column mapping that the protocol does not allow for: it says to pass it over, Delta-Spark obeys it."""
+    supported = protocol.min_reader_version == _MAPPING_READER or "columnMapping" in (protocol.reader_features or ())
+    if _mapped(uses) and not supported:
+        raise UnsupportedFeatureError(
+            f"The table at {url} sets {names.COLUMN_MAPPING_MODE}, but its protocol does not support columnMapping, so "
+            "that readers differ on what its columns are. Nothing was read. Add the feature to the table, or remove "
+            "the property.",
+            url=url,
+            features=("columnMapping",),
+            error_class="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
+        )
 
 
 def _feature_error(refused: Mapping[str, str], verb: str, error_class: str, *, url: str) -> UnsupportedFeatureError:

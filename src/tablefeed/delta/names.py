@@ -38,12 +38,18 @@ IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
 # "Commit Provenance Information": the field by which a writer finds its own commit again
 TXN_ID = "txnId"
 
+# "Change Data Files", "Reader Requirements for AddCDCFile"
+CHANGE_TYPE = "_change_type"
+COMMIT_VERSION = "_commit_version"
+COMMIT_TIMESTAMP = "_commit_timestamp"
+
 # Table properties, under the sections that define them
 APPEND_ONLY = "delta.appendOnly"
 CHECK_CONSTRAINT_PREFIX = "delta.constraints."
 CHECKPOINT_POLICY = "delta.checkpointPolicy"
 COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
 ENABLE_CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
+ENABLE_CHANGE_DATA_CAPTURE = "delta.enableChangeDataCapture"  # what Delta-Spark called the same before
 ENABLE_DELETION_VECTORS = "delta.enableDeletionVectors"
 ENABLE_ICEBERG_COMPAT_PREFIX = "delta.enableIcebergCompat"
 ENABLE_IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
@@ -53,6 +59,7 @@ ENABLE_MATERIALIZE_PARTITION_COLUMNS = "delta.enableMaterializePartitionColumnsF
 ENABLE_ROW_TRACKING = "delta.enableRowTracking"
 ENABLE_TYPE_WIDENING = "delta.enableTypeWidening"
 ENABLE_VARIANT_SHREDDING = "delta.enableVariantShredding"
+MATERIALIZED_ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
 
 # "Table Features for New and Existing Tables": Delta-Spark's property that lists a feature; never kept in a table
 FEATURE_PREFIX = "delta.feature."
@@ -63,6 +70,8 @@ GENERATION_EXPRESSION = "delta.generationExpression"
 CURRENT_DEFAULT = "CURRENT_DEFAULT"
 IDENTITY_PREFIX = "delta.identity."
 TYPE_CHANGES = "delta.typeChanges"
+COLUMN_ID = "delta.columnMapping.id"
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 _VERSION = r"(?P<version>[0-9]{20})"
 _PART = r"(?P<part>[0-9]{10})\.(?P<part_count>[0-9]{10})"

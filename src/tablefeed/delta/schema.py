@@ -237,6 +237,13 @@ _ARROW: Mapping[str, pa.DataType] = {
     "timestamp": pa.timestamp("us", tz="UTC"),
     "timestamp_ntz": pa.timestamp("us"),
     "void": pa.null(),
+    # "Variant Type": in Parquet a group of these two. PySpark marks it so.
+    "variant": pa.struct(
+        [
+            pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
+            pa.field("value", pa.binary(), nullable=False),
+        ]
+    ),
 }
 
 

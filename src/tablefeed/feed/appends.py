@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tablefeed.delta import features
+from tablefeed.delta.column_mapping import MappedSchema, has_mapping_change, mapping_mode
 from tablefeed.delta.schema import parse_schema
-from tablefeed.errors import IllegalOptionError, LogGapError, SchemaChangedError, VersionNotFoundError
+from tablefeed.errors import IllegalOptionError, SchemaChangedError
 from tablefeed.feed.arguments import check_filter, filtered, selected, whole_number
-from tablefeed.feed.scan import ScanTask, partition_types, read_task, scan_file
-from tablefeed.feed.table_log import Snapshot, TableLog, open_log
+from tablefeed.feed.bounds import check_available, check_protocol, read_commits
+from tablefeed.feed.scan import ScanTask, TableColumns, read_task, scan_file, table_columns
+from tablefeed.feed.table_log import Snapshot, open_log
 from tablefeed.log.admission import ChangePolicy, delivered_files
-from tablefeed.log.compatibility import can_read
+from tablefeed.log.compatibility import can_read_older
 from tablefeed.model.actions import Commit, Version
-from tablefeed.model.logfile import LogFileKind
+from tablefeed.model.logfile import LogFile, LogFileKind
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +45,8 @@ def appends(
 
     log = open_log(os.fspath(url), storage_options)
     snapshot = log.load()
-    first, last = _range(log, snapshot.version, start_version, end_version)
+    log_files = log.listing()
+    versions = _versions(log_files, snapshot, start_version, end_version)
     policy = ChangePolicy(
         ignore_deletes=ignore_deletes, ignore_changes=ignore_changes, skip_change_commits=skip_change_commits
     )
@@ -52,58 +54,56 @@ def appends(
     read = wanted if filter is None else snapshot.arrow_schema
     if filter is not None:
         check_filter(filter, read, url=log.url)
-    rows = _rows(snapshot, range(first, last + 1), policy, read)
+    rows = _rows(snapshot, read_commits(log, log_files, versions), policy, read)
     if filter is not None:
         rows = filtered(rows, filter, wanted, url=log.url)
     return pa.RecordBatchReader.from_batches(wanted, rows)
 
 
-def _range(log: TableLog, newest: Version, start: int | None, end: int | None) -> tuple[int, int]:
-    versions = [f.version for f in log.listing() if f.kind is LogFileKind.COMMIT]
-    earliest = min(versions, default=Version(newest + 1))
+def _versions(log_files: Iterable[LogFile], snapshot: Snapshot, start: int | None, end: int | None) -> range:
+    versions = [f.version for f in log_files if f.kind is LogFileKind.COMMIT]
+    earliest = min(versions, default=Version(snapshot.version + 1))
     first = earliest if start is None else whole_number(start, argument="start_version")
-    last = newest if end is None else whole_number(end, argument="end_version")
-    for version in (first, last):
-        if not earliest <= version <= newest:
-            raise VersionNotFoundError(url=log.url, version=version, earliest=earliest, latest=newest)
+    last = snapshot.version if end is None else whole_number(end, argument="end_version")
+    check_available((first, last), earliest=earliest, newest=snapshot.version, url=snapshot.log.url)
     if first > last:
         raise IllegalOptionError(
             option="end_version", value=str(end), explain=f"must be at least start_version, {first}"
         )
-    return first, last
+    return range(first, last + 1)
 
 
-def _rows(snapshot: Snapshot, versions: range, policy: ChangePolicy, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _rows(
+    snapshot: Snapshot, commits: Iterable[Commit], policy: ChangePolicy, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
     log = snapshot.log
-    for version in versions:
-        commit = log.commit(Version(version))
-        if commit is None:
-            raise LogGapError(
-                url=log.url,
-                expected=version,
-                found=None,
-                remedy="Its log file was removed while the log was read. Read again from a later version.",
-            )
+    for commit in commits:
         _check(commit, snapshot)
+        # The partitioning of its version, which need not be the newest's: an overwrite may have changed it.
+        columns: dict[frozenset[str], TableColumns] = {}
         for add in delivered_files(commit, policy, url=log.url):
+            keys = frozenset(add.partition_values)
+            if keys not in columns:
+                columns[keys] = table_columns(snapshot.schema, snapshot.metadata, url=log.url, partitioned_by=keys)
             task = ScanTask(
                 url=log.location,
                 storage_options=log.storage_options,
-                files=(scan_file(add, url=log.url),),
-                # The partitioning of its version, which need not be the newest's: an overwrite may have changed it.
-                partition_types=partition_types(snapshot.schema, tuple(add.partition_values)),
+                files=(scan_file(add),),
+                columns=columns[keys],
             )
             yield from read_task(task, schema, store=log.store)
 
 
 def _check(commit: Commit, snapshot: Snapshot) -> None:
     url = snapshot.log.url
-    if commit.protocol is not None:
-        features.check_readable(commit.protocol, commit.metadata or snapshot.metadata, url=url)
+    check_protocol(commit, snapshot.metadata, url=url)
     if commit.metadata is None:
         return
     # A stream also stops where the partitioning differs. Here each file is read by its own.
-    if not can_read(snapshot.schema, parse_schema(commit.metadata.schema_string, url=url)):
+    schema = parse_schema(commit.metadata.schema_string, url=url)
+    older = MappedSchema(schema=schema, mode=mapping_mode(commit.metadata, url=url))
+    newer = MappedSchema(schema=snapshot.schema, mode=mapping_mode(snapshot.metadata, url=url))
+    if has_mapping_change(older=older, newer=newer) or not can_read_older(snapshot.schema, schema):
         raise SchemaChangedError(
             f"The schema of {url} at version {commit.version} cannot be read with its newest, at version "
             f"{snapshot.version}: read the two sides of the change apart (end_version, start_version).",

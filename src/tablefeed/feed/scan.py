@@ -6,21 +6,25 @@ Planned where the log is known, read where it is not: a task carries all that it
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tablefeed.delta import features, partition_values
+from tablefeed.delta import partition_values
+from tablefeed.delta.column_mapping import mapping_mode, physical_name, stored_schema
 from tablefeed.errors import DataFileError, ObjectNotFoundError
 from tablefeed.feed.table_log import open_log
 from tablefeed.log.plan import pack
-from tablefeed.model.actions import AddFile, Version
+from tablefeed.model.actions import AddFile, DeletionVector, Metadata, Version
 from tablefeed.model.schema import DataType, Struct
 from tablefeed.store import Store, open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tablefeed.data.selection import RowSelection
+    from tablefeed.feed.vectors import VectorReader
 
 BATCH_ROWS = 65_536
 """Rows of one Arrow batch. Measured: 8k rows cost up to 3x in the hand-over to Spark, more than 64k gain nothing."""
@@ -31,32 +35,77 @@ TASK_BYTES = 128 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanFile:
-    """One data file to read whole: its decoded path, size in bytes, and partition values as the log has them."""
+    """One data file to read: its decoded path, size in bytes, partition values as the log has them, and which rows.
+
+    A row is delivered where it is not in `deletion_vector`, and only where it is in `only_in`, if that is given.
+    """
 
     path: str
     size_bytes: int
     partition_values: Mapping[str, str | None]
+    deletion_vector: DeletionVector | None = None
+    only_in: DeletionVector | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionColumn:
+    """What the log calls a partition column, and its type."""
+
+    physical_name: str
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableColumns:
+    """How a table's columns are found: partition columns by logical name, and the schema as files have it.
+
+    `stored` is None where files have the table's own names.
+    """
+
+    partitions: Mapping[str, PartitionColumn]
+    stored: Mapping[str, pa.Field] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanTask:
-    """Files of one table that one task reads, in order. `partition_types` gives the types of the partition columns."""
+    """Files of one table that one task reads, in order, and how its columns are found in them."""
 
     url: str
     storage_options: Mapping[str, str]
     files: tuple[ScanFile, ...]
-    partition_types: Mapping[str, DataType]
+    columns: TableColumns
 
 
-def scan_file(add: AddFile, *, url: str) -> ScanFile:
-    """Gives what a task needs of `add`; refuses by name what a reader of whole files would get wrong."""
-    features.refuse_deletion_vectors([add], url=url)
-    return ScanFile(path=add.path, size_bytes=add.size_bytes, partition_values=add.partition_values)
+def scan_file(add: AddFile) -> ScanFile:
+    """Gives what a task needs of `add`."""
+    return ScanFile(
+        path=add.path,
+        size_bytes=add.size_bytes,
+        partition_values=add.partition_values,
+        deletion_vector=add.deletion_vector,
+    )
 
 
-def partition_types(schema: Struct, partition_columns: Sequence[str]) -> dict[str, DataType]:
-    """Gives the types of the partition columns by name."""
-    return {f.name: f.type for f in schema if f.name in partition_columns}
+def table_columns(
+    schema: Struct, metadata: Metadata, *, url: str, partitioned_by: Collection[str] | None = None
+) -> TableColumns:
+    """Gives how the columns of `schema` are found in files of the table.
+
+    `partitioned_by` are the log's names of the columns by which the files are partitioned; None: as `metadata` says.
+    Raises LogError where the schema does not tell.
+    """
+    stored = stored_schema(schema, mapping_mode(metadata, url=url), url=url)
+    logged = {f.name: f.name if stored is None else physical_name(f) for f in schema}
+    if partitioned_by is None:
+        partitioned_by = [logged[name] for name in metadata.partition_columns if name in logged]
+    return TableColumns(
+        partitions={
+            f.name: PartitionColumn(physical_name=logged[f.name], type=f.type)
+            for f in schema
+            if logged[f.name] in partitioned_by
+        },
+        stored=None if stored is None else dict(zip(schema.names, stored, strict=True)),
+    )
 
 
 def balanced_tasks(
@@ -64,7 +113,7 @@ def balanced_tasks(
     *,
     url: str,
     storage_options: Mapping[str, str],
-    partition_types: Mapping[str, DataType],
+    columns: TableColumns,
 ) -> list[ScanTask]:
     """Spreads `files` over tasks of much the same size: one a core, more where they are over `TASK_BYTES`."""
     sizes = [f.size_bytes for f in files]
@@ -74,7 +123,7 @@ def balanced_tasks(
             url=url,
             storage_options=storage_options,
             files=tuple(files[i] for i in task),
-            partition_types=partition_types,
+            columns=columns,
         )
         for task in pack(sizes, task_count=count)
     ]
@@ -85,27 +134,33 @@ def snapshot_tasks(location: str, *, version: int, storage_options: Mapping[str,
     from tablefeed.delta.columns import to_add_files
 
     snapshot = open_log(location, storage_options).load(Version(version))
-    url = snapshot.log.url
-    files = [scan_file(add, url=url) for batch in snapshot.readable_files() for add in to_add_files(batch)]
-    kinds = partition_types(snapshot.schema, snapshot.metadata.partition_columns)
-    return balanced_tasks(files, url=location, storage_options=storage_options, partition_types=kinds)
+    files = [scan_file(add) for batch in snapshot.live_files() for add in to_add_files(batch)]
+    columns = table_columns(snapshot.schema, snapshot.metadata, url=snapshot.log.url)
+    return balanced_tasks(files, url=location, storage_options=storage_options, columns=columns)
 
 
-def read_task(task: ScanTask, schema: pa.Schema, *, store: Store | None = None) -> Iterator[pa.RecordBatch]:
+def read_task(
+    task: ScanTask, schema: pa.Schema, *, store: Store | None = None, positions: str | None = None
+) -> Iterator[pa.RecordBatch]:
     """Gives the rows of `task` as batches of exactly `schema`, of some 64k rows each, over the bounds of files.
 
+    `positions` names the column of `schema`, a long, that takes each row's place in its file, from 0.
     Raises DataFileError where a file is gone or is not what the log says.
     """
     from tablefeed.data.windows import coalesced
 
-    return coalesced(_read_files(task, schema, store), most_rows=BATCH_ROWS)
+    return coalesced(_read_files(task, schema, store, positions), most_rows=BATCH_ROWS)
 
 
-def _read_files(task: ScanTask, schema: pa.Schema, store: Store | None) -> Iterator[pa.RecordBatch]:
+def _read_files(
+    task: ScanTask, schema: pa.Schema, store: Store | None, positions: str | None
+) -> Iterator[pa.RecordBatch]:
     from tablefeed.data.read import FileColumns, ReadPlan, read_batches
+    from tablefeed.feed.vectors import VectorReader
 
     store = store or _store(task.url, tuple(sorted(task.storage_options.items())))
-    plan = ReadPlan(url=store.url, schema=schema, batch_rows=BATCH_ROWS)
+    plan = ReadPlan(url=store.url, schema=schema, stored=_stored(task.columns, schema), batch_rows=BATCH_ROWS)
+    vectors = VectorReader(store)
     for file in task.files:
         try:
             source = store.open_input(file.path)
@@ -119,11 +174,36 @@ def _read_files(task: ScanTask, schema: pa.Schema, store: Store | None) -> Itera
                 error_class="DELTA_FILE_NOT_FOUND",
             ) from error
         with source:
-            constants = _constants(file, task, schema, store.url)
-            yield from read_batches(source, plan, FileColumns(path=file.path, constants=constants))
+            columns = FileColumns(
+                path=file.path,
+                constants=_constants(file, task.columns, schema, store.url),
+                selection=_selection(file, vectors),
+                positions=positions,
+            )
+            yield from read_batches(source, plan, columns)
 
 
-def _constants(file: ScanFile, task: ScanTask, schema: pa.Schema, url: str) -> dict[str, pa.Scalar]:
+def _stored(columns: TableColumns, schema: pa.Schema) -> pa.Schema | None:
+    """The schema that files have for the columns of `schema`; what is no column of the table has its own name."""
+    import pyarrow as pa
+
+    if columns.stored is None:
+        return None
+    return pa.schema([columns.stored.get(field.name, field) for field in schema])
+
+
+def _selection(file: ScanFile, vectors: VectorReader) -> RowSelection | None:
+    from tablefeed.data.selection import RowSelection
+
+    if file.deletion_vector is None and file.only_in is None:
+        return None
+    return RowSelection(
+        without=None if file.deletion_vector is None else vectors.positions(file.deletion_vector, of_file=file.path),
+        only=None if file.only_in is None else vectors.positions(file.only_in, of_file=file.path),
+    )
+
+
+def _constants(file: ScanFile, columns: TableColumns, schema: pa.Schema, url: str) -> dict[str, pa.Scalar]:
     import pyarrow as pa
 
     def refuse(reason: str) -> DataFileError:
@@ -132,9 +212,10 @@ def _constants(file: ScanFile, task: ScanTask, schema: pa.Schema, url: str) -> d
         )
 
     constants = {}
-    for name, kind in task.partition_types.items():
+    for name, column in columns.partitions.items():
         if name in schema.names:
-            value = partition_values.parse(file.partition_values.get(name), kind, refuse=refuse)
+            text = file.partition_values.get(column.physical_name)
+            value = partition_values.parse(text, column.type, refuse=refuse)
             constants[name] = pa.scalar(value, type=schema.field(name).type)
     return constants
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from tablefeed.delta import features
+from tablefeed.delta.column_mapping import MappedSchema, has_mapping_change, mapping_mode
 from tablefeed.delta.schema import parse_schema
 from tablefeed.errors import LogError, OffsetError, SchemaChangedError, VersionNotFoundError
-from tablefeed.feed.scan import ScanFile, ScanTask, balanced_tasks, partition_types, scan_file
+from tablefeed.feed.scan import ScanFile, ScanTask, balanced_tasks, scan_file, table_columns
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.feed.tail import Tail
 from tablefeed.log.admission import ChangePolicy, delivered_files
-from tablefeed.log.compatibility import can_read
+from tablefeed.log.compatibility import can_read, can_read_older
 from tablefeed.log.plan import Limits, Step, furthest
 from tablefeed.model.actions import AddFile, Commit, Metadata, Version
 from tablefeed.model.logfile import LogFileKind
@@ -122,11 +123,9 @@ class AppendSource:
         if start == end:
             return []
         self._check_start(start)
-        kinds = partition_types(self._schema, self._newest().metadata.partition_columns)
+        columns = table_columns(self._schema, self._newest().metadata, url=self._log.url)
         files = list(self._files_between(start, end))
-        return balanced_tasks(
-            files, url=self._log.location, storage_options=self._log.storage_options, partition_types=kinds
-        )
+        return balanced_tasks(files, url=self._log.location, storage_options=self._log.storage_options, columns=columns)
 
     def delivered(self, end: Offset) -> None:
         """Drops what was kept for batches before `end`."""
@@ -155,7 +154,7 @@ class AppendSource:
             begin = first.file_index if commit.version == first.version else 0
             stop = end.file_index if commit.version == end.version else None
             for add in self._delivered(commit)[begin:stop]:
-                yield scan_file(add, url=self._log.url)
+                yield scan_file(add)
             seen = commit.version
         if seen < last and self._options.fail_on_data_loss:
             raise LogError(
@@ -190,7 +189,9 @@ class AppendSource:
     def _check_metadata(self, metadata: Metadata, version: Version) -> None:
         self._check_table_ids(of_query=self._newest().metadata.table_id, found=metadata.table_id)
         schema = parse_schema(metadata.schema_string, url=self._log.url)
-        if can_read(self._schema, schema) and metadata.partition_columns == self._newest().metadata.partition_columns:
+        self._check_mapping(schema, metadata, version)
+        fits = can_read_older if version <= self._newest().version else can_read
+        if fits(self._schema, schema) and metadata.partition_columns == self._newest().metadata.partition_columns:
             return
         with_options = self._options.starting_version is not None
         raise SchemaChangedError(
@@ -204,6 +205,21 @@ class AppendSource:
             if with_options
             else "DELTA_SCHEMA_CHANGED_WITH_VERSION",
         )
+
+    def _check_mapping(self, schema: Struct, metadata: Metadata, version: Version) -> None:
+        newest = self._newest()
+        ours = MappedSchema(schema=self._schema, mode=mapping_mode(newest.metadata, url=self._log.url))
+        theirs = MappedSchema(schema=schema, mode=mapping_mode(metadata, url=self._log.url))
+        older, newer = (theirs, ours) if version <= newest.version else (ours, theirs)
+        if has_mapping_change(older=older, newer=newer):
+            raise SchemaChangedError(
+                f"A column of {self._log.url} was renamed or dropped: version {version} has "
+                f"{', '.join(schema.names)}, and this query reads {', '.join(self._schema.names)}. Start with a new "
+                "checkpoint on one side of that change.",
+                url=self._log.url,
+                version=version,
+                error_class="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
+            )
 
     def _check_start(self, start: Offset) -> None:
         """Checks the metadata that holds at `start` once: no later commit of the feed tells it."""
@@ -269,7 +285,7 @@ class AppendSource:
         files = self._sorted_snapshot(version)
         length = (files.num_rows if stop is None else stop) - begin
         for add in to_add_files(files.slice(begin, length)):
-            yield scan_file(add, url=self._log.url)
+            yield scan_file(add)
 
     def _sorted_snapshot(self, version: Version) -> pa.RecordBatch:
         from tablefeed.delta.columns import FILE_COLUMNS
@@ -278,7 +294,7 @@ class AppendSource:
         if self._snapshot_files is None or self._snapshot_files[0] != version:
             try:
                 snapshot = self._log.load_for_files(version)
-                files = sorted_for_stream(snapshot.readable_files(), schema=FILE_COLUMNS)
+                files = sorted_for_stream(snapshot.live_files(), schema=FILE_COLUMNS)
             except LogError as error:
                 raise LogError(
                     f"The table {self._log.url} cannot be read as of version {version} any more, and this query "

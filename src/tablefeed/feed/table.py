@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.errors import ConflictingOptionsError
 from tablefeed.feed.arguments import check_filter, filtered, selected, whole_number
-from tablefeed.feed.scan import ScanTask, partition_types, read_task, scan_file
+from tablefeed.feed.scan import ScanTask, read_task, scan_file, table_columns
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.feed.timeline import file_times, parse_timestamp, version_at
 from tablefeed.model.actions import CommitInfo, Metadata, Protocol, Version
@@ -149,15 +149,15 @@ class Table:
     def _rows(self, wanted: pa.Schema, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
         from tablefeed.delta.columns import to_add_files
 
-        kinds = partition_types(self._snapshot.schema, self.partition_columns)
+        columns = table_columns(self._snapshot.schema, self.metadata, url=self._log.url)
         read = self.schema if condition is not None else wanted
-        for batch in self._snapshot.readable_files():
+        for batch in self._snapshot.live_files():
             for add in to_add_files(batch):
                 task = ScanTask(
                     url=self._log.location,
                     storage_options=self._log.storage_options,
-                    files=(scan_file(add, url=self._log.url),),
-                    partition_types=kinds,
+                    files=(scan_file(add),),
+                    columns=columns,
                 )
                 rows = read_task(task, read, store=self._log.store)
                 yield from rows if condition is None else filtered(rows, condition, wanted, url=self._log.url)

@@ -63,16 +63,6 @@ class Snapshot:
         """The same in Arrow."""
         return to_arrow(self.schema)
 
-    def readable_files(self) -> list[pa.RecordBatch]:
-        """Gives the live files in columns, once it is sure that all of them can be read; refuses by name else."""
-        from tablefeed.delta.columns import to_add_files
-
-        batches = list(self.live_files())
-        for batch in batches:
-            vectors = batch.filter(batch["deletion_vector"].is_valid())
-            features.refuse_deletion_vectors(to_add_files(vectors.slice(0, 1)), url=self.log.url)
-        return batches
-
     def live_files(self, *, with_stats: bool = False) -> Iterator[pa.RecordBatch]:
         """Gives the live files in columns (`tablefeed.delta.columns.FILE_COLUMNS`), in no stated order.
 

@@ -7,9 +7,9 @@ that its log file's modification time, made to grow strictly with the version as
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import overload
 
@@ -53,40 +53,78 @@ def parse_timestamp(value: str | datetime | date, *, argument: str) -> int:
 def version_at(log: TableLog, timestamp_ms: int) -> Version:
     """Gives the newest version committed at or before `timestamp_ms`, of those that can be read and have a commit.
 
-    From the time on at which a table began to keep in-commit timestamps only the versions since then count, before
-    that time only those before ("Recommendations for Readers of Tables with In-Commit Timestamps"). Raises TableError
-    where the time is before the first commit that counts, or after the newest: such a question has no answer that
-    stays true. Raises LogError for a commit without the in-commit timestamp that it should have.
+    Raises as `Timeline.last_at_or_before` does.
     """
     newest = log.load()
     listing = log.listing()
     earliest = earliest_reproducible(listing) or 0
-    readable = sorted(
-        (f for f in listing if f.kind is LogFileKind.COMMIT and earliest <= f.version <= newest.version),
-        key=lambda f: f.version,
-    )
-    if not readable:
-        raise TableError(
-            f"{log.url} has no commit at or before {_text(timestamp_ms)}: its log holds none that can be read.",
-            url=log.url,
+    commits = [f for f in listing if f.kind is LogFileKind.COMMIT and earliest <= f.version <= newest.version]
+    return Timeline(newest, commits).last_at_or_before(timestamp_ms)
+
+
+class Timeline:
+    """When `commits`, in ascending order up to the newest version, were made; a question reads few of them.
+
+    From the time on at which a table began to keep in-commit timestamps only the versions since then count, before
+    that time only those before ("Recommendations for Readers of Tables with In-Commit Timestamps"). Questions raise
+    TableError where they have no answer that stays true, and LogError for a commit without the in-commit timestamp
+    that it should have.
+    """
+
+    def __init__(self, newest: Snapshot, commits: Sequence[LogFile]) -> None:
+        self._newest, self._commits, self._url = newest, commits, newest.log.url
+
+    def last_at_or_before(self, timestamp_ms: int) -> Version:
+        """Gives the newest version committed by then; TableError where there is none, or a newer one may still come."""
+        if not self._commits:
+            raise self._before_earliest(timestamp_ms, "its log holds none that can be read")
+        commits, times = self._that_count(timestamp_ms)
+        if timestamp_ms < times[0]:
+            raise self._before_earliest(timestamp_ms, f"the earliest that can still be read is of {_text(times[0])}")
+        if commits[-1] is self._commits[-1] and timestamp_ms > times[-1]:
+            raise self._after_newest(timestamp_ms, times, "Leave the timestamp out to read the newest version.")
+        return commits[bisect_right(times, timestamp_ms) - 1].version
+
+    def first_at_or_after(self, timestamp_ms: int) -> Version:
+        """Gives the earliest version committed then or later; TableError where none is yet."""
+        if not self._commits:
+            raise self._after_newest(timestamp_ms, (), "Read again when there is a later one.")
+        commits, times = self._that_count(timestamp_ms)
+        found = bisect_left(times, timestamp_ms)
+        if found < len(commits):
+            return commits[found].version
+        if commits[-1] is self._commits[-1]:
+            raise self._after_newest(timestamp_ms, times, "Read again when there is a later one.")
+        return self._commits[len(commits)].version  # the one that turned in-commit timestamps on
+
+    def _that_count(self, timestamp_ms: int) -> tuple[Sequence[LogFile], Sequence[int]]:
+        """Gives those of the commits that a question for `timestamp_ms` is about, and their times."""
+        enablement = _enablement(self._newest.metadata, self._url)
+        if enablement is None:
+            return self._commits, _growing(self._commits)
+        before = [f for f in self._commits if f.version < enablement.version]
+        if before and timestamp_ms < enablement.at_ms:
+            return before, _growing(before)
+        # A property that names a version to come leaves none: the newest commit then tells what is wrong with it.
+        since = self._commits[len(before) :] or self._commits[-1:]
+        own_ms = self._newest.facts.in_commit_timestamp_ms
+        known = {} if own_ms is None else {self._newest.version: own_ms}
+        return since, _InCommitTimes(self._newest.log, since, known)
+
+    def _before_earliest(self, timestamp_ms: int, why: str) -> TableError:
+        return TableError(
+            f"{self._url} has no commit at or before {_text(timestamp_ms)}: {why}.",
+            url=self._url,
             error_class="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
         )
-    commits, times = _that_count(log, readable, newest, timestamp_ms)
-    if timestamp_ms < times[0]:
-        raise TableError(
-            f"{log.url} has no commit at or before {_text(timestamp_ms)}: the earliest that can still be read is of "
-            f"{_text(times[0])}.",
-            url=log.url,
-            error_class="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
-        )
-    if commits[-1] is readable[-1] and timestamp_ms > times[-1]:
-        raise TableError(
-            f"{_text(timestamp_ms)} is after the newest commit of {log.url}, of {_text(times[-1])}. Leave the "
-            "timestamp out to read the newest version.",
-            url=log.url,
+
+    def _after_newest(self, timestamp_ms: int, times: Sequence[int], remedy: str) -> TableError:
+        newest = f", of {_text(times[-1])}" if times else ""
+        return TableError(
+            f"{_text(timestamp_ms)} is after the newest commit of {self._url}{newest}. {remedy}",
+            url=self._url,
             error_class="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
         )
-    return commits[bisect_right(times, timestamp_ms) - 1].version
 
 
 def file_times(commits: Sequence[LogFile], metadata: Metadata, *, url: str) -> dict[Version, int]:
@@ -97,6 +135,19 @@ def file_times(commits: Sequence[LogFile], metadata: Metadata, *, url: str) -> d
     enablement = _enablement(metadata, url)
     plain = [f for f in commits if enablement is None or f.version < enablement.version]
     return dict(zip((f.version for f in plain), _growing(plain), strict=True))
+
+
+def monotone(commits: Iterable[LogFile]) -> Iterator[LogFile]:
+    """Gives `commits`, which come in order, with modification times that grow strictly.
+
+    So a commit that is read from one of them has its in-commit timestamp, or this time where it has none. Delta-Spark
+    looks back over a hundred commits to make times grow, here it is all that the log still has.
+    """
+    latest_ms: int | None = None
+    for log_file in commits:
+        at_ms = log_file.modified_ms
+        latest_ms = at_ms if latest_ms is None else max(at_ms, latest_ms + 1)
+        yield replace(log_file, modified_ms=latest_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,28 +182,8 @@ class _InCommitTimes(Sequence[int]):
         return self._known[log_file.version]
 
 
-def _that_count(
-    log: TableLog, readable: Sequence[LogFile], newest: Snapshot, timestamp_ms: int
-) -> tuple[Sequence[LogFile], Sequence[int]]:
-    """Gives those of the commits that a question for `timestamp_ms` is about, and their times."""
-    enablement = _enablement(newest.metadata, log.url)
-    if enablement is None:
-        return readable, _growing(readable)
-    before = [f for f in readable if f.version < enablement.version]
-    if before and timestamp_ms < enablement.at_ms:
-        return before, _growing(before)
-    # A property that names a version to come leaves none: the newest commit then tells what is wrong with it.
-    since = [f for f in readable if f.version >= enablement.version] or readable[-1:]
-    own_ms = newest.facts.in_commit_timestamp_ms
-    return since, _InCommitTimes(log, since, {} if own_ms is None else {newest.version: own_ms})
-
-
 def _growing(commits: Sequence[LogFile]) -> list[int]:
-    """Gives the times of the commits' files, each at least a millisecond after the one before."""
-    times: list[int] = []
-    for log_file in commits:
-        times.append(max(log_file.modified_ms, times[-1] + 1 if times else log_file.modified_ms))
-    return times
+    return [log_file.modified_ms for log_file in monotone(commits)]
 
 
 def _in_commit_ms(log: TableLog, log_file: LogFile) -> int:

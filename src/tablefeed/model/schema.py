@@ -24,6 +24,7 @@ PRIMITIVES = frozenset(
         "timestamp",
         "timestamp_ntz",
         "void",
+        "variant",
     }
 )
 """The primitive types whose name is their whole meaning; decimals have parameters."""

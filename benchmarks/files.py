@@ -1,0 +1,132 @@
+"""`python -m benchmarks.files`: what it costs to open a table and list its live files, delta-rs beside us.
+
+Three logs without data: 300,000 adds in five JSON commits, a checkpoint of 1,000,000 files, and 10,000 commits with a
+checkpoint near the end. Each side runs in a process of its own, by turns; its clock starts when it has been imported,
+its peak is the process's, imports included. No Spark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks import environment, logs
+
+RESULTS = Path(__file__).parent / "results"
+ROUNDS = 5
+SIDES = ("tablefeed", "deltalake")
+GOALS = {"seconds": 1.0, "peak_mb": 0.6}
+"""The most that our median may be of delta-rs's."""
+
+Sample = dict[str, float]
+
+
+def main() -> None:
+    """Makes the logs, measures by turns and writes the report."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.files", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the report goes")
+    parser.add_argument("--scratch", type=Path, help="where the logs are made and removed: some 700 MB (the system's)")
+    parser.add_argument("--one", nargs=2, metavar=("SIDE", "TABLE"), help="measure one side once and print it")
+    given = parser.parse_args()
+    if given.one:
+        side, table = given.one
+        print(json.dumps(_measured(side, table)))
+        return
+    with TemporaryDirectory(prefix="tablefeed-bench-", dir=given.scratch) as scratch:
+        tables = {name: make(Path(scratch) / name) for name, make in logs.LOGS.items()} | logs.of_corpus()
+        samples = {name: _by_turns(str(table), given.rounds) for name, table in tables.items()}
+    _write(samples, given.results)
+
+
+def _by_turns(table: str, rounds: int) -> dict[str, list[Sample]]:
+    samples: dict[str, list[Sample]] = {side: [] for side in SIDES}
+    for number in range(rounds):
+        for side in SIDES:
+            samples[side].append(_in_a_process(side, table))
+            print(f"round {number + 1}, {Path(table).name}, {side}: {samples[side][-1]}", file=sys.stderr, flush=True)
+    if len({sample["files"] for of_side in samples.values() for sample in of_side}) != 1:
+        raise SystemExit(f"the two sides do not see the same number of files: {samples}")
+    return samples
+
+
+def _in_a_process(side: str, table: str) -> Sample:
+    command = [sys.executable, "-m", "benchmarks.files", "--one", side, table]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    sample: Sample = json.loads(ended.stdout.splitlines()[-1])
+    return sample
+
+
+def _measured(side: str, table: str) -> Sample:
+    count = _COUNTS[side]()
+    begun = time.perf_counter()
+    files = count(table)
+    seconds = time.perf_counter() - begun
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"seconds": seconds, "peak_mb": peak_mb, "files": files}
+
+
+def _ours() -> Callable[[str], int]:
+    import tablefeed
+
+    return lambda table: sum(batch.num_rows for batch in tablefeed.open_table(table).files())
+
+
+def _delta_rs() -> Callable[[str], int]:
+    import deltalake
+    import pyarrow as pa
+
+    # What tells of each file what ours tells: path, size, time, partition values and the count of its rows.
+    return lambda table: pa.table(deltalake.DeltaTable(table).get_add_actions()).num_rows
+
+
+_COUNTS: Mapping[str, Callable[[], Callable[[str], int]]] = {"tablefeed": _ours, "deltalake": _delta_rs}
+
+
+def _write(samples: Mapping[str, Mapping[str, Sequence[Sample]]], results: Path) -> None:
+    document: dict[str, Any] = {  # Any: JSON
+        "date": datetime.now(UTC).date().isoformat(),
+        "versions": {name: environment.version(name) for name in ("tablefeed", "pyarrow", "deltalake")},
+        "machine": environment.machine(),
+        "logs": logs.DESCRIPTIONS,
+        "samples": samples,
+    }
+    results.mkdir(parents=True, exist_ok=True)
+    (results / f"{document['date']}-files.json").write_text(json.dumps(document, indent=1) + "\n")
+    rounds = len(next(iter(samples.values()))["tablefeed"])
+    told = [f"{name} {value}" for name, value in {**document["versions"], **document["machine"]}.items()]
+    lines = [
+        f"# Opening a table and listing its files, {document['date']}",
+        "",
+        *(f"- {text}" for text in logs.DESCRIPTIONS.values()),
+        "",
+        "| log | what | tablefeed | deltalake | ratio | goal | |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        *(_row(log, measure, of_log) for log, of_log in samples.items() for measure in GOALS),
+        "",
+        f"Medians of {rounds} runs by turns. {', '.join(told)}.",
+        "",
+    ]
+    (results / f"{document['date']}-files.md").write_text("\n".join(lines))
+    print("\n".join(lines))
+
+
+def _row(log: str, measure: str, samples: Mapping[str, Sequence[Sample]]) -> str:
+    ours, theirs = (statistics.median(sample[measure] for sample in samples[side]) for side in SIDES)
+    verdict = "met" if ours <= GOALS[measure] * theirs else "missed"
+    cells = (log, measure, f"{ours:.3g}", f"{theirs:.3g}", f"{ours / theirs:.2f}", f"<= {GOALS[measure]}", verdict)
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    main()

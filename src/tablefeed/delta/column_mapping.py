@@ -1,0 +1,165 @@
+"""What a table's files call its columns (PROTOCOL.md, "Column Mapping").
+
+In mode `name` by physical names, in mode `id` by the field ids of Parquet. Partition values and statistics go by
+physical names in both. Without a mode the logical name is the physical one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+
+from tablefeed.delta import names
+from tablefeed.delta.schema import to_arrow
+from tablefeed.errors import LogError
+from tablefeed.model.actions import Metadata
+from tablefeed.model.schema import Array, DataType, Field, Map, Struct
+
+FIELD_ID = b"PARQUET:field_id"
+"""The key of an Arrow field's metadata under which pyarrow keeps Parquet's field id."""
+
+
+class MappingMode(StrEnum):
+    """The words of the table property `delta.columnMapping.mode`."""
+
+    NONE = "none"
+    NAME = "name"
+    ID = "id"
+
+
+def mapping_mode(metadata: Metadata, *, url: str) -> MappingMode:
+    """Gives the table's mode. Raises LogError for a word that is none."""
+    word = metadata.configuration.get(names.COLUMN_MAPPING_MODE, MappingMode.NONE)
+    try:
+        return MappingMode(word.lower())
+    except ValueError as error:
+        raise LogError(
+            f"The property {names.COLUMN_MAPPING_MODE} of {url} is {word!r}, which is neither none, name nor id. "
+            "Restore the table's metadata.",
+            url=url,
+        ) from error
+
+
+def physical_name(field: Field) -> str:
+    """Gives the name of a column or member in files, statistics and partition values; its own where it has no other."""
+    name = field.metadata.get(names.PHYSICAL_NAME)
+    return name if isinstance(name, str) else field.name
+
+
+def stored_schema(schema: Struct, mode: MappingMode, *, url: str) -> pa.Schema | None:
+    """Gives the Arrow schema of `schema` as files have it, in the same shape; None where that is the same.
+
+    Names are physical at every depth; in mode `id` every field also has its id under `FIELD_ID`. Raises LogError
+    where one has none.
+    """
+    if mode is MappingMode.NONE:
+        return None
+    if mode is MappingMode.ID:
+        _check_ids(schema, url=url)
+    stored = to_arrow(_renamed(schema))
+    if mode is MappingMode.NAME:
+        return stored
+    return pa.schema([_with_ids(arrow, field) for arrow, field in zip(stored, schema, strict=True)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedSchema:
+    """A schema and the mode in which the table was when it had it."""
+
+    schema: Struct
+    mode: MappingMode
+
+
+def has_mapping_change(*, older: MappedSchema, newer: MappedSchema) -> bool:
+    """Says whether files of the one cannot be read with the other, as a column was renamed or dropped between them.
+
+    The rule is Delta-Spark's. Turning mapping on changes nothing, for the names of then become the physical ones;
+    turning it off does.
+    """
+    if newer.mode is MappingMode.NONE:
+        return older.mode is not MappingMode.NONE
+    now = dict(_by_physical_path(newer.schema, ()))
+    return any(now.get(path) != name for path, name in _by_physical_path(older.schema, ()))
+
+
+def _check_ids(schema: Struct, *, url: str) -> None:
+    for field in _fields(schema):
+        if not isinstance(field.metadata.get(names.COLUMN_ID), int):
+            raise LogError(
+                f"The table at {url} maps its columns by id, but column {field.name!r} has no {names.COLUMN_ID} in the "
+                "schema: which column of a file it is cannot be told. Restore the table's metadata.",
+                url=url,
+            )
+
+
+def _fields(kind: DataType) -> Iterator[Field]:
+    match kind:
+        case Struct():
+            for field in kind:
+                yield field
+                yield from _fields(field.type)
+        case Array(element=element):
+            yield from _fields(element)
+        case Map(key=key, value=value):
+            yield from _fields(key)
+            yield from _fields(value)
+
+
+def _renamed(struct: Struct) -> Struct:
+    return Struct(
+        tuple(Field(physical_name(f), _renamed_inside(f.type), f.nullable, f.metadata) for f in struct.fields)
+    )
+
+
+def _renamed_inside(kind: DataType) -> DataType:
+    match kind:
+        case Struct():
+            return _renamed(kind)
+        case Array(element=element, contains_null=contains_null):
+            return Array(_renamed_inside(element), contains_null)
+        case Map(key=key, value=value, value_contains_null=contains_null):
+            return Map(_renamed_inside(key), _renamed_inside(value), contains_null)
+        case _:
+            return kind
+
+
+def _with_ids(arrow: pa.Field, field: Field) -> pa.Field:
+    numbered = arrow.with_type(_type_with_ids(arrow.type, field.type))
+    return numbered.with_metadata({FIELD_ID: str(field.metadata[names.COLUMN_ID]).encode()})
+
+
+def _type_with_ids(arrow: pa.DataType, kind: DataType) -> pa.DataType:
+    # Elements, keys and values of lists and maps have no id of their own: there is one of each.
+    match kind:
+        case Struct():
+            return pa.struct([_with_ids(member, field) for member, field in zip(arrow, kind, strict=True)])
+        case Array(element=element):
+            inner = arrow.value_field
+            return pa.list_(inner.with_type(_type_with_ids(inner.type, element)))
+        case Map(key=key, value=value):
+            keys, items = arrow.key_field, arrow.item_field
+            return pa.map_(
+                keys.with_type(_type_with_ids(keys.type, key)), items.with_type(_type_with_ids(items.type, value))
+            )
+        case _:
+            return arrow
+
+
+_Path = tuple[str, ...]
+
+
+def _by_physical_path(kind: DataType, parent: _Path) -> Iterator[tuple[_Path, str]]:
+    match kind:
+        case Struct():
+            for field in kind:
+                path = (*parent, physical_name(field))
+                yield path, field.name
+                yield from _by_physical_path(field.type, path)
+        case Array(element=element):
+            yield from _by_physical_path(element, (*parent, "element"))
+        case Map(key=key, value=value):
+            yield from _by_physical_path(key, (*parent, "key"))
+            yield from _by_physical_path(value, (*parent, "value"))

@@ -1,0 +1,46 @@
+"""The commits of a bounded read: whether the log has the versions that a caller asks for, and each commit, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tablefeed.delta import features
+from tablefeed.errors import LogGapError, ObjectNotFoundError, VersionNotFoundError
+from tablefeed.feed.table_log import TableLog
+from tablefeed.model.actions import Commit, Metadata, Version
+from tablefeed.model.logfile import LogFile, LogFileKind
+
+
+def check_available(versions: Iterable[int], *, earliest: Version, newest: Version, url: str) -> None:
+    """Raises VersionNotFoundError for the first of `versions` that is not among `earliest` to `newest`."""
+    for version in versions:
+        if not earliest <= version <= newest:
+            raise VersionNotFoundError(url=url, version=version, earliest=earliest, latest=newest)
+
+
+def read_commits(log: TableLog, log_files: Iterable[LogFile], versions: range) -> Iterator[Commit]:
+    """Gives the commits of `versions`, each read when it is asked for, with the times that `log_files` have.
+
+    `log_files` is the log as listed. Raises LogGapError for a version that is not among them, or gone by now.
+    """
+    listed = {f.version: f for f in log_files if f.kind is LogFileKind.COMMIT and f.version in versions}
+    for version in versions:
+        try:
+            commit = log.required_commit(listed[Version(version)])
+        except (KeyError, ObjectNotFoundError) as error:
+            raise LogGapError(
+                url=log.url,
+                expected=version,
+                found=None,
+                remedy="Its log file was removed while the log was read, or before. Read from a later version.",
+            ) from error
+        yield commit
+
+
+def check_protocol(commit: Commit, metadata: Metadata, *, url: str) -> None:
+    """Raises UnsupportedFeatureError where `commit` changes the protocol to one that is not handled.
+
+    `metadata` is the table's where the commit has none.
+    """
+    if commit.protocol is not None:
+        features.check_readable(commit.protocol, commit.metadata or metadata, url=url)

@@ -1,0 +1,206 @@
+"""`tablefeed.changes`: what happened to the rows of a table, version by version, as a bounded read without Spark.
+
+Which rows of which files a commit changed is `tablefeed.log.changes`', which versions are meant change_range.py's, and
+what the table must be change_rules.py's. Here these are joined and the files read, one after another.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Literal
+
+from tablefeed.errors import ChangeDataError, LogError
+from tablefeed.feed.arguments import check_filter, filtered, selected
+from tablefeed.feed.bounds import check_protocol, read_commits
+from tablefeed.feed.change_files import ChangeReader, change_schema
+from tablefeed.feed.change_range import Bounds, change_versions
+from tablefeed.feed.change_rules import OneSchema, Recorded, RowsTracked, is_mapped, refuse_reserved_names, rows_tracked
+from tablefeed.feed.read_time import Deduplication, ReadTimeRows, deduplication
+from tablefeed.feed.scan import BATCH_ROWS
+from tablefeed.feed.table_log import Snapshot, TableLog, open_log
+from tablefeed.feed.timeline import monotone
+from tablefeed.log.changes import ChangedFile, ChangeType, changed_files, implied_changes
+from tablefeed.model.actions import Commit, Metadata, Version
+from tablefeed.model.logfile import LogFile, LogFileKind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+
+def changes(
+    url: str | os.PathLike[str],
+    *,
+    start_version: int | None = None,
+    end_version: int | None = None,
+    start_timestamp: str | datetime | date | None = None,
+    end_timestamp: str | datetime | date | None = None,
+    columns: Sequence[str] | None = None,
+    filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
+    deduplication_mode: Literal["none", "dropCarryovers"] | None = None,
+    compute_updates: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+) -> pa.RecordBatchReader:
+    """Gives the changed rows of the versions from the start to the end, both included, in the order of versions.
+
+    The table's columns, then `_change_type` (insert, delete, update_preimage or update_postimage), `_commit_version`
+    and `_commit_timestamp`; `columns` and `filter` may name these too. Without a start, from the earliest version that
+    the log still has; without an end, to the newest. A start time means the first commit at or after it, an end time
+    the last at or before it, in UTC where it names no zone. Rows come in the schema of the newest version, of a table
+    with column mapping in that of the end; columns that a row's file has not are null. Rows of one version are in no
+    stated order. Held in memory is one commit's actions, and some batches of one file.
+
+    With `deduplication_mode` the table need not have recorded its changes, and what it recorded is not looked at: what
+    its commits put in is inserted and what they took out deleted, in the schema of the end. "none" gives all of it,
+    with "dropCarryovers" rows that a commit took out of one file and put, unchanged to the last bit, into another are
+    left out; for that, the rows that one commit put in and took out are held in memory. `compute_updates` tells rows
+    that a commit took out and put in changed as updates, by their row ids: of tables that track rows only.
+
+    Raises ChangeDataError where the table did not record its changes (DELTA_MISSING_CHANGE_DATA) or they cannot be
+    told, SchemaChangedError where one schema cannot read them all, DataFileError for a file that is gone;
+    VersionNotFoundError, LogGapError, OptionError, TableError, UnsupportedFeatureError.
+    """
+    import pyarrow as pa
+
+    mode = deduplication(deduplication_mode, compute_updates=compute_updates)
+    log = open_log(os.fspath(url), storage_options)
+    newest = log.load()
+    log_files = log.listing()
+    bounds = Bounds(
+        start_version=start_version,
+        end_version=end_version,
+        start_timestamp=start_timestamp,
+        end_timestamp=end_timestamp,
+    )
+    versions = change_versions(bounds, newest, log_files)
+    feed = _open_feed(newest, versions, mode, compute_updates=compute_updates) if versions else None
+    available = change_schema(feed.read if feed else newest)
+    wanted = selected(available, columns, url=log.url)
+    if filter is not None:
+        check_filter(filter, available, url=log.url)
+    rows = _rows(feed, log_files, wanted if filter is None else available) if feed else iter(())
+    if filter is not None:
+        rows = filtered(rows, filter, wanted, url=log.url)
+    return pa.RecordBatchReader.from_batches(wanted, rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Feed:
+    """A range whose start has been checked. `start` is the table there, `read` the one whose schema rows come in.
+
+    `mode` None: changes are as recorded. `rule` is what every metadata of the range must obey besides `one_schema`.
+    """
+
+    versions: range
+    start: Snapshot
+    read: Snapshot
+    mode: Deduplication | None
+    rule: Recorded | RowsTracked | None
+    one_schema: OneSchema
+
+    @property
+    def log(self) -> TableLog:
+        return self.read.log
+
+
+def _open_feed(newest: Snapshot, versions: range, mode: Deduplication | None, *, compute_updates: bool) -> _Feed:
+    """Loads what holds at the start, and checks it: no commit of the range need tell it."""
+    log = newest.log
+    start = newest if versions[0] == newest.version else log.load(Version(versions[0]))
+    rule: Recorded | RowsTracked | None = None
+    if mode is None:
+        rule = Recorded(versions=versions, url=log.url)
+        rule.check(start.metadata, versions[0])
+        read = _end(newest, start, versions) if _any_mapped(start, newest) else newest
+        one_schema = OneSchema(versions=versions, read=read)
+    else:
+        read = _end(newest, start, versions)
+        changed = "DELTA_CHANGELOG_SCHEMA_CHANGE_IN_RANGE"
+        one_schema = OneSchema(versions=versions, read=read, start_class=changed, change_class=changed)
+        if compute_updates:
+            rule = rows_tracked(read, versions)
+            rule.check(start.metadata, versions[0])
+    refuse_reserved_names(read)
+    one_schema.check_start(start.metadata)
+    return _Feed(versions=versions, start=start, read=read, mode=mode, rule=rule, one_schema=one_schema)
+
+
+def _end(newest: Snapshot, start: Snapshot, versions: range) -> Snapshot:
+    known = {newest.version: newest, start.version: start}
+    last = Version(versions[-1])
+    return known[last] if last in known else newest.log.load(last)
+
+
+def _any_mapped(*snapshots: Snapshot) -> bool:
+    return any(is_mapped(snapshot.metadata, url=snapshot.log.url) for snapshot in snapshots)
+
+
+def _rows(feed: _Feed, log_files: Sequence[LogFile], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    from tablefeed.data.windows import coalesced
+
+    timed = monotone(f for f in log_files if f.kind is LogFileKind.COMMIT)
+    commits = _checked(feed, read_commits(feed.log, timed, feed.versions))
+    reader = ChangeReader(feed.read)
+    if feed.mode is None:
+        batches = (batch for c, files in commits for file in files for batch in reader.rows(file, c, schema))
+    else:
+        compared = ReadTimeRows(
+            reader=reader,
+            mode=feed.mode,
+            table_schema=feed.read.arrow_schema,
+            row_id_column=feed.rule.row_id_column if isinstance(feed.rule, RowsTracked) else None,
+            url=feed.log.url,
+        )
+        batches = (batch for c, files in commits for batch in compared.rows(files, c, schema))
+    return coalesced(batches, most_rows=BATCH_ROWS)
+
+
+def _checked(feed: _Feed, commits: Iterable[Commit]) -> Iterator[tuple[Commit, tuple[ChangedFile, ...]]]:
+    """Each commit with its changed files, once all that they need to be read is sure."""
+    metadata = feed.start.metadata
+    tell = changed_files if feed.mode is None else implied_changes
+    for commit in commits:
+        check_protocol(commit, metadata, url=feed.log.url)
+        if commit.metadata is not None:
+            metadata = commit.metadata
+            if commit.version > feed.versions[0]:
+                if feed.rule is not None:
+                    feed.rule.check(metadata, commit.version)
+                feed.one_schema.check(metadata, commit.version)
+        changed = tell(commit, url=feed.log.url)
+        _check_removed(feed, commit, changed)
+        _check_partitions(feed, commit, changed, metadata)
+        yield commit, changed
+
+
+def _check_removed(feed: _Feed, commit: Commit, changed: Sequence[ChangedFile]) -> None:
+    """Refuses rows removed by a first version that made mapped columns anew: theirs would come as null.
+
+    Of later versions, `one_schema` has checked what held before them.
+    """
+    if commit.version > feed.versions[0] or commit.metadata is None or not commit.version:
+        return
+    removes = any(file.change_type is ChangeType.DELETE for file in changed)
+    if removes and is_mapped(feed.read.metadata, url=feed.log.url):
+        try:
+            before = feed.log.load(Version(commit.version - 1)).metadata
+        except LogError:
+            before = None
+        feed.one_schema.check_removed(before, commit.version)
+
+
+def _check_partitions(feed: _Feed, commit: Commit, changed: Sequence[ChangedFile], metadata: Metadata) -> None:
+    """Refuses a remove that leaves its partition values out where the table has partitions."""
+    unknown = next((file for file in changed if file.partition_values is None), None)
+    if unknown is None or not metadata.partition_columns:
+        return
+    raise ChangeDataError(
+        f"Version {commit.version} of {feed.log.url} removes the file {unknown.path} without saying its partition "
+        "values: which rows were deleted cannot be told. Read from a later version.",
+        url=feed.log.url,
+        version=commit.version,
+        error_class="DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA",
+    )

@@ -1,0 +1,123 @@
+"""What files call columns in each mapping mode, and which changes of a mapping part two schemas."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from tablefeed.delta.column_mapping import (
+    FIELD_ID,
+    MappedSchema,
+    MappingMode,
+    has_mapping_change,
+    mapping_mode,
+    stored_schema,
+)
+from tablefeed.errors import LogError
+from tablefeed.model.actions import Metadata
+from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struct
+
+URL = "mem://orders"
+LONG, STRING = Primitive("long"), Primitive("string")
+NONE, NAME, ID = MappingMode.NONE, MappingMode.NAME, MappingMode.ID
+
+
+def column(name: str, physical: str | None = None, *, kind: DataType = LONG, number: int | None = None) -> Field:
+    metadata: dict[str, object] = {}
+    if physical is not None:
+        metadata["delta.columnMapping.physicalName"] = physical
+    if number is not None:
+        metadata["delta.columnMapping.id"] = number
+    return Field(name, kind, nullable=True, metadata=metadata)
+
+
+def struct(*fields: Field) -> Struct:
+    return Struct(fields)
+
+
+def test_without_a_mode_files_have_the_tables_own_names() -> None:
+    assert stored_schema(struct(column("a", "col-1")), NONE, url=URL) is None
+
+
+def test_in_mode_name_every_member_at_any_depth_has_its_physical_name() -> None:
+    inner = struct(column("x", "col-3"))
+    schema = struct(
+        column("a", "col-1"),
+        column("b", "col-2", kind=Array(inner, contains_null=True)),
+        column("c", "col-4", kind=Map(STRING, inner, value_contains_null=True)),
+    )
+    element = pa.struct([("col-3", pa.int64())])
+    assert stored_schema(schema, NAME, url=URL) == pa.schema(
+        [
+            ("col-1", pa.int64()),
+            ("col-2", pa.list_(pa.field("element", element))),
+            ("col-4", pa.map_(pa.field("key", pa.string(), nullable=False), pa.field("value", element))),
+        ]
+    )
+
+
+def test_a_column_without_a_physical_name_goes_by_its_own_as_after_an_upgrade() -> None:
+    assert stored_schema(struct(column("a")), NAME, url=URL) == pa.schema([("a", pa.int64())])
+
+
+def test_in_mode_id_every_member_has_its_field_id() -> None:
+    inner = struct(column("x", "col-3", number=3))
+    stored = stored_schema(struct(column("a", "col-1", kind=Array(inner, contains_null=True), number=1)), ID, url=URL)
+    assert stored is not None
+    assert stored.field(0).metadata == {FIELD_ID: b"1"}
+    assert stored.field(0).type.value_type.field(0).metadata == {FIELD_ID: b"3"}
+
+
+def test_in_mode_id_a_column_without_an_id_is_an_error_of_the_log() -> None:
+    inner = struct(column("x", "col-3"))
+    with pytest.raises(LogError, match=r"column 'x' has no delta\.columnMapping\.id"):
+        stored_schema(struct(column("a", "col-1", kind=inner, number=1)), ID, url=URL)
+
+
+def test_the_mode_is_a_property_and_no_other_word_is_one() -> None:
+    def of(word: str) -> MappingMode:
+        metadata = Metadata(table_id="t", schema_string="", configuration={"delta.columnMapping.mode": word})
+        return mapping_mode(metadata, url=URL)
+
+    assert [of("none"), of("NAME"), of("id")] == [NONE, NAME, ID]
+    assert mapping_mode(Metadata(table_id="t", schema_string=""), url=URL) is NONE
+    with pytest.raises(LogError, match="'byName', which is neither"):
+        of("byName")
+
+
+def changed(older: Struct, newer: Struct, *, modes: tuple[MappingMode, MappingMode] = (NAME, NAME)) -> bool:
+    return has_mapping_change(
+        older=MappedSchema(schema=older, mode=modes[0]), newer=MappedSchema(schema=newer, mode=modes[1])
+    )
+
+
+def test_a_new_column_is_no_change_of_the_others() -> None:
+    assert not changed(struct(column("a", "col-1")), struct(column("b", "col-2"), column("a", "col-1")))
+
+
+def test_a_rename_a_drop_and_a_column_dropped_and_made_anew_are_changes() -> None:
+    before = struct(column("a", "col-1"), column("b", "col-2"))
+    assert changed(before, struct(column("c", "col-1"), column("b", "col-2")))
+    assert changed(before, struct(column("a", "col-1")))
+    assert changed(before, struct(column("a", "col-1"), column("b", "col-9")))
+
+
+def test_two_columns_that_swap_their_names_are_a_change() -> None:
+    assert changed(
+        struct(column("a", "col-1"), column("b", "col-2")), struct(column("b", "col-1"), column("a", "col-2"))
+    )
+
+
+def test_a_rename_inside_a_list_is_a_change() -> None:
+    def listed(name: str) -> Struct:
+        return struct(column("a", "col-1", kind=Array(struct(column(name, "col-2")), contains_null=True)))
+
+    assert not changed(listed("x"), listed("x"))
+    assert changed(listed("x"), listed("y"))
+
+
+def test_mapping_turned_on_is_no_change_and_turned_off_is_one() -> None:
+    assert not changed(struct(column("a")), struct(column("a", "a")), modes=(NONE, NAME))
+    assert changed(struct(column("a")), struct(column("b", "a")), modes=(NONE, NAME))
+    assert changed(struct(column("a", "a")), struct(column("a")), modes=(NAME, NONE))
+    assert not changed(struct(column("a")), struct(column("b")), modes=(NONE, NONE))

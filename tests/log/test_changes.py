@@ -1,0 +1,199 @@
+"""What one commit changed, as its actions tell it: the rows of the change data feed before any file is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from tablefeed.errors import ChangeDataError
+from tablefeed.log.changes import ChangedFile, ChangeType, changed_files, implied_changes
+from tablefeed.model.actions import AddFile, CdcFile, Commit, DeletionVector, FileAction, RemoveFile, Version
+
+URL = "memory://orders"
+INSERT, DELETE = ChangeType.INSERT, ChangeType.DELETE
+NO_ROWS = {"numTargetRowsInserted": "0", "numTargetRowsUpdated": "0", "numTargetRowsDeleted": "0"}
+
+
+def vector(name: str) -> DeletionVector:
+    return DeletionVector(storage_type="u", path_or_inline=name, offset=1, size_bytes=34, cardinality=2)
+
+
+D1, D2 = vector("one"), vector("two")
+
+
+def add(path: str, dv: DeletionVector | None = None, *, data_change: bool = True) -> AddFile:
+    return AddFile(
+        path=path,
+        log_path=path,
+        partition_values={"day": "1"},
+        size_bytes=10,
+        modified_ms=1,
+        data_change=data_change,
+        deletion_vector=dv,
+    )
+
+
+def remove(
+    path: str,
+    dv: DeletionVector | None = None,
+    *,
+    data_change: bool = True,
+    partition_values: Mapping[str, str | None] | None = None,
+) -> RemoveFile:
+    return RemoveFile(
+        path=path, log_path=path, data_change=data_change, deletion_vector=dv, partition_values=partition_values
+    )
+
+
+def cdc(path: str) -> CdcFile:
+    return CdcFile(path=path, log_path=path, partition_values={"day": "1"}, size_bytes=5)
+
+
+def v7(*files: FileAction, info: Mapping[str, object] | None = None) -> Commit:
+    return Commit(version=Version(7), files=files, info=info, committed_at_ms=None)
+
+
+Told = tuple[int, str, ChangeType | None, DeletionVector | None, DeletionVector | None]
+
+
+def told(changes: tuple[ChangedFile, ...]) -> list[Told]:
+    """Index, path, change, and the rows: without those of the first vector, and only those of the second."""
+    return [(c.index, c.path, c.change_type, c.deletion_vector, c.only_in) for c in changes]
+
+
+def changes(*files: FileAction, info: Mapping[str, object] | None = None) -> list[Told]:
+    return told(changed_files(v7(*files, info=info), url=URL))
+
+
+def refusal(*files: FileAction) -> str:
+    with pytest.raises(ChangeDataError) as caught:
+        changes(*files)
+    assert (caught.value.version, caught.value.url) == (7, URL)
+    return str(caught.value)
+
+
+def test_added_files_are_inserted_and_removed_ones_deleted_in_the_order_of_the_log() -> None:
+    assert changes(add("b"), remove("c"), add("a")) == [
+        (0, "b", INSERT, None, None),
+        (1, "c", DELETE, None, None),
+        (2, "a", INSERT, None, None),
+    ]
+
+
+def test_where_a_commit_has_files_of_changes_they_alone_count() -> None:
+    assert changes(remove("a"), cdc("_change_data/c2"), add("b"), cdc("_change_data/c1")) == [
+        (0, "_change_data/c2", None, None, None),
+        (1, "_change_data/c1", None, None, None),
+    ]
+
+
+def test_a_file_of_changes_counts_even_where_the_same_file_is_added() -> None:
+    assert changes(add("a"), cdc("a")) == [(0, "a", None, None, None)]
+
+
+def test_what_only_moves_rows_is_no_change_and_has_no_number() -> None:
+    moved: list[FileAction] = [remove("a", data_change=False), add("b", data_change=False)]
+
+    assert changes(*moved) == []
+    assert changes(*moved, add("new")) == [(0, "new", INSERT, None, None)]
+
+
+def test_a_removed_files_deleted_rows_are_not_deleted_again() -> None:
+    assert changes(remove("a", D1)) == [(0, "a", DELETE, D1, None)]
+
+
+def test_an_added_file_has_no_rows_where_its_deletion_vector_says_so() -> None:
+    assert changes(add("a", D1)) == [(0, "a", INSERT, D1, None)]
+
+
+def test_a_first_deletion_vector_deletes_its_rows() -> None:
+    assert changes(remove("a"), add("a", D1)) == [(0, "a", DELETE, None, D1)]
+
+
+def test_a_deletion_vector_that_goes_inserts_its_rows_again() -> None:
+    assert changes(remove("a", D1), add("a")) == [(1, "a", INSERT, None, D1)]
+
+
+def test_of_two_deletion_vectors_only_the_difference_counts_in_both_directions() -> None:
+    assert changes(remove("a", D1), add("a", D2)) == [(0, "a", DELETE, D1, D2), (1, "a", INSERT, D2, D1)]
+
+
+def test_the_order_of_the_two_halves_does_not_matter_but_for_their_numbers() -> None:
+    assert changes(add("a", D2), remove("a", D1)) == [(0, "a", INSERT, D2, D1), (1, "a", DELETE, D1, D2)]
+
+
+def test_an_action_without_a_changed_row_has_its_number_all_the_same() -> None:
+    assert changes(remove("a"), add("a", D1), add("new")) == [
+        (0, "a", DELETE, None, D1),
+        (2, "new", INSERT, None, None),
+    ]
+
+
+def test_a_merge_that_counted_no_row_changed_none() -> None:
+    assert changes(remove("a"), add("b"), info={"operation": "MERGE", "operationMetrics": NO_ROWS}) == []
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        {"operation": "MERGE", "operationMetrics": {**NO_ROWS, "numTargetRowsDeleted": "1"}},
+        {"operation": "MERGE", "operationMetrics": {"numTargetRowsInserted": "0", "numTargetRowsUpdated": "0"}},
+        {"operation": "MERGE"},
+        {"operation": "UPDATE", "operationMetrics": NO_ROWS},
+        {"operation": "MERGE", "operationMetrics": "0"},
+    ],
+)
+def test_a_merge_that_did_not_count_all_its_rows_as_none_is_told_by_its_files(info: Mapping[str, object]) -> None:
+    assert len(changes(remove("a"), add("b"), info=info)) == 2
+
+
+def test_a_merge_of_nothing_that_recorded_changes_is_told_by_them() -> None:
+    info = {"operation": "MERGE", "operationMetrics": NO_ROWS}
+
+    assert changes(cdc("c"), info=info) == [(0, "c", None, None, None)]
+
+
+def test_what_files_imply_does_not_look_at_what_was_recorded() -> None:
+    merge = v7(remove("a"), cdc("c"), add("b"), info={"operation": "MERGE", "operationMetrics": NO_ROWS})
+
+    assert told(implied_changes(merge, url=URL)) == [(0, "a", DELETE, None, None), (1, "b", INSERT, None, None)]
+
+
+def test_partition_values_are_the_actions_own_and_absent_where_a_remove_leaves_them_out() -> None:
+    found = changed_files(v7(remove("a"), remove("b", partition_values={"day": None}), add("c")), url=URL)
+
+    assert [change.partition_values for change in found] == [None, {"day": None}, {"day": "1"}]
+    assert [change.size_bytes for change in found] == [0, 0, 10]
+
+
+def test_a_remove_without_partition_values_has_those_of_the_add_of_its_file() -> None:
+    (change,) = changed_files(v7(remove("a"), add("a", D1)), url=URL)
+
+    assert change.partition_values == {"day": "1"}
+
+
+def test_an_action_that_comes_twice_gives_its_rows_once_and_keeps_both_numbers() -> None:
+    assert changes(remove("a"), remove("a"), add("b", D1), add("b", D1)) == [
+        (0, "a", DELETE, None, None),
+        (2, "b", INSERT, D1, None),
+    ]
+
+
+def test_a_file_that_comes_twice_with_two_deletion_vectors_is_refused() -> None:
+    assert "the file a comes twice with two deletion vectors" in refusal(add("a", D1), add("a", D2))
+    assert "the file a comes twice with two deletion vectors" in refusal(remove("a"), remove("a", D2))
+
+
+def test_a_file_that_is_added_and_removed_as_it_is_is_refused_for_the_order_is_not_told() -> None:
+    assert "is added and removed as one and the same" in refusal(remove("a"), add("a"))
+    assert "is added and removed as one and the same" in refusal(add("a", D1), remove("a", D1))
+
+
+def test_a_file_of_which_only_one_half_changes_data_is_refused() -> None:
+    assert "one of its two halves only" in refusal(remove("a", data_change=False), add("a", D1))
+    assert "one of its two halves only" in refusal(remove("a", D1), add("a", data_change=False))
+
+
+def test_a_contradiction_beside_recorded_changes_does_not_matter() -> None:
+    assert changes(add("a", D1), add("a", D2), cdc("c")) == [(0, "c", None, None, None)]
