@@ -17,6 +17,9 @@ from tablefeed.errors import LogError
 HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """The directory's word for null and for '' (Spark's `ExternalCatalogUtils.DEFAULT_PARTITION_NAME`)."""
 
+ALLOW_ABSOLUTE_PATHS = "allow_absolute_paths"
+"""The storage option that lets a log name files outside its table, as those of shallow clones do."""
+
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 
@@ -39,24 +42,21 @@ def decode_path(log_path: str) -> str:
     return f"{scheme}:{'//' if rest.startswith('//') else ''}{authority}{_decode(tail)}"
 
 
-def refuse_escape(path: str, *, root_url: str, allow_absolute: bool) -> None:
-    """Raises LogError, naming the decoded `path`, unless its file is the table's own, or may be another's.
+def refuse_escape(path: str, *, root_url: str) -> None:
+    """Raises LogError, naming the decoded `path`, unless its file is the table's own.
 
     For the moment before a file that the log names (a data file, a deletion vector) is opened. A relative path must
-    stay below the root. An absolute one below the root always passes; any other only with `allow_absolute`: for the
-    tables whose files are elsewhere by design, shallow clones. The text alone is judged: no link is followed.
+    stay below the root, an absolute one lead below it. The text alone is judged: no link is followed.
     """
-    if below_root(path, root_url=root_url) is not None or (allow_absolute and _is_absolute(path)):
+    if below_root(path, root_url=root_url) is not None:
         return
     if _is_absolute(path):
-        remedy = (
-            "If the table is a shallow clone, or keeps files elsewhere on purpose, allow absolute paths; else restore "
-            "the log from a copy that you trust."
-        )
+        remedy = "If the table is a shallow clone, or keeps files elsewhere on purpose, allow"
     else:
-        remedy = "No table needs that. Restore the log from a copy that you trust."
+        remedy = "No table needs that: restore the log from a copy that you trust. If this is the one you trust, allow"
     raise LogError(
-        f"The log of {root_url} names the file {path!r}, which is outside the table; it was not opened. {remedy}",
+        f"The log of {root_url} names the file {path!r}, which is outside the table; it was not opened. {remedy} it by "
+        f"the storage option {ALLOW_ABSOLUTE_PATHS}=true.",
         url=root_url,
     )
 

@@ -22,6 +22,7 @@ from tablefeed.errors import (
     TableNotFoundError,
 )
 from tablefeed.feed.segment_reader import Reading, SegmentReader, unreadable_log_file
+from tablefeed.feed.table_files import for_store
 from tablefeed.log.replay import fold
 from tablefeed.log.segment import LogSegment, build_segment
 from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
@@ -84,7 +85,7 @@ class Snapshot:
 def open_log(location: str, storage_options: Mapping[str, str] | None = None) -> TableLog:
     """Gives the log at `location`, a path or URL as users write them. Nothing is read yet."""
     options = dict(storage_options or {})
-    return TableLog(open_store(location, options), location=location, storage_options=options)
+    return TableLog(open_store(location, for_store(options)), location=location, storage_options=options)
 
 
 class TableLog:
