@@ -170,14 +170,9 @@ def _sidecar_name(log_path: str, *, url: str) -> str:
 
 
 def _json_files(source: BinaryIO, *, with_stats: bool, url: str, log_file: str) -> Iterator[pa.RecordBatch]:
-    rows = FileRows(url=url)
+    rows = FileRows(url=url, with_stats=with_stats)
     stream = io.BytesIO(source.read())
     for line, action, values in read_lines(stream, url=url, log_file=log_file, known_actions=frozenset({names.ADD})):
-        if not with_stats:
-            values.pop(_STATS, None)
         rows.take(action, values, log_file=log_file, line=line, end=stream.tell())
         yield from rows.full()
     yield from rows.rest()
-
-
-_STATS = fields.FILE_FIELDS["stats"]

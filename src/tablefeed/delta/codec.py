@@ -55,6 +55,19 @@ def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, mod
     return gathered.commit(files, version=version, modified_ms=modified_ms)
 
 
+def decode_facts(data: bytes, *, version: Version, url: str, log_file: str, modified_ms: int | None) -> Commit:
+    """`decode_commit` without its files: their lines must be JSON of one action, their fields are not looked at."""
+    gathered = Gathered()
+    line, action = 0, ""
+    try:
+        for line, action, values in read_lines(io.BytesIO(data), url=url, log_file=log_file):  # noqa: B007 - named below
+            if action not in FILE_ACTIONS:
+                gathered.take(action, values)
+    except BadActionError as bad:
+        raise CorruptLogError(bad.of(action), url=url, log_file=log_file, line=line) from bad
+    return gathered.commit((), version=version, modified_ms=modified_ms)
+
+
 def encode_commit(commit: Commit) -> bytes:
     """The bytes of `commit`, a line for each action, in Delta-Spark's order; `decode_commit` gives `commit` back.
 
@@ -82,8 +95,9 @@ def read_lines(
     `data` is read as the iterator goes. Raises CorruptLogError for lines that hold no action: see `decode_commit`.
     Fields are as parsed, unjudged.
     """
-    if data.getbuffer()[:3].tobytes().startswith(_MARKS):
+    if data.read(3).startswith(_MARKS):
         raise CorruptLogError("it begins with a byte order mark", url=url, log_file=log_file, line=1)
+    data.seek(0)
     seen = False
     for number, line in enumerate(data, 1):
         try:

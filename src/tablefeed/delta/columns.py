@@ -91,13 +91,14 @@ def decode_commit_into(
 
 
 class FileRows:
-    """File actions of JSON log files, taken in log order, as batches of `FILE_COLUMNS`.
+    """File actions of JSON log files, taken in log order, as batches of `FILE_COLUMNS`; `stats` null if not asked for.
 
     Raises CorruptLogError, naming the file and line, where an action is not what the protocol says.
     """
 
-    def __init__(self, *, url: str) -> None:
+    def __init__(self, *, url: str, with_stats: bool = True) -> None:
         self.url = url
+        self._with_stats = with_stats
         self._rows: list[_Row] = []
         self._bytes = 0
         self._full: list[pa.RecordBatch] = []
@@ -108,6 +109,8 @@ class FileRows:
         last_file, last_end = self._at
         self._bytes += end - (last_end if last_file == log_file else 0)
         self._at = (log_file, end)
+        if not self._with_stats:
+            values.pop(_STATS, None)
         self._rows.append((log_file, line, action, values))
         if len(self._rows) >= _BATCH_ROWS or self._bytes >= _BATCH_BYTES:
             self._full.append(self._batch())
@@ -177,7 +180,7 @@ def to_add_files(batch: pa.RecordBatch) -> Iterator[AddFile]:
 
 
 _Row = tuple[str, int, str, dict[str, Any]]  # log file, line, action, fields as parsed
-_BATCH_ROWS = 50_000
+_BATCH_ROWS = 4096  # few enough that parsed rows are still in the processor's cache when they become columns
 _BATCH_BYTES = 16 << 20  # of JSON: its parsed form is a few times that, and is what a batch costs besides its columns
 
 
@@ -215,11 +218,14 @@ def _to_batch(rows: list[_Row]) -> pa.RecordBatch:
 
 _WIRE = {name: fields.FILE_FIELDS[name] for name in FILE_COLUMNS.names if name in fields.FILE_FIELDS}
 _MODIFIED = _WIRE.pop("modified_ms")  # no field of a remove
+_STATS = _WIRE["stats"]
 
 
 def _column(name: str, values: list[Any]) -> pa.Array:
     """The values of one field, as strict as fields.py is. Raises what pyarrow raises, or BadActionError."""
     kind = FILE_COLUMNS.field(name).type
+    if values.count(None) == len(values):
+        return pa.nulls(len(values), kind)
     if kind == STRING_MAP:
         return pa.array([None if value is None else list(value.items()) for value in values], type=kind)
     if kind == DELETION_VECTOR:

@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
     from tablefeed.delta.checkpoint import TopLevel
 
-KEPT_TAIL_BYTES = 32 << 20
-"""File columns of a tail that are kept between the facts and the files of one snapshot: some 100,000 files. More
-would be memory that the caller did not ask for, and reading them twice is then a small part of what follows."""
+KEPT_TAIL_BYTES = 16 << 20
+"""Bytes of a tail that is decoded once, and kept, for the facts and the files of one snapshot: some 20,000 files. More
+would be memory that the caller did not ask for; a longer tail is read twice, the first time for its facts alone."""
+
+_TURN_BYTES = 4 << 20
+"""Small commits are decoded together up to this: each turn looks up its keys among all those before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +37,8 @@ class Reading:
 
     segment: LogSegment
     sidecars: tuple[str, ...] | None = None
-    tail: Sequence[pa.RecordBatch] | None = None
+    tail: Sequence[Sequence[pa.RecordBatch]] | None = None
+    """By turns, as `SegmentReader.files` gives it."""
 
 
 def unreadable_log_file(error: CorruptLogError | ObjectNotFoundError) -> str:
@@ -50,35 +54,36 @@ class SegmentReader:
         self._url = store.url
 
     def facts(self, segment: LogSegment) -> Facts:
-        """Gives what the segment says besides files."""
+        """Gives what the segment says besides files, which are not judged."""
         facts = self._top_level(segment).facts if segment.checkpoint else Facts()
-        return fold(facts, (self._commit(log_file) for log_file in segment.tail))
+        return fold(facts, map(self._facts_of, segment.tail))
 
     def facts_and_files(self, segment: LogSegment) -> tuple[Facts, Reading]:
-        """Gives the same, and what `files` then need not read again; each file of the tail is decoded once."""
-        from tablefeed.delta.columns import FileRows, decode_commit_into
-
+        """Gives the same, and what `files` then need not read again; the files of a short tail are judged."""
         top = self._top_level(segment) if segment.checkpoint else None
-        facts = top.facts if top else Facts()
-        rows, kept = FileRows(url=self._url), _Kept()
-        for log_file in segment.tail:
-            commit = decode_commit_into(
-                rows,
-                self._store.read(_path(log_file)),
-                version=log_file.version,
-                log_file=log_file.name,
-                modified_ms=log_file.modified_ms,
-            )
-            facts = fold(facts, (commit,))
-            kept.add(rows.full())
-        kept.add(rows.rest())
-        return facts, Reading(segment=segment, sidecars=top.sidecars if top else (), tail=kept.batches)
+        facts, sidecars = (top.facts, top.sidecars) if top else (Facts(), ())
+        if sum(log_file.size_bytes for log_file in segment.tail) > KEPT_TAIL_BYTES:
+            facts = fold(facts, map(self._facts_of, segment.tail))
+            return facts, Reading(segment=segment, sidecars=sidecars)
+        turns: list[Sequence[pa.RecordBatch]] = []
+        for turn in reversed(list(_newest_first(segment.tail))):
+            batches, commits = self._decoded(turn, with_stats=True)
+            facts = fold(facts, commits)
+            turns.append(batches)
+        return facts, Reading(segment=segment, sidecars=sidecars, tail=turns[::-1])
 
-    def files(self, reading: Reading, *, with_stats: bool) -> tuple[Iterator[pa.RecordBatch], Iterator[pa.RecordBatch]]:
-        """Gives the files of the checkpoint and the file actions of the tail, in columns, as they are asked for."""
+    def files(
+        self, reading: Reading, *, with_stats: bool
+    ) -> tuple[Iterator[pa.RecordBatch], Iterator[Sequence[pa.RecordBatch]]]:
+        """Gives the files of the checkpoint, and the file actions of the tail by turns (`log.replay.live_files`).
+
+        In columns, read and decoded as they are asked for.
+        """
         segment = reading.segment
-        tail = self._tail(segment) if reading.tail is None else iter(reading.tail)
-        return self._checkpoint_files(segment, reading.sidecars, with_stats=with_stats), tail
+        checkpoint = self._checkpoint_files(segment, reading.sidecars, with_stats=with_stats)
+        if reading.tail is not None:
+            return checkpoint, iter(reading.tail)
+        return checkpoint, (self._decoded(turn, with_stats=with_stats)[0] for turn in _newest_first(segment.tail))
 
     def is_unchanged(self, segment: LogSegment) -> bool:
         """Says whether no file of the checkpoint was replaced since it was listed; a sidecar never is."""
@@ -97,14 +102,30 @@ class SegmentReader:
         except StoreError:
             return None  # it was only asked whether anything speaks against the log
 
-    def _commit(self, log_file: LogFile) -> Commit:
-        return codec.decode_commit(
+    def _facts_of(self, log_file: LogFile) -> Commit:
+        return codec.decode_facts(
             self._store.read(_path(log_file)),
             version=log_file.version,
             url=self._url,
             log_file=log_file.name,
             modified_ms=log_file.modified_ms,
         )
+
+    def _decoded(self, turn: Sequence[LogFile], *, with_stats: bool) -> tuple[Sequence[pa.RecordBatch], list[Commit]]:
+        from tablefeed.delta.columns import FileRows, decode_commit_into
+
+        rows = FileRows(url=self._url, with_stats=with_stats)
+        batches: list[pa.RecordBatch] = []
+        commits = []
+        for log_file in turn:
+            data = self._store.read(_path(log_file))
+            commits.append(
+                decode_commit_into(
+                    rows, data, version=log_file.version, log_file=log_file.name, modified_ms=log_file.modified_ms
+                )
+            )
+            batches += rows.full()
+        return [*batches, *rows.rest()], commits
 
     def _top_level(self, segment: LogSegment) -> TopLevel:
         from tablefeed.delta.checkpoint import read_top_level
@@ -130,28 +151,17 @@ class SegmentReader:
             for part, source in self._opened(segment):
                 yield from read_files(source, with_stats=with_stats, url=self._url, log_file=part.name)
 
-    def _tail(self, segment: LogSegment) -> Iterator[pa.RecordBatch]:
-        from tablefeed.delta.columns import FileRows, decode_commit_into
 
-        rows = FileRows(url=self._url)
-        for log_file in segment.tail:
-            data = self._store.read(_path(log_file))
-            decode_commit_into(rows, data, version=log_file.version, log_file=log_file.name, modified_ms=None)
-            yield from rows.full()
-        yield from rows.rest()
-
-
-class _Kept:
-    """Batches up to `KEPT_TAIL_BYTES`; None as soon as they are more."""
-
-    def __init__(self) -> None:
-        self.batches: list[pa.RecordBatch] | None = []
-        self._bytes = 0
-
-    def add(self, batches: Sequence[pa.RecordBatch]) -> None:
-        self._bytes += sum(batch.nbytes for batch in batches)
-        if self.batches is not None:
-            self.batches = [*self.batches, *batches] if self._bytes <= KEPT_TAIL_BYTES else None
+def _newest_first(tail: Sequence[LogFile]) -> Iterator[Sequence[LogFile]]:
+    """Gives `tail` in turns of at least one file and otherwise at most `_TURN_BYTES`, the newest first."""
+    end = len(tail)
+    while end:
+        begin, size_bytes = end - 1, tail[end - 1].size_bytes
+        while begin and size_bytes + tail[begin - 1].size_bytes <= _TURN_BYTES:
+            begin -= 1
+            size_bytes += tail[begin].size_bytes
+        yield tail[begin:end]
+        end = begin
 
 
 def _path(log_file: LogFile) -> str:
