@@ -7,7 +7,7 @@ until `to_add_files` is asked for one.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.delta import fields, names
+from tablefeed.delta.adds import map_of, read_adds, runs
 from tablefeed.delta.codec import FILE_ACTIONS, Gathered, read_lines
 from tablefeed.delta.fields import BadActionError
 from tablefeed.delta.paths import decode_path
@@ -77,16 +78,19 @@ def decode_commit_into(
 
     What is wrong with a file action may be found only when its batch is made.
     """
-    stream = io.BytesIO(data)
     gathered = Gathered()
-    for line, action, values in read_lines(stream, url=rows.url, log_file=log_file):
-        if action not in FILE_ACTIONS:
-            try:
-                gathered.take(action, values)
-            except BadActionError as bad:
-                raise CorruptLogError(bad.of(action), url=rows.url, log_file=log_file, line=line) from bad
-        elif action != names.CDC:
-            rows.take(action, values, log_file=log_file, line=line, end=stream.tell())
+    for run in runs(data):
+        if run.only_adds and rows.take_adds(run.lines):
+            continue
+        stream = io.BytesIO(b"".join(run.lines))
+        for line, action, values in read_lines(stream, url=rows.url, log_file=log_file, first_line=run.first_line):
+            if action not in FILE_ACTIONS:
+                try:
+                    gathered.take(action, values)
+                except BadActionError as bad:
+                    raise CorruptLogError(bad.of(action), url=rows.url, log_file=log_file, line=line) from bad
+            elif action != names.CDC:
+                rows.take(action, values, log_file=log_file, line=line, end=run.begin + stream.tell())
     return gathered.commit((), version=version, modified_ms=modified_ms)
 
 
@@ -114,6 +118,14 @@ class FileRows:
         self._rows.append((log_file, line, action, values))
         if len(self._rows) >= _BATCH_ROWS or self._bytes >= _BATCH_BYTES:
             self._full.append(self._batch())
+
+    def take_adds(self, lines: Sequence[bytes]) -> bool:
+        """Takes in lines that are all adds; False, and nothing is taken, where they are to be taken one by one."""
+        adds = read_adds(lines)
+        if adds is None:
+            return False
+        self._full += [*self.rest(), _adds_batch(adds, with_stats=self._with_stats)]
+        return True
 
     def full(self) -> list[pa.RecordBatch]:
         """The batches that are full by now; each is given once."""
@@ -186,6 +198,16 @@ _BATCH_BYTES = 16 << 20  # of JSON: its parsed form is a few times that, and is 
 
 class _BadRowsError(ValueError):
     """Some row is not what the protocol says."""
+
+
+def _adds_batch(adds: pa.StructArray, *, with_stats: bool) -> pa.RecordBatch:
+    columns = {name: adds.field(wire) for name, wire in {**_WIRE, "modified_ms": _MODIFIED}.items()}
+    columns["partition_values"] = map_of(columns["partition_values"])
+    for name in ("tags", "deletion_vector", *(() if with_stats else ("stats",))):
+        columns[name] = pa.nulls(len(adds), FILE_COLUMNS.field(name).type)
+    columns["is_add"] = columns["log_path"].is_valid()
+    columns["key"] = file_keys(columns["log_path"], columns["deletion_vector"])
+    return pa.RecordBatch.from_arrays([columns[name] for name in FILE_COLUMNS.names], schema=FILE_COLUMNS)
 
 
 def _first_fault(rows: list[_Row]) -> tuple[str, int, str]:
