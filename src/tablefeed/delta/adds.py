@@ -36,7 +36,20 @@ class Run:
 
 
 def runs(data: bytes) -> Iterator[Run]:
-    """Parts a JSON log file into runs of adds that are worth it and other lines. No run of others begins blank."""
+    """Parts a JSON log file into runs of adds that are worth it and runs of other lines, in order; at least one.
+
+    Blank lines are left out where a run would be nothing else: a file may end with one.
+    """
+    found = False
+    for run in _alike(data):
+        if any(line.strip() for line in run.lines):
+            found = True
+            yield run
+    if not found:
+        yield Run(first_line=1, begin=0, lines=data.splitlines(keepends=True), only_adds=False)
+
+
+def _alike(data: bytes) -> Iterator[Run]:
     lines: list[bytes] = []
     begin, first, only_adds = 0, 1, False
 
@@ -45,12 +58,11 @@ def runs(data: bytes) -> Iterator[Run]:
 
     for number, line in enumerate(io.BytesIO(data), 1):
         is_add = line.startswith(ADD_BEGIN)
-        if lines and (len(lines) >= _MOST_LINES or is_add != only_adds) and line.strip():
+        if lines and (len(lines) >= _MOST_LINES or is_add != only_adds):
             yield run()
             begin += sum(map(len, lines))
             lines, first = [], number
-        if not lines:
-            only_adds = is_add
+        only_adds = is_add
         lines.append(line)
     if lines:
         yield run()
