@@ -7,6 +7,8 @@ the actions are fields.py's; here are the lines and what a version may hold of e
 from __future__ import annotations
 
 import io
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -115,11 +117,16 @@ def read_lines(
         except orjson.JSONDecodeError as error:
             if not line.strip():
                 continue
-            raise CorruptLogError(_fault_of(line), url=url, log_file=log_file, line=number) from error
+            actions = _commit_info_alone(line)
+            if actions is None:
+                raise CorruptLogError(_fault_of(line), url=url, log_file=log_file, line=number) from error
         seen = True
         if not isinstance(actions, dict):
             raise CorruptLogError("the line is no JSON object", url=url, log_file=log_file, line=number)
         known = [key for key in actions if key in known_actions and actions[key] is not None]
+        if known == [names.COMMIT_INFO]:
+            yield number, names.COMMIT_INFO, _any_json(actions[names.COMMIT_INFO], line)
+            continue
         for key in known:
             if len(known) > 1 or not isinstance(actions[key], dict):
                 reason = f"the line holds {' and '.join(known)}" if len(known) > 1 else f"{key} is no JSON object"
@@ -127,6 +134,37 @@ def read_lines(
             yield number, key, actions[key]
     if not seen:
         raise CorruptLogError("it is empty: its writer died, or it was cut off", url=url, log_file=log_file)
+
+
+_MANY_DIGITS = re.compile(rb"[0-9]{19}")
+
+
+def _any_json(info: Any, line: bytes) -> dict[str, Any]:
+    """What the commitInfo of `line` says, whatever JSON it is ("Commit Provenance Information": any is allowed).
+
+    What is no object stands under its action's name. orjson, which read `info`, rounds integers beyond 64 bits.
+    """
+    if _MANY_DIGITS.search(line):
+        info = (_commit_info_alone(line) or {}).get(names.COMMIT_INFO, info)
+    return info if isinstance(info, dict) else {names.COMMIT_INFO: info}
+
+
+def _commit_info_alone(line: bytes) -> dict[str, Any] | None:
+    """The commitInfo that is all of `line`, in JSON that orjson refuses or rounds; None where it is none.
+
+    Numbers of any size, halves of surrogate pairs, and any depth that Python's stack holds: none of it is our business.
+    """
+    if not line.lstrip().startswith(b'{"%s"' % names.COMMIT_INFO.encode()):
+        return None
+    try:
+        actions = json.loads(line, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return None
+    return actions if isinstance(actions, dict) and list(actions) == [names.COMMIT_INFO] else None
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is no JSON")
 
 
 def _fault_of(line: bytes) -> str:
