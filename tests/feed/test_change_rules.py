@@ -327,6 +327,25 @@ def test_a_mapped_column_that_was_dropped_and_came_again_is_another(tmp_path: Pa
     assert "start at version 2" in str(refusal(table, SchemaChangedError, start_version=1))
 
 
+def test_a_mapped_column_that_a_commit_drops_is_left_out_of_the_rows_that_it_removes(tmp_path: Path) -> None:
+    before = data_file(tmp_path, "a.parquet", **{"col-1": [1], "col-2": ["x"]})
+    dropped = mapped(("id", "col-1"))
+    table = log(
+        tmp_path, v0=[MAPPING, mapped(("id", "col-1"), ("v", "col-2")), add(before)], v1=[dropped, removed(before)]
+    )
+
+    assert changed_ids(table, start_version=1) == [(1, "delete", 1)]
+
+
+def test_a_start_that_cannot_be_read_is_told_by_the_later_version_that_cannot_be_either(tmp_path: Path) -> None:
+    table = schemas(tmp_path, LONG_ID, ID_PRICE, schema(("other", "long")))
+
+    error = refusal(table, SchemaChangedError)
+
+    assert isinstance(error, SchemaChangedError)
+    assert (error.error_class, error.version) == ("DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE", 1)
+
+
 def test_rows_from_before_the_columns_were_mapped_are_read(tmp_path: Path) -> None:
     file = data_file(tmp_path, "a.parquet", id=[1])
     table = log(tmp_path, v0=[protocol(), recorded(), add(file)], v1=[MAPPING, mapped(("id", "id"))])

@@ -81,8 +81,14 @@ def has_mapping_change(*, older: MappedSchema, newer: MappedSchema) -> bool:
     """
     if newer.mode is MappingMode.NONE:
         return older.mode is not MappingMode.NONE
-    now = dict(_by_physical_path(newer.schema, ()))
-    return any(now.get(path) != name for path, name in _by_physical_path(older.schema, ()))
+    now = {physical: logical[-1] for physical, logical in _paths(newer.schema)}
+    return any(now.get(physical) != logical[-1] for physical, logical in _paths(older.schema))
+
+
+def has_renewed_column(*, older: Struct, newer: Struct) -> bool:
+    """Says whether a column of `newer` has the name that another column had in `older`: values of that are not its."""
+    then = {logical: physical for physical, logical in _paths(older)}
+    return any(then.get(logical, physical) != physical for physical, logical in _paths(newer))
 
 
 def _check_ids(schema: Struct, *, url: str) -> None:
@@ -151,15 +157,16 @@ def _type_with_ids(arrow: pa.DataType, kind: DataType) -> pa.DataType:
 _Path = tuple[str, ...]
 
 
-def _by_physical_path(kind: DataType, parent: _Path) -> Iterator[tuple[_Path, str]]:
+def _paths(kind: DataType, physical: _Path = (), logical: _Path = ()) -> Iterator[tuple[_Path, _Path]]:
+    """Each column at every depth by the names that files have of it, and by those that users have."""
     match kind:
         case Struct():
             for field in kind:
-                path = (*parent, physical_name(field))
-                yield path, field.name
-                yield from _by_physical_path(field.type, path)
+                inside = (*physical, physical_name(field)), (*logical, field.name)
+                yield inside
+                yield from _paths(field.type, *inside)
         case Array(element=element):
-            yield from _by_physical_path(element, (*parent, "element"))
+            yield from _paths(element, (*physical, "element"), (*logical, "element"))
         case Map(key=key, value=value):
-            yield from _by_physical_path(key, (*parent, "key"))
-            yield from _by_physical_path(value, (*parent, "value"))
+            yield from _paths(key, (*physical, "key"), (*logical, "key"))
+            yield from _paths(value, (*physical, "value"), (*logical, "value"))

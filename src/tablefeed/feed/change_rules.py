@@ -8,7 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tablefeed.delta import names
-from tablefeed.delta.column_mapping import MappedSchema, MappingMode, has_mapping_change, mapping_mode
+from tablefeed.delta.column_mapping import (
+    MappedSchema,
+    MappingMode,
+    has_mapping_change,
+    has_renewed_column,
+    mapping_mode,
+)
 from tablefeed.delta.schema import parse_schema
 from tablefeed.errors import ChangeDataError, SchemaChangedError, SchemaMismatchError, TableError
 from tablefeed.feed.table_log import Snapshot
@@ -127,17 +133,19 @@ class OneSchema:
         same_mode = older.mode in (MappingMode.NONE, newer.mode)
         return same_mode and metadata.partition_columns == self.read.metadata.partition_columns
 
-    def check_start(self, metadata: Metadata) -> None:
-        """Raises SchemaChangedError where the rows of the range's start cannot be read."""
-        if not self.reads(metadata):
-            raise self._refusal(self.versions[0], self.start_class, "Start after the schema changed.")
+    def start_refusal(self) -> SchemaChangedError:
+        """Gives the error for a range whose start cannot be read, though every later version can."""
+        return self._refusal(self.versions[0], self.start_class, "Start after the schema changed.")
 
     def check_removed(self, before: Metadata | None, version: int) -> None:
-        """Raises SchemaChangedError where rows that `version` removes, which came under `before`, cannot be read.
+        """Raises SchemaChangedError where rows that `version` removes, which came under `before`, would lose a value.
 
-        None: it is not known any more.
+        One that another column now has the name of would come as null. None: what was before is not known any more.
         """
-        if before is None or not self.reads(before):
+        url = self.read.log.url
+        if before is None or has_renewed_column(
+            older=parse_schema(before.schema_string, url=url), newer=self.read.schema
+        ):
             raise self._refusal(version, self.start_class, f"It removes older rows: start at version {version + 1}.")
 
     def check(self, metadata: Metadata, version: int) -> None:

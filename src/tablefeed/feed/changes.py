@@ -77,6 +77,8 @@ def changes(
     )
     versions = change_versions(bounds, newest, log_files)
     feed = _open_feed(newest, versions, mode, compute_updates=compute_updates) if versions else None
+    if feed is not None:
+        _check_start(feed, log_files)
     available = change_schema(feed.read if feed else newest)
     wanted = selected(available, columns, url=log.url)
     if filter is not None:
@@ -89,7 +91,7 @@ def changes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Feed:
-    """A range whose start has been checked. `start` is the table there, `read` the one whose schema rows come in.
+    """A range of versions to read. `start` is the table there, `read` the one whose schema rows come in.
 
     `mode` None: changes are as recorded. `rule` is what every metadata of the range must obey besides `one_schema`.
     """
@@ -107,7 +109,7 @@ class _Feed:
 
 
 def _open_feed(newest: Snapshot, versions: range, mode: Deduplication | None, *, compute_updates: bool) -> _Feed:
-    """Loads what holds at the start, and checks it: no commit of the range need tell it."""
+    """Loads what holds at the start and at the end, and checks that changes are told at the start."""
     log = newest.log
     start = newest if versions[0] == newest.version else log.load(Version(versions[0]))
     rule: Recorded | RowsTracked | None = None
@@ -124,8 +126,15 @@ def _open_feed(newest: Snapshot, versions: range, mode: Deduplication | None, *,
             rule = rows_tracked(read, versions)
             rule.check(start.metadata, versions[0])
     refuse_reserved_names(read)
-    one_schema.check_start(start.metadata)
     return _Feed(versions=versions, start=start, read=read, mode=mode, rule=rule, one_schema=one_schema)
+
+
+def _check_start(feed: _Feed, log_files: Sequence[LogFile]) -> None:
+    """Refuses a start whose rows cannot be read; by the first later version that cannot be read, where there is one."""
+    if not feed.one_schema.reads(feed.start.metadata):
+        for commit in read_commits(feed.log, log_files, feed.versions):
+            _check_metadata(feed, commit)
+        raise feed.one_schema.start_refusal()
 
 
 def _end(newest: Snapshot, start: Snapshot, versions: range) -> Snapshot:
@@ -166,14 +175,18 @@ def _checked(feed: _Feed, commits: Iterable[Commit]) -> Iterator[tuple[Commit, t
         check_protocol(commit, metadata, url=feed.log.url)
         if commit.metadata is not None:
             metadata = commit.metadata
-            if commit.version > feed.versions[0]:
-                if feed.rule is not None:
-                    feed.rule.check(metadata, commit.version)
-                feed.one_schema.check(metadata, commit.version)
+            _check_metadata(feed, commit)
         changed = tell(commit, url=feed.log.url)
         _check_removed(feed, commit, changed)
         _check_partitions(feed, commit, changed, metadata)
         yield commit, changed
+
+
+def _check_metadata(feed: _Feed, commit: Commit) -> None:
+    if commit.metadata is not None and commit.version > feed.versions[0]:
+        if feed.rule is not None:
+            feed.rule.check(commit.metadata, commit.version)
+        feed.one_schema.check(commit.metadata, commit.version)
 
 
 def _check_removed(feed: _Feed, commit: Commit, changed: Sequence[ChangedFile]) -> None:

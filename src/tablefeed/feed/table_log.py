@@ -118,7 +118,7 @@ class TableLog:
         return self._load(version, lambda segment: (reader.facts(segment), None))
 
     def load_for_files(self, version: Version | None = None) -> Snapshot:
-        """Gives the same for a caller that reads the files next: the commits of its tail are read and decoded once.
+        """Gives the same for a caller that reads the files next: a short tail is read and decoded once.
 
         The snapshot holds what it keeps of them (`segment_reader.KEPT_TAIL_BYTES`) for as long as it lives.
         """
