@@ -127,6 +127,15 @@ def test_runs_keep_the_order_of_lines_and_their_numbers() -> None:
     ]
 
 
+def test_a_run_ends_where_it_would_take_too_much_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = b"".join(an_add(path) for path in "abcdefg")
+    monkeypatch.setattr(adds, "_MOST_LINES", 3)
+    assert [len(run.lines) for run in runs(data)] == [3, 3, 1]
+    monkeypatch.setattr(adds, "_MOST_BYTES", 2 * len(an_add()))
+    assert [len(run.lines) for run in runs(data)] == [2, 2, 2, 1]
+    assert [add.path for add in in_columns(data)] == list("abcdefg")
+
+
 @pytest.mark.parametrize("data", [b"", b"\n", b"\n \n"])
 def test_a_file_without_a_line_is_empty_here_too(data: bytes) -> None:
     with pytest.raises(CorruptLogError, match="it is empty"):

@@ -18,7 +18,7 @@ import pyarrow.json
 from tablefeed.delta import fields, names
 from tablefeed.delta.codec import ADD_BEGIN
 
-_MOST_LINES = 4096  # bounds the memory, and stays in the processor's cache
+_MOST_LINES, _MOST_BYTES = 4096, 8 << 20  # bound the memory; more at once are not faster
 _FEWEST_LINES = 64  # fewer are read sooner one by one
 
 
@@ -51,18 +51,18 @@ def runs(data: bytes) -> Iterator[Run]:
 
 def _alike(data: bytes) -> Iterator[Run]:
     lines: list[bytes] = []
-    begin, first, only_adds = 0, 1, False
+    begin, size_bytes, first, only_adds = 0, 0, 1, False
 
     def run() -> Run:
         return Run(first_line=first, begin=begin, lines=lines, only_adds=only_adds and len(lines) >= _FEWEST_LINES)
 
     for number, line in enumerate(io.BytesIO(data), 1):
         is_add = line.startswith(ADD_BEGIN)
-        if lines and (len(lines) >= _MOST_LINES or is_add != only_adds):
+        if lines and (len(lines) >= _MOST_LINES or size_bytes >= _MOST_BYTES or is_add != only_adds):
             yield run()
-            begin += sum(map(len, lines))
-            lines, first = [], number
+            begin, size_bytes, lines, first = begin + size_bytes, 0, [], number
         only_adds = is_add
+        size_bytes += len(line)
         lines.append(line)
     if lines:
         yield run()
