@@ -108,7 +108,7 @@ def test_a_bad_line_among_them_is_told_as_when_it_is_read_alone(bad: bytes) -> N
 def test_lines_that_hold_two_adds_or_half_of_one_are_not_taken_for_whole_ones() -> None:
     two, half = an_add()[:-1] + an_add("b"), an_add().replace(b',"size"', b',\n"size"')
 
-    for lines in ([two, an_add("c")], [*half.splitlines(keepends=True), an_add("c")]):
+    for lines in ([an_add("c"), two], [an_add("c"), *half.splitlines(keepends=True)]):
         assert read_adds(lines) is None
 
 

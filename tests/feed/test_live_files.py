@@ -227,6 +227,27 @@ def test_a_tail_that_is_too_large_to_be_kept_is_read_again(monkeypatch: pytest.M
     assert len(commits_read(store)) == 8
 
 
+@pytest.mark.parametrize("kept_bytes", [1 << 20, 0])
+@pytest.mark.parametrize("turn_bytes", [1 << 20, 1])
+def test_the_last_word_on_a_file_and_a_fact_counts_however_the_tail_is_cut(
+    monkeypatch: pytest.MonkeyPatch, kept_bytes: int, turn_bytes: int
+) -> None:
+    monkeypatch.setattr(segment_reader, "KEPT_TAIL_BYTES", kept_bytes)
+    monkeypatch.setattr(segment_reader, "_TURN_BYTES", turn_bytes)
+    log = a_long_log()
+    put(log.store, 4, [{"txn": {"appId": "q", "version": 1}}, add("late", size=7), remove(FILES[1])])
+    put(log.store, 5, [{"txn": {"appId": "q", "version": 2}}, add(FILES[0], size=8)])
+
+    snapshot = log.load_for_files()
+
+    assert snapshot.facts.txns["q"].txn_version == 2
+    live = [row for batch in snapshot.live_files() for row in batch.select(["key", "size_bytes"]).to_pylist()]
+    changed = {FILES[0]: 8, FILES[-1]: 20, "late": 7}
+    assert sorted((row["key"], row["size_bytes"]) for row in live) == sorted(
+        {**dict.fromkeys([FILES[0], *FILES[2:]], 10), **changed}.items()
+    )
+
+
 def test_facts_are_the_same_whether_files_are_asked_for_or_not() -> None:
     log = a_long_log()
     put_checkpoint(log.store, classic_name(2), [*state(*FILES), {"txn": {"appId": "q", "version": 1}}])
