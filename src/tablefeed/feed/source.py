@@ -14,6 +14,7 @@ from tablefeed.delta import features
 from tablefeed.delta.column_mapping import MappedSchema, has_mapping_change, mapping_mode
 from tablefeed.delta.schema import parse_schema
 from tablefeed.errors import LogError, OffsetError, SchemaChangedError, VersionNotFoundError
+from tablefeed.feed.lag import Lag, LagMeter
 from tablefeed.feed.scan import ScanFile, ScanTask, balanced_tasks, scan_file, table_columns
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.feed.tail import Tail
@@ -67,6 +68,9 @@ class AppendSource:
         self._schema = read_schema
         self._options = options
         self._tail = Tail(log, clock=clock, fail_on_data_loss=options.fail_on_data_loss)
+        self._meter = LagMeter(
+            log, self._tail, policy=options.policy, begins_with_snapshot=options.starting_version is None
+        )
         self._begun: Snapshot | None = None
         self._initial: Offset | None = None
         self._snapshot_files: tuple[Version, pa.RecordBatch] | None = None
@@ -111,6 +115,11 @@ class AppendSource:
         if not end.in_snapshot:
             self._check_same_table(Version(end.version - 1))
         return end
+
+    def lag(self, end: Offset, *, now_ms: int) -> Lag:
+        """Gives what is there beyond `end`, where the last `latest` ended. Raises StoreError and as `tasks` does."""
+        snapshot = self._sorted_snapshot(end.version)["size_bytes"] if end.in_snapshot else None
+        return self._meter.behind(end, there=self._newest().version, snapshot=snapshot, now_ms=now_ms)
 
     def bound_now(self) -> None:
         """Makes what is there at the next `latest` the end of this query (Trigger.AvailableNow)."""
