@@ -39,7 +39,7 @@ def encode_stats(statistics: FileStatistics) -> str:
 
 
 def num_records(stats: str | None) -> int | None:
-    """The numRecords of a text from the log; None where it is not known: no text, no number, or no JSON."""
+    """The numRecords of a text from the log; None where it is not known: no text, no 64-bit number, or no JSON."""
     if not stats:
         return None
     try:

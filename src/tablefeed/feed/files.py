@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.delta.columns import STRING_MAP, decode_paths
-from tablefeed.delta.stats import num_records
+from tablefeed.delta.stats_columns import record_counts
 
 DESCRIPTION = pa.schema(
     [
@@ -22,14 +22,13 @@ DESCRIPTION = pa.schema(
 
 def described(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Gives live files (`tablefeed.delta.columns.FILE_COLUMNS`) in the columns of `DESCRIPTION`."""
-    counts = [num_records(text) for text in batch["stats"].to_pylist()]
     return pa.RecordBatch.from_arrays(
         [
             decode_paths(batch["log_path"]),
             batch["size_bytes"],
             batch["modified_ms"],
             batch["partition_values"],
-            pa.array(counts, type=pa.int64()),
+            record_counts(batch["stats"]),
             pc.is_valid(batch["deletion_vector"]),
         ],
         schema=DESCRIPTION,

@@ -302,7 +302,7 @@ class AppendSource:
 
         if self._snapshot_files is None or self._snapshot_files[0] != version:
             try:
-                snapshot = self._log.load(version)
+                snapshot = self._log.load_for_files(version)
                 files = sorted_for_stream(snapshot.live_files(), schema=FILE_COLUMNS)
             except LogError as error:
                 raise LogError(

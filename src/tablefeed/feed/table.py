@@ -14,7 +14,7 @@ from tablefeed.errors import ConflictingOptionsError
 from tablefeed.feed.arguments import check_filter, filtered, selected, whole_number
 from tablefeed.feed.scan import ScanTask, read_task, scan_file, table_columns
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
-from tablefeed.feed.timeline import commit_times, parse_timestamp, version_at
+from tablefeed.feed.timeline import file_times, parse_timestamp, version_at
 from tablefeed.model.actions import CommitInfo, Metadata, Protocol, Version
 from tablefeed.model.logfile import LogFileKind
 
@@ -42,7 +42,7 @@ def open_table(
     log = open_log(os.fspath(url), storage_options)
     if timestamp is not None:
         version = version_at(log, parse_timestamp(timestamp, argument="timestamp"))
-    return Table(log.load(None if version is None else Version(version)))
+    return Table(log.load_for_files(None if version is None else Version(version)))
 
 
 class Table:
@@ -140,12 +140,11 @@ class Table:
         log_files = [
             f for f in self._log.listing() if f.kind is LogFileKind.COMMIT and f.version <= self._snapshot.version
         ]
-        times = dict(commit_times(self._log, log_files, self.metadata))
+        times = file_times(log_files, self.metadata, url=self._log.url)
         for log_file in log_files[::-1][:limit]:
             commit = self._log.required_commit(log_file)
-            yield CommitInfo(
-                version=commit.version, committed_at_ms=times[commit.version], fields=dict(commit.info or {})
-            )
+            at_ms = times.get(commit.version, commit.committed_at_ms or log_file.modified_ms)
+            yield CommitInfo(version=commit.version, committed_at_ms=at_ms, fields=dict(commit.info or {}))
 
     def _rows(self, wanted: pa.Schema, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
         from tablefeed.delta.columns import to_add_files

@@ -7,7 +7,7 @@ ever built. pyarrow computes; nothing is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,22 +38,48 @@ def fold(facts: Facts, commits: Iterable[Commit]) -> Facts:
     return Facts(protocol=protocol, metadata=metadata, txns=txns, domains=domains, in_commit_timestamp_ms=timestamp_ms)
 
 
-def live_files(checkpoint: Iterable[pa.RecordBatch], tail: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The files of the table: those of `checkpoint` that `tail` does not speak of, then those that `tail` ends with.
+def live_files(
+    checkpoint: Iterable[pa.RecordBatch], newest_first: Iterable[Sequence[pa.RecordBatch]]
+) -> Iterator[pa.RecordBatch]:
+    """The files of the table: those that the commits after `checkpoint` end with, then those they do not speak of.
 
-    `checkpoint` holds adds alone, each key once; `tail` holds adds and removes in log order. Of each key the last row
-    of `tail` decides, so that an add for a live key takes the place of the one before. Order: the checkpoint's, then
-    the tail's by the row that decided. The tail is held in memory, the checkpoint is not. Batches may be empty.
+    `checkpoint` holds adds alone, each key once. `newest_first` gives the adds and removes of the commits by turns,
+    the newest commits first, the rows of each turn in log order. Of each key the last row in log order decides, so
+    that an add for a live key takes the place of the one before. In memory are one turn and the keys of those before
+    it. Batches of `checkpoint` may come out empty.
     """
-    rows = list(tail)
-    if not rows:
-        yield from checkpoint
-        return
-    decided = _last_of_each_key(pa.Table.from_batches(rows))
-    rows.clear()
+    decided: list[pa.ChunkedArray] = []
+    for turn in newest_first:
+        rows = _last_of_each_key(pa.Table.from_batches(turn)) if turn else None
+        if rows is None or rows.num_rows == 0:
+            continue
+        yield from _where(rows, pc.and_(_not_in(rows["key"], decided), rows["is_add"]))
+        decided.append(rows["key"])
     for batch in checkpoint:
-        yield batch.filter(pc.invert(pc.is_in(batch["key"], value_set=decided["key"])))
-    yield from decided.filter(decided["is_add"]).to_batches()
+        yield batch.filter(_not_in(batch["key"], decided)) if decided else batch
+
+
+class Remaining:
+    """The files of a stream that were not `given` before: by the keys of files of another stream, each once."""
+
+    def __init__(self, given: Sequence[pa.Array]) -> None:
+        self._given = pa.chunked_array(given, pa.string())
+        self._met = 0
+
+    @property
+    def met_all(self) -> bool:
+        """Whether the stream, as far as it was asked for, has each of the files given before."""
+        return self._met == len(self._given)
+
+    def of(self, files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Those of `files` that were not given before; batches may be empty."""
+        if len(self._given) == 0:
+            yield from files
+            return
+        for batch in files:
+            new = pc.invert(pc.is_in(batch["key"], value_set=self._given))
+            self._met += new.false_count
+            yield batch.filter(new)
 
 
 def each_once(checkpoint: Iterable[pa.RecordBatch], *, url: str) -> Iterator[pa.RecordBatch]:
@@ -100,12 +126,25 @@ def _in_commit_timestamp_ms(commit: Commit) -> int | None:
 
 def _last_of_each_key(rows: pa.Table) -> pa.Table:
     """The last row of each key, in the order of the rows."""
+    if pc.count_distinct(rows["key"]).as_py() == rows.num_rows:
+        return rows
     ones = pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)
     numbered = pa.table({"key": rows["key"], "row": pc.cumulative_sum(ones)})
     last = numbered.group_by("key", use_threads=False).aggregate([("row", "max")])["row_max"]
-    if len(last) == rows.num_rows:
-        return rows
     return rows.take(pc.subtract(last.take(pc.sort_indices(last)), 1))
+
+
+def _not_in(keys: pa.Array | pa.ChunkedArray, decided: Sequence[pa.ChunkedArray]) -> pa.Array | pa.ChunkedArray:
+    if not decided:
+        return pa.repeat(pa.scalar(value=True), len(keys))
+    known = pa.chunked_array([chunk for each in decided for chunk in each.chunks], pa.string())
+    return pc.invert(pc.is_in(keys, value_set=known))
+
+
+def _where(rows: pa.Table, mask: pa.Array | pa.ChunkedArray) -> list[pa.RecordBatch]:
+    """The rows that `mask` is true for, as they are where it is for all: nothing is copied then."""
+    kept = rows if pc.all(mask).as_py() else rows.filter(mask)
+    return [batch for batch in kept.to_batches() if batch.num_rows]
 
 
 def _without_statistics(batch: pa.RecordBatch) -> pa.RecordBatch:
