@@ -11,7 +11,7 @@ from tablefeed.delta.schema import parse_schema
 from tablefeed.errors import IllegalOptionError, SchemaChangedError
 from tablefeed.feed.arguments import check_filter, filtered, selected, whole_number
 from tablefeed.feed.bounds import check_available, check_protocol, read_commits
-from tablefeed.feed.scan import ScanTask, TableColumns, read_task, scan_file, table_columns
+from tablefeed.feed.scan import ScanTask, read_task, scan_file, table_columns
 from tablefeed.feed.table_log import Snapshot, open_log
 from tablefeed.log.admission import ChangePolicy, delivered_files
 from tablefeed.log.compatibility import can_read_older
@@ -77,19 +77,16 @@ def _rows(
     snapshot: Snapshot, commits: Iterable[Commit], policy: ChangePolicy, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     log = snapshot.log
+    # The partitioning of a commit need not be the newest's: an overwrite may have changed it.
+    columns = table_columns(snapshot.schema, snapshot.metadata, url=log.url, by_file=True)
     for commit in commits:
         _check(commit, snapshot)
-        # The partitioning of its version, which need not be the newest's: an overwrite may have changed it.
-        columns: dict[frozenset[str], TableColumns] = {}
         for add in delivered_files(commit, policy, url=log.url):
-            keys = frozenset(add.partition_values)
-            if keys not in columns:
-                columns[keys] = table_columns(snapshot.schema, snapshot.metadata, url=log.url, partitioned_by=keys)
             task = ScanTask(
                 url=log.location,
                 storage_options=log.storage_options,
                 files=(scan_file(add),),
-                columns=columns[keys],
+                columns=columns,
             )
             yield from read_task(task, schema, store=log.store)
 
