@@ -63,9 +63,16 @@ def sorted_for_stream(files: Iterable[pa.RecordBatch], *, schema: pa.Schema) -> 
     Delta-Spark leaves open. `stats` is null: no stream asks, and it is most of the bytes. Not done: Delta-Spark first
     normalises `.`, `..` and `//` in a path, and puts its default file system before an absolute one without a scheme.
     """
-    table = pa.Table.from_batches([_without_statistics(batch) for batch in files], schema)
+    table = pa.Table.from_batches([without_statistics(batch) for batch in files], schema)
     order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in ("modified_ms", "log_path", "key")])
     return pa.RecordBatch.from_arrays([column.take(order).combine_chunks() for column in table.columns], schema=schema)
+
+
+def without_statistics(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """`batch` with `stats` null: they are most of what a file takes in memory."""
+    index = batch.schema.get_field_index("stats")
+    field = batch.schema.field(index)
+    return batch.set_column(index, field, pa.nulls(batch.num_rows, field.type))
 
 
 # "In-Commit Timestamps": the field of commitInfo, which the model keeps as its writer wrote it
@@ -85,9 +92,3 @@ def _last_of_each_key(rows: pa.Table) -> pa.Table:
     if len(last) == rows.num_rows:
         return rows
     return rows.take(pc.subtract(last.take(pc.sort_indices(last)), 1))
-
-
-def _without_statistics(batch: pa.RecordBatch) -> pa.RecordBatch:
-    index = batch.schema.get_field_index("stats")
-    field = batch.schema.field(index)
-    return batch.set_column(index, field, pa.nulls(batch.num_rows, field.type))
