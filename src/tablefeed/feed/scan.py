@@ -6,7 +6,7 @@ Planned where the log is known, read where it is not: a task carries all that it
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -104,17 +104,30 @@ def scan_file(add: AddFile) -> ScanFile:
     )
 
 
-def table_columns(schema: Struct, metadata: Metadata, *, url: str, by_file: bool = False) -> TableColumns:
-    """Gives how the columns of `schema` are found in files of the table, partitioned as `metadata` says or `by_file`.
+def table_columns(
+    schema: Struct,
+    metadata: Metadata,
+    *,
+    url: str,
+    partitioned_by: Collection[str] | None = None,
+    by_file: bool = False,
+) -> TableColumns:
+    """Gives how the columns of `schema` are found in files of the table.
 
-    Raises LogError where the schema does not tell.
+    `partitioned_by` are the log's names of the columns by which the files are partitioned; None: as `metadata` says.
+    `by_file` files need not be partitioned alike. Raises LogError where the schema does not tell.
     """
     stored = stored_schema(schema, mapping_mode(metadata, url=url), url=url)
+    logged = {f.name: f.name if stored is None else physical_name(f) for f in schema}
+    if by_file:
+        partitioned_by = logged.values()
+    elif partitioned_by is None:
+        partitioned_by = [logged[name] for name in metadata.partition_columns if name in logged]
     return TableColumns(
         partitions={
-            f.name: PartitionColumn(physical_name=f.name if stored is None else physical_name(f), type=f.type)
+            f.name: PartitionColumn(physical_name=logged[f.name], type=f.type)
             for f in schema
-            if by_file or f.name in metadata.partition_columns
+            if logged[f.name] in partitioned_by
         },
         stored=None if stored is None else dict(zip(schema.names, stored, strict=True)),
         by_file=by_file,

@@ -11,7 +11,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from tablefeed.errors import ConflictingOptionsError
-from tablefeed.feed.arguments import check_filter, filtered, selected, whole_number
+from tablefeed.feed.arguments import check_filter, columns_to_read, filtered, selected, whole_number
 from tablefeed.feed.scan import ScanTask, read_task, scan_file, table_columns
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.feed.timeline import file_times, parse_timestamp, version_at
@@ -101,7 +101,11 @@ class Table:
         columns: Sequence[str] | None = None,
         filter: pc.Expression | None = None,  # noqa: A002
     ) -> pa.RecordBatchReader:
-        """Gives the rows, `columns` in the order asked for, those that `filter` lets through."""
+        """Gives the rows, `columns` in the order asked for, those that `filter` lets through.
+
+        Files that the log's partition values and statistics rule out are not opened, and of the others the columns
+        alone are read that are asked for or that `filter` names.
+        """
         import pyarrow as pa
 
         wanted = selected(self.schema, columns, url=self._log.url)
@@ -150,8 +154,15 @@ class Table:
         from tablefeed.delta.columns import to_add_files
 
         columns = table_columns(self._snapshot.schema, self.metadata, url=self._log.url)
-        read = self.schema if condition is not None else wanted
-        for batch in self._snapshot.live_files():
+        if condition is None:
+            read, files = wanted, self._snapshot.live_files()
+        else:
+            from tablefeed.feed.pruning import Pruner
+
+            read = columns_to_read(self.schema, wanted, condition)
+            pruner = Pruner(condition, schema=self._snapshot.schema, columns=columns)
+            files = pruner.matching(self._snapshot.live_files(with_stats=True))
+        for batch in files:
             for add in to_add_files(batch):
                 task = ScanTask(
                     url=self._log.location,

@@ -110,9 +110,16 @@ def sorted_for_stream(files: Iterable[pa.RecordBatch], *, schema: pa.Schema) -> 
     Delta-Spark leaves open. `stats` is null: no stream asks, and it is most of the bytes. Not done: Delta-Spark first
     normalises `.`, `..` and `//` in a path, and puts its default file system before an absolute one without a scheme.
     """
-    table = pa.Table.from_batches([_without_statistics(batch) for batch in files], schema)
+    table = pa.Table.from_batches([without_statistics(batch) for batch in files], schema)
     order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in ("modified_ms", "log_path", "key")])
     return pa.RecordBatch.from_arrays([column.take(order).combine_chunks() for column in table.columns], schema=schema)
+
+
+def without_statistics(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """`batch` with `stats` null: they are most of what a file takes in memory."""
+    index = batch.schema.get_field_index("stats")
+    field = batch.schema.field(index)
+    return batch.set_column(index, field, pa.nulls(batch.num_rows, field.type))
 
 
 # "In-Commit Timestamps": the field of commitInfo, which the model keeps as its writer wrote it
@@ -145,9 +152,3 @@ def _where(rows: pa.Table, mask: pa.Array | pa.ChunkedArray) -> list[pa.RecordBa
     """The rows that `mask` is true for, as they are where it is for all: nothing is copied then."""
     kept = rows if pc.all(mask).as_py() else rows.filter(mask)
     return [batch for batch in kept.to_batches() if batch.num_rows]
-
-
-def _without_statistics(batch: pa.RecordBatch) -> pa.RecordBatch:
-    index = batch.schema.get_field_index("stats")
-    field = batch.schema.field(index)
-    return batch.set_column(index, field, pa.nulls(batch.num_rows, field.type))
