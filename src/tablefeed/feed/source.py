@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from tablefeed.delta import features
-from tablefeed.delta.column_mapping import MappedSchema, has_mapping_change, mapping_mode
 from tablefeed.delta.schema import parse_schema
-from tablefeed.errors import LogError, OffsetError, SchemaChangedError, VersionNotFoundError
+from tablefeed.errors import LogError
 from tablefeed.feed.scan import ScanFile, ScanTask, balanced_tasks, scan_file, table_columns
+from tablefeed.feed.stream_bounds import Bound, start_version
+from tablefeed.feed.stream_metadata import QuerySchema
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.feed.tail import Tail
 from tablefeed.log.admission import ChangePolicy, delivered_files
-from tablefeed.log.compatibility import can_read, can_read_older
 from tablefeed.log.plan import Limits, Step, furthest
-from tablefeed.model.actions import AddFile, Commit, Metadata, Version
-from tablefeed.model.logfile import LogFileKind
+from tablefeed.model.actions import AddFile, Commit, Version
 from tablefeed.model.offset import Offset
 from tablefeed.model.schema import Struct
 from tablefeed.store import Entry
@@ -38,6 +38,11 @@ class SourceOptions:
     limits: Limits = field(default_factory=Limits)
     policy: ChangePolicy = field(default_factory=ChangePolicy)
     fail_on_data_loss: bool = True
+
+    @property
+    def start(self) -> Bound:
+        """Where the stream begins."""
+        return Bound(version=self.starting_version)
 
 
 def open_source(
@@ -67,7 +72,6 @@ class AppendSource:
         self._schema = read_schema
         self._options = options
         self._tail = Tail(log, clock=clock, fail_on_data_loss=options.fail_on_data_loss)
-        self._begun: Snapshot | None = None
         self._initial: Offset | None = None
         self._snapshot_files: tuple[Version, pa.RecordBatch] | None = None
         self._bound: Offset | None = None
@@ -87,14 +91,9 @@ class AppendSource:
         """
         if self._initial is None:
             newest = self._newest()
-            match self._options.starting_version:
-                case None:
-                    self._initial = self._offset(newest.version, in_snapshot=True)
-                case "latest":
-                    self._initial = self._offset(Version(newest.version + 1))
-                case version:
-                    self._check_available(version, newest.version)
-                    self._initial = self._offset(version)
+            first = start_version(self._options.start, newest)
+            snapshot = self._offset(newest.version, in_snapshot=True)
+            self._initial = snapshot if first is None else self._offset(first)
         return self._initial
 
     def latest(self, start: Offset, limits: Limits) -> Offset:
@@ -184,42 +183,7 @@ class AppendSource:
             metadata = commit.metadata or self._newest().metadata
             features.check_readable(commit.protocol, metadata, url=self._log.url)
         if commit.metadata is not None:
-            self._check_metadata(commit.metadata, commit.version)
-
-    def _check_metadata(self, metadata: Metadata, version: Version) -> None:
-        self._check_table_ids(of_query=self._newest().metadata.table_id, found=metadata.table_id)
-        schema = parse_schema(metadata.schema_string, url=self._log.url)
-        self._check_mapping(schema, metadata, version)
-        fits = can_read_older if version <= self._newest().version else can_read
-        if fits(self._schema, schema) and metadata.partition_columns == self._newest().metadata.partition_columns:
-            return
-        with_options = self._options.starting_version is not None
-        raise SchemaChangedError(
-            f"The schema of {self._log.url} at version {version} cannot be read with the schema that this query "
-            f"started with. Start the query again with a new DataFrame; where that does not help, begin anew with a "
-            f"new checkpoint. Started with: {', '.join(self._schema.names)}. At that version: "
-            f"{', '.join(schema.names)}.",
-            url=self._log.url,
-            version=version,
-            error_class="DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS"
-            if with_options
-            else "DELTA_SCHEMA_CHANGED_WITH_VERSION",
-        )
-
-    def _check_mapping(self, schema: Struct, metadata: Metadata, version: Version) -> None:
-        newest = self._newest()
-        ours = MappedSchema(schema=self._schema, mode=mapping_mode(newest.metadata, url=self._log.url))
-        theirs = MappedSchema(schema=schema, mode=mapping_mode(metadata, url=self._log.url))
-        older, newer = (theirs, ours) if version <= newest.version else (ours, theirs)
-        if has_mapping_change(older=older, newer=newer):
-            raise SchemaChangedError(
-                f"A column of {self._log.url} was renamed or dropped: version {version} has "
-                f"{', '.join(schema.names)}, and this query reads {', '.join(self._schema.names)}. Start with a new "
-                "checkpoint on one side of that change.",
-                url=self._log.url,
-                version=version,
-                error_class="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
-            )
+            self._query.check(commit.metadata, commit.version)
 
     def _check_start(self, start: Offset) -> None:
         """Checks the metadata that holds at `start` once: no later commit of the feed tells it."""
@@ -230,20 +194,11 @@ class AppendSource:
             at_start = self._log.load(Version(min(start.version, newest.version)))
         except LogError:
             at_start = newest  # cleaned up: whatever changed since is in the commits that are read
-        self._check_metadata(at_start.metadata, at_start.version)
+        self._query.check(at_start.metadata, at_start.version)
         self._checked_start = True
 
     def _check_offset(self, offset: Offset) -> None:
-        self._check_table_ids(of_query=offset.table_id, found=self._newest().metadata.table_id)
-
-    def _check_table_ids(self, *, of_query: str, found: str) -> None:
-        if of_query != found:
-            raise OffsetError(
-                f"The checkpoint of this query is of the table with id {of_query}, but {self._log.url} is now the "
-                f"table with id {found}: it was deleted and made anew, or the path is another's. Use a new checkpoint.",
-                url=self._log.url,
-                error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
-            )
+        self._query.check_table(of_query=offset.table_id, found=self._newest().metadata.table_id)
 
     def _check_same_table(self, read_to: Version) -> None:
         """Refuses what was read up to `read_to` if the table was made anew since: its versions would pass for ours."""
@@ -254,27 +209,16 @@ class AppendSource:
             return
         if self._log.head(version) != head:
             found = self._log.load().metadata.table_id
-            self._check_table_ids(of_query=self._newest().metadata.table_id, found=found)
+            self._query.check_table(of_query=self._newest().metadata.table_id, found=found)
         self._seen = (read_to, self._log.head(read_to))
 
-    def _check_available(self, version: Version, newest: Version) -> None:
-        earliest = min(
-            (f.version for f in self._log.listing() if f.kind is LogFileKind.COMMIT), default=Version(newest + 1)
-        )
-        if not earliest <= version <= newest:
-            raise VersionNotFoundError(url=self._log.url, version=version, earliest=earliest, latest=newest)
-        self._check_metadata_readable(version)
-
-    def _check_metadata_readable(self, version: Version) -> None:
-        try:
-            self._log.load(version)
-        except LogError:
-            return  # no snapshot there any more; the commits themselves are checked as they are read
-
     def _newest(self) -> Snapshot:
-        if self._begun is None:
-            self._begun = self._log.load()
-        return self._begun
+        return self._query.begun
+
+    @cached_property
+    def _query(self) -> QuerySchema:
+        """Asked of the log when first needed; kept for the query's life."""
+        return QuerySchema(schema=self._schema, begun=self._log.load(), has_start=self._options.start != Bound())
 
     def _offset(self, version: Version, *, in_snapshot: bool = False) -> Offset:
         return Offset(table_id=self._newest().metadata.table_id, version=version, in_snapshot=in_snapshot)
