@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import tzinfo
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -32,9 +33,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """What the user asked of a stream. `starting_version` None: the whole table first, then its changes."""
+    """What the user asked of a stream. Without a starting version or time: the whole table first, then its changes.
 
-    starting_version: Version | Literal["latest"] | None = None
+    Not both of them are given. A timestamp without a zone is in `time_zone`, in UTC where that is None.
+    """
+
+    starting_version: int | Literal["latest"] | None = None
+    starting_timestamp: str | None = None
+    time_zone: tzinfo | None = None
     limits: Limits = field(default_factory=Limits)
     policy: ChangePolicy = field(default_factory=ChangePolicy)
     fail_on_data_loss: bool = True
@@ -42,7 +48,7 @@ class SourceOptions:
     @property
     def start(self) -> Bound:
         """Where the stream begins."""
-        return Bound(version=self.starting_version)
+        return Bound(version=self.starting_version, timestamp=self.starting_timestamp, time_zone=self.time_zone)
 
 
 def open_source(
@@ -87,7 +93,7 @@ class AppendSource:
     def initial(self) -> Offset:
         """Gives where a query without a checkpoint begins; the same for this object's life.
 
-        Raises VersionNotFoundError where the starting version is not in the log.
+        Raises as `stream_bounds.start_version` does where the log has no such beginning.
         """
         if self._initial is None:
             newest = self._newest()
@@ -218,7 +224,7 @@ class AppendSource:
     @cached_property
     def _query(self) -> QuerySchema:
         """Asked of the log when first needed; kept for the query's life."""
-        return QuerySchema(schema=self._schema, begun=self._log.load(), has_start=self._options.start != Bound())
+        return QuerySchema(schema=self._schema, begun=self._log.load(), has_start=self._options.start.is_named)
 
     def _offset(self, version: Version, *, in_snapshot: bool = False) -> Offset:
         return Offset(table_id=self._newest().metadata.table_id, version=version, in_snapshot=in_snapshot)

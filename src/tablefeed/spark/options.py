@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any, Literal
 
 from tablefeed.errors import (
@@ -20,6 +21,7 @@ from tablefeed.errors import (
     UnknownOptionError,
     UnsupportedOptionError,
 )
+from tablefeed.feed.timestamp_text import read_zone
 
 logger = logging.getLogger(__name__)
 
@@ -104,6 +106,16 @@ def _number(text: str, *, below: int) -> int | None:
     return number if number < below else None
 
 
+def time_zone(option: str, value: str) -> tzinfo:
+    """A time zone: a name such as 'Europe/Berlin', or an offset such as '+01:00'."""
+    zone = read_zone(value.strip())
+    if zone is None:
+        raise IllegalOptionError(
+            option=option, value=value, explain="must be a time zone such as 'Europe/Berlin', 'UTC' or '+01:00'"
+        )
+    return zone
+
+
 def text(_option: str, value: str) -> str:
     """Any text."""
     return value
@@ -124,6 +136,13 @@ _FALSE_SPECS = (
     ("skipChangeCommits", "Deliver nothing of a commit that deletes or rewrites rows; the strongest of these."),
 )
 
+_TIME_ZONE = OptionSpec(
+    name="timeZone",
+    parse=time_zone,
+    default=None,
+    doc="The zone of a timestamp in the options that names none. Unset: UTC.",
+)
+
 STREAM_READ: tuple[OptionSpec, ...] = (
     OptionSpec(
         name="startingVersion",
@@ -131,6 +150,13 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         default=None,
         doc="The first version to deliver, or `latest` for what comes after the start. Unset: the whole table first.",
     ),
+    OptionSpec(
+        name="startingTimestamp",
+        parse=text,
+        default=None,
+        doc="Begin with the first commit at or after this time, a timestamp or a date. Not with startingVersion.",
+    ),
+    _TIME_ZONE,
     OptionSpec(
         name="maxFilesPerTrigger",
         parse=positive_int,
@@ -158,8 +184,9 @@ BATCH_READ: tuple[OptionSpec, ...] = (
         name="timestampAsOf",
         parse=text,
         default=None,
-        doc="Read the newest version committed at or before this time: ISO 8601, UTC where it names no zone.",
+        doc="Read the newest version committed at or before this time, a timestamp or a date.",
     ),
+    _TIME_ZONE,
 )
 
 _WRITE: tuple[OptionSpec, ...] = (
@@ -190,8 +217,6 @@ BATCH_WRITE: tuple[OptionSpec, ...] = (
 NOT_YET: Mapping[str, str] = {
     "readChangeFeed": "Row changes are not delivered by this version; leave it out to receive appended rows.",
     "readChangeData": "Row changes are not delivered by this version; leave it out to receive appended rows.",
-    "startingTimestamp": "Give startingVersion: the version after `tablefeed.open_table(url, timestamp=...).version`, "
-    "which is the newest up to that time.",
     "excludeRegex": "Filter the rows instead.",
     "schemaTrackingLocation": "Restart with a new DataFrame after a schema change.",
     "schemaLocation": "Restart with a new DataFrame after a schema change.",
@@ -231,7 +256,7 @@ _REPLACING = frozenset({"replaceWhere", "replaceOn", "replaceUsing", "partitionO
 _ACCEPTED_BY_DELTA = (
     frozenset({"path", "queryName", "checkpointLocation", "outputMode"})
     | {spec.name for spec in (*STREAM_READ, *BATCH_READ)}
-    | {"startingTimestamp", "endingVersion", "endingTimestamp", "excludeRegex", "streamingSourceTrackingId"}
+    | {"endingVersion", "endingTimestamp", "excludeRegex", "streamingSourceTrackingId"}
     | _CHANGE_FEED
     | _SCHEMA_TRACKING
     | {spec.name for spec in BATCH_WRITE if spec.name != "partitionBy"}
@@ -240,7 +265,7 @@ _ACCEPTED_BY_DELTA = (
     | {"compression", "maxRecordsPerFile", "optimizeWrite", "writePartitionColumns"}
     | {"parquet.writer.version", "spark.sql.parquet.outputTimestampType"}
 )
-"""The names that Delta-Spark takes on a reader and on a writer alike (DeltaOptions, validOptionKeys), and Spark's."""
+"""The names that Delta-Spark takes on a reader and a writer alike (DeltaOptions, validOptionKeys), Spark's and ours."""
 
 
 def _without_effect(specs: tuple[OptionSpec, ...], *refused: frozenset[str]) -> frozenset[str]:
@@ -252,7 +277,7 @@ IGNORED: Mapping[str, frozenset[str]] = {
         STREAM_READ,
         _CHANGE_FEED,
         _SCHEMA_TRACKING,
-        frozenset({"startingTimestamp", "excludeRegex", "versionAsOf", "timestampAsOf"}),
+        frozenset({"excludeRegex", "versionAsOf", "timestampAsOf"}),
     ),
     "batch read": _without_effect(BATCH_READ, _CHANGE_FEED),
     "stream write": _without_effect(STREAM_WRITE),
@@ -348,6 +373,16 @@ def refuse_time_travel(options: Mapping[str, str], path: str) -> None:
             option=named[0] if named else path.rpartition("@")[2],
             remedy="A stream cannot travel in time: give startingVersion. A batch read takes the option versionAsOf.",
             error_class="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
+        )
+
+
+def check_one_start(version: object, timestamp: object) -> None:
+    """Refuses startingVersion and startingTimestamp together; None is unset."""
+    if version is not None and timestamp is not None:
+        raise ConflictingOptionsError(
+            options=("startingVersion", "startingTimestamp"),
+            remedy="Set one of them.",
+            error_class="DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
         )
 
 

@@ -28,7 +28,7 @@ from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 from tablefeed.spark.char import padded
-from tablefeed.spark.options import ParsedOptions, parse_options, refuse_time_travel, table_path
+from tablefeed.spark.options import ParsedOptions, check_one_start, parse_options, refuse_time_travel, table_path
 from tablefeed.spark.partition import TaskPartition, read_partition
 from tablefeed.spark.worker import acknowledge_at_once
 
@@ -141,12 +141,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def source_options(parsed: ParsedOptions) -> SourceOptions:
-    """Gives the feed's options for what the user set."""
+    """Gives the feed's options for what the user set. Raises ConflictingOptionsError for two starts."""
+    check_one_start(parsed["startingVersion"], parsed["startingTimestamp"])
     files, size_bytes = parsed["maxFilesPerTrigger"], parsed["maxBytesPerTrigger"]
     if files is None and size_bytes is None:
         files = DEFAULT_MAX_FILES
     return SourceOptions(
         starting_version=parsed["startingVersion"],
+        starting_timestamp=parsed["startingTimestamp"],
+        time_zone=parsed["timeZone"],
         limits=Limits(files=files, size_bytes=size_bytes),
         policy=ChangePolicy(
             ignore_deletes=parsed["ignoreDeletes"],
