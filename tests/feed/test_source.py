@@ -12,6 +12,7 @@ from feed.logs import a_log, a_source, add, at, delivered, info, metadata, proto
 from tablefeed.errors import IllegalOptionError, LogError, VersionNotFoundError
 from tablefeed.feed.source import AppendSource
 from tablefeed.feed.table_log import TableLog
+from tablefeed.log.java_regex import java_regex
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 
@@ -220,6 +221,47 @@ def test_whatever_the_limits_the_batches_together_are_every_file_once(
 
     assert sorted(name for _, batch in found for name in batch) == sorted(names)
     assert all(a.position < b.position for (a, _), (b, _) in itertools.pairwise(found))
+
+
+# --- files left out by their path -------------------------------------------------------------------------------------
+
+
+def test_files_left_out_by_their_path_count_towards_the_limits_and_keep_their_place() -> None:
+    log = three_versions()
+    b_and_e = java_regex("[be]", option="excludeRegex")
+    source = a_source(log, exclude=b_and_e)
+    start = source.initial()
+    put(log.store, 3, [add("g"), add("e2"), add("i")])
+
+    found = batches(source, start, Limits(files=2))
+
+    assert found == [
+        (at(2, 2, in_snapshot=True), ["c"]),
+        (at(2, 4, in_snapshot=True), ["a", "d"]),
+        (at(3), ["f"]),
+        (at(3, 2), ["g"]),
+        (at(4), ["i"]),
+    ]
+    for end, files in found:
+        assert delivered(a_source(log, exclude=b_and_e), start, end) == files
+        start = end
+
+
+def test_the_path_that_is_searched_is_the_logs_own_text() -> None:
+    log = a_log(v0=[protocol(), metadata(), add("p=a%20b/x"), add("p=c/x")])
+
+    def left(pattern: str) -> list[str]:
+        return delivered(a_source(log, exclude=java_regex(pattern, option="excludeRegex")), at(0), at(1))
+
+    assert left("a%20b") == ["p=c/x"]
+    assert left("a b") == ["p=a b/x", "p=c/x"]
+
+
+def test_a_batch_whose_files_are_all_left_out_is_a_batch_without_rows() -> None:
+    source = a_source(three_versions(), exclude=java_regex("", option="excludeRegex"))
+
+    assert source.latest(source.initial(), NO_LIMITS) == at(3)
+    assert source.tasks(source.initial(), at(3)) == []
 
 
 # --- after a restart -------------------------------------------------------------------------------------------------

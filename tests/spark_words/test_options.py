@@ -61,6 +61,7 @@ def test_without_options_every_one_has_its_default() -> None:
         "ignoreFileDeletion": False,
         "skipChangeCommits": False,
         "failOnDataLoss": True,
+        "excludeRegex": None,
     }
     assert dict(parse_options({}, "batch write").values) == {
         "partitionBy": None,
@@ -246,7 +247,6 @@ def test_what_spark_itself_passes_is_taken_in_silence(direction: str, caplog: py
     [
         ("stream read", "readChangeFeed"),
         ("batch read", "readChangeFeed"),
-        ("stream read", "excludeRegex"),
         ("stream read", "schemaTrackingLocation"),
         ("stream read", "withEventTimeOrder"),
         ("batch write", "replaceWhere"),

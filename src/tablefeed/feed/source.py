@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Literal
 from tablefeed.delta import features
 from tablefeed.delta.schema import parse_schema
 from tablefeed.errors import LogError
-from tablefeed.feed.scan import ScanFile, ScanTask, balanced_tasks, scan_file, table_columns
+from tablefeed.feed.scan import ScanTask, balanced_tasks, scan_file, table_columns
 from tablefeed.feed.stream_bounds import Bound, start_version
 from tablefeed.feed.stream_metadata import QuerySchema
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.feed.tail import Tail
 from tablefeed.log.admission import ChangePolicy, delivered_files
+from tablefeed.log.java_regex import JavaRegex
 from tablefeed.log.plan import Limits, Step, furthest
 from tablefeed.model.actions import AddFile, Commit, Version
 from tablefeed.model.offset import Offset
@@ -44,6 +45,8 @@ class SourceOptions:
     limits: Limits = field(default_factory=Limits)
     policy: ChangePolicy = field(default_factory=ChangePolicy)
     fail_on_data_loss: bool = True
+    exclude: JavaRegex | None = None
+    """Files whose path as logged it finds are planned and counted, and not read."""
 
     @property
     def start(self) -> Bound:
@@ -129,7 +132,9 @@ class AppendSource:
             return []
         self._check_start(start)
         columns = table_columns(self._schema, self._newest().metadata, url=self._log.url)
-        files = list(self._files_between(start, end))
+        exclude = self._options.exclude
+        adds = self._files_between(start, end)
+        files = [scan_file(add) for add in adds if exclude is None or not exclude.finds(add.log_path)]
         return balanced_tasks(files, url=self._log.location, storage_options=self._log.storage_options, columns=columns)
 
     def delivered(self, end: Offset) -> None:
@@ -142,7 +147,7 @@ class AppendSource:
         """Ends the watch on the log."""
         self._log.store.close()
 
-    def _files_between(self, start: Offset, end: Offset) -> Iterator[ScanFile]:
+    def _files_between(self, start: Offset, end: Offset) -> Iterator[AddFile]:
         first = start
         if end.in_snapshot or start.in_snapshot:
             # A start that was resolved anew after a restart may lie past the logged end: the end decides.
@@ -158,8 +163,7 @@ class AppendSource:
         for commit in self._tail.commits(first.version, through=last):
             begin = first.file_index if commit.version == first.version else 0
             stop = end.file_index if commit.version == end.version else None
-            for add in self._delivered(commit)[begin:stop]:
-                yield scan_file(add)
+            yield from self._delivered(commit)[begin:stop]
             seen = commit.version
         if seen < last and self._options.fail_on_data_loss:
             raise LogError(
@@ -229,13 +233,12 @@ class AppendSource:
     def _offset(self, version: Version, *, in_snapshot: bool = False) -> Offset:
         return Offset(table_id=self._newest().metadata.table_id, version=version, in_snapshot=in_snapshot)
 
-    def _snapshot_slice(self, version: Version, begin: int, stop: int | None) -> Iterator[ScanFile]:
+    def _snapshot_slice(self, version: Version, begin: int, stop: int | None) -> Iterator[AddFile]:
         from tablefeed.delta.columns import to_add_files
 
         files = self._sorted_snapshot(version)
         length = (files.num_rows if stop is None else stop) - begin
-        for add in to_add_files(files.slice(begin, length)):
-            yield scan_file(add)
+        yield from to_add_files(files.slice(begin, length))
 
     def _sorted_snapshot(self, version: Version) -> pa.RecordBatch:
         from tablefeed.delta.columns import FILE_COLUMNS

@@ -22,6 +22,7 @@ from tablefeed.errors import (
     UnsupportedOptionError,
 )
 from tablefeed.feed.timestamp_text import read_zone
+from tablefeed.log.java_regex import JavaRegex, java_regex
 
 logger = logging.getLogger(__name__)
 
@@ -116,6 +117,11 @@ def time_zone(option: str, value: str) -> tzinfo:
     return zone
 
 
+def path_pattern(option: str, value: str) -> JavaRegex:
+    """A regular expression of Java's."""
+    return java_regex(value, option=option)
+
+
 def text(_option: str, value: str) -> str:
     """Any text."""
     return value
@@ -176,6 +182,12 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         default=True,
         doc="Fail where log files were removed before they were read; false goes on with what is there.",
     ),
+    OptionSpec(
+        name="excludeRegex",
+        parse=path_pattern,
+        default=None,
+        doc="Do not read files in whose path, as the log has it, the pattern is found. They count towards the limits.",
+    ),
 )
 
 BATCH_READ: tuple[OptionSpec, ...] = (
@@ -217,7 +229,6 @@ BATCH_WRITE: tuple[OptionSpec, ...] = (
 NOT_YET: Mapping[str, str] = {
     "readChangeFeed": "Row changes are not delivered by this version; leave it out to receive appended rows.",
     "readChangeData": "Row changes are not delivered by this version; leave it out to receive appended rows.",
-    "excludeRegex": "Filter the rows instead.",
     "schemaTrackingLocation": "Restart with a new DataFrame after a schema change.",
     "schemaLocation": "Restart with a new DataFrame after a schema change.",
     "withEventTimeOrder": "The initial snapshot is delivered in order of file modification.",
@@ -256,7 +267,7 @@ _REPLACING = frozenset({"replaceWhere", "replaceOn", "replaceUsing", "partitionO
 _ACCEPTED_BY_DELTA = (
     frozenset({"path", "queryName", "checkpointLocation", "outputMode"})
     | {spec.name for spec in (*STREAM_READ, *BATCH_READ)}
-    | {"endingVersion", "endingTimestamp", "excludeRegex", "streamingSourceTrackingId"}
+    | {"endingVersion", "endingTimestamp", "streamingSourceTrackingId"}
     | _CHANGE_FEED
     | _SCHEMA_TRACKING
     | {spec.name for spec in BATCH_WRITE if spec.name != "partitionBy"}
@@ -277,7 +288,7 @@ IGNORED: Mapping[str, frozenset[str]] = {
         STREAM_READ,
         _CHANGE_FEED,
         _SCHEMA_TRACKING,
-        frozenset({"excludeRegex", "versionAsOf", "timestampAsOf"}),
+        frozenset({"versionAsOf", "timestampAsOf"}),
     ),
     "batch read": _without_effect(BATCH_READ, _CHANGE_FEED),
     "stream write": _without_effect(STREAM_WRITE),

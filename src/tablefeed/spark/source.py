@@ -157,4 +157,5 @@ def source_options(parsed: ParsedOptions) -> SourceOptions:
             skip_change_commits=parsed["skipChangeCommits"],
         ),
         fail_on_data_loss=parsed["failOnDataLoss"],
+        exclude=parsed["excludeRegex"],
     )
