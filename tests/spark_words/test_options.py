@@ -25,6 +25,7 @@ from tablefeed.spark.options import (
     NOT_YET,
     SPECS,
     ParsedOptions,
+    check_one_end,
     check_one_start,
     check_txn_pair,
     parse_options,
@@ -53,6 +54,10 @@ def test_without_options_every_one_has_its_default() -> None:
     assert dict(parse_options({}, "stream read").values) == {
         "startingVersion": None,
         "startingTimestamp": None,
+        "startingBoundInclusive": True,
+        "endingVersion": None,
+        "endingTimestamp": None,
+        "endingBoundInclusive": True,
         "timeZone": None,
         "maxFilesPerTrigger": None,
         "maxBytesPerTrigger": None,
@@ -98,6 +103,8 @@ def test_the_case_of_a_name_does_not_matter() -> None:
         ("stream read", "startingVersion", "9223372036854775807", 2**63 - 1),
         ("stream read", "startingVersion", "latest", "latest"),
         ("stream read", "startingTimestamp", "2024-02-29", "2024-02-29"),
+        ("stream read", "endingVersion", "0", 0),
+        ("stream read", "startingBoundInclusive", "False", False),
         ("stream read", "timeZone", "Europe/Berlin", ZoneInfo("Europe/Berlin")),
         ("batch read", "timeZone", "+01:00", timezone(timedelta(hours=1))),
         ("batch read", "versionAsOf", "3", 3),
@@ -153,6 +160,18 @@ def test_a_stream_begins_at_a_version_or_at_a_time() -> None:
         check_one_start("latest", "2024-01-01")
 
 
+def test_a_stream_ends_at_a_version_or_at_a_time() -> None:
+    check_one_end(3, None)
+    check_one_end(None, "2024-01-01")
+    with pytest.raises(ConflictingOptionsError, match=r"^\[DELTA_MULTIPLE_CDC_BOUNDARY\]"):
+        check_one_end(0, "2024-01-01")
+
+
+@pytest.mark.parametrize("value", ["-1", "latest", ""])
+def test_an_ending_version_counts_from_zero(value: str) -> None:
+    assert "must be a non-negative integer" in illegal("stream read", "endingVersion", value).message
+
+
 @pytest.mark.parametrize("value", ["-1", "x", "", "9223372036854775808"])
 def test_a_version_to_travel_to_counts_from_zero(value: str) -> None:
     assert illegal("batch read", "versionAsOf", value).error_class == "DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE"
@@ -206,12 +225,11 @@ def test_a_misspelt_name_is_answered_with_the_nearest(direction: str, given_name
 @pytest.mark.parametrize(
     ("direction", "name"),
     [
-        ("stream read", "endingVersion"),
-        ("stream read", "endingTimestamp"),
         ("stream read", "mergeSchema"),
         ("stream read", "replaceWhere"),
         ("batch read", "maxFilesPerTrigger"),
         ("batch read", "startingVersion"),
+        ("batch read", "endingVersion"),
         ("batch read", "excludeRegex"),
         ("stream write", "maxFilesPerTrigger"),
         ("stream write", "readChangeFeed"),

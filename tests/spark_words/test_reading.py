@@ -11,6 +11,7 @@ import pytest
 import tablefeed
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError
 from tablefeed.feed.source import SourceOptions
+from tablefeed.feed.stream_bounds import Bound
 from tablefeed.spark.analysis import analyse
 from tablefeed.spark.options import parse_options
 from tablefeed.spark.source import source_options
@@ -23,6 +24,19 @@ def options(**given: str) -> SourceOptions:
 def test_a_start_by_version_and_by_time_is_refused() -> None:
     with pytest.raises(ConflictingOptionsError, match=r"^\[DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET\]"):
         options(startingVersion="0", startingTimestamp="2024-01-01")
+
+
+def test_an_end_by_version_and_by_time_is_refused() -> None:
+    with pytest.raises(ConflictingOptionsError, match=r"^\[DELTA_MULTIPLE_CDC_BOUNDARY\]"):
+        options(endingVersion="0", endingTimestamp="2024-01-01")
+
+
+def test_bounds_reach_the_feed_as_they_were_given() -> None:
+    version = options(startingVersion="1", startingBoundInclusive="false", endingVersion="3")
+    time = options(startingTimestamp="2024-01-01", endingTimestamp="2024-01-02", endingBoundInclusive="false")
+
+    assert (version.start, version.end) == (Bound(version=1, inclusive=False), Bound(version=3))
+    assert (time.start, time.end) == (Bound(timestamp="2024-01-01"), Bound(timestamp="2024-01-02", inclusive=False))
 
 
 def test_a_time_zone_is_that_of_a_start_and_of_a_version_that_is_read(tmp_path: Path) -> None:

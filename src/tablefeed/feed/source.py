@@ -6,6 +6,7 @@ Offsets and files only; rows are read by `scan.py` wherever the tasks run. What 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
@@ -16,7 +17,7 @@ from tablefeed.delta import features
 from tablefeed.delta.schema import parse_schema
 from tablefeed.errors import LogError
 from tablefeed.feed.scan import ScanTask, balanced_tasks, scan_file, table_columns
-from tablefeed.feed.stream_bounds import Bound, start_version
+from tablefeed.feed.stream_bounds import Bound, Ending, start_version
 from tablefeed.feed.stream_metadata import QuerySchema
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.feed.tail import Tail
@@ -31,16 +32,23 @@ from tablefeed.store import Entry
 if TYPE_CHECKING:
     import pyarrow as pa
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
     """What the user asked of a stream. Without a starting version or time: the whole table first, then its changes.
 
-    Not both of them are given. A timestamp without a zone is in `time_zone`, in UTC where that is None.
+    Nothing after the ending version or time is delivered. Of version and time not both are given. A timestamp without
+    a zone is in `time_zone`, in UTC where that is None.
     """
 
     starting_version: int | Literal["latest"] | None = None
     starting_timestamp: str | None = None
+    starting_bound_inclusive: bool = True
+    ending_version: int | None = None
+    ending_timestamp: str | None = None
+    ending_bound_inclusive: bool = True
     time_zone: tzinfo | None = None
     limits: Limits = field(default_factory=Limits)
     policy: ChangePolicy = field(default_factory=ChangePolicy)
@@ -51,7 +59,22 @@ class SourceOptions:
     @property
     def start(self) -> Bound:
         """Where the stream begins."""
-        return Bound(version=self.starting_version, timestamp=self.starting_timestamp, time_zone=self.time_zone)
+        return Bound(
+            version=self.starting_version,
+            timestamp=self.starting_timestamp,
+            time_zone=self.time_zone,
+            inclusive=self.starting_bound_inclusive,
+        )
+
+    @property
+    def end(self) -> Bound:
+        """Where it ends."""
+        return Bound(
+            version=self.ending_version,
+            timestamp=self.ending_timestamp,
+            time_zone=self.time_zone,
+            inclusive=self.ending_bound_inclusive,
+        )
 
 
 def open_source(
@@ -85,6 +108,7 @@ class AppendSource:
         self._snapshot_files: tuple[Version, pa.RecordBatch] | None = None
         self._bound: Offset | None = None
         self._wants_bound = False
+        self._ended = False
         self._checked_start = False
         self._seen: tuple[Version, Entry | None] | None = None
 
@@ -96,13 +120,15 @@ class AppendSource:
     def initial(self) -> Offset:
         """Gives where a query without a checkpoint begins; the same for this object's life.
 
-        Raises as `stream_bounds.start_version` does where the log has no such beginning.
+        Raises as `stream_bounds` does where the log has no such beginning, or none before the end.
         """
         if self._initial is None:
-            newest = self._newest()
-            first = start_version(self._options.start, newest)
-            snapshot = self._offset(newest.version, in_snapshot=True)
-            self._initial = snapshot if first is None else self._offset(first)
+            first = start_version(self._options.start, self._newest())
+            if first is None:
+                self._initial = self._offset(self._ending.snapshot(self._newest()), in_snapshot=True)
+            else:
+                self._ending.check(self._options.start, first)
+                self._initial = self._offset(first)
         return self._initial
 
     def latest(self, start: Offset, limits: Limits) -> Offset:
@@ -112,10 +138,15 @@ class AppendSource:
         commit that cannot be delivered, LogGapError for one that is gone.
         """
         self._check_offset(start)
+        last = self._ending.last
+        if last is not None and start.version > last:
+            self._say_that_it_ended(last)
+            return start
         self._check_start(start)
+        stop_at = None if last is None else self._offset(Version(last + 1))
         if self._wants_bound and self._bound is None:
-            self._bound = furthest(start, self._steps(start), Limits())
-        end = furthest(start, self._steps(start), limits, stop_at=self._bound)
+            self._bound = furthest(start, self._steps(start), Limits(), stop_at=stop_at)
+        end = furthest(start, self._steps(start), limits, stop_at=self._bound or stop_at)
         if not end.in_snapshot:
             self._check_same_table(Version(end.version - 1))
         return end
@@ -181,6 +212,8 @@ class AppendSource:
             yield Step(version=version, sizes=sizes, in_snapshot=True)
             version = Version(version + 1)
         for commit in self._tail.commits(version):
+            if self._ending.is_past(commit.version):
+                return
             delivered = self._delivered(commit)
             yield Step(version=commit.version, sizes=[f.size_bytes for f in delivered])
 
@@ -222,8 +255,19 @@ class AppendSource:
             self._query.check_table(of_query=self._newest().metadata.table_id, found=found)
         self._seen = (read_to, self._log.head(read_to))
 
+    def _say_that_it_ended(self, last: Version) -> None:
+        if not self._ended:
+            # A Python source cannot end a query: but for Trigger.AvailableNow, someone has to stop it.
+            level = logging.INFO if self._wants_bound else logging.WARNING
+            logger.log(level, "url=%s version=%d was the last of this query, which is idle from now on", self.url, last)
+        self._ended = True
+
     def _newest(self) -> Snapshot:
         return self._query.begun
+
+    @cached_property
+    def _ending(self) -> Ending:
+        return Ending(self._options.end, self._newest())
 
     @cached_property
     def _query(self) -> QuerySchema:

@@ -1,7 +1,7 @@
-"""Where a stream begins, as its user named it, and whether the log still has that.
+"""Where a stream begins and ends, as its user named it, and whether the log still has that.
 
-Versions only; what is delivered between them is `source.py`'s. The rules are Delta-Spark's for a stream's starting
-options.
+Versions only; what is delivered between them is `source.py`'s. The rules for a beginning are Delta-Spark's for a
+stream's starting options. An end is ours: Delta-Spark's streams have none. Its words are those of batch reads.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import Literal
 
-from tablefeed.errors import LogError, VersionNotFoundError
+from tablefeed.errors import IllegalOptionError, LogError, VersionNotFoundError
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.feed.timeline import Times, commit_times, first_at_or_after, parse_timestamp
 from tablefeed.feed.timestamp_text import read_timestamp
@@ -25,12 +25,14 @@ logger = logging.getLogger(__name__)
 class Bound:
     """One end of a stream as its user named it: by `version` or by `timestamp`, or not at all.
 
-    A timestamp that names no zone is in `time_zone`, in UTC where that is None.
+    A timestamp that names no zone is in `time_zone`, in UTC where that is None. Where it is not `inclusive`, the commit
+    at the bound itself is not delivered.
     """
 
     version: int | Literal["latest"] | None = None
     timestamp: str | None = None
     time_zone: tzinfo | None = None
+    inclusive: bool = True
 
     @property
     def is_named(self) -> bool:
@@ -47,8 +49,11 @@ def start_version(start: Bound, newest: Snapshot) -> Version | None:
     (DELTA_TIMESTAMP_INVALID) for a text that is no time.
     """
     if start.timestamp is not None:
-        since_ms = _milliseconds(start.timestamp, start.time_zone, option="startingTimestamp")
-        first = first_at_or_after(_times(newest), since_ms, url=newest.log.url)
+        since_ms = _moment(start, option="startingTimestamp")
+        times = _times(newest)
+        first = first_at_or_after(times, since_ms, url=newest.log.url)
+        if not start.inclusive and (first, since_ms) in times:
+            first = Version(first + 1)
         _check_readable(first, newest)
         return first
     match start.version:
@@ -57,9 +62,80 @@ def start_version(start: Bound, newest: Snapshot) -> Version | None:
         case "latest":
             return Version(newest.version + 1)
         case version:
-            first = Version(version)
-            _check_available(first, newest)
-            return first
+            _check_available(Version(version), newest, least=0 if start.inclusive else -1)
+            return Version(version if start.inclusive else version + 1)
+
+
+class Ending:
+    """The last version of a stream, as far as the log tells by now.
+
+    A time means the last commit at or before it. Which that is, is known once there is a later one: until then the
+    log is asked again for each new commit. Once known it stays.
+    """
+
+    def __init__(self, end: Bound, begun: Snapshot) -> None:
+        self._end, self._log = end, begun.log
+        self._last: Version | None = None
+        self._until_ms: int | None = None
+        self._known_to = begun.version
+        if isinstance(end.version, int):
+            self._last = Version(end.version if end.inclusive else end.version - 1)
+        if end.timestamp is not None:
+            self._until_ms = _last_millisecond(end)
+            self._look(begun)
+
+    @property
+    def last(self) -> Version | None:
+        """The last version to deliver; None where there is no end, or where it is still to come."""
+        return self._last
+
+    def is_past(self, version: Version) -> bool:
+        """Whether the commit of `version`, which is there, must not be delivered."""
+        if self._last is None and self._until_ms is not None and version > self._known_to:
+            self._look(self._log.load())
+            if self._last is None and version > self._known_to:
+                return True  # read by name, and not listed yet: it is asked for again
+        return self._last is not None and version > self._last
+
+    def check(self, start: Bound, first: Version) -> None:
+        """Raises for an end that a new query cannot come to from `first`, the version that `start` means.
+
+        IllegalOptionError (DELTA_INVALID_CDC_RANGE) where it lies before `first`; a range that is merely empty, as
+        between two times without a commit, is none. What comes after `latest` may be behind the end by now.
+        """
+        if self._last is None or self._last >= first or start.version == "latest":
+            return
+        named_alike = start.timestamp is not None and self._end.timestamp is not None
+        if self._last == first - 1 and (named_alike or not (start.inclusive and self._end.inclusive)):
+            return
+        raise self._inverted(first)
+
+    def snapshot(self, newest: Snapshot) -> Version:
+        """Gives the version that a query without a start begins with: the table as it is, or as it was at the end.
+
+        Raises as `check` does for an end before the first version, VersionNotFoundError for one that is gone.
+        """
+        if self._last is None or self._last >= newest.version:
+            return newest.version
+        if self._last < 0:
+            raise self._inverted(0)
+        return self._log.load(self._last).version
+
+    def _inverted(self, first: int) -> IllegalOptionError:
+        version, timestamp = self._end.version, self._end.timestamp
+        return IllegalOptionError(
+            option="endingVersion" if timestamp is None else "endingTimestamp",
+            value=str(version) if timestamp is None else timestamp,
+            explain=f"is before the start, which is version {first}",
+            error_class="DELTA_INVALID_CDC_RANGE",
+        )
+
+    def _look(self, newest: Snapshot) -> None:
+        until_ms = self._until_ms
+        past = next((version for version, at_ms in _times(newest) if until_ms is not None and at_ms > until_ms), None)
+        if past is not None:
+            self._last = Version(past - 1)
+        self._known_to = newest.version
 
 
 def _times(newest: Snapshot) -> Times:
@@ -68,21 +144,32 @@ def _times(newest: Snapshot) -> Times:
     return commit_times(newest.log, commits, newest.metadata)
 
 
-def _milliseconds(timestamp: str, time_zone: tzinfo | None, *, option: str) -> int:
-    at_ms = parse_timestamp(timestamp, argument=option, zone=time_zone or UTC)
-    read = read_timestamp(timestamp)
+def _last_millisecond(end: Bound) -> int:
+    """The last that is not past `end`: commits are made at whole milliseconds."""
+    until_ms = _moment(end, option="endingTimestamp")
+    read = read_timestamp(end.timestamp or "")
+    is_whole = read is None or read.microsecond % 1000 == 0
+    return until_ms if end.inclusive or not is_whole else until_ms - 1
+
+
+def _moment(bound: Bound, *, option: str) -> int:
+    """The timestamp of `bound` in milliseconds since 1970 UTC, rounded down as Delta-Spark does."""
+    text, zone = bound.timestamp or "", bound.time_zone
+    at_ms = parse_timestamp(text, argument=option, zone=zone or UTC)
+    read = read_timestamp(text)
     if read is not None and read.tzinfo is None:
         # A user who named no zone anywhere may have meant the session's, which is not told to a Python source.
-        level = logging.WARNING if time_zone is None else logging.INFO
-        logger.log(level, "option=%s value=%s names no time zone, read in %s", option, timestamp, time_zone or "UTC")
+        level = logging.WARNING if zone is None else logging.INFO
+        logger.log(level, "option=%s value=%s names no time zone, read in %s", option, text, zone or "UTC")
     return at_ms
 
 
-def _check_available(version: Version, newest: Snapshot) -> None:
+def _check_available(version: Version, newest: Snapshot, *, least: int) -> None:
+    """Checks `version` to be at least the earliest commit, and `least` of it."""
     earliest = min(
         (f.version for f in newest.log.listing() if f.kind is LogFileKind.COMMIT), default=Version(newest.version + 1)
     )
-    if not earliest <= version <= newest.version:
+    if not earliest + least <= version <= newest.version:
         raise VersionNotFoundError(url=newest.log.url, version=version, earliest=earliest, latest=newest.version)
     _check_readable(version, newest)
 

@@ -162,6 +162,30 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         default=None,
         doc="Begin with the first commit at or after this time, a timestamp or a date. Not with startingVersion.",
     ),
+    OptionSpec(
+        name="startingBoundInclusive",
+        parse=boolean,
+        default=True,
+        doc="false: begin with what comes after startingVersion or startingTimestamp.",
+    ),
+    OptionSpec(
+        name="endingVersion",
+        parse=whole_number,
+        default=None,
+        doc="The last version to deliver; it may be still to come. Trigger.AvailableNow ends there, others idle.",
+    ),
+    OptionSpec(
+        name="endingTimestamp",
+        parse=text,
+        default=None,
+        doc="Deliver nothing that is committed after this time, a timestamp or a date. Not with endingVersion.",
+    ),
+    OptionSpec(
+        name="endingBoundInclusive",
+        parse=boolean,
+        default=True,
+        doc="false: end with what comes before endingVersion or endingTimestamp.",
+    ),
     _TIME_ZONE,
     OptionSpec(
         name="maxFilesPerTrigger",
@@ -267,7 +291,7 @@ _REPLACING = frozenset({"replaceWhere", "replaceOn", "replaceUsing", "partitionO
 _ACCEPTED_BY_DELTA = (
     frozenset({"path", "queryName", "checkpointLocation", "outputMode"})
     | {spec.name for spec in (*STREAM_READ, *BATCH_READ)}
-    | {"endingVersion", "endingTimestamp", "streamingSourceTrackingId"}
+    | {"streamingSourceTrackingId"}
     | _CHANGE_FEED
     | _SCHEMA_TRACKING
     | {spec.name for spec in BATCH_WRITE if spec.name != "partitionBy"}
@@ -394,6 +418,16 @@ def check_one_start(version: object, timestamp: object) -> None:
             options=("startingVersion", "startingTimestamp"),
             remedy="Set one of them.",
             error_class="DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
+        )
+
+
+def check_one_end(version: object, timestamp: object) -> None:
+    """Refuses endingVersion and endingTimestamp together; None is unset."""
+    if version is not None and timestamp is not None:
+        raise ConflictingOptionsError(
+            options=("endingVersion", "endingTimestamp"),
+            remedy="Set one of them.",
+            error_class="DELTA_MULTIPLE_CDC_BOUNDARY",
         )
 
 

@@ -28,7 +28,14 @@ from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 from tablefeed.spark.char import padded
-from tablefeed.spark.options import ParsedOptions, check_one_start, parse_options, refuse_time_travel, table_path
+from tablefeed.spark.options import (
+    ParsedOptions,
+    check_one_end,
+    check_one_start,
+    parse_options,
+    refuse_time_travel,
+    table_path,
+)
 from tablefeed.spark.partition import TaskPartition, read_partition
 from tablefeed.spark.worker import acknowledge_at_once
 
@@ -141,14 +148,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def source_options(parsed: ParsedOptions) -> SourceOptions:
-    """Gives the feed's options for what the user set. Raises ConflictingOptionsError for two starts."""
+    """Gives the feed's options for what the user set. Raises ConflictingOptionsError for two starts or ends."""
     check_one_start(parsed["startingVersion"], parsed["startingTimestamp"])
+    check_one_end(parsed["endingVersion"], parsed["endingTimestamp"])
     files, size_bytes = parsed["maxFilesPerTrigger"], parsed["maxBytesPerTrigger"]
     if files is None and size_bytes is None:
         files = DEFAULT_MAX_FILES
     return SourceOptions(
         starting_version=parsed["startingVersion"],
         starting_timestamp=parsed["startingTimestamp"],
+        starting_bound_inclusive=parsed["startingBoundInclusive"],
+        ending_version=parsed["endingVersion"],
+        ending_timestamp=parsed["endingTimestamp"],
+        ending_bound_inclusive=parsed["endingBoundInclusive"],
         time_zone=parsed["timeZone"],
         limits=Limits(files=files, size_bytes=size_bytes),
         policy=ChangePolicy(
