@@ -61,6 +61,8 @@ def test_without_options_every_one_has_its_default() -> None:
         "timeZone": None,
         "maxFilesPerTrigger": None,
         "maxBytesPerTrigger": None,
+        "maxRowsPerTrigger": None,
+        "splitCommits": True,
         "ignoreDeletes": False,
         "ignoreChanges": False,
         "ignoreFileDeletion": False,
@@ -98,6 +100,8 @@ def test_the_case_of_a_name_does_not_matter() -> None:
         ("stream read", "maxBytesPerTrigger", "2t", 2 << 40),
         ("stream read", "maxBytesPerTrigger", "8191pb", 8191 << 50),
         ("stream read", "maxBytesPerTrigger", "9223372036854775807", 2**63 - 1),
+        ("stream read", "maxRowsPerTrigger", "9223372036854775807", 2**63 - 1),
+        ("stream read", "splitCommits", "false", False),
         ("stream read", "startingVersion", "0", 0),
         ("stream read", "startingVersion", "+2", 2),
         ("stream read", "startingVersion", "9223372036854775807", 2**63 - 1),
@@ -132,6 +136,11 @@ def test_a_switch_is_true_or_false(value: str) -> None:
 @pytest.mark.parametrize("value", ["0", "-1", "", " 1", "1.0", "1e3", "ten", "1_000", "٣", "2147483648", "9" * 5000])
 def test_a_limit_of_files_is_a_positive_integer(value: str) -> None:
     assert "must be a positive integer" in illegal("stream read", "maxFilesPerTrigger", value).message
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "", "1e3", "9223372036854775808"])
+def test_a_limit_of_rows_is_a_positive_integer(value: str) -> None:
+    assert "must be a positive integer" in illegal("stream read", "maxRowsPerTrigger", value).message
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Live files as users see them: the columns of `Table.files()`."""
+"""Live files as users see them, and by their rows: what is told of them beside the log's own columns."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import pyarrow.compute as pc
 from tablefeed.delta.columns import STRING_MAP, decode_paths
 from tablefeed.delta.stats import num_records
 
+NUM_RECORDS = pa.field("num_records", pa.int64())
+"""How many rows the statistics of a file count, deleted ones included; null where they do not say."""
+
 DESCRIPTION = pa.schema(
     [
         ("path", pa.string()),
         ("size_bytes", pa.int64()),
         ("modified_ms", pa.int64()),
         ("partition_values", STRING_MAP),
-        ("num_records", pa.int64()),
+        NUM_RECORDS,
         ("has_deletion_vector", pa.bool_()),
     ]
 )
@@ -22,15 +25,23 @@ DESCRIPTION = pa.schema(
 
 def described(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Gives live files (`tablefeed.delta.columns.FILE_COLUMNS`) in the columns of `DESCRIPTION`."""
-    counts = [num_records(text) for text in batch["stats"].to_pylist()]
     return pa.RecordBatch.from_arrays(
         [
             decode_paths(batch["log_path"]),
             batch["size_bytes"],
             batch["modified_ms"],
             batch["partition_values"],
-            pa.array(counts, type=pa.int64()),
+            _counts(batch),
             pc.is_valid(batch["deletion_vector"]),
         ],
         schema=DESCRIPTION,
     )
+
+
+def with_num_records(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Gives live files with the column `NUM_RECORDS` after their own."""
+    return batch.append_column(NUM_RECORDS, _counts(batch))
+
+
+def _counts(batch: pa.RecordBatch) -> pa.Array:
+    return pa.array((num_records(text) for text in batch["stats"].to_pylist()), type=NUM_RECORDS.type)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tablefeed.delta import features
 from tablefeed.delta.schema import parse_schema
+from tablefeed.delta.stats import num_records
 from tablefeed.errors import LogError
 from tablefeed.feed.scan import ScanTask, balanced_tasks, scan_file, table_columns
 from tablefeed.feed.stream_bounds import Bound, Ending, start_version
@@ -105,7 +106,7 @@ class AppendSource:
         self._options = options
         self._tail = Tail(log, clock=clock, fail_on_data_loss=options.fail_on_data_loss)
         self._initial: Offset | None = None
-        self._snapshot_files: tuple[Version, pa.RecordBatch] | None = None
+        self._snapshot_files: tuple[Step, pa.RecordBatch] | None = None
         self._bound: Offset | None = None
         self._wants_bound = False
         self._ended = False
@@ -207,15 +208,15 @@ class AppendSource:
     def _steps(self, start: Offset) -> Iterator[Step]:
         version = start.version
         if start.in_snapshot:
-            files = self._sorted_snapshot(version)
-            sizes = memoryview(files["size_bytes"].buffers()[1]).cast("q") if files.num_rows else ()
-            yield Step(version=version, sizes=sizes, in_snapshot=True)
+            step, _ = self._sorted_snapshot(version)
+            yield step
             version = Version(version + 1)
         for commit in self._tail.commits(version):
             if self._ending.is_past(commit.version):
                 return
             delivered = self._delivered(commit)
-            yield Step(version=commit.version, sizes=[f.size_bytes for f in delivered])
+            rows = [num_records(f.stats) for f in delivered] if self._counts_rows else ()
+            yield Step(version=commit.version, sizes=[f.size_bytes for f in delivered], rows=rows)
 
     def _delivered(self, commit: Commit) -> tuple[AddFile, ...]:
         self._check_commit(commit)
@@ -265,6 +266,10 @@ class AppendSource:
     def _newest(self) -> Snapshot:
         return self._query.begun
 
+    @property
+    def _counts_rows(self) -> bool:
+        return self._options.limits.rows is not None
+
     @cached_property
     def _ending(self) -> Ending:
         return Ending(self._options.end, self._newest())
@@ -280,18 +285,23 @@ class AppendSource:
     def _snapshot_slice(self, version: Version, begin: int, stop: int | None) -> Iterator[AddFile]:
         from tablefeed.delta.columns import to_add_files
 
-        files = self._sorted_snapshot(version)
+        _, files = self._sorted_snapshot(version)
         length = (files.num_rows if stop is None else stop) - begin
         yield from to_add_files(files.slice(begin, length))
 
-    def _sorted_snapshot(self, version: Version) -> pa.RecordBatch:
+    def _sorted_snapshot(self, version: Version) -> tuple[Step, pa.RecordBatch]:
         from tablefeed.delta.columns import FILE_COLUMNS
+        from tablefeed.feed.files import NUM_RECORDS, with_num_records
         from tablefeed.log.replay import sorted_for_stream
 
-        if self._snapshot_files is None or self._snapshot_files[0] != version:
+        if self._snapshot_files is None or self._snapshot_files[0].version != version:
             try:
                 snapshot = self._log.load(version)
-                files = sorted_for_stream(snapshot.live_files(), schema=FILE_COLUMNS)
+                if self._counts_rows:
+                    counted = map(with_num_records, snapshot.live_files(with_stats=True))
+                    files = sorted_for_stream(counted, schema=FILE_COLUMNS.append(NUM_RECORDS))
+                else:
+                    files = sorted_for_stream(snapshot.live_files(), schema=FILE_COLUMNS)
             except LogError as error:
                 raise LogError(
                     f"The table {self._log.url} cannot be read as of version {version} any more, and this query "
@@ -299,5 +309,7 @@ class AppendSource:
                     url=self._log.url,
                     error_class="DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
                 ) from error
-            self._snapshot_files = (version, files)
-        return self._snapshot_files[1]
+            sizes = memoryview(files["size_bytes"].buffers()[1]).cast("q") if files.num_rows else ()
+            rows = files["num_records"].to_pylist() if self._counts_rows else ()
+            self._snapshot_files = (Step(version=version, sizes=sizes, rows=rows, in_snapshot=True), files)
+        return self._snapshot_files

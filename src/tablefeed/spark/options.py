@@ -55,6 +55,14 @@ def positive_int(option: str, text: str) -> int:
     return number
 
 
+def positive_long(option: str, text: str) -> int:
+    """A whole number from 1 to 2^63 - 1."""
+    number = _number(text, below=1 << 63)
+    if not number:
+        raise IllegalOptionError(option=option, value=text, explain="must be a positive integer")
+    return number
+
+
 _SIZE_UNITS = {"": 0, "b": 0, "k": 10, "kb": 10, "m": 20, "mb": 20, "g": 30, "gb": 30, "t": 40, "tb": 40, "p": 50}
 _SIZE_UNITS["pb"] = 50
 
@@ -191,13 +199,26 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         name="maxFilesPerTrigger",
         parse=positive_int,
         default=None,
-        doc="Most data files in one batch; at least one is taken. 1000 where maxBytesPerTrigger is unset too.",
+        doc="Most data files in one batch; at least one is taken. 1000 where no limit is set.",
     ),
     OptionSpec(
         name="maxBytesPerTrigger",
         parse=size_in_bytes,
         default=None,
         doc="Bytes of data files after which a batch ends; it may go over by one file.",
+    ),
+    OptionSpec(
+        name="maxRowsPerTrigger",
+        parse=positive_long,
+        default=None,
+        doc="Rows, by the files' statistics, after which a batch ends; it may go over by one file. "
+        "A file without a count takes all that is left.",
+    ),
+    OptionSpec(
+        name="splitCommits",
+        parse=boolean,
+        default=True,
+        doc="false: a batch holds whole commits, one larger than the limits alone; only the initial snapshot is split.",
     ),
     *(OptionSpec(name=name, parse=boolean, default=False, doc=doc) for name, doc in _FALSE_SPECS),
     OptionSpec(
