@@ -95,17 +95,19 @@ _LARGEST_COUNT = 2**31 - 1
 _QUANTIFIER = re.compile(r"[*+?]|\{([0-9]+)(,([0-9]*))?\}", re.ASCII)
 _GROUP_NAME = re.compile(r"\(\?<([a-zA-Z][a-zA-Z0-9]*)>", re.ASCII)
 _OPENINGS = ("(?:", "(?>", "(?=", "(?!", "(?<=", "(?<!", "(?i:")
-_LOOKS = ("(?=", "(?!", "(?<=", "(?<!")
+_LOOKS_BEHIND = ("(?<=", "(?<!")
+_LOOKS = ("(?=", "(?!", *_LOOKS_BEHIND)
 _MOST_NESTED = 50
 """Deeper than any pattern that is written by hand: both sides take nested groups by recursion."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part of the pattern in Python's words, and whether it may match nothing."""
+    """A part of the pattern in Python's words; whether it may match nothing, and a text of any length."""
 
     text: str
     maybe_empty: bool = False
+    maybe_endless: bool = False
 
 
 class _Parser:
@@ -133,13 +135,21 @@ class _Parser:
         while self._next() == "|":
             self._at += 1
             branches.append(self._sequence(depth))
-        return _Piece("|".join(b.text for b in branches), any(b.maybe_empty for b in branches))
+        return _Piece(
+            "|".join(b.text for b in branches),
+            maybe_empty=any(b.maybe_empty for b in branches),
+            maybe_endless=any(b.maybe_endless for b in branches),
+        )
 
     def _sequence(self, depth: int) -> _Piece:
         pieces = []
         while (character := self._next()) and character not in "|)":
             pieces.append(self._quantified(depth))
-        return _Piece("".join(p.text for p in pieces), all(p.maybe_empty for p in pieces))
+        return _Piece(
+            "".join(p.text for p in pieces),
+            maybe_empty=all(p.maybe_empty for p in pieces),
+            maybe_endless=any(p.maybe_endless for p in pieces),
+        )
 
     def _quantified(self, depth: int) -> _Piece:
         if self._next() in "*+?":
@@ -159,12 +169,19 @@ class _Parser:
         self._at = quantifier.end()
         least, comma, most = quantifier.groups()
         if least is not None:
-            counts = [int(least), int(most) if most else _LARGEST_COUNT if comma else int(least)]
-            if counts[0] > counts[1] or counts[1] > _LARGEST_COUNT:
-                raise _NotJavaError(f"has the count {quantifier[0]!r}, which no number satisfies")
+            self._check_count(least, most or ("" if comma else least))
         greed = self._next() if self._next() in ("?", "+") else ""
         self._at += len(greed)
-        return _Piece(atom.text + quantifier[0] + greed, quantifier[0] in ("*", "?") or (least or "1").strip("0") == "")
+        return _Piece(
+            atom.text + quantifier[0] + greed,
+            maybe_empty=quantifier[0] in ("*", "?") or (least or "1").strip("0") == "",
+            maybe_endless=atom.maybe_endless or quantifier[0] in ("*", "+") or (comma is not None and not most),
+        )
+
+    def _check_count(self, least: str, most: str) -> None:
+        is_long = max(len(least), len(most)) > len(str(_LARGEST_COUNT))  # more digits than Python would convert, even
+        if is_long or not int(least) <= int(most or _LARGEST_COUNT) <= _LARGEST_COUNT:
+            raise _NotJavaError("has a count in braces that no number satisfies")
 
     def _atom(self, depth: int) -> _Piece:
         character = self._next()
@@ -191,7 +208,14 @@ class _Parser:
         if self._next() != ")":
             raise _NotJavaError("has a '(' that is not closed")
         self._at += 1
-        return _Piece(f"{opening}{inside.text})", inside.maybe_empty or opening in _LOOKS)
+        is_look = opening in _LOOKS
+        if opening in _LOOKS_BEHIND and inside.maybe_endless:
+            raise _NotJavaError("looks behind for a text of any length")
+        return _Piece(
+            f"{opening}{inside.text})",
+            maybe_empty=inside.maybe_empty or is_look,
+            maybe_endless=inside.maybe_endless and not is_look,
+        )
 
     def _opening(self) -> str:
         rest = self._pattern[self._at :]
