@@ -54,7 +54,7 @@ DESCRIPTIONS = {
     "one checkpoint": f"one checkpoint: {CHECKPOINT_FILES:,} files in one Parquet file, the same statistics as JSON, "
     "one commit after it",
     "300k-add-files-100-col-partitioned": "300k-add-files-100-col-partitioned: delta-kernel-rs's own table of 300,000 "
-    "adds in five JSON commits, statistics of 100 columns",
+    "adds in three JSON commits, without statistics, of 100 columns",
     "many commits": f"many commits: {COMMITS:,} commits of one file each, a checkpoint at {CHECKPOINT_AT:,}",
 }
 

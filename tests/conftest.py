@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 # No deadlines and no complaint about slowness: both tell of the machine, not of the code.
 _PATIENT = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.register_profile("dev", _PATIENT, max_examples=25)
-hypothesis.settings.register_profile("ci", _PATIENT, max_examples=200, print_blob=True)
+# Hypothesis would try the same examples in every run of CI. Ours are others each time, by a seed that is printed.
+hypothesis.settings.register_profile(
+    "ci", _PATIENT, max_examples=200, derandomize=False, database=None, print_blob=True
+)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
 
 _TALLY = pytest.StashKey[Tally]()
@@ -29,8 +33,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--peer-jars", type=Path, help="the folder of scripts/peer_jars.sh, for the tests marked peer")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(secrets.randbits(32))
     config.stash[_TALLY] = Tally()
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"the examples again: --hypothesis-seed={config.option.hypothesis_seed}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -118,6 +118,16 @@ def test_a_class_given_to_one_error_is_not_that_of_the_next() -> None:
     assert str(errors.TableNotFoundError("text", url=URL)) == "[DELTA_TABLE_NOT_FOUND] text"
 
 
+def test_however_long_what_it_quotes_a_text_says_who_and_what_now_and_is_bounded() -> None:
+    long = errors.DataFileError(f"The file {'x' * 10**6} is gone. Restore it.", url=URL, path="x" * 10**6)
+
+    assert len(str(long)) < 10_000
+    assert str(long).startswith("The file xxx")
+    assert str(long).endswith("xxx is gone. Restore it.")
+    again = pickle.loads(pickle.dumps(long))  # noqa: S301
+    assert (str(again), again.path) == (str(long), long.path)
+
+
 def test_every_field_that_a_constructor_takes_can_be_asked_for() -> None:
     for name, kind in defined().items():
         taken = set(inspect.signature(kind).parameters) - {"message", "reason", "explain", "remedy"}

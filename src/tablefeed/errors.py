@@ -40,13 +40,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+_END_CHARACTERS = 4_000  # of each end of a text: more than any list of columns that is still read
+_LEFT_OUT = " [...] "
+
 
 class TablefeedError(Exception):
-    """The root. `message` is the whole text, `error_class` the bracketed class or None."""
+    """The root. `message` is the whole text, `error_class` the bracketed class or None.
+
+    What an error quotes can be of any length; its text is not: the middle of a long one is left out.
+    """
 
     error_class: str | None = None
 
     def __init__(self, message: str, *, error_class: str | None = None) -> None:
+        if len(message) > 2 * _END_CHARACTERS + len(_LEFT_OUT):
+            message = message[:_END_CHARACTERS] + _LEFT_OUT + message[-_END_CHARACTERS:]
         if error_class is not None:
             self.error_class = error_class
         self.message = f"[{self.error_class}] {message}" if self.error_class else message

@@ -29,7 +29,6 @@ REFUSED_FEATURES = frozenset(
         "catalogManaged",
         "catalogOwned",  # what catalogManaged was called before it had a name
         "reader version 5 and writer version 7",
-        "v2Checkpoint",
         "variantShredding",
     }
 )

@@ -138,6 +138,14 @@ def test_a_file_without_field_ids_is_refused_where_columns_go_by_them() -> None:
         read(file, pa.schema([("a", pa.int64())]), stored=pa.schema([by_id("a", pa.int64(), 1)]))
 
 
+def test_a_column_of_the_right_id_whose_name_another_has_too_is_refused() -> None:
+    file = parquet(
+        pa.table([pa.array([1]), pa.array([2])], schema=pa.schema([by_id("a", pa.int64(), n) for n in (1, 2)]))
+    )
+    with pytest.raises(DataFileError, match="2 columns of that name"):
+        read(file, pa.schema([("x", pa.int64())]), stored=pa.schema([by_id("x", pa.int64(), 1)]))
+
+
 VALUE = pa.field("value", pa.binary(), nullable=False)
 METADATA = pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"})
 VARIANT = pa.struct([METADATA, VALUE])
@@ -388,6 +396,58 @@ def test_a_damaged_file_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "short.parquet").write_bytes(whole[:100])
     with pytest.raises(DataFileError):
         read(str(tmp_path / "short.parquet"), schema)
+
+
+@pytest.mark.parametrize("column", ["a", "b"])
+def test_a_file_whose_pages_end_before_its_footer_says_loses_no_row_in_silence(column: str) -> None:
+    whole = parquet(pa.table({"a": range(10), "b": ["x"] * 10}), compression="none", use_dictionary=False)
+    schema = pa.schema([("a", pa.int64()), ("b", pa.string())])
+    data = bytearray(whole.getvalue())
+    # The page's header begins with its type, data; as an index page it is passed over, as Parquet asks of readers.
+    start = pq.read_metadata(whole).row_group(0).column("ab".index(column)).data_page_offset
+    assert data[start : start + 2] == b"\x15\x00"
+    data[start + 1] = 2
+
+    for wanted in (schema, pa.schema([schema.field(column)])):
+        with pytest.raises(DataFileError, match=r"part-0\.parquet of memory://orders"):
+            read(io.BytesIO(data), wanted)
+
+
+def test_a_page_that_does_not_fit_its_checksum_gives_no_wrong_value() -> None:
+    table = pa.table({"a": ["first", "second", "third"]})
+    whole = parquet(table, compression="none", use_dictionary=False, write_page_checksum=True)
+    damaged = whole.getvalue().replace(b"second", b"Second", 1)
+
+    with pytest.raises(DataFileError, match="CRC checksum verification failed"):
+        read(io.BytesIO(damaged), pa.schema([("a", pa.string())]))
+
+
+def _footer(*, rows: int, in_group: int) -> bytes:
+    """A Parquet file of nothing but a footer: one column, one row group (Thrift's compact protocol, by hand)."""
+
+    def number(value: int) -> bytes:
+        value, spelled = value << 1 ^ value >> 63, b""
+        while value > 0x7F:
+            value, spelled = value >> 7, spelled + bytes([value & 0x7F | 0x80])
+        return spelled + bytes([value])
+
+    root, leaf = b"\x48\x01r\x15\x02\x00", b"\x15\x04\x25\x02\x18\x01a\x00"
+    group = b"\x19\x0c\x16\x00\x16" + number(in_group) + b"\x00"
+    footer = b"\x15\x02\x19\x2c" + root + leaf + b"\x16" + number(rows) + b"\x19\x1c" + group + b"\x00"
+    return b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+@pytest.mark.parametrize(("rows_said", "in_group"), [(2**62, 3), (3, 2**62), (-3, -3), (3, -3), (0, 5)])
+def test_a_footer_that_contradicts_itself_is_no_count_of_rows(rows_said: int, in_group: int) -> None:
+    with pytest.raises(DataFileError, match="rows"):
+        read(io.BytesIO(_footer(rows=rows_said, in_group=in_group)), pa.schema([]))
+
+
+def test_a_footer_that_claims_more_columns_than_any_file_has_takes_no_memory_for_them() -> None:
+    claimed = b"\x15\x02\x19\xfc\xa1\x8d\x06"  # a list of 100,001 schema elements
+    file = b"PAR1" + claimed + len(claimed).to_bytes(4, "little") + b"PAR1"
+    with pytest.raises(DataFileError, match="Exceeded size limit"):
+        read(io.BytesIO(file), pa.schema([]))
 
 
 def test_a_file_that_vanishes_is_reported_with_deltas_class(tmp_path: Path) -> None:

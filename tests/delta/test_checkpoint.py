@@ -5,17 +5,19 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from tablefeed.delta.checkpoint import read_facts, read_files
+from tablefeed.delta import names
+from tablefeed.delta.checkpoint import read_files, read_top_level
 from tablefeed.delta.columns import FILE_COLUMNS, decode_commit_columns
-from tablefeed.errors import CorruptLogError, UnsupportedFeatureError
+from tablefeed.errors import CorruptLogError
 from tablefeed.model.actions import DomainMetadata, Facts, Metadata, Protocol, Txn, Version
+from tablefeed.model.logfile import LogFile
 
 URL = "memory://orders"
 NAME = "00000000000000000007.checkpoint.parquet"
@@ -59,8 +61,33 @@ def a_file(table: pa.Table, **options: object) -> io.BytesIO:
     return out
 
 
-def facts_in(source: io.BytesIO) -> Facts:
-    return read_facts(source, url=URL, log_file=NAME)
+def log_file(name: str = NAME) -> LogFile:
+    found = names.parse_name(name, size_bytes=0, modified_ms=0)
+    assert found is not None
+    return found
+
+
+def facts_in(source: BinaryIO, name: str = NAME) -> Facts:
+    return read_top_level([(log_file(name), source)], url=URL).facts
+
+
+IDENTITY = {
+    "protocol": pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())]),
+    "metaData": pa.struct(
+        [
+            ("id", pa.string()),
+            ("format", pa.struct([("provider", pa.string())])),
+            ("schemaString", pa.string()),
+            ("partitionColumns", pa.list_(pa.string())),
+        ]
+    ),
+}
+
+
+def identity() -> Rows:
+    """What each checkpoint must hold."""
+    table = {"id": "t", "format": {"provider": "parquet"}, "schemaString": "{}", "partitionColumns": []}
+    return [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": table}]
 
 
 def files_in(source: io.BytesIO, *, with_stats: bool = True) -> Rows:
@@ -146,24 +173,58 @@ def test_what_a_checkpoint_says_besides_files_becomes_values() -> None:
     )
 
 
-def test_a_part_that_holds_only_files_says_nothing_else() -> None:
-    assert facts_in(a_checkpoint([an_add("a")], {"add": ADD})) == Facts()
+def in_parts(*sources: io.BytesIO) -> list[tuple[LogFile, BinaryIO]]:
+    part_names = names.checkpoint_part_names(7, part_count=len(sources))
+    return [(log_file(name), source) for name, source in zip(part_names, sources, strict=True)]
+
+
+def test_the_parts_of_a_checkpoint_say_together_what_it_says() -> None:
+    txn = pa.struct([("appId", pa.string()), ("version", pa.int64())])
+    parts = [
+        a_checkpoint([an_add("a"), {"txn": {"appId": "a", "version": 3}}], {"add": ADD, "txn": txn}),
+        a_checkpoint(identity()[:1], IDENTITY),
+        a_checkpoint([identity()[1], {"txn": {"appId": "b", "version": 4}}], {**IDENTITY, "txn": txn}),
+    ]
+
+    top = read_top_level(in_parts(*parts), url=URL)
+
+    assert top.facts.protocol == Protocol(min_reader_version=1, min_writer_version=2)
+    assert top.facts.metadata is not None
+    assert {app: txn.txn_version for app, txn in top.facts.txns.items()} == {"a": 3, "b": 4}
+    assert top.sidecars == ()
+
+
+@pytest.mark.parametrize("absent", ["protocol", "metaData"])
+def test_a_checkpoint_without_protocol_or_metadata_is_damaged(absent: str) -> None:
+    rows = [row for row in identity() if absent not in row]
+
+    with pytest.raises(CorruptLogError, match=f"{NAME}: it holds no {absent}"):
+        facts_in(a_checkpoint([*rows, an_add("a")], {**IDENTITY, "add": ADD}))
+
+
+def test_a_protocol_in_two_parts_is_refused() -> None:
+    parts = [a_checkpoint(identity(), IDENTITY), a_checkpoint(identity()[:1], IDENTITY)]
+
+    with pytest.raises(CorruptLogError, match=r"0000000002\.0000000002\.parquet: protocol comes a second time"):
+        read_top_level(in_parts(*parts), url=URL)
+
+
+class Counted(io.BytesIO):
+    """Bytes that know how many of them were read."""
+
+    taken = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(size)
+        self.taken += len(data)
+        return data
 
 
 def test_the_files_columns_are_not_read_for_the_facts() -> None:
-    class Counted(io.BytesIO):
-        taken = 0
-
-        def read(self, size: int | None = -1, /) -> bytes:
-            data = super().read(size)
-            self.taken += len(data)
-            return data
-
     many = [an_add(f"{number:0100}") for number in range(10_000)]
-    kinds = {"add": ADD, "txn": pa.struct([("appId", pa.string()), ("version", pa.int64())])}
-    source = a_checkpoint(
-        [*many, {"txn": {"appId": "a", "version": 3}}], kinds, compression="none", use_dictionary=False
-    )
+    kinds = {**IDENTITY, "add": ADD, "txn": pa.struct([("appId", pa.string()), ("version", pa.int64())])}
+    rows = [*many, *identity(), {"txn": {"appId": "a", "version": 3}}]
+    source = a_checkpoint(rows, kinds, compression="none", use_dictionary=False)
     counted = Counted(source.getvalue())
 
     assert facts_in(counted).txns["a"].txn_version == 3
@@ -198,11 +259,46 @@ def test_statistics_are_null_unless_they_are_asked_for() -> None:
     assert files_in(source, with_stats=False)[0]["stats"] is None
 
 
-def test_statistics_that_are_kept_as_a_struct_only_are_null() -> None:
-    members = [field for field in ADD if field.name != "stats"]
-    kind = pa.struct([*members, ("stats_parsed", pa.struct([("numRecords", pa.int64())]))])
+STATS_STRUCT = pa.field("stats_parsed", pa.struct([("numRecords", pa.int64())]))
 
-    assert files_in(a_checkpoint([an_add("a", stats_parsed={"numRecords": 1})], {"add": kind}))[0]["stats"] is None
+
+def test_statistics_that_are_kept_as_a_struct_only_come_as_the_text_that_it_says() -> None:
+    kind = pa.struct([*(field for field in ADD if field.name != "stats"), STATS_STRUCT])
+    adds = [an_add("a", stats_parsed={"numRecords": 1}), {"remove": None}, an_add("b", stats_parsed=None)]
+
+    assert [f["stats"] for f in files_in(a_checkpoint(adds, {"add": kind}))] == ['{"numRecords":1}', None]
+    assert [f["stats"] for f in files_in(a_checkpoint(adds, {"add": kind}), with_stats=False)] == [None, None]
+
+
+def test_a_text_of_statistics_goes_before_their_struct() -> None:
+    adds = [
+        an_add("a", stats='{"numRecords":1,"tightBounds":true}', stats_parsed={"numRecords": 1}),
+        an_add("b", stats=None, stats_parsed={"numRecords": 2}),
+    ]
+
+    files = files_in(a_checkpoint(adds, {"add": pa.struct([*ADD, STATS_STRUCT])}))
+
+    assert [f["stats"] for f in files] == ['{"numRecords":1,"tightBounds":true}', '{"numRecords":2}']
+
+
+@pytest.mark.parametrize("statistics_of_parquet", [True, False])
+def test_the_struct_is_not_read_where_each_file_has_its_text(*, statistics_of_parquet: bool) -> None:
+    bounds = pa.struct([(f"c{n}", pa.string()) for n in range(20)])
+    kind = pa.struct([*ADD, ("stats_parsed", pa.struct([("maxValues", bounds)]))])
+    wide = {"maxValues": {f"c{n}": f"{n:02}" * 500 for n in range(20)}}
+    adds = [an_add(str(number), stats_parsed=wide) for number in range(20)]
+    source = Counted(
+        a_checkpoint(
+            [*adds, {"add": None}],
+            {"add": kind},
+            compression="none",
+            use_dictionary=False,
+            write_statistics=statistics_of_parquet,
+        ).getvalue()
+    )
+
+    assert {f["stats"] for f in files_in(source)} == {"{}"}
+    assert (source.taken < 100_000) == statistics_of_parquet
 
 
 def test_many_files_come_in_batches_of_bounded_size() -> None:
@@ -336,7 +432,7 @@ def test_a_column_of_actions_that_is_no_struct_is_refused() -> None:
 def test_an_action_that_is_not_what_the_protocol_says_is_refused() -> None:
     kind = pa.struct([("appId", pa.string()), ("version", pa.int64())])
 
-    with pytest.raises(CorruptLogError, match=f"{NAME}: version is missing"):
+    with pytest.raises(CorruptLogError, match=f"{NAME}: txn.version is missing"):
         facts_in(a_checkpoint([{"txn": {"appId": "a"}}], {"txn": kind}))
 
 
@@ -346,15 +442,6 @@ def test_two_protocols_are_refused() -> None:
 
     with pytest.raises(CorruptLogError, match="protocol comes a second time"):
         facts_in(a_checkpoint(rows, {"protocol": kind}))
-
-
-def test_a_checkpoint_whose_files_are_in_sidecars_is_refused_and_never_taken_for_empty() -> None:
-    kinds = {"add": ADD, "sidecar": pa.struct([("path", pa.string()), ("sizeInBytes", pa.int64())])}
-
-    assert len(files_in(a_checkpoint([an_add("a")], kinds))) == 1
-    with pytest.raises(UnsupportedFeatureError) as caught:
-        files_in(a_checkpoint([{"sidecar": {"path": "s.parquet", "sizeInBytes": 5}}], kinds))
-    assert caught.value.features == ("v2Checkpoint",)
 
 
 def _broken() -> dict[str, bytes]:
@@ -392,7 +479,7 @@ def test_a_checkpoint_of_delta_rs_says_what_its_commits_say(tmp_path: Path) -> N
 
     name = "00000000000000000002.checkpoint.parquet"
     with (tmp_path / "_delta_log" / name).open("rb") as source:
-        facts = read_facts(source, url=str(tmp_path), log_file=name)
+        facts = facts_in(source, name)
         batches = list(read_files(source, with_stats=True, url=str(tmp_path), log_file=name))
     files = pa.Table.from_batches(batches, FILE_COLUMNS)
 
@@ -425,27 +512,81 @@ def _adds_of_commits(log: Path) -> Rows:
 
 def test_the_parts_of_a_checkpoint_each_hold_some_of_its_rows(corpus: Path) -> None:
     log = corpus / "delta/delta-golden/multi-part-checkpoint/_delta_log"
-    facts, keys = [], []
-    for part in (1, 2):
-        name = f"00000000000000000001.checkpoint.{part:010d}.0000000002.parquet"
-        with (log / name).open("rb") as source:
-            facts.append(read_facts(source, url=URL, log_file=name))
-            batches = list(read_files(source, with_stats=True, url=URL, log_file=name))
-        keys.append({key for batch in batches for key in batch["key"].to_pylist()})
+    parts = [(log_file(name), (log / name).open("rb")) for name in names.checkpoint_part_names(1, part_count=2)]
+
+    keys = [
+        {key for batch in read_files(source, with_stats=True, url=URL, log_file=part.name) for key in batch["key"]}
+        for part, source in parts
+    ]
 
     assert [len(part) for part in keys] == [5, 5]
     assert keys[0].isdisjoint(keys[1])
-    assert [each.metadata is not None for each in facts] == [True, False]
+    assert read_top_level(parts, url=URL).facts.metadata is not None
+    for _, source in parts:
+        source.close()
 
 
 def test_every_classic_checkpoint_of_other_writers_is_read(corpus: Path) -> None:
-    unread: list[str] = []
+    read = 0
     for file in sorted(corpus.glob("delta/**/_delta_log/*.checkpoint.parquet")):
         with file.open("rb") as source:
-            try:
-                assert read_facts(source, url=URL, log_file=file.name).metadata is not None
-                assert sum(b.num_rows for b in read_files(source, with_stats=True, url=URL, log_file=file.name)) >= 0
-            except UnsupportedFeatureError:
-                unread.append(str(file.relative_to(corpus).parts[2]))
+            top = read_top_level([(log_file(file.name), source)], url=URL)
+            files = sum(b.num_rows for b in read_files(source, with_stats=True, url=URL, log_file=file.name))
+            assert (files == 0) >= bool(top.sidecars), file
+            read += 1
 
-    assert unread == ["v2-classic-checkpoint-json"]
+    assert read > 20
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ({"storageType": "x"}, "storageType is of a kind that is not known"),
+        ({"storageType": None}, "storageType is of a kind that is not known"),
+        ({"pathOrInlineDv": None}, "pathOrInlineDv is missing"),
+        ({"sizeInBytes": None}, "sizeInBytes is missing"),
+        ({"cardinality": None}, "cardinality is missing"),
+    ],
+)
+def test_half_a_deletion_vector_is_not_none_and_is_refused_by_name(fault: dict[str, object], reason: str) -> None:
+    vector = {"storageType": "u", "pathOrInlineDv": "ab", "offset": 1, "sizeInBytes": 34, "cardinality": 2, **fault}
+    kind = pa.struct([*ADD, ("deletionVector", _VECTOR)])
+
+    with pytest.raises(CorruptLogError, match=rf"add\.deletionVector\.{reason}"):
+        files_in(a_checkpoint([an_add("a"), an_add("b", deletionVector=vector)], {"add": kind}))
+
+
+def test_a_path_that_is_no_text_is_named_and_not_handed_on() -> None:
+    whole = a_checkpoint([an_add("part-7")], {"add": ADD}, compression="none", use_dictionary=False)
+    damaged = whole.getvalue().replace(b"part-7", b"part-\xff")
+
+    with pytest.raises(CorruptLogError, match=rf"{NAME}.*UTF8"):
+        files_in(io.BytesIO(damaged))
+
+
+@pytest.mark.parametrize("place", ["page", "values"])
+def test_a_checkpoint_whose_pages_are_damaged_loses_no_file_in_silence(place: str) -> None:
+    adds = [an_add(f"part-{number}") for number in range(10)]
+    # With a checksum as Spark's have, or damaged where none guards.
+    whole = a_checkpoint(
+        adds, {"add": ADD}, compression="none", use_dictionary=False, write_page_checksum=place == "values"
+    )
+    data = bytearray(whole.getvalue())
+    assert b"part-7" in data
+    group = pq.read_metadata(whole).row_group(0)
+    if place == "page":
+        for start in (group.column(index).data_page_offset for index in range(group.num_columns)):
+            assert data[start : start + 2] == b"\x15\x00"
+            data[start + 1] = 2  # another kind of page, which Parquet asks readers to pass over
+    else:
+        data[data.index(b"part-7")] = ord("P")
+
+    with pytest.raises(CorruptLogError, match=NAME):
+        files_in(io.BytesIO(data))
+
+
+def test_a_footer_that_claims_more_columns_than_any_checkpoint_has_takes_no_memory_for_them() -> None:
+    claimed = b"\x15\x02\x19\xfc\xa1\x8d\x06"  # a list of 100,001 schema elements
+    file = b"PAR1" + claimed + len(claimed).to_bytes(4, "little") + b"PAR1"
+    with pytest.raises(CorruptLogError, match="Exceeded size limit"):
+        facts_in(io.BytesIO(file))

@@ -149,8 +149,8 @@ def test_a_hundred_thousand_files_of_one_commit_are_found_in_the_corpus(corpus: 
     folder = corpus / "delta" / "kernelrs-data-tar" / "300k-add-files-100-col-partitioned" / "_delta_log"
     data = (folder / "00000000000000000002.json").read_bytes()
     batches, _ = decoded(data)
-    assert [batch.num_rows for batch in batches] == [50_000, 50_000]
-    assert len(set(batches[0]["key"].to_pylist() + batches[1]["key"].to_pylist())) == 100_000
+    assert len({key for batch in batches for key in batch["key"].to_pylist()}) == 100_000
+    assert max(batch.num_rows for batch in batches) <= columns._BATCH_ROWS
 
 
 def test_columns_and_values_say_the_same_of_every_small_commit_of_the_corpus(corpus: Path) -> None:

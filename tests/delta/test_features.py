@@ -213,7 +213,11 @@ def test_a_table_of_another_file_format_is_refused_by_its_name() -> None:
         check_readable(legacy(1, 2), table, url=URL)
 
 
-@pytest.mark.parametrize("schema", ["", "{", '{"type":"struct","fields":[{"metadata":3}]}'])
+def _metadata_of(text: str) -> str:
+    return f'{{"type":"struct","fields":[{{"metadata":{text}}}]}}'
+
+
+@pytest.mark.parametrize("schema", ["", "{", _metadata_of("3"), _metadata_of("[3]"), _metadata_of('"abc"')])
 def test_a_schema_that_is_no_schema_is_an_error_of_the_log(schema: str) -> None:
     with pytest.raises(LogError, match="mem://t"):
         check_readable(legacy(1, 2), Metadata(table_id="t", schema_string=schema), url=URL)

@@ -31,6 +31,7 @@ def test_the_shape_of_a_name_tells_what_the_file_is(name: str, kind: LogFileKind
     assert file is not None
     assert (file.name, file.kind, file.version, file.size_bytes, file.modified_ms) == (name, kind, 10, 7, 9)
     assert (file.part, file.part_count) == (None, None)
+    assert file.last_version == (12 if kind is LogFileKind.COMPACTION else None)
 
 
 def test_a_part_of_a_checkpoint_knows_its_number_and_how_many_there_are() -> None:
@@ -53,6 +54,9 @@ def test_a_part_of_a_checkpoint_knows_its_number_and_how_many_there_are() -> Non
         f"{V10}.checkpoint.0000000004.0000000003.parquet",  # part 4 of 3
         f"{V10}.checkpoint.0000000000.0000000003.parquet",
         f"{V10}.JSON",
+        f"{V10}.{V10}.compacted.json",  # of one commit
+        f"{V10}.00000000000000000009.compacted.json",
+        f"{V10}.99999999999999999999.compacted.json",
         f"{V10}.json\n",
         "0000000000000000010.json",  # 19 digits
         "99999999999999999999.json",  # more than a long holds

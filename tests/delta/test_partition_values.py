@@ -230,6 +230,15 @@ def test_days_and_microseconds_are_what_arrow_takes(kind: str, value: int, arrow
     assert pa.scalar(parsed(serialise(value, Primitive(kind)), kind), arrow.type) == arrow
 
 
+@given(st.datetimes(), st.sampled_from(["T", " "]), st.sampled_from(["seconds", "milliseconds", "microseconds"]))
+def test_an_instant_is_the_same_however_it_is_spelt(moment: datetime.datetime, between: str, to: str) -> None:
+    text = moment.isoformat(sep=between, timespec=to)
+    expected = micros(text)
+
+    assert [parsed(text + zone, "timestamp") for zone in ("", "Z", "+00:00", "-0000")] == [expected] * 4
+    assert parsed(text, "timestamp_ntz") == expected
+
+
 def test_the_values_that_delta_rs_writes_are_read(tmp_path: Path) -> None:
     moment = datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=datetime.UTC)
     columns = {

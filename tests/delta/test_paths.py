@@ -11,7 +11,8 @@ from hypothesis import given
 
 from tablefeed.delta.codec import decode_commit, encode_commit
 from tablefeed.delta.names import LOG_DIR, commit_name
-from tablefeed.delta.paths import decode_path, encode_path, partition_directory
+from tablefeed.delta.paths import below_root, decode_path, encode_path, partition_directory, refuse_escape
+from tablefeed.errors import LogError
 from tablefeed.model.actions import AddFile, Commit, Metadata, Protocol, Version
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -128,3 +129,97 @@ def test_the_files_of_the_partitions_that_delta_rs_writes_are_found(tmp_path: Pa
         for file in commit.added
     }
     assert found == {value: [i] for i, value in enumerate(values)}
+
+
+# --- paths that leave the table --------------------------------------------------------------------------------------
+
+LOCAL, REMOTE = "/data/my orders", "s3://lake/orders"
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "name"),
+    [
+        ("p=1/a.parquet", LOCAL, "p=1/a.parquet"),
+        ("p=../..a/...", LOCAL, "p=../..a/..."),  # dots in a name climb nowhere
+        ("./a//b", LOCAL, "a/b"),
+        ("a/../b", LOCAL, "b"),
+        ("/data/my orders/a", LOCAL, "a"),
+        ("/data/./x/../my orders//p=1/a", LOCAL, "p=1/a"),
+        ("s3://lake/orders/a b", REMOTE, "a b"),
+        ("s3a://lake/orders/a", REMOTE, "a"),
+        ("S3N://lake/orders/a", REMOTE, "a"),
+        ("/orders/a", REMOTE, "a"),  # of the root's bucket
+        ("s3://lake/a", "s3://lake", "a"),
+        ("abfss://c@acc.dfs.core.windows.net/t/a", "abfs://c@acc.dfs.core.windows.net/t", "a"),
+    ],
+)
+def test_a_path_below_the_root_is_the_tables_own(path: str, root: str, name: str) -> None:
+    assert below_root(path, root_url=root) == name
+    refuse_escape(path, root_url=root)
+
+
+@pytest.mark.parametrize(
+    ("path", "root"),
+    [
+        ("../a", LOCAL),
+        ("a/../../b", LOCAL),
+        ("../my orders/a", LOCAL),  # out and in again
+        ("a/..", LOCAL),
+        ("", LOCAL),
+        (".", LOCAL),
+        ("..", REMOTE),
+    ],
+)
+def test_a_relative_path_that_leaves_the_root_is_refused_by_name(path: str, root: str) -> None:
+    assert below_root(path, root_url=root) is None
+    with pytest.raises(LogError, match="is outside the table; it was not opened") as caught:
+        refuse_escape(path, root_url=root)
+    assert repr(path) in str(caught.value)
+    assert caught.value.url == root
+
+
+@pytest.mark.parametrize(
+    ("path", "root"),
+    [
+        ("/etc/passwd", LOCAL),
+        ("/data/my orders", LOCAL),
+        ("/data/my orders2/a", LOCAL),
+        ("/data/my orders/../a", LOCAL),
+        ("/data/my orders/../../../a", LOCAL),
+        ("s3://lake/orders/a", LOCAL),
+        ("s3://lake/other/a", REMOTE),
+        ("s3://lake/orders/../a", REMOTE),
+        ("s3://other/orders/a", REMOTE),
+        ("gs://lake/orders/a", REMOTE),
+        ("https://lake/orders/a", REMOTE),
+        ("s3:/lake/orders/a", REMOTE),
+        ("/lake/orders/a", REMOTE),
+        ("/a", "memory:orders"),
+        ("/orders/a", "memory:orders"),
+    ],
+)
+def test_an_absolute_path_outside_the_root_is_refused_by_name(path: str, root: str) -> None:
+    assert below_root(path, root_url=root) is None
+    with pytest.raises(LogError, match="shallow clone") as caught:
+        refuse_escape(path, root_url=root)
+    assert repr(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("log_path", ["%2e%2e/a", "..%2Fa", "p=1%2F..%2F..%2Fa", "file:///etc/passwd"])
+def test_a_path_is_judged_as_it_is_opened_which_is_decoded_once(log_path: str) -> None:
+    with pytest.raises(LogError):
+        refuse_escape(decode_path(log_path), root_url=LOCAL)
+    refuse_escape(decode_path("%252e%252e/a"), root_url=LOCAL)
+
+
+@given(st.lists(st.sampled_from(["..", ".", "", "a", "b"]), max_size=8))
+def test_a_relative_path_stays_below_the_root_exactly_where_no_step_of_it_leaves(steps: list[str]) -> None:
+    depth, left = 0, False
+    for step in steps:
+        depth += {"..": -1, ".": 0, "": 0}.get(step, 1)
+        left = left or depth < 0
+    path = "/".join(steps)
+    if path.startswith("/"):
+        path = f".{path}"
+
+    assert (below_root(path, root_url=LOCAL) is not None) == (not left and depth > 0)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablefeed.delta.schema import format_schema, from_arrow, parse_schema, to_arrow
-from tablefeed.errors import LogError, SchemaMismatchError, UnsupportedFeatureError
+from tablefeed.errors import LogError, SchemaMismatchError, TablefeedError, UnsupportedFeatureError
 from tablefeed.model.schema import PRIMITIVES, Array, DataType, Decimal, Field, Map, Primitive, Struct
 
 URL = "memory://orders"
@@ -144,6 +144,22 @@ def test_a_type_of_a_users_own_class_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedFeatureError) as caught:
         parse_schema(_one_column({"type": "udt", "class": "org.Vector", "sqlType": "string"}), url=URL)
     assert caught.value.features == ("udt",)
+
+
+def _nested(levels: int) -> str:
+    arrays = '{"type":"array","containsNull":true,"elementType":' * levels + '"long"' + "}" * levels
+    return _one_column("long").replace('"long"', arrays)
+
+
+def test_types_may_be_nested_as_deep_as_parquet_is_read_and_no_deeper() -> None:
+    deepest = parse_schema(_nested(100), url=URL)
+    assert from_arrow(to_arrow(deepest), url=URL) == deepest
+
+    for levels in (101, 500, 2000):
+        with pytest.raises(TablefeedError, match="memory://orders"):
+            parse_schema(_nested(levels), url=URL)
+    with pytest.raises(UnsupportedFeatureError, match="nested more than 100 levels deep"):
+        parse_schema(_nested(101), url=URL)
 
 
 _DOUBLED = {"type": "struct", "fields": [_field("Id", "long"), _field("iD", "string")]}

@@ -135,6 +135,8 @@ def test_numbers_are_read_back_as_they_are(number: float) -> None:
         ('{"numRecords":"3"}', None),
         ('{"numRecords":true}', None),
         ('{"numRecords":-1}', None),
+        ('{"numRecords":9223372036854775807}', 2**63 - 1),
+        ('{"numRecords":9223372036854775808}', None),
         ("[3]", None),
         ("{", None),
         ("", None),

@@ -297,6 +297,10 @@ def test_a_filter_may_ask_for_any_column_and_none_of_them_need_be_delivered(orde
     assert ids(pc.field("_change_type") == "delete") == [1, 3, 7, 8, 12]
     assert ids((pc.field("_change_type") == "insert") & (pc.field("day") == "a")) == [1, 2, 7]
     assert len(ids(pc.field("_commit_timestamp") > pa.scalar(0, pa.timestamp("us", tz="UTC")))) == len(HISTORY)
+    rows = tablefeed.changes(
+        orders, columns=["_commit_version"], filter=pc.field("_change_type") == "delete"
+    ).read_all()
+    assert (rows.num_columns, rows.num_rows) == (1, 5)
 
 
 def test_a_filter_that_cannot_be_asked_is_refused_before_a_row_is_read(orders: Path) -> None:

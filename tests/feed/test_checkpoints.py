@@ -11,9 +11,9 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 import tablefeed
 from feed.logs import commit_path, live_paths
-from tablefeed.errors import CorruptLogError, LogError, TablefeedError
+from tablefeed.errors import CorruptLogError, LogError, TablefeedError, VersionNotFoundError
 from tablefeed.feed.table_log import TableLog, open_log
-from tablefeed.store import FaultyStore, LocalStore
+from tablefeed.store import Fault, FaultyStore, LocalStore
 
 
 @pytest.fixture
@@ -82,6 +82,8 @@ def test_commits_before_the_checkpoint_are_not_read(table: Path) -> None:
         '{"version":4,"size":5,"parts":7}',
         '{"version":4,"size":5,"checksum":"wrong"}',
         '{"version":"four"}',
+        '{"version":4,"size":5,"version":4}',
+        '{"version":4,"v2Checkpoint":{"path":"x.json","sidecarFiles":[{"path":"gone.parquet"}]}}',
         "{",
         "",
         "[]",
@@ -98,6 +100,35 @@ def test_a_hint_that_is_missing_changes_nothing(table: Path) -> None:
     hint(table).unlink()
 
     assert ids(table) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_hint_that_cannot_be_read_changes_nothing(table: Path) -> None:
+    hint(table).unlink()
+    hint(table).mkdir()
+    assert ids(table) == [0, 1, 2, 3, 4, 5]
+
+    store = FaultyStore(LocalStore(str(table)), faults=[Fault(operation="read", name="_last_checkpoint")])
+    assert len(live_paths(TableLog(store, location=str(table), storage_options={}))) == 6
+
+
+def test_a_hint_at_a_checkpoint_that_lacks_a_part_changes_nothing(table: Path) -> None:
+    part = table / "_delta_log" / f"{4:020d}.checkpoint.{1:010d}.{2:010d}.parquet"
+    checkpoint(table, 4).rename(part)
+    hint(table).write_text('{"version":4,"size":5,"parts":2}')
+    drop_commits(table, 0, 1)
+
+    assert ids(table) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_version_with_a_checkpoint_and_without_its_commit_is_opened(table: Path) -> None:
+    drop_commits(table, 0, 1, 2, 3, 4)
+
+    assert ids(table, 4) == [0, 1, 2, 3, 4]
+    assert ids(table, 2) == [0, 1, 2]
+    with pytest.raises(LogError, match="version 3 is missing"):
+        ids(table, 3)
+    with pytest.raises(VersionNotFoundError, match="holds versions 2 to 5"):
+        ids(table, 1)
 
 
 @pytest.mark.parametrize("junk", [b"", b"PAR1", b"no parquet at all" * 100])

@@ -185,7 +185,7 @@ def test_in_commit_timestamps_count_from_the_version_that_turned_them_on(tmp_pat
     assert [c.committed_at_ms for c in tablefeed.open_table(tmp_path).history()] == [3_000_000, 2_000_000, 1_000_000]
 
 
-@pytest.mark.parametrize("since", ["soon", "-1", ""])
+@pytest.mark.parametrize("since", ["soon", "-1", "", "1" * 5_000])
 def test_a_property_that_should_be_a_version_and_is_none_is_our_error(tmp_path: Path, since: str) -> None:
     broken = {"delta.enableInCommitTimestamps": "true", "delta.inCommitTimestampEnablementVersion": since}
     a_log(LocalStore(str(tmp_path)), v0=[protocol(), metadata(configuration=broken)])
@@ -291,6 +291,31 @@ def test_a_commit_that_says_nothing_of_itself_is_in_the_history_too(tmp_path: Pa
 
     assert (only.version, only.operation, dict(only.fields)) == (0, None, {})
     assert tablefeed.open_table(tmp_path).table_id == TABLE_ID
+
+
+@pytest.mark.parametrize(
+    ("info", "fields"),
+    [
+        ('{"n":1180591620717411303424}', {"n": 2**70}),
+        ('{"n":-0.0,"":[null,{"b":[[]]}],"\\u0000":"\\u2028"}', {"n": -0.0, "": [None, {"b": [[]]}], "\x00": "\u2028"}),
+        ('{"half":"\\ud800"}', {"half": "\ud800"}),
+        ('{"large":1e400}', {"large": float("inf")}),
+        ('"loaded by hand"', {"commitInfo": "loaded by hand"}),
+        ("[1,18446744073709551616]", {"commitInfo": [1, 2**64]}),
+        ("false", {"commitInfo": False}),
+        ("null", {}),
+    ],
+)
+def test_history_keeps_whatever_json_a_writer_said_of_its_commit(
+    tmp_path: Path, info: str, fields: dict[str, object]
+) -> None:
+    a_log(LocalStore(str(tmp_path)), v0=[protocol(), metadata()])
+    (tmp_path / commit_path(1)).write_text(f'{{"commitInfo":{info}}}\n{{"txn":{{"appId":"q","version":3}}}}\n')
+
+    table = tablefeed.open_table(tmp_path)
+
+    assert dict(next(table.history()).fields) == fields
+    assert table.txn_version("q") == 3
 
 
 @pytest.mark.parametrize("limit", [-1, 1.5, "2"])

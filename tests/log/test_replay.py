@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablefeed.log.replay import fold, live_files, sorted_for_stream
+from tablefeed.errors import LogError
+from tablefeed.log.replay import each_once, fold, live_files, sorted_for_stream
 from tablefeed.model.actions import Commit, DomainMetadata, Facts, Metadata, Protocol, Txn, Version
 
 ROWS = pa.schema(
@@ -41,6 +42,11 @@ def batch(*rows: dict[str, object]) -> pa.RecordBatch:
 
 def rows_of(batches: list[pa.RecordBatch]) -> list[int]:
     return [row for each in batches for row in each["row"].to_pylist()]
+
+
+def replayed(checkpoint: Iterable[pa.RecordBatch], *tail: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """`tail` in log order, a turn for each."""
+    return live_files(checkpoint, [[each] for each in reversed(tail)])
 
 
 def a_commit(version: int, *actions: Metadata | Protocol | Txn | DomainMetadata, ict_ms: int | None = None) -> Commit:
@@ -121,23 +127,37 @@ def test_facts_can_be_folded_in_one_go_or_in_two(commits: list[Commit], split: i
 def test_a_remove_in_the_tail_ends_a_file_of_the_checkpoint() -> None:
     checkpoint = [batch(add("a", 1), add("b", 2)), batch(add("c", 3))]
 
-    assert rows_of(list(live_files(checkpoint, [batch(remove("b"))]))) == [1, 3]
+    assert rows_of(list(replayed(checkpoint, batch(remove("b"))))) == [1, 3]
 
 
 def test_an_add_for_a_live_file_takes_its_place() -> None:
-    live = live_files([batch(add("a", 1), add("b", 2))], [batch(add("a", 3)), batch(add("a", 4))])
+    live = replayed([batch(add("a", 1), add("b", 2))], batch(add("a", 3)), batch(add("a", 4)))
 
-    assert rows_of(list(live)) == [2, 4]
+    assert rows_of(list(live)) == [4, 2]
 
 
 def test_a_file_that_was_removed_and_added_again_is_live() -> None:
-    live = live_files([batch(add("a", 1))], [batch(remove("a"), add("b", 2), add("a", 3))])
+    live = replayed([batch(add("a", 1))], batch(remove("a"), add("b", 2), add("a", 3)))
 
     assert rows_of(list(live)) == [2, 3]
 
 
+@pytest.mark.parametrize("checkpoint", [[batch(add("a"), add("a"))], [batch(add("a"), add("b")), batch(add("a"))]])
+def test_a_checkpoint_that_names_a_file_twice_does_not_end_well(checkpoint: list[pa.RecordBatch]) -> None:
+    files = each_once(checkpoint, url="memory://orders")
+
+    assert [next(files) for _ in checkpoint] == checkpoint
+    with pytest.raises(LogError, match=r"memory://orders.* names a data file twice"):
+        next(files)
+
+
+def test_a_checkpoint_of_no_files_or_of_one_path_with_two_deletion_vectors_names_each_once() -> None:
+    for checkpoint in ([], [batch()], [batch(add("a"), add("a\x00u1"), add("a\x00u2"))]):
+        assert list(each_once(checkpoint, url="memory://orders")) == checkpoint
+
+
 def test_one_path_with_two_deletion_vectors_is_two_files() -> None:
-    live = live_files([batch(add("a", 1))], [batch(add("a\x00u1", 2), remove("a"))])
+    live = replayed([batch(add("a", 1))], batch(add("a\x00u1", 2), remove("a")))
 
     assert rows_of(list(live)) == [2]
 
@@ -153,15 +173,16 @@ def test_the_checkpoint_is_read_as_the_files_are_asked_for() -> None:
         yield batch(add("a", 1))
         raise AssertionError("nobody asked for the second batch")
 
-    assert rows_of([next(live_files(checkpoint(), [batch(remove("x"))]))]) == [1]
+    assert rows_of([next(replayed(checkpoint(), batch(remove("x"))))]) == [1]
 
 
 @given(
     st.lists(st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans()), max_size=5), max_size=6),
     st.integers(0, 6),
+    st.integers(1, 3),
 )
 def test_any_history_replayed_in_columns_gives_what_a_plain_replay_gives(
-    history: list[list[tuple[str, bool]]], checkpoint_at: int
+    history: list[list[tuple[str, bool]]], checkpoint_at: int, turn: int
 ) -> None:
     numbers = iter(range(1000))
     commits = [[(key, is_add, next(numbers)) for key, is_add in actions] for actions in history]
@@ -184,7 +205,10 @@ def test_any_history_replayed_in_columns_gives_what_a_plain_replay_gives(
     untouched = [row for key, row in base.items() if key not in spoken_of]
     decided = sorted(row for key, row in plain(len(commits)).items() if key in spoken_of)
 
-    assert rows_of(list(live_files(checkpoint, tail))) == untouched + decided
+    turns = [tail[begin : begin + turn] for begin in range(0, len(tail), turn)]
+    found = rows_of(list(live_files(checkpoint, turns[::-1])))
+    assert sorted(found[: len(decided)]) == decided
+    assert found[len(decided) :] == untouched
 
 
 def test_a_stream_takes_files_by_time_then_by_the_bytes_of_the_path_as_logged() -> None:

@@ -12,13 +12,14 @@ import pyarrow.compute as pc
 import pytest
 
 from tablefeed.delta import names
-from tablefeed.delta.checkpoint import read_files
-from tablefeed.delta.columns import decode_commit_columns, decode_paths
-from tablefeed.errors import LogGapError, UnsupportedFeatureError, VersionNotFoundError
+from tablefeed.delta.columns import decode_paths
+from tablefeed.errors import LogGapError, VersionNotFoundError
+from tablefeed.feed.segment_reader import Reading, SegmentReader
 from tablefeed.log.replay import live_files
 from tablefeed.log.segment import LogSegment, build_segment
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFile
+from tablefeed.store import LocalStore
 
 # A benchmark's table: replaying it is a matter of seconds.
 _TOO_LARGE = frozenset({"kernelrs-data-tar/300k-add-files-100-col-partitioned"})
@@ -32,8 +33,22 @@ _ONE_FILE_BY_TWO_NAMES = (
     "kernelrs-golden-tar/canonicalized-paths-special-a",
 )
 # The readers were shown more of these logs than the folders hold.
-_V2 = ("kernelrs-data-tar/v2-classic-checkpoint-json", "1")
 _CUT_OFF = {("deltars-errlogs/table_c", "13"): LogGapError, ("kafka-ingest/zero_offset", "1"): VersionNotFoundError}
+
+
+# One of each kind, with all of its commits.
+_CHECKPOINTED = (
+    "dat/with_checkpoint",
+    "delta-golden/125-iterator-bug",
+    "delta-golden/multi-part-checkpoint",
+    "delta-golden/v2-checkpoint-parquet",
+    "delta-kernel/kernel-pagination-v2-checkpoint-json",
+    "kernelrs-data-tar/v2-checkpoints-json-without-sidecars",
+    "kernelrs-data-tar/v2-checkpoints-parquet-with-sidecars",
+    "kernelrs-data-tar/v2-checkpoints-parquet-without-sidecars",
+    "kernelrs-data-tar/v2-classic-checkpoint-json",
+    "kernelrs-data/v2-parquet-sidecars-struct-stats-only",
+)
 
 
 def _listing(log: Path) -> list[LogFile]:
@@ -42,19 +57,8 @@ def _listing(log: Path) -> list[LogFile]:
 
 
 def _live(log: Path, segment: LogSegment) -> Iterator[pa.RecordBatch]:
-    def checkpoint() -> Iterator[pa.RecordBatch]:
-        for part in segment.checkpoint:
-            with (log / part.name).open("rb") as source:
-                yield from read_files(source, with_stats=False, url=str(log), log_file=part.name)
-
-    def tail() -> Iterator[pa.RecordBatch]:
-        for file in segment.commits:
-            data = (log / file.name).read_bytes()
-            yield from decode_commit_columns(
-                data, version=file.version, url=str(log), log_file=file.name, modified_ms=0
-            )[0]
-
-    return live_files(checkpoint(), tail())
+    reader = SegmentReader(LocalStore(str(log.parent)))
+    return live_files(*reader.files(Reading(segment=segment), with_stats=False))
 
 
 def _described(batches: Iterator[pa.RecordBatch]) -> tuple[int, int, str]:
@@ -78,7 +82,7 @@ def test_every_version_has_the_files_that_other_readers_see(corpus: Path) -> Non
     wrong: list[str] = []
     right = 0
     for table, version, files in _versions(corpus):
-        if (table, version) in (_V2, *_CUT_OFF) or (table in _ONE_FILE_BY_TWO_NAMES and version == "1"):
+        if (table, version) in _CUT_OFF or (table in _ONE_FILE_BY_TWO_NAMES and version == "1"):
             continue
         log = corpus / "delta" / table / names.LOG_DIR
         segment = build_segment(_listing(log), version=Version(int(version)), url=table)
@@ -98,15 +102,6 @@ def test_a_remove_by_another_spelling_of_the_path_removes_the_file(corpus: Path,
     assert _described(_live(log, build_segment(_listing(log), version=Version(1), url=table)))[0] == 0
 
 
-def test_a_checkpoint_whose_files_are_in_sidecars_is_refused_by_name(corpus: Path) -> None:
-    log = corpus / "delta" / _V2[0] / names.LOG_DIR
-    segment = build_segment(_listing(log), version=Version(int(_V2[1])), url=_V2[0])
-
-    with pytest.raises(UnsupportedFeatureError) as caught:
-        list(_live(log, segment))
-    assert caught.value.features == ("v2Checkpoint",)
-
-
 @pytest.mark.parametrize(("table", "version"), sorted(_CUT_OFF))
 def test_what_the_log_no_longer_holds_is_refused(corpus: Path, table: str, version: str) -> None:
     log = corpus / "delta" / table / names.LOG_DIR
@@ -116,8 +111,7 @@ def test_what_the_log_no_longer_holds_is_refused(corpus: Path, table: str, versi
 
 
 def test_a_table_reads_the_same_from_every_checkpoint_that_it_has(corpus: Path) -> None:
-    compared = 0
-    for table in ("delta-golden/multi-part-checkpoint", "delta-golden/125-iterator-bug", "dat/with_checkpoint"):
+    for table in _CHECKPOINTED:
         log = corpus / "delta" / table / names.LOG_DIR
         listing = _listing(log)
         with_checkpoint = build_segment(listing, version=None, url=table)
@@ -125,6 +119,3 @@ def test_a_table_reads_the_same_from_every_checkpoint_that_it_has(corpus: Path) 
         from_commits = build_segment(listing, version=None, url=table, without=without)
         assert _described(_live(log, with_checkpoint)) == _described(_live(log, from_commits))
         assert len(from_commits.commits) > len(with_checkpoint.commits)
-        compared += 1
-
-    assert compared == 3

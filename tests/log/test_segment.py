@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablefeed.errors import LogError, LogGapError, TableNotFoundError, UnsupportedFeatureError, VersionNotFoundError
+from tablefeed.errors import LogError, LogGapError, TableNotFoundError, VersionNotFoundError
 from tablefeed.log.segment import (
     LogSegment,
     build_segment,
@@ -46,9 +47,22 @@ def parts(version: int, *, of: int, without: int | None = None) -> list[LogFile]
     ]
 
 
-def v2_checkpoint(version: int) -> list[LogFile]:
-    name = f"{version:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"
+def v2_checkpoint(version: int, *, uuid: str = "80a083e8") -> list[LogFile]:
+    name = f"{version:020d}.checkpoint.{uuid}-7026-4e79-81be-64bd76c43a11.json"
     return [_file(name, LogFileKind.CHECKPOINT_V2, version)]
+
+
+def compaction(first: int, last: int) -> list[LogFile]:
+    return [
+        LogFile(
+            name=f"{first:020d}.{last:020d}.compacted.json",
+            kind=LogFileKind.COMPACTION,
+            version=Version(first),
+            size_bytes=1,
+            modified_ms=1,
+            last_version=Version(last),
+        )
+    ]
 
 
 def _file(name: str, kind: LogFileKind, version: int) -> LogFile:
@@ -107,12 +121,15 @@ def test_parts_of_two_checkpoints_of_one_version_are_not_mixed() -> None:
     assert built(listing).checkpoint == ()
 
 
-def test_of_one_version_the_single_file_goes_first_then_the_fewest_parts() -> None:
-    listing = parts(1, of=3) + parts(1, of=2) + checkpoint(1)
+def test_of_one_version_the_greatest_uuid_goes_first_then_the_most_parts_then_the_single_file() -> None:
+    low, high = v2_checkpoint(1, uuid="0" * 8), v2_checkpoint(1, uuid="f" * 8)
+    order = [high, low, parts(1, of=3), parts(1, of=2), checkpoint(1)]
+    listing = [file for files in order[::-1] for file in files]
+    unreadable: frozenset[str] = frozenset()
 
-    assert built(listing).checkpoint == tuple(checkpoint(1))
-    assert built(listing, without=_names(checkpoint(1))).checkpoint == tuple(parts(1, of=2))
-    assert built(listing, without=_names(checkpoint(1) + parts(1, of=2)[1:])).checkpoint == tuple(parts(1, of=3))
+    for expected in order:
+        assert built(listing, without=unreadable).checkpoint == tuple(expected)
+        unreadable |= _names(expected[-1:])
 
 
 def test_without_an_unreadable_checkpoint_the_one_before_it_is_taken() -> None:
@@ -182,6 +199,7 @@ def test_a_version_before_the_first_checkpoint_of_a_cleaned_log_is_not_there_tho
         parts(3, of=2, without=1),
         [_file("00000000000000000003.crc", LogFileKind.CHECKSUM, 3)],
         [_file("00000000000000000003.00000000000000000005.compacted.json", LogFileKind.COMPACTION, 3)],
+        [_file("00000000000000000000.00000000000000000005.compacted.json", LogFileKind.COMPACTION, 0)],
     ],
 )
 def test_a_log_without_a_commit_and_a_whole_checkpoint_is_no_table(listing: list[LogFile]) -> None:
@@ -190,11 +208,69 @@ def test_a_log_without_a_commit_and_a_whole_checkpoint_is_no_table(listing: list
     assert (latest_version(listing), earliest_version(listing), earliest_reproducible(listing)) == (None, None, None)
 
 
-def test_a_checkpoint_that_is_not_read_is_refused_by_name_where_nothing_else_leads_to_the_version() -> None:
-    assert built(commits(0, 1, 2) + v2_checkpoint(1)).commits == tuple(commits(0, 1, 2))
-    with pytest.raises(UnsupportedFeatureError) as caught:
-        built(commits(2, 3) + v2_checkpoint(2))
-    assert caught.value.features == ("v2Checkpoint",)
+def test_a_checkpoint_with_a_uuid_in_its_name_is_a_checkpoint() -> None:
+    listing = commits(2, 3) + v2_checkpoint(2)
+
+    assert built(listing) == LogSegment(
+        version=Version(3), checkpoint=tuple(v2_checkpoint(2)), commits=tuple(commits(3))
+    )
+    assert (latest_version(v2_checkpoint(4)), earliest_reproducible(listing)) == (4, 2)
+    with pytest.raises(LogError) as caught:
+        built(listing, without=_names(v2_checkpoint(2)))
+    assert caught.value.error_class == "DELTA_TRUNCATED_TRANSACTION_LOG"
+
+
+# --- compactions -----------------------------------------------------------------------------------------------------
+
+
+def test_a_compaction_from_the_logs_begin_stands_for_its_commits() -> None:
+    segment = built(commits(0, 1, 2, 3) + compaction(0, 2))
+
+    assert segment.tail == (*compaction(0, 2), *commits(3))
+    assert segment.commits == tuple(commits(0, 1, 2, 3))
+
+
+def test_the_compaction_that_covers_most_goes_first() -> None:
+    listing = commits(*range(7)) + compaction(0, 2) + compaction(0, 4)
+
+    assert built(listing).tail == (*compaction(0, 4), *commits(5, 6))
+    assert built(listing, without=_names(compaction(0, 4))).tail == (*compaction(0, 2), *commits(3, 4, 5, 6))
+    assert built(listing, 4).tail == (*compaction(0, 2), *commits(3, 4))
+
+
+def test_the_newest_commit_is_read_itself_though_a_compaction_covers_it() -> None:
+    assert built(commits(0, 1, 2) + compaction(0, 2)).tail == tuple(commits(0, 1, 2))
+
+
+def test_a_compaction_over_an_earlier_state_is_not_read_for_it_may_lack_removes() -> None:
+    later = commits(0, 1, 2, 3, 4) + compaction(1, 3)
+    behind_a_checkpoint = later + checkpoint(0) + compaction(0, 3)
+
+    assert built(later).tail == tuple(commits(0, 1, 2, 3, 4))
+    assert built(behind_a_checkpoint).tail == tuple(commits(1, 2, 3, 4))
+
+
+def test_a_compaction_does_not_stand_in_for_a_commit_that_is_gone() -> None:
+    with pytest.raises(LogGapError) as caught:
+        built(commits(0, 2, 3) + compaction(0, 2))
+    assert caught.value.expected == 1
+
+
+def test_what_can_be_left_out_for_an_unreadable_file_is_the_compaction_or_the_checkpoint() -> None:
+    compacted = built(commits(0, 1, 2) + compaction(0, 1))
+    based = built(commits(2, 3) + parts(2, of=2))
+
+    assert compacted.replaceable(compaction(0, 1)[0].name) == _names(compaction(0, 1))
+    assert compacted.replaceable(commits(2)[0].name) == frozenset()
+    for name in (parts(2, of=2)[0].name, "_delta_log/_sidecars/a.parquet", commits(3)[0].name):
+        assert based.replaceable(name) == _names(parts(2, of=2))
+
+
+def test_the_checksum_of_a_segment_is_that_of_its_version() -> None:
+    checksums = [_file(f"{v:020d}.crc", LogFileKind.CHECKSUM, v) for v in (1, 2)]
+
+    assert built(commits(0, 1, 2, 3) + checksums, 2).checksum == checksums[1]
+    assert built(commits(0, 1, 2, 3) + checksums).checksum is None
 
 
 def test_the_bounds_of_a_log_are_those_of_its_commits_and_whole_checkpoints() -> None:
@@ -227,6 +303,20 @@ def test_a_segment_with_a_gap_cannot_be_built(version: int, base: list[int], tai
         LogSegment(version=Version(version), checkpoint=files, commits=tuple(commits(*tail)))
 
 
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"checkpoint": tuple(checkpoint(0)), "commits": tuple(commits(1, 2, 3))},
+        {"commits": tuple(commits(0, 1, 2))},
+    ],
+)
+def test_a_segment_with_a_compaction_that_does_not_begin_it_cannot_be_built(beside: dict[str, Any]) -> None:
+    version = beside["commits"][-1].version
+
+    with pytest.raises(ValueError, match="no segment"):
+        LogSegment(version=version, **{"checkpoint": (), **beside}, compaction=compaction(0, 2)[0])
+
+
 @st.composite
 def _listings(draw: st.DrawFn) -> list[LogFile]:
     versions = st.integers(0, 8)
@@ -235,6 +325,10 @@ def _listings(draw: st.DrawFn) -> list[LogFile]:
         listing += checkpoint(version)
     for version in draw(st.sets(versions, max_size=3)):
         listing += parts(version, of=draw(st.integers(1, 3)), without=draw(st.none() | st.integers(1, 3)))
+    for version in draw(st.sets(versions, max_size=2)):
+        listing += v2_checkpoint(version, uuid=draw(st.sampled_from(["0" * 8, "f" * 8])))
+    for first in draw(st.sets(versions, max_size=2)):
+        listing += compaction(first, first + draw(st.integers(1, 3)))
     return listing + draw(st.lists(st.sampled_from(listing))) if listing else listing
 
 
@@ -260,6 +354,7 @@ def test_a_segment_is_found_exactly_where_a_checkpoint_or_the_start_and_unbroken
 def _is_whole(listing: list[LogFile], version: int) -> bool:
     names = {file.name for file in listing}
     candidates = [checkpoint(version), *(parts(version, of=count) for count in range(1, 4))]
+    candidates += [v2_checkpoint(version, uuid=digit * 8) for digit in "0f"]
     return any(_names(candidate) <= names for candidate in candidates)
 
 

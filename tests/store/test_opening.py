@@ -67,7 +67,19 @@ def test_hadoops_schemes_are_those_of_fsspec(text: str, scheme: str, location: s
 
 @pytest.mark.parametrize(
     "text",
-    ["", "s3:bucket/t", "s3a:/bucket/t", "memory:x", "dbfs:/t", "file:a", "file://host/a", "1s://b", "a::s3://b"],
+    [
+        "",
+        "s3:bucket/t",
+        "s3a:/bucket/t",
+        "memory:x",
+        "dbfs:/t",
+        "file:a",
+        "file://host/a",
+        "1s://b",
+        "a::s3://b",
+        "a\0b",
+        "s3://a\0b",
+    ],
 )
 def test_what_is_neither_path_nor_url_is_refused_and_makes_no_directory(text: str) -> None:
     with pytest.raises(StoreConfigError):

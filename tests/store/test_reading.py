@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tracemalloc
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -222,6 +224,38 @@ def test_a_remote_name_may_be_an_absolute_path_or_a_url_of_another_file_system(t
     assert clone.read("memory:///absolute-names/there") == b"remote"
     assert clone.read(f"file:{tmp_path}/here") == b"local"
     assert open_store(tmp_path).read("memory://absolute-names/there") == b"remote"
+
+
+def test_a_name_with_a_nul_is_no_file(readable: Readable) -> None:
+    with pytest.raises(ObjectNotFoundError):
+        readable.store.read("a\0b")
+    with pytest.raises(ObjectNotFoundError):
+        readable.store.open_input("a\0b")
+    assert readable.store.stat("a\0b") is None
+    assert names(readable, "a\0b") == []
+
+
+def test_a_pipe_or_a_device_is_no_file_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    store = open_store(tmp_path)
+
+    for name in ("pipe", "/dev/zero", f"file://{tmp_path}/pipe"):
+        with pytest.raises(ObjectNotFoundError):
+            store.read(name)
+        with pytest.raises(ObjectNotFoundError):
+            store.open_input(name)
+        assert store.stat(name) is None
+
+
+def test_a_range_takes_memory_for_what_is_there_however_much_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"0123456789")
+
+    tracemalloc.start()
+    assert open_store(tmp_path).read("f", start=8, end=2**40) == b"89"
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak_bytes < 2**20
 
 
 def test_a_root_that_is_a_file_is_told(tmp_path: Path) -> None:

@@ -41,7 +41,9 @@ HOUSE: Mapping[str, Room] = {
     "feed": Room(
         rooms=_names("errors model log delta indextables store data"), packages=_names("pyarrow orjson pyroaring")
     ),
-    "spark": Room(rooms=_names("errors model log data feed"), packages=_names("pyspark pyarrow")),
+    "spark": Room(
+        rooms=_names("errors model log data feed"), packages=_names("pyspark pyarrow prometheus_client opentelemetry")
+    ),
     "cli": Room(rooms=_names("errors model feed"), packages=_names("pyarrow")),
     "tablefeed": Room(rooms=_names("errors model feed"), packages=_names("pyarrow")),
     "pyspark_tablefeed": Room(rooms=_names("spark"), packages=_names("pyspark")),

@@ -127,6 +127,11 @@ def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordB
         first += batch.num_rows
         if rows.num_rows:
             yield conform(rows)
+    if first != parquet.metadata.num_rows:
+        # Arrow ends a column whose pages are damaged as if it were at its end.
+        raise _refusal(
+            plan, file, f"has {first} rows, but its footer speaks of {parquet.metadata.num_rows}: {_DAMAGED}"
+        )
 
 
 def _numbered(batch: pa.RecordBatch, name: str, first: int) -> pa.RecordBatch:
@@ -152,22 +157,47 @@ def _stored_batches(
 
 
 def _check_footer(parquet: pq.ParquetFile, plan: ReadPlan, file: FileColumns) -> None:
-    def refuse(what: str) -> DataFileError:
-        return DataFileError(f"The data file {file.path} of {plan.url} {what}", url=plan.url, path=file.path)
-
     rows = parquet.metadata.num_rows
+    groups = [parquet.metadata.row_group(i).num_rows for i in range(parquet.metadata.num_row_groups)]
+    if rows != sum(groups) or min(groups, default=0) < 0:
+        what = f"speaks in its footer of {rows} rows, but of {sum(groups)} in its row groups: {_DAMAGED}"
+        raise _refusal(plan, file, what)
     if file.selection is not None and file.selection.row_count > rows:
-        raise refuse(
+        raise _refusal(
+            plan,
+            file,
             f"has {rows} rows, but its deletion vector speaks of {file.selection.row_count}: it is another's, or the "
-            "file is. Restore both from a copy."
+            "file is. Restore both from a copy.",
         )
     if has_field_ids(plan.stored or ()) and not has_field_ids(parquet.schema_arrow):
-        raise refuse(
+        raise _refusal(
+            plan,
+            file,
             "has no field ids, though the table maps its columns by id: which column is which cannot be told. Rewrite "
-            "the file with field ids."
+            "the file with field ids.",
         )
+
+
+_DAMAGED = "it is damaged. Restore the file from a copy, or remove it from the table."
+
+
+def _refusal(plan: ReadPlan, file: FileColumns, what: str) -> DataFileError:
+    return DataFileError(f"The data file {file.path} of {plan.url} {what}", url=plan.url, path=file.path)
+
+
+_MOST_IN_A_LIST = 100_000
+# Columns or row groups. Arrow takes memory for as many as a footer claims, before it has seen one: some 700 bytes for
+# each column of a row group, and its own limit is ten times as many.
 
 
 def _open(source: Any, **options: Any) -> pq.ParquetFile:
     # INT96 carries nanoseconds of any date: as microseconds it fits 64 bits, as nanoseconds it would wrap (1677-2262).
-    return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=False, **options)
+    # Where the writer gave its pages checksums, as Spark does, a damaged one is an error and no other value.
+    return pq.ParquetFile(
+        source,
+        coerce_int96_timestamp_unit="us",
+        pre_buffer=False,
+        page_checksum_verification=True,
+        thrift_container_size_limit=_MOST_IN_A_LIST,
+        **options,
+    )

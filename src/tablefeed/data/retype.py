@@ -58,11 +58,13 @@ def find_stored(stored: pa.Field, among: Iterable[pa.Field]) -> str | None:
     field_id = _field_id(stored)
     if field_id is None:
         return find_name(stored.name, (field.name for field in among))
-    matches = [field.name for field in among if _field_id(field) == field_id]
+    fields = list(among)
+    matches = [field.name for field in fields if _field_id(field) == field_id]
     if len(matches) > 1:
         error = LossyConversionError(pa.null(), pa.null(), reason=f"{len(matches)} columns of that id: {matches}")
         raise error.inside(stored.name)
-    return matches[0] if matches else None
+    # Arrow finds a column by its name alone: a second one of that name, though of another id, must not pass for it.
+    return find_name(matches[0], (field.name for field in fields)) if matches else None
 
 
 def has_field_ids(fields: Iterable[pa.Field]) -> bool:

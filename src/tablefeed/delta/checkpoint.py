@@ -1,84 +1,101 @@
-"""Classic checkpoints, whole or one part of several, in Parquet (PROTOCOL.md, "Checkpoint Schema").
+"""Checkpoints, of both specs and all three ways to name them (PROTOCOL.md, "Checkpoints", "Checkpoint Specs").
 
-A row is one action: a column for each kind, null in all columns but its own. Facts become values, files stay columns.
-Writers differ in which columns and members they write, in their order and in their physical types: so all is found by
-name, and what is absent is null.
+The files that a listing shows are the top level: facts are there, and the table's files too, unless it names sidecars,
+which then hold all of them. What a checkpoint says of removed files is for VACUUM and is not read. Bytes of Parquet are
+checkpoint_parquet.py's, JSON is read as a commit is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import io
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tablefeed.delta import fields, names
-from tablefeed.delta.columns import DELETION_VECTOR, FILE_COLUMNS, STRING_MAP, file_keys
+from tablefeed.delta.checkpoint_parquet import CheckpointParquet
+from tablefeed.delta.codec import Gathered, read_lines
+from tablefeed.delta.columns import FileRows
 from tablefeed.delta.fields import BadActionError
-from tablefeed.errors import CorruptLogError, UnsupportedFeatureError
+from tablefeed.delta.paths import below_root, decode_path
+from tablefeed.errors import CorruptLogError
 from tablefeed.model.actions import Facts
+from tablefeed.model.logfile import LogFile, LogFileKind
 
 
-def read_facts(source: BinaryIO, *, url: str, log_file: str) -> Facts:
-    """What a checkpoint, or one part of it, says besides files. The columns of the files are not read.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopLevel:
+    """What the top level of a checkpoint says: a protocol and metadata at the least, and where the table's files are.
 
-    `source` is an open, seekable file, which the caller closes. `in_commit_timestamp_ms` is None: no checkpoint has
-    commitInfo. Raises CorruptLogError, naming `log_file`, where the file is no Parquet, an action is not what the
-    protocol says, or there are two metaData or two protocols.
+    `sidecars` are names below the table's root; where there are none, the top level holds the files itself.
     """
-    with _blamed_on(log_file, url=url):
-        parquet = pq.ParquetFile(source)
-        actions = {kind: list(_actions(parquet, kind)) for kind in _FACTS}
-        for kind in (names.PROTOCOL, names.METADATA):
-            if len(actions[kind]) > 1:
-                raise BadActionError("comes a second time", kind)
-        txns = map(fields.read_txn, actions[names.TXN])
-        domains = map(fields.read_domain, actions[names.DOMAIN_METADATA])
-        return Facts(
-            protocol=next(map(fields.read_protocol, actions[names.PROTOCOL]), None),
-            metadata=next(map(fields.read_metadata, actions[names.METADATA]), None),
-            txns={txn.app_id: txn for txn in txns},
-            domains={domain.domain: domain for domain in domains if not domain.removed},
-        )
+
+    facts: Facts
+    sidecars: tuple[str, ...]
+
+
+def read_top_level(parts: Iterable[tuple[LogFile, BinaryIO]], *, url: str) -> TopLevel:
+    """What the files of one checkpoint say together. The columns of the table's files are not read.
+
+    Each comes opened and seekable; the caller closes it. `in_commit_timestamp_ms` is None: no checkpoint has
+    commitInfo. Raises CorruptLogError, naming the file, for what is not Parquet or JSON, an action or a combination
+    of them that the protocol does not allow, a checkpoint without protocol or metadata, and a sidecar outside
+    `_delta_log/_sidecars`.
+    """
+    gathered = Gathered()
+    sidecars: list[str] = []
+    log_file = None
+    for log_file, source in parts:
+        with _blamed_on(log_file.name, url=url):
+            found = _take(gathered, log_file, source, url=url)
+            sidecars += (_sidecar_name(log_path, url=url) for log_path in found)
+    facts = gathered.facts()
+    if log_file is not None and (facts.protocol is None or facts.metadata is None):
+        missing = names.METADATA if facts.protocol else names.PROTOCOL
+        raise CorruptLogError(f"it holds no {missing}", url=url, log_file=log_file.name)
+    return TopLevel(facts=facts, sidecars=tuple(sidecars))
 
 
 def read_files(source: BinaryIO, *, with_stats: bool, url: str, log_file: str) -> Iterator[pa.RecordBatch]:
-    """The adds of a checkpoint, or of one part of it, as batches of `columns.FILE_COLUMNS`, in the file's order.
+    """The adds of one top-level file as batches of `columns.FILE_COLUMNS`, in the file's order.
 
-    Read as the iterator goes, a bounded number of rows at a time; `source` must stay open. `stats` is null without
-    `with_stats`, and where the writer kept statistics as a struct only (`stats_parsed`, which is not read). Raises
-    CorruptLogError as `read_facts` does, also where a required field is null, and UnsupportedFeatureError for a
-    checkpoint that keeps its files in sidecars (v2Checkpoint).
+    Where there are sidecars it has none. Parquet is read as the iterator goes, a bounded number of rows at a time;
+    `source` must stay open. `stats` is null without `with_stats`; where the writer kept statistics as a struct only
+    (`stats_parsed`), the text that the struct says. Raises CorruptLogError as `read_top_level` does, also where a
+    required field is null.
     """
     with _blamed_on(log_file, url=url):
-        parquet = pq.ParquetFile(source)
-        _refuse_sidecars(parquet, url=url, log_file=log_file)
-        members = _members(parquet, names.ADD)
-        wanted = [wire for name, wire in _WIRE.items() if wire in members and (with_stats or name != "stats")]
-        if not members:
-            return
-        if _WIRE["log_path"] not in members:
-            raise BadActionError("is missing", names.ADD, _WIRE["log_path"])
-        for batch in parquet.iter_batches(_BATCH_ROWS, columns=[f"{names.ADD}.{wire}" for wire in wanted]):
-            files = _to_files(batch.column(names.ADD), frozenset(wanted))
-            if files.num_rows > 0:
-                yield files
+        if log_file.endswith(".json"):
+            yield from _json_files(source, with_stats=with_stats, url=url, log_file=log_file)
+        else:
+            yield from CheckpointParquet(source).files(with_stats=with_stats)
 
 
-_FACTS = (names.PROTOCOL, names.METADATA, names.TXN, names.DOMAIN_METADATA)
-_WIRE: Mapping[str, str] = {name: fields.FILE_FIELDS[name] for name in FILE_COLUMNS.names if name in fields.FILE_FIELDS}
-_REQUIRED = ("partition_values", "size_bytes", "modified_ms", "data_change")
-_VECTOR_WIRE: Mapping[str, str] = {
-    "storage_type": "storageType",
-    "path_or_inline": "pathOrInlineDv",
-    "offset": "offset",
-    "size_bytes": "sizeInBytes",
-    "cardinality": "cardinality",
-}
-_BATCH_ROWS = 64 << 10  # bounds the memory; larger ones are not faster
+def read_sidecar(source: BinaryIO, *, with_stats: bool, url: str, log_file: str) -> Iterator[pa.RecordBatch]:
+    """The adds of a sidecar, as `read_files`.
+
+    Raises CorruptLogError also for a sidecar that holds any other action ("Sidecar Files"): one that it names would
+    be missed, and so would a fact.
+    """
+    with _blamed_on(log_file, url=url):
+        parquet = CheckpointParquet(source)
+        for kind in _TOP_LEVEL_ACTIONS:
+            if any(True for _ in parquet.actions(kind)):
+                raise BadActionError("is no action of a sidecar", kind)
+        yield from parquet.files(with_stats=with_stats)
+
+
+_TOP_LEVEL_ACTIONS = (
+    names.PROTOCOL,
+    names.METADATA,
+    names.TXN,
+    names.DOMAIN_METADATA,
+    names.CHECKPOINT_METADATA,
+    names.SIDECAR,
+)
 
 
 @contextmanager
@@ -91,94 +108,71 @@ def _blamed_on(log_file: str, *, url: str) -> Iterator[None]:
         raise CorruptLogError(f"it cannot be read as Parquet: {error}", url=url, log_file=log_file) from error
 
 
-def _members(parquet: pq.ParquetFile, column: str) -> frozenset[str]:
-    """The members of a column of actions; none where there is no such column."""
-    schema = parquet.schema_arrow
-    if column not in schema.names:
-        return frozenset()
-    kind = schema.field(column).type
-    if not pa.types.is_struct(kind):
-        raise BadActionError(f"is {kind}, not a struct", column)
-    return frozenset(member.name for member in kind)
-
-
-def _refuse_sidecars(parquet: pq.ParquetFile, *, url: str, log_file: str) -> None:
-    # "V2 Spec": where there are sidecars, the files of the table are in them and not here.
-    if any(True for _ in _actions(parquet, names.SIDECAR)):
-        raise UnsupportedFeatureError(
-            f"The checkpoint {log_file} of {url} keeps its files in sidecars, which this version of tablefeed does not "
-            "read. Upgrade tablefeed, or let the table's writer make a classic checkpoint.",
-            url=url,
-            features=("v2Checkpoint",),
-        )
-
-
-def _actions(parquet: pq.ParquetFile, kind: str) -> Iterator[dict[str, Any]]:
-    """The actions of `kind` as if parsed from JSON; null is absent."""
-    if not _members(parquet, kind):
-        return
-    for batch in parquet.iter_batches(columns=[kind]):
-        column = batch.column(kind)
-        for row in pc.indices_nonzero(column.is_valid()).to_pylist():
-            action = _plain(column[row].as_py(), column.type)
-            # Where a writer has no null structs, an action of another kind is one with nothing in it.
-            if action:
-                yield action
-
-
-def _plain(value: Any, kind: pa.DataType) -> Any:  # Any: what JSON can hold
-    if value is None:
-        return None
-    if pa.types.is_map(kind):
-        return dict(value)
-    if pa.types.is_struct(kind):
-        members = {member.name: _plain(value[member.name], member.type) for member in kind}
-        return {name: member for name, member in members.items() if member is not None}
-    return value
-
-
-def _to_files(adds: pa.StructArray, wanted: frozenset[str]) -> pa.RecordBatch:
-    columns: dict[str, pa.Array] = {}
-    for name, wire in _WIRE.items():
-        kind = FILE_COLUMNS.field(name).type
-        found = pc.struct_field(adds, wire) if wire in wanted else pa.nulls(len(adds), kind)
+def _take(gathered: Gathered, log_file: LogFile, source: BinaryIO, *, url: str) -> list[str]:
+    """Takes in the facts of one top-level file; gives its sidecars as logged."""
+    sidecars: list[str] = []
+    versions: list[int] = []
+    has_files = False
+    for line, kind, values in _actions(source, url=url, log_file=log_file.name):
         try:
-            columns[name] = _retyped(found, kind)
-        except (pa.ArrowException, ValueError) as error:
-            raise BadActionError(f"cannot be {kind}: {error}", names.ADD, wire) from error
-    if columns["log_path"].null_count > 0:  # rows of other actions
-        rows = columns["log_path"].is_valid()
-        columns = {name: column.filter(rows) for name, column in columns.items()}
-    for name in _REQUIRED:
-        if columns[name].null_count > 0:
-            raise BadActionError("is missing", names.ADD, _WIRE[name])
-    columns["is_add"] = columns["log_path"].is_valid()
-    columns["key"] = file_keys(columns["log_path"], columns["deletion_vector"])
-    return pa.RecordBatch.from_arrays([columns[name] for name in FILE_COLUMNS.names], schema=FILE_COLUMNS)
+            if kind == names.SIDECAR:
+                sidecars.append(fields.read_sidecar(values))
+            elif kind == names.CHECKPOINT_METADATA:
+                versions.append(fields.read_checkpoint_version(values))
+            elif kind == names.ADD:
+                has_files = True
+            else:
+                gathered.take(kind, values)
+        except BadActionError as bad:
+            raise CorruptLogError(bad.of(kind), url=url, log_file=log_file.name, line=line) from bad
+    _check_spec(log_file, versions, has_sidecars=bool(sidecars), has_files=has_files)
+    return sidecars
 
 
-def _retyped(found: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The values of `found` as `kind`. Raises what Arrow raises where they do not fit."""
-    if kind == DELETION_VECTOR and pa.types.is_struct(found.type):
-        return _vectors(found)
-    if kind == STRING_MAP and _is_list_of_pairs(found.type):
-        keys, values = (_retyped(member, pa.string()) for member in found.values.flatten())
-        return pa.MapArray.from_arrays(found.offsets, keys, values, mask=found.is_null())
-    return found if found.type == kind else found.cast(kind)
+def _check_spec(log_file: LogFile, versions: list[int], *, has_sidecars: bool, has_files: bool) -> None:
+    """Raises BadActionError for what neither spec allows ("V2 Spec", "V1 Spec", "Checkpoint Naming Scheme")."""
+    if len(versions) > 1:
+        raise BadActionError("comes a second time", names.CHECKPOINT_METADATA)
+    if versions and versions[0] != log_file.version:
+        raise BadActionError(f"is of version {versions[0]}", names.CHECKPOINT_METADATA)
+    if not versions and (has_sidecars or log_file.kind is LogFileKind.CHECKPOINT_V2):
+        raise BadActionError("is missing", names.CHECKPOINT_METADATA)
+    if has_sidecars and log_file.kind is LogFileKind.CHECKPOINT_PART:
+        raise BadActionError("is no action of a checkpoint in parts", names.SIDECAR)
+    if has_sidecars and has_files:
+        raise BadActionError("stands beside sidecars, which hold all files or none", names.ADD)
 
 
-def _vectors(found: pa.StructArray) -> pa.StructArray:
-    present = frozenset(member.name for member in found.type)
-    members = [
-        _retyped(pc.struct_field(found, wire), DELETION_VECTOR.field(name).type)
-        if wire in present
-        else pa.nulls(len(found), DELETION_VECTOR.field(name).type)
-        for name, wire in _VECTOR_WIRE.items()
-    ]
-    # A writer without null structs says "none" by a vector with nothing in it.
-    return pa.StructArray.from_arrays(members, fields=list(DELETION_VECTOR), mask=members[0].is_null())
+def _actions(source: BinaryIO, *, url: str, log_file: str) -> Iterator[tuple[int | None, str, dict[str, Any]]]:
+    """The line, kind and fields of each action but removes. Of adds in Parquet, that there are any beside sidecars."""
+    if log_file.endswith(".json"):
+        known = frozenset({*_TOP_LEVEL_ACTIONS, names.ADD})
+        yield from read_lines(io.BytesIO(source.read()), url=url, log_file=log_file, known_actions=known)
+        return
+    parquet = CheckpointParquet(source)
+    has_sidecars = False
+    for kind in _TOP_LEVEL_ACTIONS:
+        for values in parquet.actions(kind):
+            has_sidecars |= kind == names.SIDECAR
+            yield None, kind, values
+    if has_sidecars and parquet.has_files():
+        yield None, names.ADD, {}
 
 
-def _is_list_of_pairs(kind: pa.DataType) -> bool:
-    """How a map comes whose writer did not say that it is one (Parquet, "Backward-compatibility rules" of MAP)."""
-    return bool(pa.types.is_list(kind) and pa.types.is_struct(kind.value_type) and kind.value_type.num_fields == 2)
+def _sidecar_name(log_path: str, *, url: str) -> str:
+    """The name below the table's root of the sidecar `log_path`. Raises BadActionError where it is not in its place."""
+    path, folder = decode_path(log_path), f"{names.LOG_DIR}/{names.SIDECARS_DIR}/"
+    is_name = "/" not in path and ":" not in path
+    name = below_root(f"{folder}{path}" if is_name else path, root_url=url)
+    if name is None or not name.startswith(folder):
+        raise BadActionError(f"is {log_path!r}, which is not in {folder}", names.SIDECAR, "path")
+    return name
+
+
+def _json_files(source: BinaryIO, *, with_stats: bool, url: str, log_file: str) -> Iterator[pa.RecordBatch]:
+    rows = FileRows(url=url, with_stats=with_stats)
+    stream = io.BytesIO(source.read())
+    for line, action, values in read_lines(stream, url=url, log_file=log_file, known_actions=frozenset({names.ADD})):
+        rows.take(action, values, log_file=log_file, line=line, end=stream.tell())
+        yield from rows.full()
+    yield from rows.rest()

@@ -7,6 +7,8 @@ the actions are fields.py's; here are the lines and what a version may hold of e
 from __future__ import annotations
 
 import io
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -15,13 +17,25 @@ import orjson
 from tablefeed.delta import fields, names
 from tablefeed.delta.fields import BadActionError
 from tablefeed.errors import CorruptLogError
-from tablefeed.model.actions import Commit, DomainMetadata, FileAction, Metadata, Protocol, Txn, Version
+from tablefeed.model.actions import Commit, DomainMetadata, Facts, FileAction, Metadata, Protocol, Txn, Version
 
 FILE_ACTIONS = frozenset({names.ADD, names.REMOVE, names.CDC})
 """The actions that are as many as the version's files."""
 
 _Action = TypeVar("_Action", Metadata, Protocol)
-_KNOWN = FILE_ACTIONS | {names.METADATA, names.PROTOCOL, names.TXN, names.DOMAIN_METADATA, names.COMMIT_INFO}
+COMMIT_ACTIONS = FILE_ACTIONS | {
+    names.METADATA,
+    names.PROTOCOL,
+    names.TXN,
+    names.DOMAIN_METADATA,
+    names.COMMIT_INFO,
+}
+"""What a commit may hold that is known here."""
+
+ADD_BEGIN = b'{"%s":{' % names.ADD.encode()
+"""How every writer begins the line of an add; another spelling costs time alone."""
+_ADD_ENDS = (b"}}\n", b"}}")
+
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")  # byte order marks of UTF-8 and UTF-16
 
 
@@ -47,6 +61,20 @@ def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, mod
     return gathered.commit(files, version=version, modified_ms=modified_ms)
 
 
+def decode_facts(data: bytes, *, version: Version, url: str, log_file: str, modified_ms: int | None) -> Commit:
+    """`decode_commit` without its files, which are not judged: lines that begin and end as adds are not looked into."""
+    lines = (b"{}\n" if line.startswith(ADD_BEGIN) and line.endswith(_ADD_ENDS) else line for line in io.BytesIO(data))
+    gathered = Gathered()
+    line, action = 0, ""
+    try:
+        for line, action, values in read_lines(io.BytesIO(b"".join(lines)), url=url, log_file=log_file):  # noqa: B007
+            if action not in FILE_ACTIONS:
+                gathered.take(action, values)
+    except BadActionError as bad:
+        raise CorruptLogError(bad.of(action), url=url, log_file=log_file, line=line) from bad
+    return gathered.commit((), version=version, modified_ms=modified_ms)
+
+
 def encode_commit(commit: Commit) -> bytes:
     """The bytes of `commit`, a line for each action, in Delta-Spark's order; `decode_commit` gives `commit` back.
 
@@ -66,26 +94,39 @@ def encode_commit(commit: Commit) -> bytes:
     return b"".join(orjson.dumps(line, default=dict, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
 
 
-def read_lines(data: io.BytesIO, *, url: str, log_file: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """The line number (from 1), key and fields of each known action of a JSON log file, in order.
+def read_lines(
+    data: io.BytesIO,
+    *,
+    url: str,
+    log_file: str,
+    known_actions: frozenset[str] = COMMIT_ACTIONS,
+    first_line: int = 1,
+) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """The line number, key and fields of each action in `known_actions` of a JSON log file, in order.
 
-    `data` is read as the iterator goes. Raises CorruptLogError for lines that hold no action: see `decode_commit`.
-    Fields are as parsed, unjudged.
+    `data` begins with the file's `first_line`, and is read as the iterator goes. Raises CorruptLogError for lines that
+    hold no action: see `decode_commit`. Fields are as parsed, unjudged.
     """
-    if data.getbuffer()[:3].tobytes().startswith(_MARKS):
+    if first_line == 1 and data.read(3).startswith(_MARKS):
         raise CorruptLogError("it begins with a byte order mark", url=url, log_file=log_file, line=1)
+    data.seek(0)
     seen = False
-    for number, line in enumerate(data, 1):
+    for number, line in enumerate(data, first_line):
         try:
             actions = orjson.loads(line)
         except orjson.JSONDecodeError as error:
             if not line.strip():
                 continue
-            raise CorruptLogError(_fault_of(line), url=url, log_file=log_file, line=number) from error
+            actions = _commit_info_alone(line)
+            if actions is None:
+                raise CorruptLogError(_fault_of(line), url=url, log_file=log_file, line=number) from error
         seen = True
         if not isinstance(actions, dict):
             raise CorruptLogError("the line is no JSON object", url=url, log_file=log_file, line=number)
-        known = [key for key in actions if key in _KNOWN and actions[key] is not None]
+        known = [key for key in actions if key in known_actions and actions[key] is not None]
+        if known == [names.COMMIT_INFO]:
+            yield number, names.COMMIT_INFO, _any_json(actions[names.COMMIT_INFO], line)
+            continue
         for key in known:
             if len(known) > 1 or not isinstance(actions[key], dict):
                 reason = f"the line holds {' and '.join(known)}" if len(known) > 1 else f"{key} is no JSON object"
@@ -93,6 +134,37 @@ def read_lines(data: io.BytesIO, *, url: str, log_file: str) -> Iterator[tuple[i
             yield number, key, actions[key]
     if not seen:
         raise CorruptLogError("it is empty: its writer died, or it was cut off", url=url, log_file=log_file)
+
+
+_MANY_DIGITS = re.compile(rb"[0-9]{19}")
+
+
+def _any_json(info: Any, line: bytes) -> dict[str, Any]:
+    """What the commitInfo of `line` says, whatever JSON it is ("Commit Provenance Information": any is allowed).
+
+    What is no object stands under its action's name. orjson, which read `info`, rounds integers beyond 64 bits.
+    """
+    if _MANY_DIGITS.search(line):
+        info = (_commit_info_alone(line) or {}).get(names.COMMIT_INFO, info)
+    return info if isinstance(info, dict) else {names.COMMIT_INFO: info}
+
+
+def _commit_info_alone(line: bytes) -> dict[str, Any] | None:
+    """The commitInfo that is all of `line`, in JSON that orjson refuses or rounds; None where it is none.
+
+    Numbers of any size, halves of surrogate pairs, and any depth that Python's stack holds: none of it is our business.
+    """
+    if not line.lstrip().startswith(b'{"%s"' % names.COMMIT_INFO.encode()):
+        return None
+    try:
+        actions = json.loads(line, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return None
+    return actions if isinstance(actions, dict) and list(actions) == [names.COMMIT_INFO] else None
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is no JSON")
 
 
 def _fault_of(line: bytes) -> str:
@@ -104,7 +176,7 @@ def _fault_of(line: bytes) -> str:
 
 
 class Gathered:
-    """What the lines of one version say besides its files, taken in as they come."""
+    """What one version or one checkpoint says besides its files, taken in action by action."""
 
     def __init__(self) -> None:
         self._metadata: Metadata | None = None
@@ -128,6 +200,15 @@ class Gathered:
             case names.COMMIT_INFO if self._info is None:
                 self._info = values
                 self._in_commit_timestamp_ms = fields.read_in_commit_timestamp(values)
+
+    def facts(self) -> Facts:
+        """All of it as the facts of a checkpoint: which has no commitInfo, and each application and domain once."""
+        return Facts(
+            protocol=self._protocol,
+            metadata=self._metadata,
+            txns={txn.app_id: txn for txn in self._txns},
+            domains={domain.domain: domain for domain in self._domains if not domain.removed},
+        )
 
     def commit(self, files: Iterable[FileAction], *, version: Version, modified_ms: int | None) -> Commit:
         """All of it, with `files`, as the commit of `version`."""

@@ -7,7 +7,7 @@ until `to_add_files` is asked for one.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.delta import fields, names
+from tablefeed.delta.adds import map_of, read_adds, runs
 from tablefeed.delta.codec import FILE_ACTIONS, Gathered, read_lines
 from tablefeed.delta.fields import BadActionError
 from tablefeed.delta.paths import decode_path
@@ -65,29 +66,83 @@ def decode_commit_columns(
     What `codec.decode_commit` gives for the same bytes, with the files in columns and `Commit.files` empty; cdc
     actions are passed over, for no snapshot has them. Raises the same CorruptLogError.
     """
-    stream = io.BytesIO(data)
+    rows = FileRows(url=url)
+    commit = decode_commit_into(rows, data, version=version, log_file=log_file, modified_ms=modified_ms)
+    return [*rows.full(), *rows.rest()], commit
+
+
+def decode_commit_into(
+    rows: FileRows, data: bytes, *, version: Version, log_file: str, modified_ms: int | None
+) -> Commit:
+    """`decode_commit_columns`, the file actions added to `rows`: one batch can hold those of many small commits.
+
+    What is wrong with a file action may be found only when its batch is made.
+    """
     gathered = Gathered()
-    batches: list[pa.RecordBatch] = []
-    rows: list[_Row] = []
-    taken = line = 0
-    action = ""
-    try:
-        for line, action, values in read_lines(stream, url=url, log_file=log_file):
+    for run in runs(data):
+        if run.only_adds and rows.take_adds(run.lines):
+            continue
+        stream = io.BytesIO(b"".join(run.lines))
+        for line, action, values in read_lines(stream, url=rows.url, log_file=log_file, first_line=run.first_line):
             if action not in FILE_ACTIONS:
-                gathered.take(action, values)
+                try:
+                    gathered.take(action, values)
+                except BadActionError as bad:
+                    raise CorruptLogError(bad.of(action), url=rows.url, log_file=log_file, line=line) from bad
             elif action != names.CDC:
-                rows.append((line, action, values))
-                if len(rows) == _BATCH_ROWS or stream.tell() - taken >= _BATCH_BYTES:
-                    batches.append(_to_batch(rows))
-                    rows, taken = [], stream.tell()
-        if rows:
-            batches.append(_to_batch(rows))
-    except BadActionError as bad:
-        raise CorruptLogError(bad.of(action), url=url, log_file=log_file, line=line) from bad
-    except _BadRowsError as bad:
-        line, reason = _first_fault(bad.rows)
-        raise CorruptLogError(reason, url=url, log_file=log_file, line=line) from bad
-    return batches, gathered.commit((), version=version, modified_ms=modified_ms)
+                rows.take(action, values, log_file=log_file, line=line, end=run.begin + stream.tell())
+    return gathered.commit((), version=version, modified_ms=modified_ms)
+
+
+class FileRows:
+    """File actions of JSON log files, taken in log order, as batches of `FILE_COLUMNS`; `stats` null if not asked for.
+
+    Raises CorruptLogError, naming the file and line, where an action is not what the protocol says.
+    """
+
+    def __init__(self, *, url: str, with_stats: bool = True) -> None:
+        self.url = url
+        self._with_stats = with_stats
+        self._rows: list[_Row] = []
+        self._bytes = 0
+        self._full: list[pa.RecordBatch] = []
+        self._at = ("", 0)
+
+    def take(self, action: str, values: dict[str, Any], *, log_file: str, line: int, end: int) -> None:
+        """Takes in the add or remove that ends at the byte `end` of its file."""
+        last_file, last_end = self._at
+        self._bytes += end - (last_end if last_file == log_file else 0)
+        self._at = (log_file, end)
+        if not self._with_stats:
+            values.pop(_STATS, None)
+        self._rows.append((log_file, line, action, values))
+        if len(self._rows) >= _BATCH_ROWS or self._bytes >= _BATCH_BYTES:
+            self._full.append(self._batch())
+
+    def take_adds(self, lines: Sequence[bytes]) -> bool:
+        """Takes in lines that are all adds; False, and nothing is taken, where they are to be taken one by one."""
+        adds = read_adds(lines)
+        if adds is None:
+            return False
+        self._full += [*self.rest(), _adds_batch(adds, with_stats=self._with_stats)]
+        return True
+
+    def full(self) -> list[pa.RecordBatch]:
+        """The batches that are full by now; each is given once."""
+        full, self._full = self._full, []
+        return full
+
+    def rest(self) -> list[pa.RecordBatch]:
+        """What is left: nothing, or one batch."""
+        return [self._batch()] if self._rows else []
+
+    def _batch(self) -> pa.RecordBatch:
+        rows, self._rows, self._bytes = self._rows, [], 0
+        try:
+            return _to_batch(rows)
+        except _BadRowsError as bad:
+            log_file, line, reason = _first_fault(rows)
+            raise CorruptLogError(reason, url=self.url, log_file=log_file, line=line) from bad
 
 
 def decode_paths(log_paths: pa.Array) -> pa.Array:
@@ -136,53 +191,63 @@ def to_add_files(batch: pa.RecordBatch) -> Iterator[AddFile]:
         )
 
 
-_Row = tuple[int, str, dict[str, Any]]  # line, action, fields as parsed
-_BATCH_ROWS = 50_000
+_Row = tuple[str, int, str, dict[str, Any]]  # log file, line, action, fields as parsed
+_BATCH_ROWS = 4096  # few enough that parsed rows are still in the processor's cache when they become columns
 _BATCH_BYTES = 16 << 20  # of JSON: its parsed form is a few times that, and is what a batch costs besides its columns
 
 
 class _BadRowsError(ValueError):
-    """Some row of these is not what the protocol says."""
-
-    def __init__(self, rows: list[_Row]) -> None:
-        self.rows = rows
-        super().__init__("file actions that are not what the protocol says")
+    """Some row is not what the protocol says."""
 
 
-def _first_fault(rows: list[_Row]) -> tuple[int, str]:
-    """The line and the fault, found by judging the rows one by one as `decode_commit` does."""
-    for line, action, values in rows:
+def _adds_batch(adds: pa.StructArray, *, with_stats: bool) -> pa.RecordBatch:
+    columns = {name: adds.field(wire) for name, wire in {**_WIRE, "modified_ms": _MODIFIED}.items()}
+    columns["partition_values"] = map_of(columns["partition_values"])
+    for name in ("tags", "deletion_vector", *(() if with_stats else ("stats",))):
+        columns[name] = pa.nulls(len(adds), FILE_COLUMNS.field(name).type)
+    columns["is_add"] = columns["log_path"].is_valid()
+    columns["key"] = file_keys(columns["log_path"], columns["deletion_vector"])
+    return pa.RecordBatch.from_arrays([columns[name] for name in FILE_COLUMNS.names], schema=FILE_COLUMNS)
+
+
+def _first_fault(rows: list[_Row]) -> tuple[str, int, str]:
+    """The file, the line and the fault, found by judging the rows one by one as `decode_commit` does."""
+    for log_file, line, action, values in rows:
         try:
             fields.read_file(action, values)
         except BadActionError as bad:
-            return line, bad.of(action)
-    return rows[0][0], "its file actions do not fit the columns of the protocol"
+            return log_file, line, bad.of(action)
+    log_file, line, _, _ = rows[0]
+    return log_file, line, "its file actions do not fit the columns of the protocol"
 
 
 def _to_batch(rows: list[_Row]) -> pa.RecordBatch:
-    is_add = pa.array([action == names.ADD for _, action, _ in rows])
+    is_add = pa.array([action == names.ADD for _, _, action, _ in rows])
     try:
-        columns = {name: _column(name, [values.get(wire) for _, _, values in rows]) for name, wire in _WIRE.items()}
-        added = [values.get(_MODIFIED) if action == names.ADD else None for _, action, values in rows]
+        columns = {name: _column(name, [values.get(wire) for *_, values in rows]) for name, wire in _WIRE.items()}
+        added = [values.get(_MODIFIED) if action == names.ADD else None for _, _, action, values in rows]
         columns |= {"modified_ms": _column("modified_ms", added), "stats": pc.if_else(is_add, columns["stats"], None)}
         columns |= {"is_add": is_add, "key": file_keys(columns["log_path"], columns["deletion_vector"])}
     except (ValueError, TypeError, AttributeError, OverflowError, pa.ArrowException) as error:
-        raise _BadRowsError(rows) from error
+        raise _BadRowsError from error
     # Of a remove, only the path and dataChange are required.
     always = any(columns[name].null_count for name in ("log_path", "data_change"))
     for_adds = (columns[name].is_null() for name in ("partition_values", "size_bytes", "modified_ms"))
     if always or any(pc.any(pc.and_(absent, is_add)).as_py() for absent in for_adds):
-        raise _BadRowsError(rows)
+        raise _BadRowsError
     return pa.RecordBatch.from_arrays([columns[name] for name in FILE_COLUMNS.names], schema=FILE_COLUMNS)
 
 
 _WIRE = {name: fields.FILE_FIELDS[name] for name in FILE_COLUMNS.names if name in fields.FILE_FIELDS}
 _MODIFIED = _WIRE.pop("modified_ms")  # no field of a remove
+_STATS = _WIRE["stats"]
 
 
 def _column(name: str, values: list[Any]) -> pa.Array:
     """The values of one field, as strict as fields.py is. Raises what pyarrow raises, or BadActionError."""
     kind = FILE_COLUMNS.field(name).type
+    if values.count(None) == len(values):
+        return pa.nulls(len(values), kind)
     if kind == STRING_MAP:
         return pa.array([None if value is None else list(value.items()) for value in values], type=kind)
     if kind == DELETION_VECTOR:

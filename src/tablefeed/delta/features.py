@@ -314,7 +314,7 @@ def _uses(metadata: Metadata, *, url: str) -> Uses:
         parts = list(_parts(orjson.loads(metadata.schema_string)))
         return Uses(
             properties=metadata.configuration,
-            column_keys=frozenset(key for part in parts for key in part.get("metadata") or ()),
+            column_keys=frozenset(key for part in parts for key in _column_metadata(part)),
             types=frozenset(word for part in parts for word in part.values() if isinstance(word, str)),
         )
     except (orjson.JSONDecodeError, TypeError, RecursionError) as error:
@@ -334,6 +334,13 @@ def _parts(part: Any) -> Iterator[dict[str, Any]]:  # Any: parsed JSON
         yield part
         for name in _INNER:
             yield from _parts(part.get(name))
+
+
+def _column_metadata(part: Mapping[str, Any]) -> Mapping[str, object]:
+    metadata = part.get("metadata") or {}
+    if isinstance(metadata, dict):
+        return metadata
+    raise TypeError(f"a column's metadata is {metadata!r:.60}")
 
 
 def _type_words(data_type: DataType) -> Iterator[str]:

@@ -28,6 +28,9 @@ from tablefeed.model.actions import (
 EMPTY_SCHEMA = '{"type":"struct","fields":[]}'
 """What a metaData without `schemaString` means: Delta-Spark writes such a one for a table without columns."""
 
+STORAGE_TYPES = ("u", "i", "p")
+"""Where a deletion vector may be ("Deletion Vector Descriptor Schema")."""
+
 JsonObject = Mapping[str, Any]  # Any: what JSON can hold, before a table below has judged it
 
 
@@ -124,7 +127,7 @@ def _string_set(value: object) -> frozenset[str]:
 
 
 def _storage_type(value: object) -> str:
-    if value in ("u", "i", "p"):
+    if value in STORAGE_TYPES:
         return str(value)
     raise BadActionError(f"is {value!r:.60}; u, i and p are known")
 
@@ -219,6 +222,14 @@ _DOMAIN = (
     _Field(wire="configuration", attribute="configuration", read=_string, required=True),
     _Field(wire="removed", attribute="removed", read=_boolean, required=True),
 )
+
+# "Sidecar File Information", "Checkpoint Metadata"
+_SIDECAR = (
+    _Field(wire="path", attribute="path", read=_string, required=True),
+    _Field(wire="sizeInBytes", attribute="size_bytes", read=_long, required=True),
+    _Field(wire="modificationTime", attribute="modified_ms", read=_long, required=True),
+)
+_CHECKPOINT_METADATA = (_Field(wire="version", attribute="version", read=_long, required=True),)
 
 # "Format Specification": the model has these among the metadata's own.
 _FORMAT = (
@@ -316,6 +327,16 @@ def read_domain(values: JsonObject) -> DomainMetadata:
 def write_domain(domain: DomainMetadata) -> dict[str, object]:
     """The line of `domain`."""
     return {names.DOMAIN_METADATA: _write(_DOMAIN, domain)}
+
+
+def read_sidecar(values: JsonObject) -> str:
+    """The path of the sidecar that `values` spell, as logged. Raises BadActionError."""
+    return str(_read(_SIDECAR, values)["path"])
+
+
+def read_checkpoint_version(values: JsonObject) -> int:
+    """The version in the checkpointMetadata that `values` spell. Raises BadActionError."""
+    return int(_read(_CHECKPOINT_METADATA, values)["version"])
 
 
 def read_in_commit_timestamp(info: JsonObject) -> int | None:

@@ -53,6 +53,8 @@ ENABLE_CHANGE_DATA_CAPTURE = "delta.enableChangeDataCapture"  # what Delta-Spark
 ENABLE_DELETION_VECTORS = "delta.enableDeletionVectors"
 ENABLE_ICEBERG_COMPAT_PREFIX = "delta.enableIcebergCompat"
 ENABLE_IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
+IN_COMMIT_TIMESTAMPS_SINCE_VERSION = "delta.inCommitTimestampEnablementVersion"
+IN_COMMIT_TIMESTAMPS_SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
 ENABLE_MATERIALIZE_PARTITION_COLUMNS = "delta.enableMaterializePartitionColumnsFeature"
 ENABLE_ROW_TRACKING = "delta.enableRowTracking"
 ENABLE_TYPE_WIDENING = "delta.enableTypeWidening"
@@ -81,16 +83,18 @@ _PATTERNS: tuple[tuple[re.Pattern[str], LogFileKind], ...] = (
     (re.compile(rf"{_VERSION}\.checkpoint\.parquet"), LogFileKind.CHECKPOINT),
     (re.compile(rf"{_VERSION}\.checkpoint\.{_PART}\.parquet"), LogFileKind.CHECKPOINT_PART),
     (re.compile(rf"{_VERSION}\.checkpoint\.{_UUID}\.(?:json|parquet)"), LogFileKind.CHECKPOINT_V2),
-    (re.compile(rf"{_VERSION}\.[0-9]{{20}}\.compacted\.json"), LogFileKind.COMPACTION),
+    (re.compile(rf"{_VERSION}\.(?P<last_version>[0-9]{{20}})\.compacted\.json"), LogFileKind.COMPACTION),
 )
-_LAST_VERSION = 2**63 - 1  # versions are longs
+LAST_VERSION = 2**63 - 1
+"""Versions are longs: no name of a greater one is a log file's."""
 
 
 def parse_name(name: str, *, size_bytes: int, modified_ms: int) -> LogFile | None:
     """What the file `name` of the log directory is, or None where it is none of the log's files.
 
     None is for temporary files, the `.NAME.crc` siblings that Hadoop writes, directories and whatever else lies
-    about: the protocol gives them no meaning. A compaction's version is the first that it covers.
+    about: the protocol gives them no meaning. A compaction's version is the first that it covers; one that covers no
+    two is none ("Log Compaction Files").
     """
     for pattern, kind in _PATTERNS:
         match = pattern.fullmatch(name)
@@ -98,16 +102,20 @@ def parse_name(name: str, *, size_bytes: int, modified_ms: int) -> LogFile | Non
             continue
         numbers = {name: int(digits) for name, digits in match.groupdict().items()}
         part, part_count = numbers.get("part"), numbers.get("part_count")
-        if numbers["version"] > _LAST_VERSION or (part is not None and not 1 <= part <= numbers["part_count"]):
+        version, last = numbers["version"], numbers.get("last_version")
+        if max(version, last or 0) > LAST_VERSION or (last is not None and last <= version):
+            return None
+        if part is not None and not 1 <= part <= numbers["part_count"]:
             return None
         return LogFile(
             name=name,
             kind=kind,
-            version=Version(numbers["version"]),
+            version=Version(version),
             size_bytes=size_bytes,
             modified_ms=modified_ms,
             part=part,
             part_count=part_count,
+            last_version=None if last is None else Version(last),
         )
     return None
 

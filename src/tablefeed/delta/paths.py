@@ -12,8 +12,13 @@ import re
 from collections.abc import Iterable
 from urllib.parse import unquote_to_bytes
 
+from tablefeed.errors import LogError
+
 HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """The directory's word for null and for '' (Spark's `ExternalCatalogUtils.DEFAULT_PARTITION_NAME`)."""
+
+ALLOW_ABSOLUTE_PATHS = "allow_absolute_paths"
+"""The storage option that lets a log name files outside its table, as those of shallow clones do."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
@@ -35,6 +40,79 @@ def decode_path(log_path: str) -> str:
     if scheme.lower() == "file":
         return _decode(tail)
     return f"{scheme}:{'//' if rest.startswith('//') else ''}{authority}{_decode(tail)}"
+
+
+def refuse_escape(path: str, *, root_url: str) -> None:
+    """Raises LogError, naming the decoded `path`, unless its file is the table's own.
+
+    For the moment before a file that the log names (a data file, a deletion vector) is opened. A relative path must
+    stay below the root, an absolute one lead below it. The text alone is judged: no link is followed.
+    """
+    if below_root(path, root_url=root_url) is not None:
+        return
+    if _is_absolute(path):
+        remedy = "If the table is a shallow clone, or keeps files elsewhere on purpose, allow"
+    else:
+        remedy = "No table needs that: restore the log from a copy that you trust. If this is the one you trust, allow"
+    raise LogError(
+        f"The log of {root_url} names the file {path!r}, which is outside the table; it was not opened. {remedy} it by "
+        f"the storage option {ALLOW_ABSOLUTE_PATHS}=true.",
+        url=root_url,
+    )
+
+
+def below_root(path: str, *, root_url: str) -> str | None:
+    """The name below the root that the decoded `path` means, without `.` and `..`; None where it means no such name.
+
+    A relative path that leaves the root on its way means none, even where it comes back. An absolute path without
+    a scheme is of the root's file system, as Hadoop has it. `root_url` is as a store tells it: not percent-encoded.
+    """
+    if not _is_absolute(path):
+        segments = _resolved(path)
+        return "/".join(segments) if segments else None
+    root_place, root_path = _place(root_url)
+    place, own_path = _place(path)
+    root, segments = _resolved(root_path), _resolved(own_path)
+    if place not in ("", root_place) or root is None or segments is None:
+        return None
+    if root_path and not root_path.startswith("/"):  # a store that is no tree: memory:orders
+        return None
+    if segments[: len(root)] != root or len(segments) == len(root):
+        return None
+    return "/".join(segments[len(root) :])
+
+
+_SCHEMES_OF_ONE_STORE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasbs": "wasb"}
+"""Hadoop's other names for a store, as tablefeed.store takes them."""
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith("/") or _SCHEME.match(path) is not None
+
+
+def _place(path: str) -> tuple[str, str]:
+    """Parts an absolute path or URL into `scheme://authority`, "" where there is none, and the path there."""
+    if not _SCHEME.match(path):
+        return "", path
+    scheme, _, rest = path.partition(":")
+    scheme = _SCHEMES_OF_ONE_STORE.get(scheme.lower(), scheme.lower())
+    if not rest.startswith("//"):
+        return f"{scheme}:", rest
+    authority, slash, tail = rest[2:].partition("/")
+    return f"{scheme}://{authority}", slash + tail
+
+
+def _resolved(path: str) -> list[str] | None:
+    """The segments of `path` without empty ones, `.` and `..`; None where `..` leads above its begin."""
+    segments: list[str] = []
+    for segment in path.split("/"):
+        if segment == "..":
+            if not segments:
+                return None
+            segments.pop()
+        elif segment not in ("", "."):
+            segments.append(segment)
+    return segments
 
 
 def _decode(text: str) -> str:

@@ -20,10 +20,15 @@ ELEMENT, KEY, VALUE = "element", "key", "value"
 """How the inside of arrays and maps is named, in Arrow, in Parquet and in errors ("Field Path")."""
 
 
+MOST_LEVELS = 100
+"""How deep types may be nested: Parquet schemas deeper than this are refused by Arrow, so no row of one can be read."""
+
+
 def parse_schema(schema_string: str, *, url: str) -> Struct:
     """The schema that `schema_string` spells; a field's metadata is kept as parsed, in plain dicts.
 
-    Raises UnsupportedFeatureError for a type that is not known, by its name and the column's path, and LogError for
+    Raises UnsupportedFeatureError for a type that is not known, by its name and the column's path, or that is nested
+    deeper than `MOST_LEVELS`, so that whoever walks a schema may do so by recursion; and LogError for
     text that is no schema or has names that differ in case alone (DELTA_DUPLICATE_COLUMNS_FOUND).
     """
     try:
@@ -133,6 +138,8 @@ _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 def _type(value: Any, path: _Path) -> DataType:  # Any: JSON that is judged here
     if isinstance(value, str):
         return _named_type(value, path)
+    if len(path) > MOST_LEVELS:
+        raise _UnknownTypeError(f"one that is nested more than {MOST_LEVELS} levels deep", path)
     kind = value.get("type") if isinstance(value, dict) else None
     match kind:
         case "struct":

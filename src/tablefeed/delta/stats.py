@@ -39,7 +39,7 @@ def encode_stats(statistics: FileStatistics) -> str:
 
 
 def num_records(stats: str | None) -> int | None:
-    """The numRecords of a text from the log; None where it is not known: no text, no number, or no JSON."""
+    """The numRecords of a text from the log; None where it is not known: no text, no 64-bit number, or no JSON."""
     if not stats:
         return None
     try:
@@ -47,7 +47,7 @@ def num_records(stats: str | None) -> int | None:
     except orjson.JSONDecodeError:
         return None
     count = parsed.get("numRecords") if isinstance(parsed, dict) else None
-    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
+    return count if type(count) is int and 0 <= count < 2**63 else None  # bool is an int to Python
 
 
 def _put(tree: dict[str, object], path: LeafPath, value: object) -> None:

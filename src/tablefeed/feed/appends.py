@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress, groupby
 from typing import TYPE_CHECKING
 
 from tablefeed.delta.column_mapping import MappedSchema, has_mapping_change, mapping_mode
 from tablefeed.delta.schema import parse_schema
 from tablefeed.errors import IllegalOptionError, SchemaChangedError
-from tablefeed.feed.arguments import check_filter, filtered, selected, whole_number
+from tablefeed.feed.arguments import check_filter, columns_to_read, filtered, selected, whole_number
 from tablefeed.feed.bounds import check_available, check_protocol, read_commits
 from tablefeed.feed.scan import ScanTask, TableColumns, read_task, scan_file, table_columns
 from tablefeed.feed.table_log import Snapshot, open_log
 from tablefeed.log.admission import ChangePolicy, delivered_files
 from tablefeed.log.compatibility import can_read_older
-from tablefeed.model.actions import Commit, Version
+from tablefeed.model.actions import AddFile, Commit, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
+from tablefeed.model.schema import Struct
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,8 +40,9 @@ def appends(
     """Gives the rows added by the versions `start_version` to `end_version`, both included, in commit order.
 
     None: from the earliest commit that the log still has, to the newest. Rows come in the schema of the newest
-    version. Only files that change data count. Raises ChangeRefusedError for a commit that deletes or rewrites rows
-    unless an option says what to do with it, VersionNotFoundError, LogGapError, SchemaChangedError, DataFileError.
+    version. Only files that change data count, and those that the log rules out by `filter` are not opened. Raises
+    ChangeRefusedError for a commit that deletes or rewrites rows unless an option says what to do with it,
+    VersionNotFoundError, LogGapError, SchemaChangedError, DataFileError.
     """
     import pyarrow as pa
 
@@ -51,13 +54,13 @@ def appends(
         ignore_deletes=ignore_deletes, ignore_changes=ignore_changes, skip_change_commits=skip_change_commits
     )
     wanted = selected(snapshot.arrow_schema, columns, url=log.url)
-    read = wanted if filter is None else snapshot.arrow_schema
-    if filter is not None:
-        check_filter(filter, read, url=log.url)
-    rows = _rows(snapshot, read_commits(log, log_files, versions), policy, read)
-    if filter is not None:
-        rows = filtered(rows, filter, wanted, url=log.url)
-    return pa.RecordBatchReader.from_batches(wanted, rows)
+    commits = read_commits(log, log_files, versions)
+    if filter is None:
+        return pa.RecordBatchReader.from_batches(wanted, _rows(snapshot, commits, policy, wanted, None))
+    check_filter(filter, snapshot.arrow_schema, url=log.url)
+    read = columns_to_read(snapshot.arrow_schema, wanted, filter)
+    rows = _rows(snapshot, commits, policy, read, filter)
+    return pa.RecordBatchReader.from_batches(wanted, filtered(rows, filter, wanted, url=log.url))
 
 
 def _versions(log_files: Iterable[LogFile], snapshot: Snapshot, start: int | None, end: int | None) -> range:
@@ -74,24 +77,36 @@ def _versions(log_files: Iterable[LogFile], snapshot: Snapshot, start: int | Non
 
 
 def _rows(
-    snapshot: Snapshot, commits: Iterable[Commit], policy: ChangePolicy, schema: pa.Schema
+    snapshot: Snapshot,
+    commits: Iterable[Commit],
+    policy: ChangePolicy,
+    schema: pa.Schema,
+    condition: pc.Expression | None,
 ) -> Iterator[pa.RecordBatch]:
     log = snapshot.log
     for commit in commits:
         _check(commit, snapshot)
         # The partitioning of its version, which need not be the newest's: an overwrite may have changed it.
-        columns: dict[frozenset[str], TableColumns] = {}
-        for add in delivered_files(commit, policy, url=log.url):
-            keys = frozenset(add.partition_values)
-            if keys not in columns:
-                columns[keys] = table_columns(snapshot.schema, snapshot.metadata, url=log.url, partitioned_by=keys)
-            task = ScanTask(
-                url=log.location,
-                storage_options=log.storage_options,
-                files=(scan_file(add),),
-                columns=columns[keys],
-            )
-            yield from read_task(task, schema, store=log.store)
+        for keys, files in groupby(delivered_files(commit, policy, url=log.url), key=_partition_keys):
+            columns = table_columns(snapshot.schema, snapshot.metadata, url=log.url, partitioned_by=keys)
+            for add in files if condition is None else _matching(list(files), condition, snapshot.schema, columns):
+                task = ScanTask(
+                    url=log.location, storage_options=log.storage_options, files=(scan_file(add),), columns=columns
+                )
+                yield from read_task(task, schema, store=log.store)
+
+
+def _partition_keys(add: AddFile) -> frozenset[str]:
+    return frozenset(add.partition_values)
+
+
+def _matching(
+    files: Sequence[AddFile], condition: pc.Expression, schema: Struct, columns: TableColumns
+) -> Iterator[AddFile]:
+    from tablefeed.feed.pruning import Pruner
+
+    pruner = Pruner(condition, schema=schema, columns=columns)
+    return compress(files, pruner.choose([f.partition_values for f in files], [f.stats for f in files]))
 
 
 def _check(commit: Commit, snapshot: Snapshot) -> None:

@@ -54,6 +54,20 @@ def check_filter(condition: Any, schema: pa.Schema, *, url: str) -> None:
         raise _bad_filter(condition, url, str(error)) from error
 
 
+def columns_to_read(schema: pa.Schema, wanted: pa.Schema, condition: pc.Expression) -> pa.Schema:
+    """Gives the fields of `schema` that are in `wanted` or that `condition` names: all where that cannot be told."""
+    import pyarrow as pa
+
+    from tablefeed.data.condition import columns_in, tree
+
+    node = tree(condition)
+    if node is None:
+        return schema
+    names = {*wanted.names, *(column.path[0] for column in columns_in(node))}
+    # At least one, for rows without columns cannot be filtered.
+    return pa.schema([field for field in schema if field.name in names] or schema)
+
+
 def filtered(
     rows: Iterator[pa.RecordBatch], condition: pc.Expression, wanted: pa.Schema, *, url: str
 ) -> Iterator[pa.RecordBatch]:
@@ -69,6 +83,8 @@ def filtered(
 
 
 def _bad_filter(condition: object, url: str, reason: str) -> IllegalOptionError:
-    return IllegalOptionError(
-        option="filter", value=str(condition), explain=f"cannot be asked of the rows of {url}: {reason}"
-    )
+    try:
+        shown = str(condition)
+    except UnicodeDecodeError:  # pyarrow cuts a long text wherever it likes
+        shown = "an expression"
+    return IllegalOptionError(option="filter", value=shown, explain=f"cannot be asked of the rows of {url}: {reason}")

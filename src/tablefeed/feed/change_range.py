@@ -14,7 +14,7 @@ from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, Versio
 from tablefeed.feed.arguments import whole_number
 from tablefeed.feed.bounds import check_available
 from tablefeed.feed.table_log import Snapshot
-from tablefeed.feed.timeline import commit_times, first_at_or_after, last_at_or_before, parse_timestamp
+from tablefeed.feed.timeline import Timeline, parse_timestamp
 from tablefeed.log.segment import earliest_reproducible, earliest_version
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFile, LogFileKind
@@ -71,11 +71,11 @@ def _versions(bounds: Bounds, newest: Snapshot, log_files: Sequence[LogFile]) ->
         return start, end
     since_ms, until_ms = _ms(bounds.start_timestamp, "start_timestamp"), _ms(bounds.end_timestamp, "end_timestamp")
     commits = [f for f in log_files if f.kind is LogFileKind.COMMIT and f.version <= newest.version]
-    times = commit_times(newest.log, commits, newest.metadata)
+    timeline = Timeline(newest, commits)
     if since_ms is not None:
-        start = first_at_or_after(times, since_ms, url=newest.log.url)
+        start = timeline.first_at_or_after(since_ms)
     if until_ms is not None:
-        end = last_at_or_before(times, until_ms, url=newest.log.url)
+        end = timeline.last_at_or_before(until_ms)
     if since_ms is not None and until_ms is not None and until_ms < since_ms:
         raise _inverted(bounds, start or 0)
     return start, end

@@ -13,7 +13,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Literal
 
 from tablefeed.errors import ChangeDataError, LogError
-from tablefeed.feed.arguments import check_filter, filtered, selected
+from tablefeed.feed.arguments import check_filter, columns_to_read, filtered, selected
 from tablefeed.feed.bounds import check_protocol, read_commits
 from tablefeed.feed.change_files import ChangeReader, change_schema
 from tablefeed.feed.change_range import Bounds, change_versions
@@ -81,9 +81,11 @@ def changes(
         _check_start(feed, log_files)
     available = change_schema(feed.read if feed else newest)
     wanted = selected(available, columns, url=log.url)
+    read = wanted
     if filter is not None:
         check_filter(filter, available, url=log.url)
-    rows = _rows(feed, log_files, wanted if filter is None else available) if feed else iter(())
+        read = columns_to_read(available, wanted, filter)
+    rows = _rows(feed, log_files, read) if feed else iter(())
     if filter is not None:
         rows = filtered(rows, filter, wanted, url=log.url)
     return pa.RecordBatchReader.from_batches(wanted, rows)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from tablefeed.delta import codec, features, names
 from tablefeed.delta.commit_info import Provenance, Write, commit_info
-from tablefeed.errors import CommitUnknownError, ConflictError, NotExclusiveError, StoreError
+from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, NotExclusiveError, StoreError
 from tablefeed.feed.operations import Operation
 from tablefeed.feed.sink import WritePlan, caught_up
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
@@ -169,7 +169,13 @@ def _conflict(log: TableLog, reason: str, winner: int, error_class: str) -> Conf
 
 
 def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Commit:
-    """Gives the commit to put after `state`."""
+    """Gives the commit to put after `state`. Raises CommitError where no version can follow that."""
+    if state is not None and state.version >= names.LAST_VERSION:
+        raise CommitError(
+            f"Nothing was committed to {state.log.url}: it is at version {state.version}, the last that there can be. "
+            "Its log is damaged: remove the files of versions that were never committed.",
+            url=state.log.url,
+        )
     removes = _removes(transaction, state, now_ms)
     txn = transaction.txn
     metadata = protocol = None

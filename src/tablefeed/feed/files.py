@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.delta.columns import STRING_MAP, decode_paths
-from tablefeed.delta.stats import num_records
+from tablefeed.delta.stats_columns import record_counts
 
 NUM_RECORDS = pa.field("num_records", pa.int64())
 """How many rows the statistics of a file count, deleted ones included; null where they do not say."""
@@ -31,7 +31,7 @@ def described(batch: pa.RecordBatch) -> pa.RecordBatch:
             batch["size_bytes"],
             batch["modified_ms"],
             batch["partition_values"],
-            _counts(batch),
+            record_counts(batch["stats"]),
             pc.is_valid(batch["deletion_vector"]),
         ],
         schema=DESCRIPTION,
@@ -40,8 +40,4 @@ def described(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def with_num_records(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Gives live files with the column `NUM_RECORDS` after their own."""
-    return batch.append_column(NUM_RECORDS, _counts(batch))
-
-
-def _counts(batch: pa.RecordBatch) -> pa.Array:
-    return pa.array((num_records(text) for text in batch["stats"].to_pylist()), type=NUM_RECORDS.type)
+    return batch.append_column(NUM_RECORDS, record_counts(batch["stats"]))

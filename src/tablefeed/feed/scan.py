@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from tablefeed.delta import partition_values
 from tablefeed.delta.column_mapping import mapping_mode, physical_name, stored_schema
 from tablefeed.errors import DataFileError, ObjectNotFoundError
+from tablefeed.feed.table_files import TableFiles, for_store
 from tablefeed.feed.table_log import open_log
 from tablefeed.log.plan import pack
 from tablefeed.model.actions import AddFile, DeletionVector, Metadata, Version
@@ -145,7 +146,8 @@ def read_task(
     """Gives the rows of `task` as batches of exactly `schema`, of some 64k rows each, over the bounds of files.
 
     `positions` names the column of `schema`, a long, that takes each row's place in its file, from 0.
-    Raises DataFileError where a file is gone or is not what the log says.
+    Raises DataFileError where a file is gone or is not what the log says, LogError where it is outside the table and
+    the storage options do not allow that.
     """
     from tablefeed.data.windows import coalesced
 
@@ -160,10 +162,11 @@ def _read_files(
 
     store = store or _store(task.url, tuple(sorted(task.storage_options.items())))
     plan = ReadPlan(url=store.url, schema=schema, stored=_stored(task.columns, schema), batch_rows=BATCH_ROWS)
-    vectors = VectorReader(store)
+    files = TableFiles(store, storage_options=task.storage_options)
+    vectors = VectorReader(files)
     for file in task.files:
         try:
-            source = store.open_input(file.path)
+            source = files.open_input(file.path)
         except ObjectNotFoundError as error:
             raise DataFileError(
                 f"The data file {file.path} of {store.url} is gone, though the log still names it: VACUUM or another "
@@ -222,4 +225,4 @@ def _constants(file: ScanFile, columns: TableColumns, schema: pa.Schema, url: st
 
 @lru_cache(maxsize=32)
 def _store(url: str, storage_options: tuple[tuple[str, str], ...]) -> Store:
-    return open_store(url, dict(storage_options))
+    return open_store(url, for_store(dict(storage_options)))

@@ -17,6 +17,7 @@ from tablefeed.delta import features, partition_values, paths
 from tablefeed.delta.schema import format_schema, from_arrow, parse_schema, to_arrow
 from tablefeed.errors import SchemaMismatchError, StoreError, TableNotFoundError
 from tablefeed.feed.align import Alignment, align, aligned, new_table_schema
+from tablefeed.feed.table_files import for_store
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Version
@@ -78,7 +79,7 @@ def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int,
     from tablefeed.data.write import FileLayout, NewFile, write_files
     from tablefeed.delta.stats import encode_stats
 
-    store = open_store(plan.location, dict(plan.storage_options))
+    store = open_store(plan.location, for_store(plan.storage_options))
     schema = parse_schema(plan.schema_string, url=store.url)
     begun: list[str] = []
 

@@ -17,6 +17,7 @@ from tablefeed.delta import features
 from tablefeed.delta.schema import parse_schema
 from tablefeed.delta.stats import num_records
 from tablefeed.errors import LogError
+from tablefeed.feed.lag import Lag, LagMeter
 from tablefeed.feed.scan import ScanTask, balanced_tasks, scan_file, table_columns
 from tablefeed.feed.stream_bounds import Bound, Ending, start_version
 from tablefeed.feed.stream_metadata import QuerySchema
@@ -105,6 +106,7 @@ class AppendSource:
         self._schema = read_schema
         self._options = options
         self._tail = Tail(log, clock=clock, fail_on_data_loss=options.fail_on_data_loss)
+        self._meter = LagMeter(log, self._tail, policy=options.policy, begins_with_snapshot=not options.start.is_named)
         self._initial: Offset | None = None
         self._snapshot_files: tuple[Step, pa.RecordBatch] | None = None
         self._bound: Offset | None = None
@@ -151,6 +153,13 @@ class AppendSource:
         if not end.in_snapshot:
             self._check_same_table(Version(end.version - 1))
         return end
+
+    def lag(self, end: Offset, *, now_ms: int) -> Lag:
+        """Gives what is there beyond `end`, where the last `latest` ended. Raises StoreError and as `tasks` does."""
+        snapshot = self._sorted_snapshot(end.version)[1]["size_bytes"] if end.in_snapshot else None
+        return self._meter.behind(
+            end, there=self._newest().version, last=self._ending.last, snapshot=snapshot, now_ms=now_ms
+        )
 
     def bound_now(self) -> None:
         """Makes what is there at the next `latest` the end of this query (Trigger.AvailableNow)."""
@@ -296,7 +305,7 @@ class AppendSource:
 
         if self._snapshot_files is None or self._snapshot_files[0].version != version:
             try:
-                snapshot = self._log.load(version)
+                snapshot = self._log.load_for_files(version)
                 if self._counts_rows:
                     counted = map(with_num_records, snapshot.live_files(with_stats=True))
                     files = sorted_for_stream(counted, schema=FILE_COLUMNS.append(NUM_RECORDS))

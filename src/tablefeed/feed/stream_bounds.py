@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import Literal
 
-from tablefeed.errors import IllegalOptionError, LogError, VersionNotFoundError
+from tablefeed.errors import IllegalOptionError, LogError, TableError, VersionNotFoundError
 from tablefeed.feed.table_log import Snapshot
-from tablefeed.feed.timeline import Times, commit_times, first_at_or_after, parse_timestamp
+from tablefeed.feed.timeline import Timeline, parse_timestamp
 from tablefeed.feed.timestamp_text import read_timestamp
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFileKind
@@ -50,10 +50,9 @@ def start_version(start: Bound, newest: Snapshot) -> Version | None:
     """
     if start.timestamp is not None:
         since_ms = _moment(start, option="startingTimestamp")
-        times = _times(newest)
-        first = first_at_or_after(times, since_ms, url=newest.log.url)
-        if not start.inclusive and (first, since_ms) in times:
-            first = Version(first + 1)
+        first = _timeline(newest).first_at_or_after(since_ms)
+        if not start.inclusive:
+            first = _first_after(newest, since_ms) or Version(newest.version + 1)
         _check_readable(first, newest)
         return first
     match start.version:
@@ -132,16 +131,25 @@ class Ending:
 
     def _look(self, newest: Snapshot) -> None:
         until_ms = self._until_ms
-        past = next((version for version, at_ms in _times(newest) if until_ms is not None and at_ms > until_ms), None)
+        past = None if until_ms is None else _first_after(newest, until_ms)
         if past is not None:
             self._last = Version(past - 1)
         self._known_to = newest.version
 
 
-def _times(newest: Snapshot) -> Times:
+def _first_after(newest: Snapshot, at_ms: int) -> Version | None:
+    """The first version that was committed later; None where none is yet."""
+    try:
+        return _timeline(newest).first_at_or_after(at_ms + 1)
+    except TableError as error:
+        if error.error_class != "DELTA_TIMESTAMP_GREATER_THAN_COMMIT":
+            raise
+        return None
+
+
+def _timeline(newest: Snapshot) -> Timeline:
     log_files = newest.log.listing()
-    commits = [f for f in log_files if f.kind is LogFileKind.COMMIT and f.version <= newest.version]
-    return commit_times(newest.log, commits, newest.metadata)
+    return Timeline(newest, [f for f in log_files if f.kind is LogFileKind.COMMIT and f.version <= newest.version])
 
 
 def _last_millisecond(end: Bound) -> int:

@@ -11,10 +11,10 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from tablefeed.errors import ConflictingOptionsError
-from tablefeed.feed.arguments import check_filter, filtered, selected, whole_number
+from tablefeed.feed.arguments import check_filter, columns_to_read, filtered, selected, whole_number
 from tablefeed.feed.scan import ScanTask, read_task, scan_file, table_columns
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
-from tablefeed.feed.timeline import commit_times, parse_timestamp, version_at
+from tablefeed.feed.timeline import file_times, parse_timestamp, version_at
 from tablefeed.model.actions import CommitInfo, Metadata, Protocol, Version
 from tablefeed.model.logfile import LogFileKind
 
@@ -42,7 +42,7 @@ def open_table(
     log = open_log(os.fspath(url), storage_options)
     if timestamp is not None:
         version = version_at(log, parse_timestamp(timestamp, argument="timestamp"))
-    return Table(log.load(None if version is None else Version(version)))
+    return Table(log.load_for_files(None if version is None else Version(version)))
 
 
 class Table:
@@ -101,7 +101,11 @@ class Table:
         columns: Sequence[str] | None = None,
         filter: pc.Expression | None = None,  # noqa: A002
     ) -> pa.RecordBatchReader:
-        """Gives the rows, `columns` in the order asked for, those that `filter` lets through."""
+        """Gives the rows, `columns` in the order asked for, those that `filter` lets through.
+
+        Files that the log's partition values and statistics rule out are not opened, and of the others the columns
+        alone are read that are asked for or that `filter` names.
+        """
         import pyarrow as pa
 
         wanted = selected(self.schema, columns, url=self._log.url)
@@ -140,19 +144,25 @@ class Table:
         log_files = [
             f for f in self._log.listing() if f.kind is LogFileKind.COMMIT and f.version <= self._snapshot.version
         ]
-        times = dict(commit_times(self._log, log_files, self.metadata))
+        times = file_times(log_files, self.metadata, url=self._log.url)
         for log_file in log_files[::-1][:limit]:
             commit = self._log.required_commit(log_file)
-            yield CommitInfo(
-                version=commit.version, committed_at_ms=times[commit.version], fields=dict(commit.info or {})
-            )
+            at_ms = times.get(commit.version, commit.committed_at_ms or log_file.modified_ms)
+            yield CommitInfo(version=commit.version, committed_at_ms=at_ms, fields=dict(commit.info or {}))
 
     def _rows(self, wanted: pa.Schema, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
         from tablefeed.delta.columns import to_add_files
 
         columns = table_columns(self._snapshot.schema, self.metadata, url=self._log.url)
-        read = self.schema if condition is not None else wanted
-        for batch in self._snapshot.live_files():
+        if condition is None:
+            read, files = wanted, self._snapshot.live_files()
+        else:
+            from tablefeed.feed.pruning import Pruner
+
+            read = columns_to_read(self.schema, wanted, condition)
+            pruner = Pruner(condition, schema=self._snapshot.schema, columns=columns)
+            files = pruner.matching(self._snapshot.live_files(with_stats=True))
+        for batch in files:
             for add in to_add_files(batch):
                 task = ScanTask(
                     url=self._log.location,

@@ -5,7 +5,7 @@ The bytes are `tablefeed.delta`'s, what follows from them `tablefeed.log`'s. Not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,6 +21,8 @@ from tablefeed.errors import (
     TablefeedError,
     TableNotFoundError,
 )
+from tablefeed.feed.segment_reader import Reading, SegmentReader, unreadable_log_file
+from tablefeed.feed.table_files import for_store
 from tablefeed.log.replay import fold
 from tablefeed.log.segment import LogSegment, build_segment
 from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
@@ -48,7 +50,9 @@ class Snapshot:
     """The newest commit's file as the store lists it: how a table made anew at the same place is told apart.
     None where there is none (a checkpoint stands for it) or the store did not say."""
     unreadable: frozenset[str] = frozenset()
-    """Checkpoint files that could not be read when the facts were loaded."""
+    """Checkpoints and compactions that could not be read when the facts were loaded, by their log files."""
+    reading: Reading | None = None
+    """What is kept of the log for reading the files next; None: nothing, the log is listed again."""
 
     @cached_property
     def schema(self) -> Struct:
@@ -61,18 +65,27 @@ class Snapshot:
         return to_arrow(self.schema)
 
     def live_files(self, *, with_stats: bool = False) -> Iterator[pa.RecordBatch]:
-        """Gives the live files in columns (`tablefeed.delta.columns.FILE_COLUMNS`), in no stated order."""
-        from tablefeed.log.replay import live_files
+        """Gives the live files in columns (`tablefeed.delta.columns.FILE_COLUMNS`), in no stated order.
 
-        segment = self.log.segment(self.version, without=self.unreadable)
-        checkpoint = self.log.checkpoint_columns(segment, with_stats=with_stats)
-        return live_files(checkpoint, self.log.commit_columns(segment))
+        Streamed in bounded memory. A checkpoint of which some part cannot be read is passed over as `TableLog.load`
+        does, also where that comes out only after some of its files were given; each file is given once. Raises
+        CorruptLogError and ObjectNotFoundError where no other way leads to them.
+        """
+        from tablefeed.feed.live_files import held_against_checksum, stream_live_files
+
+        def segments(without: frozenset[str]) -> LogSegment:
+            return self.log.segment(self.version, without=without)
+
+        reader = SegmentReader(self.log.store)
+        reading = self.reading or Reading(segment=segments(self.unreadable))
+        files = stream_live_files(reader, reading, segments, unreadable=self.unreadable, with_stats=with_stats)
+        return held_against_checksum(files, reader, reading.segment, self.facts, url=self.log.url)
 
 
 def open_log(location: str, storage_options: Mapping[str, str] | None = None) -> TableLog:
     """Gives the log at `location`, a path or URL as users write them. Nothing is read yet."""
     options = dict(storage_options or {})
-    return TableLog(open_store(location, options), location=location, storage_options=options)
+    return TableLog(open_store(location, for_store(options)), location=location, storage_options=options)
 
 
 class TableLog:
@@ -97,11 +110,24 @@ class TableLog:
     def load(self, version: Version | None = None) -> Snapshot:
         """Gives the table as of `version`, the newest by default.
 
-        A checkpoint that cannot be read is passed over for an earlier one or the commits; the error stands only
-        where neither reaches. Raises TableNotFoundError, VersionNotFoundError, LogGapError, UnsupportedFeatureError.
+        A checkpoint or compaction that cannot be read is passed over for an earlier one or the commits; the error
+        stands only where neither reaches. Raises TableNotFoundError, VersionNotFoundError, LogGapError,
+        UnsupportedFeatureError.
         """
+        reader = SegmentReader(self.store)
+        return self._load(version, lambda segment: (reader.facts(segment), None))
+
+    def load_for_files(self, version: Version | None = None) -> Snapshot:
+        """Gives the same for a caller that reads the files next: a short tail is read and decoded once.
+
+        The snapshot holds what it keeps of them (`segment_reader.KEPT_TAIL_BYTES`) for as long as it lives.
+        """
+        return self._load(version, SegmentReader(self.store).facts_and_files)
+
+    def _load(self, version: Version | None, read: Callable[[LogSegment], tuple[Facts, Reading | None]]) -> Snapshot:
         without: frozenset[str] = frozenset()
         first: CorruptLogError | ObjectNotFoundError | None = None
+        tried: LogSegment | None = None
         while True:
             try:
                 segment = self.segment(version, without=without)
@@ -109,15 +135,16 @@ class TableLog:
                 if first is None:
                     raise
                 raise first from error
+            if first is not None and segment == tried:
+                raise first
             try:
-                facts = self._facts(segment)
+                facts, reading = read(segment)
             except (CorruptLogError, ObjectNotFoundError) as error:
                 first = first or error
-                if not segment.checkpoint:
-                    raise first from None
-                without |= {f.name for f in segment.checkpoint}
+                without |= segment.replaceable(unreadable_log_file(error))
+                tried = segment
                 continue
-            return self.snapshot(segment.version, facts, unreadable=without)
+            return self.snapshot(segment.version, facts, unreadable=without, reading=reading)
 
     def segment(self, version: Version | None = None, *, without: frozenset[str] = frozenset()) -> LogSegment:
         """Gives the files that `version`, or the newest version, is read from; `without` leaves checkpoints out."""
@@ -154,29 +181,6 @@ class TableLog:
             data, version=log_file.version, url=self.url, log_file=log_file.name, modified_ms=log_file.modified_ms
         )
 
-    def checkpoint_columns(self, segment: LogSegment, *, with_stats: bool) -> Iterator[pa.RecordBatch]:
-        """Gives the files of the segment's checkpoint in columns."""
-        from tablefeed.delta import checkpoint
-
-        for part in segment.checkpoint:
-            with self.store.open_input(f"{names.LOG_DIR}/{part.name}") as source:
-                yield from checkpoint.read_files(source, with_stats=with_stats, url=self.url, log_file=part.name)
-
-    def commit_columns(self, segment: LogSegment) -> Iterator[pa.RecordBatch]:
-        """Gives the file actions of the segment's commits in columns, in log order."""
-        from tablefeed.delta.columns import decode_commit_columns
-
-        for log_file in segment.commits:
-            data = self.store.read(f"{names.LOG_DIR}/{log_file.name}")
-            batches, _ = decode_commit_columns(
-                data,
-                version=log_file.version,
-                url=self.url,
-                log_file=log_file.name,
-                modified_ms=log_file.modified_ms,
-            )
-            yield from batches
-
     def head(self, version: Version) -> Entry | None:
         """Gives the file of the commit of `version` as the store lists it, None where there is none."""
         return self.store.stat(f"{names.LOG_DIR}/{names.commit_name(version)}")
@@ -195,20 +199,17 @@ class TableLog:
             return snapshot
         return self.snapshot(newer[-1].version, fold(snapshot.facts, newer), unreadable=snapshot.unreadable)
 
-    def _facts(self, segment: LogSegment) -> Facts:
-        facts = Facts()
-        if segment.checkpoint:
-            from tablefeed.delta import checkpoint
-
-            for part in segment.checkpoint:
-                with self.store.open_input(f"{names.LOG_DIR}/{part.name}") as source:
-                    facts = _merged(facts, checkpoint.read_facts(source, url=self.url, log_file=part.name))
-        return fold(facts, (self.required_commit(f) for f in segment.commits))
-
-    def snapshot(self, version: Version, facts: Facts, *, unreadable: frozenset[str] = frozenset()) -> Snapshot:
+    def snapshot(
+        self,
+        version: Version,
+        facts: Facts,
+        *,
+        unreadable: frozenset[str] = frozenset(),
+        reading: Reading | None = None,
+    ) -> Snapshot:
         """Gives the state with `facts` at `version`; refuses what cannot be read, by name.
 
-        `unreadable` are the checkpoint files that were passed over on the way.
+        `unreadable` are the log files that were passed over on the way, `reading` what is kept for reading the files.
         """
         if facts.protocol is None or facts.metadata is None:
             missing = "protocol" if facts.protocol is None else "metadata"
@@ -231,13 +232,14 @@ class TableLog:
             metadata=facts.metadata,
             head=head,
             unreadable=unreadable,
+            reading=reading,
         )
 
     def _hinted_version(self) -> Version | None:
         try:
             data = self.store.read(f"{names.LOG_DIR}/{names.LAST_CHECKPOINT}")
-        except ObjectNotFoundError:
-            return None
+        except StoreError:
+            return None  # whatever keeps it from being read, the listing tells the same
         hint = parse_last_checkpoint(data)
         return hint.version if hint else None
 
@@ -252,13 +254,3 @@ class TableLog:
                 "after its first commit"
             )
         return TableNotFoundError(f"There is no Delta table at {self.url}: {why}.", url=self.url)
-
-
-def _merged(facts: Facts, part: Facts) -> Facts:
-    # The parts of one checkpoint each hold some of its rows, so that no two say the same thing.
-    return Facts(
-        protocol=part.protocol or facts.protocol,
-        metadata=part.metadata or facts.metadata,
-        txns={**facts.txns, **part.txns},
-        domains={**facts.domains, **part.domains},
-    )

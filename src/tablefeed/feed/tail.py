@@ -30,6 +30,7 @@ class Tail:
         self._fail_on_data_loss = fail_on_data_loss
         self._cached: dict[Version, Commit] = {}
         self._cached_actions = 0
+        self._missed: Version | None = None
         self._behind_hole: dict[Version, Version] = {}
         self._gap_checked_at = float("-inf")
 
@@ -59,9 +60,25 @@ class Tail:
         if cached is not None:
             return cached
         commit = self._log.commit(version)
-        if commit is not None:
+        if commit is None:
+            self._missed = version
+        else:
             self._keep(commit)
         return commit
+
+    def kept(self, version: Version) -> Commit | None:
+        """Gives the commit of `version` if it was read and is kept; the store is not asked."""
+        return self._cached.get(version)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether commits may be read ahead of their turn: half of what is kept is for those whose turn it is."""
+        return self._cached_actions < CACHED_ACTIONS // 2
+
+    def take_missed(self) -> Version | None:
+        """Gives the version that was last asked for and not there; None where none was since this was last called."""
+        missed, self._missed = self._missed, None
+        return missed
 
     def forget_before(self, version: Version) -> None:
         """Drops the decoded commits below `version`: they have been delivered."""

@@ -6,26 +6,26 @@ from pyroaring import BitMap64
 
 from tablefeed.delta.deletion_vectors import BadVectorError, decode_inline, decode_stored, stored_at
 from tablefeed.errors import DataFileError, ObjectNotFoundError
+from tablefeed.feed.table_files import TableFiles
 from tablefeed.model.actions import DeletionVector
-from tablefeed.store import Store
 
 
 class VectorReader:
     """The deletion vectors of one table. Each is read when asked for, and none is kept."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, files: TableFiles) -> None:
+        self._files = files
 
     def positions(self, vector: DeletionVector, *, of_file: str) -> BitMap64:
         """Gives the row positions (from 0) of the data file `of_file` that `vector` deletes.
 
-        Raises DataFileError where it is gone, damaged, or not what the log says.
+        Raises DataFileError where it is gone, damaged, or not what the log says, LogError where it may not be opened.
         """
         try:
             stored = stored_at(vector)
             if stored is None:
                 return decode_inline(vector)
-            block = self._store.read(stored.path, start=stored.start, end=stored.end)
+            block = self._files.read(stored.path, start=stored.start, end=stored.end)
             return decode_stored(block, vector)
         except ObjectNotFoundError as error:
             raise self._refuse(of_file, "is gone, though the log still names it", "DELTA_FILE_NOT_FOUND") from error
@@ -34,9 +34,9 @@ class VectorReader:
 
     def _refuse(self, of_file: str, what: str, error_class: str) -> DataFileError:
         return DataFileError(
-            f"The deletion vector of the data file {of_file} of {self._store.url} {what}. Without it deleted rows "
+            f"The deletion vector of the data file {of_file} of {self._files.url} {what}. Without it deleted rows "
             "would come back: restore it from a copy, or remove the file from the table.",
-            url=self._store.url,
+            url=self._files.url,
             path=of_file,
             error_class=error_class,
         )

@@ -7,11 +7,12 @@ ever built. pyarrow computes; nothing is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablefeed.errors import LogError
 from tablefeed.model.actions import Commit, Facts
 
 
@@ -37,22 +38,68 @@ def fold(facts: Facts, commits: Iterable[Commit]) -> Facts:
     return Facts(protocol=protocol, metadata=metadata, txns=txns, domains=domains, in_commit_timestamp_ms=timestamp_ms)
 
 
-def live_files(checkpoint: Iterable[pa.RecordBatch], tail: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The files of the table: those of `checkpoint` that `tail` does not speak of, then those that `tail` ends with.
+def live_files(
+    checkpoint: Iterable[pa.RecordBatch], newest_first: Iterable[Sequence[pa.RecordBatch]]
+) -> Iterator[pa.RecordBatch]:
+    """The files of the table: those that the commits after `checkpoint` end with, then those they do not speak of.
 
-    `checkpoint` holds adds alone, each key once; `tail` holds adds and removes in log order. Of each key the last row
-    of `tail` decides, so that an add for a live key takes the place of the one before. Order: the checkpoint's, then
-    the tail's by the row that decided. The tail is held in memory, the checkpoint is not. Batches may be empty.
+    `checkpoint` holds adds alone, each key once. `newest_first` gives the adds and removes of the commits by turns,
+    the newest commits first, the rows of each turn in log order. Of each key the last row in log order decides, so
+    that an add for a live key takes the place of the one before. In memory are one turn and the keys of those before
+    it. Batches of `checkpoint` may come out empty.
     """
-    rows = list(tail)
-    if not rows:
-        yield from checkpoint
-        return
-    decided = _last_of_each_key(pa.Table.from_batches(rows))
-    rows.clear()
+    decided: list[pa.ChunkedArray] = []
+    for turn in newest_first:
+        rows = _last_of_each_key(pa.Table.from_batches(turn)) if turn else None
+        if rows is None or rows.num_rows == 0:
+            continue
+        yield from _where(rows, pc.and_(_not_in(rows["key"], decided), rows["is_add"]))
+        decided.append(rows["key"])
     for batch in checkpoint:
-        yield batch.filter(pc.invert(pc.is_in(batch["key"], value_set=decided["key"])))
-    yield from decided.filter(decided["is_add"]).to_batches()
+        yield batch.filter(_not_in(batch["key"], decided)) if decided else batch
+
+
+class Remaining:
+    """The files of a stream that were not `given` before: by the keys of files of another stream, each once."""
+
+    def __init__(self, given: Sequence[pa.Array]) -> None:
+        self._given = pa.chunked_array(given, pa.string())
+        self._met = 0
+
+    @property
+    def met_all(self) -> bool:
+        """Whether the stream, as far as it was asked for, has each of the files given before."""
+        return self._met == len(self._given)
+
+    def of(self, files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Those of `files` that were not given before; batches may be empty."""
+        if len(self._given) == 0:
+            yield from files
+            return
+        for batch in files:
+            new = pc.invert(pc.is_in(batch["key"], value_set=self._given))
+            self._met += new.false_count
+            yield batch.filter(new)
+
+
+def each_once(checkpoint: Iterable[pa.RecordBatch], *, url: str) -> Iterator[pa.RecordBatch]:
+    """The files of `checkpoint` as they come; raises LogError at their end where a key came twice.
+
+    A checkpoint is reconciled by who writes it, so that no later row decides between the two, and both would be read.
+    Eight bytes a file are kept: hashes, which Python salts, so that no log can be made to have two that meet.
+    """
+    hashes = [pa.array([], pa.int64())]
+    for batch in checkpoint:
+        hashes.append(pa.array(map(hash, batch["key"].to_pylist()), pa.int64()))
+        yield batch
+    seen = pa.chunked_array(hashes)
+    if pc.count_distinct(seen).as_py() < len(seen):
+        raise LogError(
+            f"The log of {url} has a checkpoint that names a data file twice, whose rows would be read twice. Remove "
+            "that checkpoint if the commits that it stands for are still there, or let the table's writer make "
+            "another.",
+            url=url,
+        )
 
 
 def sorted_for_stream(files: Iterable[pa.RecordBatch], *, schema: pa.Schema) -> pa.RecordBatch:
@@ -63,9 +110,16 @@ def sorted_for_stream(files: Iterable[pa.RecordBatch], *, schema: pa.Schema) -> 
     Delta-Spark leaves open. `stats` is null: no stream asks, and it is most of the bytes. Not done: Delta-Spark first
     normalises `.`, `..` and `//` in a path, and puts its default file system before an absolute one without a scheme.
     """
-    table = pa.Table.from_batches([_without_statistics(batch) for batch in files], schema)
+    table = pa.Table.from_batches([without_statistics(batch) for batch in files], schema)
     order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in ("modified_ms", "log_path", "key")])
     return pa.RecordBatch.from_arrays([column.take(order).combine_chunks() for column in table.columns], schema=schema)
+
+
+def without_statistics(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """`batch` with `stats` null: they are most of what a file takes in memory."""
+    index = batch.schema.get_field_index("stats")
+    field = batch.schema.field(index)
+    return batch.set_column(index, field, pa.nulls(batch.num_rows, field.type))
 
 
 # "In-Commit Timestamps": the field of commitInfo, which the model keeps as its writer wrote it
@@ -79,15 +133,22 @@ def _in_commit_timestamp_ms(commit: Commit) -> int | None:
 
 def _last_of_each_key(rows: pa.Table) -> pa.Table:
     """The last row of each key, in the order of the rows."""
+    if pc.count_distinct(rows["key"]).as_py() == rows.num_rows:
+        return rows
     ones = pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)
     numbered = pa.table({"key": rows["key"], "row": pc.cumulative_sum(ones)})
     last = numbered.group_by("key", use_threads=False).aggregate([("row", "max")])["row_max"]
-    if len(last) == rows.num_rows:
-        return rows
     return rows.take(pc.subtract(last.take(pc.sort_indices(last)), 1))
 
 
-def _without_statistics(batch: pa.RecordBatch) -> pa.RecordBatch:
-    index = batch.schema.get_field_index("stats")
-    field = batch.schema.field(index)
-    return batch.set_column(index, field, pa.nulls(batch.num_rows, field.type))
+def _not_in(keys: pa.Array | pa.ChunkedArray, decided: Sequence[pa.ChunkedArray]) -> pa.Array | pa.ChunkedArray:
+    if not decided:
+        return pa.repeat(pa.scalar(value=True), len(keys))
+    known = pa.chunked_array([chunk for each in decided for chunk in each.chunks], pa.string())
+    return pc.invert(pc.is_in(keys, value_set=known))
+
+
+def _where(rows: pa.Table, mask: pa.Array | pa.ChunkedArray) -> list[pa.RecordBatch]:
+    """The rows that `mask` is true for, as they are where it is for all: nothing is copied then."""
+    kept = rows if pc.all(mask).as_py() else rows.filter(mask)
+    return [batch for batch in kept.to_batches() if batch.num_rows]

@@ -21,7 +21,10 @@ class LogFileKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFile:
-    """One listed log file. `part` counts from 1 and, with `part_count`, is set for checkpoint parts only."""
+    """One listed log file. `part` counts from 1 and, with `part_count`, is set for checkpoint parts only.
+
+    A compaction covers the commits from `version` to `last_version`, both included; None for all other kinds.
+    """
 
     name: str
     kind: LogFileKind
@@ -30,3 +33,4 @@ class LogFile:
     modified_ms: int
     part: int | None = None
     part_count: int | None = None
+    last_version: Version | None = None

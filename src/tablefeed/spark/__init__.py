@@ -1,1 +1,22 @@
-"""Spark's words to and from the feed's words. No decisions: those are `tablefeed.feed`'s."""
+"""Spark's words to and from the feed's words. No decisions: those are `tablefeed.feed`'s.
+
+One name is for users: `LagListener`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tablefeed.spark.lag_listener import LagListener
+
+__all__ = ["LagListener"]
+
+
+def __getattr__(name: str) -> Any:
+    # Any: as in tablefeed. Imported when first used: Spark's workers, which import this package, need none of it.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tablefeed.spark.lag_listener import LagListener
+
+    return LagListener

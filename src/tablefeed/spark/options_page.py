@@ -25,6 +25,11 @@ Made by `python -m tablefeed.spark.options_page` from the tables that parse the 
 Names and defaults are Delta-Spark's where it has the option. Names are matched in any case; values are text. A name
 that stands nowhere on this page is refused, with the nearest one that does. `{STORAGE_PREFIX}<key>` goes to the store
 as `<key>`; Hadoop's own `fs.*` names are refused.
+
+`{STORAGE_PREFIX}allow_absolute_paths` (`true`, or `false`, the default) is no store's: it lets a log name files outside
+the table's folder. Without it such a file is refused when its rows are to be read, whether it is named by `..`, by an
+absolute path or by another scheme; absolute paths below the table's own folder are always read. Shallow clones need
+it: their files are the source's. In Python: `storage_options={{"allow_absolute_paths": "true"}}`.
 """
 
 _REFUSED = """\

@@ -23,7 +23,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from tablefeed.errors import OptionError, UnsupportedOptionError
+from tablefeed.errors import OptionError, TablefeedError, UnsupportedOptionError
+from tablefeed.feed.lag import lag_to_json
 from tablefeed.feed.offset_json import offset_from_json, offset_to_json
 from tablefeed.feed.source import AppendSource, SourceOptions, open_source
 from tablefeed.log.admission import ChangePolicy
@@ -59,6 +60,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         self._analysis = analysis
         self._opened: AppendSource | None = None
+        self._planned: Offset | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """The feed stays where it plans."""
@@ -75,7 +77,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:  # noqa: N802
         """Where the next batch ends; `start` where nothing is new."""
-        return offset_to_json(self._source.latest(self._offset(start), self._limits(limit)))
+        self._planned = self._source.latest(self._offset(start), self._limits(limit))
+        return offset_to_json(self._planned)
+
+    def reportLatestOffset(self) -> dict[str, object] | None:  # noqa: N802 - Spark's name
+        """What is there beyond the batch just planned, for the query's progress; None where that cannot be told.
+
+        No query fails for it: what is wrong with the table is said when the query comes to it.
+        """
+        if self._planned is None:
+            return None
+        try:
+            lag = self._source.lag(self._planned, now_ms=time.time_ns() // 1_000_000)
+        except TablefeedError:
+            return None
+        return lag_to_json(lag, self._planned)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """The limit of the options. Spark has none for several together: the others are added in `latestOffset`."""

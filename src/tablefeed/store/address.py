@@ -48,6 +48,8 @@ def parse(text: str | os.PathLike[str]) -> Address:
     text = os.fspath(text)
     if not text:
         raise StoreConfigError("An empty path names no store. Give the path or URL of the table.", url="")
+    if "\0" in text:
+        raise StoreConfigError(f"{text!r} has a NUL in it, which no path and no URL has.", url=shown(text))
     match = _URL.match(text)
     scheme, rest = (match[1].lower(), match[2]) if match else ("", text)
     if scheme == "file":

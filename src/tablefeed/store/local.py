@@ -22,8 +22,8 @@ from tablefeed.store.base import Entry, Store, failed, own_name
 from tablefeed.store.elsewhere import Elsewhere
 from tablefeed.store.wake import Wake
 
-_ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
-"""What the system says where there is no file; a directory is none."""
+_ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError)
+"""What is raised where there is no file; a directory is none. ValueError: the name holds a NUL, as no file's can."""
 
 
 class LocalStore:
@@ -79,11 +79,13 @@ class LocalStore:
         """Gives a file's bytes; see Store."""
         if (other := self._find_elsewhere(name)) is not None:
             return other[0].read(other[1], start=start, end=end)
+        size_bytes = self._regular(name).size_bytes
         try:
             with open(self._path(name), "rb") as file:
                 if start:
                     file.seek(start)
-                return file.read() if end is None else file.read(max(end - start, 0))
+                # Memory is taken for as much as is asked for: never for more than there is.
+                return file.read() if end is None else file.read(max(min(end, size_bytes) - start, 0))
         except _ABSENT as error:
             raise ObjectNotFoundError(url=self.url, name=name) from error
         except OSError as error:
@@ -104,12 +106,12 @@ class LocalStore:
             return other[0].open_input(other[1])
         import pyarrow as pa
 
+        self._regular(name)
         try:
             handle: BinaryIO = pa.OSFile(self._path(name), "rb")
+        except _ABSENT as error:
+            raise ObjectNotFoundError(url=self.url, name=name) from error
         except OSError as error:
-            # pyarrow's error for a directory tells its kind by its text only.
-            if isinstance(error, _ABSENT) or self.stat(name) is None:
-                raise ObjectNotFoundError(url=self.url, name=name) from error
             raise failed("open", name, error, url=self.url) from error
         return handle
 
@@ -214,6 +216,13 @@ class LocalStore:
 
     def _find_elsewhere(self, name: str) -> tuple[Store, str] | None:
         return self._elsewhere.find(name) if self._elsewhere is not None and ":/" in name else None
+
+    def _regular(self, name: str) -> Entry:
+        """The entry of a file that has an end. To open a pipe or a device, which a log may name, can hang."""
+        entry = self._entry(self._path(name), name)
+        if entry is None:
+            raise ObjectNotFoundError(url=self.url, name=name)
+        return entry
 
     def _entry(self, path: str, name: str) -> Entry | None:
         try:

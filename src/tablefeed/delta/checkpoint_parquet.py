@@ -1,0 +1,186 @@
+"""One Parquet file of a checkpoint, or a sidecar (PROTOCOL.md, "Checkpoint Schema"): actions and file columns.
+
+A row is one action: a column for each kind, null in all columns but its own. Writers differ in which columns and
+members they write, in their order and in their physical types: so all is found by name, and what is absent is null.
+What the file may hold is checkpoint.py's to judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tablefeed.delta import fields, names
+from tablefeed.delta.columns import DELETION_VECTOR, FILE_COLUMNS, STRING_MAP, file_keys
+from tablefeed.delta.fields import BadActionError
+from tablefeed.delta.stats_columns import texts_of
+
+
+class CheckpointParquet:
+    """The actions in an open, seekable file; each method reads the columns that it needs and no others.
+
+    Raises BadActionError for what the protocol does not allow, and for broken Parquet whatever pyarrow raises.
+    """
+
+    def __init__(self, source: BinaryIO) -> None:
+        # Where the writer gave its pages checksums, damage in the middle of one is an error and no other value.
+        self._file = pq.ParquetFile(
+            source, page_checksum_verification=True, thrift_container_size_limit=_MOST_IN_A_LIST
+        )
+
+    def actions(self, kind: str) -> Iterator[dict[str, Any]]:
+        """The actions of `kind` as if parsed from JSON; null is absent."""
+        if not self._members(kind):
+            return
+        for batch in self._batches([kind]):
+            column = batch.column(kind)
+            for row in pc.indices_nonzero(column.is_valid()).to_pylist():
+                action = _plain(column[row].as_py(), column.type)
+                # Where a writer has no null structs, an action of another kind is one with nothing in it.
+                if action:
+                    yield action
+
+    def has_files(self) -> bool:
+        """Whether there is an add."""
+        if _PATH not in self._members(names.ADD):
+            return False
+        batches = self._batches([f"{names.ADD}.{_PATH}"])
+        return any(pc.struct_field(batch.column(names.ADD), _PATH).is_valid().true_count for batch in batches)
+
+    def files(self, *, with_stats: bool) -> Iterator[pa.RecordBatch]:
+        """The adds as batches of `columns.FILE_COLUMNS`, in the file's order, a bounded number of rows at a time."""
+        members = self._members(names.ADD)
+        wanted = [wire for name, wire in _WIRE.items() if wire in members and (with_stats or wire != _STATS)]
+        if with_stats and _STATS_STRUCT in members and not self._has_every_text(members):
+            wanted.append(_STATS_STRUCT)
+        if not members:
+            return
+        if _PATH not in members:
+            raise BadActionError("is missing", names.ADD, _PATH)
+        for batch in self._batches([f"{names.ADD}.{wire}" for wire in wanted]):
+            files = _to_files(batch.column(names.ADD), frozenset(wanted))
+            if files.num_rows > 0:
+                yield files
+
+    def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """All rows. Arrow ends a column whose pages are damaged as if it were at its end: that is told here."""
+        found = 0
+        for batch in self._file.iter_batches(_BATCH_ROWS, columns=columns):
+            yield batch
+            found += batch.num_rows
+        if found != self._file.metadata.num_rows:
+            raise ValueError(f"it has {found} rows, but its footer speaks of {self._file.metadata.num_rows}")
+
+    def _members(self, column: str) -> frozenset[str]:
+        """The members of a column of actions; none where there is no such column."""
+        schema = self._file.schema_arrow
+        if column not in schema.names:
+            return frozenset()
+        kind = schema.field(column).type
+        if not pa.types.is_struct(kind):
+            raise BadActionError(f"is {kind}, not a struct", column)
+        return frozenset(member.name for member in kind)
+
+    def _has_every_text(self, members: frozenset[str]) -> bool:
+        """Whether the footer tells that each add has its statistics as text, so that their struct need not be read."""
+        if _STATS not in members:
+            return False
+        nulls = {f"{names.ADD}.{_PATH}": 0, f"{names.ADD}.{_STATS}": 0}
+        metadata = self._file.metadata
+        for group in range(metadata.num_row_groups):
+            for index in range(metadata.num_columns):
+                chunk = metadata.row_group(group).column(index)
+                if chunk.path_in_schema in nulls:
+                    if chunk.statistics is None or not chunk.statistics.has_null_count:
+                        return False
+                    nulls[chunk.path_in_schema] += chunk.statistics.null_count
+        return len(set(nulls.values())) == 1
+
+
+_WIRE: Mapping[str, str] = {name: fields.FILE_FIELDS[name] for name in FILE_COLUMNS.names if name in fields.FILE_FIELDS}
+_PATH, _STATS, _STATS_STRUCT = _WIRE["log_path"], _WIRE["stats"], "stats_parsed"
+_REQUIRED = ("partition_values", "size_bytes", "modified_ms", "data_change")
+_VECTOR_WIRE: Mapping[str, str] = {
+    "storage_type": "storageType",
+    "path_or_inline": "pathOrInlineDv",
+    "offset": "offset",
+    "size_bytes": "sizeInBytes",
+    "cardinality": "cardinality",
+}
+_BATCH_ROWS = 64 << 10  # bounds the memory; larger ones are not faster
+_MOST_IN_A_LIST = 100_000  # columns or row groups: Arrow takes memory for as many as a footer claims
+
+
+def _plain(value: Any, kind: pa.DataType) -> Any:  # Any: what JSON can hold
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return dict(value)
+    if pa.types.is_struct(kind):
+        members = {member.name: _plain(value[member.name], member.type) for member in kind}
+        return {name: member for name, member in members.items() if member is not None}
+    return value
+
+
+def _to_files(adds: pa.StructArray, wanted: frozenset[str]) -> pa.RecordBatch:
+    columns: dict[str, pa.Array] = {}
+    for name, wire in _WIRE.items():
+        kind = FILE_COLUMNS.field(name).type
+        found = pc.struct_field(adds, wire) if wire in wanted else pa.nulls(len(adds), kind)
+        try:
+            columns[name] = _retyped(found, kind)
+        except BadActionError as bad:
+            raise BadActionError(bad.reason, names.ADD, wire, *bad.path) from None
+        except (pa.ArrowException, ValueError) as error:
+            raise BadActionError(f"cannot be {kind}: {error}", names.ADD, wire) from error
+    if _STATS_STRUCT in wanted and columns["stats"].null_count > 0:
+        columns["stats"] = pc.coalesce(columns["stats"], texts_of(pc.struct_field(adds, _STATS_STRUCT)))
+    if columns["log_path"].null_count > 0:  # rows of other actions
+        rows = columns["log_path"].is_valid()
+        columns = {name: column.filter(rows) for name, column in columns.items()}
+    for name in _REQUIRED:
+        if columns[name].null_count > 0:
+            raise BadActionError("is missing", names.ADD, _WIRE[name])
+    columns["is_add"] = columns["log_path"].is_valid()
+    columns["key"] = file_keys(columns["log_path"], columns["deletion_vector"])
+    files = pa.RecordBatch.from_arrays([columns[name] for name in FILE_COLUMNS.names], schema=FILE_COLUMNS)
+    files.validate(full=True)  # Arrow takes any bytes for text until they are asked for
+    return files
+
+
+def _retyped(found: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The values of `found` as `kind`. Raises what Arrow raises where they do not fit."""
+    if kind == DELETION_VECTOR and pa.types.is_struct(found.type):
+        return _vectors(found)
+    if kind == STRING_MAP and _is_list_of_pairs(found.type):
+        keys, values = (_retyped(member, pa.string()) for member in found.values.flatten())
+        return pa.MapArray.from_arrays(found.offsets, keys, values, mask=found.is_null())
+    return found if found.type == kind else found.cast(kind)
+
+
+def _vectors(found: pa.StructArray) -> pa.StructArray:
+    present = frozenset(member.name for member in found.type)
+    members = [
+        _retyped(pc.struct_field(found, wire), DELETION_VECTOR.field(name).type)
+        if wire in present
+        else pa.nulls(len(found), DELETION_VECTOR.field(name).type)
+        for name, wire in _VECTOR_WIRE.items()
+    ]
+    kinds, places = members[0], members[1]
+    # A writer without null structs says "none" by a vector with nothing in it.
+    none = pc.and_(kinds.is_null(), places.is_null())
+    if not pc.all(pc.or_(none, pc.is_in(kinds, value_set=pa.array(fields.STORAGE_TYPES)))).as_py():
+        raise BadActionError("is of a kind that is not known", _VECTOR_WIRE["storage_type"])
+    for (name, wire), member in zip(_VECTOR_WIRE.items(), members, strict=True):
+        if name != "offset" and pc.any(pc.and_not(member.is_null(), none)).as_py():
+            raise BadActionError("is missing", wire)
+    return pa.StructArray.from_arrays(members, fields=list(DELETION_VECTOR), mask=none)
+
+
+def _is_list_of_pairs(kind: pa.DataType) -> bool:
+    """How a map comes whose writer did not say that it is one (Parquet, "Backward-compatibility rules" of MAP)."""
+    return bool(pa.types.is_list(kind) and pa.types.is_struct(kind.value_type) and kind.value_type.num_fields == 2)

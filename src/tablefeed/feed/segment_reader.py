@@ -1,0 +1,169 @@
+"""What the files of a log segment say: opened in the store, decoded by `tablefeed.delta`. Nothing is cached here.
+
+A file that cannot be read is an error that names it; what is tried next is decided by who asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
+
+from tablefeed.delta import codec, names
+from tablefeed.delta.checksum import Checksum, parse_checksum
+from tablefeed.errors import CorruptLogError, ObjectNotFoundError, StoreError
+from tablefeed.log.replay import each_once, fold
+from tablefeed.log.segment import LogSegment
+from tablefeed.model.actions import Commit, Facts
+from tablefeed.model.logfile import LogFile
+from tablefeed.store import Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tablefeed.delta.checkpoint import TopLevel
+
+KEPT_TAIL_BYTES = 16 << 20
+"""Bytes of a tail that is decoded once, and kept, for the facts and the files of one snapshot: some 20,000 files. More
+would be memory that the caller did not ask for; a longer tail is read twice, the first time for its facts alone."""
+
+_TURN_BYTES = 4 << 20
+"""Small commits are decoded together up to this: each turn looks up its keys among all those before it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What is known of `segment` from when its facts were read. None: not kept, to be read again."""
+
+    segment: LogSegment
+    sidecars: tuple[str, ...] | None = None
+    tail: Sequence[Sequence[pa.RecordBatch]] | None = None
+    """By turns, as `SegmentReader.files` gives it."""
+
+
+def unreadable_log_file(error: CorruptLogError | ObjectNotFoundError) -> str:
+    """Gives the name of the file of the log that `error` is about."""
+    return error.log_file if isinstance(error, CorruptLogError) else error.name.rpartition("/")[2]
+
+
+class SegmentReader:
+    """Reads segments of the log in `store`. Raises CorruptLogError and StoreError with the store's url."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._url = store.url
+
+    def facts(self, segment: LogSegment) -> Facts:
+        """Gives what the segment says besides files, which are not judged."""
+        facts = self._top_level(segment).facts if segment.checkpoint else Facts()
+        return fold(facts, map(self._facts_of, segment.tail))
+
+    def facts_and_files(self, segment: LogSegment) -> tuple[Facts, Reading]:
+        """Gives the same, and what `files` then need not read again; the files of a short tail are judged."""
+        top = self._top_level(segment) if segment.checkpoint else None
+        facts, sidecars = (top.facts, top.sidecars) if top else (Facts(), ())
+        if sum(log_file.size_bytes for log_file in segment.tail) > KEPT_TAIL_BYTES:
+            facts = fold(facts, map(self._facts_of, segment.tail))
+            return facts, Reading(segment=segment, sidecars=sidecars)
+        turns: list[Sequence[pa.RecordBatch]] = []
+        for turn in reversed(list(_newest_first(segment.tail))):
+            batches, commits = self._decoded(turn, with_stats=True)
+            facts = fold(facts, commits)
+            turns.append(batches)
+        return facts, Reading(segment=segment, sidecars=sidecars, tail=turns[::-1])
+
+    def files(
+        self, reading: Reading, *, with_stats: bool
+    ) -> tuple[Iterator[pa.RecordBatch], Iterator[Sequence[pa.RecordBatch]]]:
+        """Gives the files of the checkpoint, and the file actions of the tail by turns (`log.replay.live_files`).
+
+        In columns, read and decoded as they are asked for.
+        """
+        segment = reading.segment
+        files = self._checkpoint_files(segment, reading.sidecars, with_stats=with_stats)
+        checkpoint = each_once(files, url=self._store.url)
+        if reading.tail is not None:
+            return checkpoint, iter(reading.tail)
+        return checkpoint, (self._decoded(turn, with_stats=with_stats)[0] for turn in _newest_first(segment.tail))
+
+    def is_unchanged(self, segment: LogSegment) -> bool:
+        """Says whether no file of the checkpoint was replaced since it was listed; a sidecar never is."""
+        for part in segment.checkpoint:
+            entry = self._store.stat(_path(part))
+            if entry is not None and (entry.size_bytes, entry.modified_ms) != (part.size_bytes, part.modified_ms):
+                return False
+        return True
+
+    def checksum(self, segment: LogSegment) -> Checksum | None:
+        """Gives the version checksum that is listed beside the segment's newest version, None where there is none."""
+        if segment.checksum is None:
+            return None
+        try:
+            return parse_checksum(self._store.read(_path(segment.checksum)))
+        except StoreError:
+            return None  # it was only asked whether anything speaks against the log
+
+    def _facts_of(self, log_file: LogFile) -> Commit:
+        return codec.decode_facts(
+            self._store.read(_path(log_file)),
+            version=log_file.version,
+            url=self._url,
+            log_file=log_file.name,
+            modified_ms=log_file.modified_ms,
+        )
+
+    def _decoded(self, turn: Sequence[LogFile], *, with_stats: bool) -> tuple[Sequence[pa.RecordBatch], list[Commit]]:
+        from tablefeed.delta.columns import FileRows, decode_commit_into
+
+        rows = FileRows(url=self._url, with_stats=with_stats)
+        batches: list[pa.RecordBatch] = []
+        commits = []
+        for log_file in turn:
+            data = self._store.read(_path(log_file))
+            commits.append(
+                decode_commit_into(
+                    rows, data, version=log_file.version, log_file=log_file.name, modified_ms=log_file.modified_ms
+                )
+            )
+            batches += rows.full()
+        return [*batches, *rows.rest()], commits
+
+    def _top_level(self, segment: LogSegment) -> TopLevel:
+        from tablefeed.delta.checkpoint import read_top_level
+
+        return read_top_level(self._opened(segment), url=self._url)
+
+    def _opened(self, segment: LogSegment) -> Iterator[tuple[LogFile, BinaryIO]]:
+        for part in segment.checkpoint:
+            with self._store.open_input(_path(part)) as source:
+                yield part, source
+
+    def _checkpoint_files(
+        self, segment: LogSegment, sidecars: tuple[str, ...] | None, *, with_stats: bool
+    ) -> Iterator[pa.RecordBatch]:
+        from tablefeed.delta.checkpoint import read_files, read_sidecar
+
+        if segment.checkpoint and sidecars is None:
+            sidecars = self._top_level(segment).sidecars
+        for name in sidecars or ():
+            with self._store.open_input(name) as source:
+                yield from read_sidecar(source, with_stats=with_stats, url=self._url, log_file=name)
+        if not sidecars:
+            for part, source in self._opened(segment):
+                yield from read_files(source, with_stats=with_stats, url=self._url, log_file=part.name)
+
+
+def _newest_first(tail: Sequence[LogFile]) -> Iterator[Sequence[LogFile]]:
+    """Gives `tail` in turns of at least one file and otherwise at most `_TURN_BYTES`, the newest first."""
+    end = len(tail)
+    while end:
+        begin, size_bytes = end - 1, tail[end - 1].size_bytes
+        while begin and size_bytes + tail[begin - 1].size_bytes <= _TURN_BYTES:
+            begin -= 1
+            size_bytes += tail[begin].size_bytes
+        yield tail[begin:end]
+        end = begin
+
+
+def _path(log_file: LogFile) -> str:
+    return f"{names.LOG_DIR}/{log_file.name}"

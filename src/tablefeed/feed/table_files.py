@@ -1,0 +1,62 @@
+"""The files that a log names, opened where they are: below the table's root, or elsewhere if the caller allows it.
+
+A log is bytes that others wrote: without leave it must not make a reader open what lies beside the table. Leave is one
+storage option, so that it goes with a task to wherever the task is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import BinaryIO
+
+from tablefeed.delta.paths import ALLOW_ABSOLUTE_PATHS, refuse_escape
+from tablefeed.errors import IllegalOptionError
+from tablefeed.store import Store
+
+
+class TableFiles:
+    """Data files and deletion vectors of the table in `store`, by decoded path. For reading alone.
+
+    Raises LogError, before anything is opened, for a path that leaves the table, unless `storage_options` allow it.
+    """
+
+    def __init__(self, store: Store, *, storage_options: Mapping[str, str]) -> None:
+        self._store = store
+        self._anywhere = allows_outside(storage_options)
+
+    @property
+    def url(self) -> str:
+        """The table's root, for people."""
+        return self._store.url
+
+    def open_input(self, path: str) -> BinaryIO:
+        """Opens a file to read; ObjectNotFoundError where it is gone."""
+        self._check(path)
+        return self._store.open_input(path)
+
+    def read(self, path: str, *, start: int, end: int) -> bytes:
+        """Gives some bytes of a file; ObjectNotFoundError where it is gone."""
+        self._check(path)
+        return self._store.read(path, start=start, end=end)
+
+    def _check(self, path: str) -> None:
+        if not self._anywhere:
+            refuse_escape(path, root_url=self._store.url)
+
+
+def allows_outside(storage_options: Mapping[str, str]) -> bool:
+    """Tells whether files outside the table may be opened. Raises IllegalOptionError for neither true nor false."""
+    for name, value in storage_options.items():
+        if name.lower() == ALLOW_ABSOLUTE_PATHS:
+            text = str(value).lower()
+            if text not in ("true", "false"):
+                raise IllegalOptionError(option=name, value=str(value), explain="must be 'true' or 'false'")
+            return text == "true"
+    # The default is the safe one: only clones need the other, and whoever reads one knows it.
+    return False
+
+
+def for_store(storage_options: Mapping[str, str]) -> dict[str, str]:
+    """Gives the options that are the store's own. Raises as `allows_outside`."""
+    allows_outside(storage_options)
+    return {name: value for name, value in storage_options.items() if name.lower() != ALLOW_ABSOLUTE_PATHS}

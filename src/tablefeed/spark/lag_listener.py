@@ -1,0 +1,97 @@
+"""The lag of streaming queries, from their progress to the log and to metrics (docs/lag.md).
+
+Reads what Spark tells of each trigger and asks no table: it works wherever Spark tells it, on the driver and in a
+client of Spark Connect.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from tablefeed.feed.lag import Lag, lag_from_json
+from tablefeed.spark.lag_board import (
+    LagBoard,
+    Reading,
+    export_to_opentelemetry,
+    export_to_prometheus,
+    exported_board,
+)
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import Meter
+    from prometheus_client import CollectorRegistry
+    from pyspark.sql.streaming.listener import (
+        QueryIdleEvent,
+        QueryProgressEvent,
+        QueryStartedEvent,
+        QueryTerminatedEvent,
+        StreamingQueryProgress,
+    )
+
+logger = logging.getLogger(__name__)
+
+
+class LagListener(StreamingQueryListener):
+    """Logs how far each tablefeed source of each query is behind, one line a batch, and exports it as gauges.
+
+    `spark.streams.addListener(LagListener())`. The gauges have the labels `query` (its name, or its id) and `table`;
+    they go to Prometheus' default registry and OpenTelemetry's global meter provider where those packages are
+    installed (`tablefeed[metrics]`, `tablefeed[otel]`), or to the `registry` and the `meter` given, and only there.
+    A query that ended has none.
+    """
+
+    def __init__(self, *, registry: CollectorRegistry | None = None, meter: Meter | None = None) -> None:
+        self._board = exported_board() if registry is None and meter is None else LagBoard()
+        if registry is not None:
+            export_to_prometheus(self._board, registry)
+        if meter is not None:
+            export_to_opentelemetry(self._board, meter)
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
+        """Nothing is known yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
+        """Logs and keeps what the sources of a batch told."""
+        progress = event.progress
+        readings = [
+            Reading(query=_query(progress), lag=lag, triggered_at_s=_seconds(progress.timestamp))
+            for source in progress.sources
+            if (lag := lag_from_json(source.latestOffset)) is not None
+        ]
+        if not readings:
+            return  # a query without a source of ours, or a batch run again after a restart: Spark asks nothing for it
+        self._board.put(str(progress.runId), readings)
+        for reading in readings:
+            logger.info("query=%s batch=%s %s", reading.query, progress.batchId, _facts(reading.lag))
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
+        """A query looked and found nothing new: what it told stands, as of now."""
+        self._board.touch(str(event.runId), _seconds(event.timestamp))
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
+        """Forgets the query: how far behind it is, nobody looks any more."""
+        self._board.drop(str(event.runId))
+
+
+def _query(progress: StreamingQueryProgress) -> str:
+    return progress.name or str(progress.id)
+
+
+def _seconds(timestamp: str) -> float:
+    return datetime.fromisoformat(timestamp).timestamp()
+
+
+def _facts(lag: Lag) -> str:
+    facts = {
+        "table": lag.url,
+        "versions_behind": lag.versions_behind,
+        "seconds_behind": lag.seconds_behind,
+        "files_outstanding": lag.files_outstanding,
+        "bytes_outstanding": lag.bytes_outstanding,
+        "snapshot_percent": lag.snapshot_percent,
+    }
+    return " ".join(f"{name}={value}" for name, value in facts.items() if value is not None)

@@ -1,0 +1,73 @@
+"""What Spark tells of a query's lag: it falls to nothing as the backlog is delivered, and a listener hears of it."""
+
+from __future__ import annotations
+
+import queue
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from spark.streams import PATIENCE_S, action, grow, reader, tailing
+from tablefeed.feed.lag import Lag, lag_from_json
+from tablefeed.spark import LagListener
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import QueryProgressEvent, QueryTerminatedEvent
+
+pytestmark = pytest.mark.spark
+
+
+class HeardListener(LagListener):
+    """A LagListener that says when it has heard."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        super().__init__(registry=registry)
+        self.heard: queue.Queue[tuple[Lag | None, float | None]] = queue.Queue()
+        self.ended: queue.Queue[str] = queue.Queue()
+        self._registry = registry
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
+        super().onQueryProgress(event)
+        lag = lag_from_json(event.progress.sources[0].latestOffset)
+        labels = {"query": event.progress.name or "", "table": lag.url if lag else ""}
+        self.heard.put((lag, self._registry.get_sample_value("tablefeed_source_lag_versions", labels)))
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
+        super().onQueryTerminated(event)
+        self.ended.put(str(event.runId))
+
+
+def test_the_lag_falls_to_nothing_as_a_backlog_is_delivered_a_file_at_a_time(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = tmp_path / "t"
+    grow(table, [1], [2], [3], [4])
+    sizes = [int(action(table, version, "add")["size"]) for version in range(4)]
+    registry = CollectorRegistry()
+    listener = HeardListener(registry)
+    spark.streams.addListener(listener)
+    try:
+        stream = reader(spark, table, startingVersion=0, maxFilesPerTrigger=1)
+        with tailing(stream, tmp_path / "checkpoint", name="lagging") as (tail, batches):
+            assert [batches.get(timeout=PATIENCE_S) for _ in range(4)] == [[1], [2], [3], [4]]
+            heard = [listener.heard.get(timeout=PATIENCE_S) for _ in range(4)]
+            tail.processAllAvailable()
+            assert tail.lastProgress is not None
+            assert '"versionsBehind"' in tail.lastProgress.json
+        assert listener.ended.get(timeout=PATIENCE_S) == str(tail.runId)
+    finally:
+        spark.streams.removeListener(listener)
+
+    lags = [lag for lag, _ in heard if lag is not None]
+    assert [gauge for _, gauge in heard] == [3.0, 2.0, 1.0, 0.0]
+    assert [(lag.versions_behind, lag.files_outstanding, lag.bytes_outstanding) for lag in lags] == [
+        (3, 3, sum(sizes[1:])),
+        (2, 2, sum(sizes[2:])),
+        (1, 1, sizes[3]),
+        (0, 0, 0),
+    ]
+    assert [lag.seconds_behind is not None and lag.seconds_behind > 0 for lag in lags] == [True, True, True, False]
+    assert [sample for family in registry.collect() for sample in family.samples] == []
