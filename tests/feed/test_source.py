@@ -8,10 +8,11 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from feed.logs import a_log, a_source, add, at, delivered, info, metadata, protocol, put, remove
-from tablefeed.errors import IllegalOptionError, LogError, VersionNotFoundError
+from feed.logs import Action, a_log, a_source, add, at, delivered, info, metadata, protocol, put, remove
+from tablefeed.errors import LogError, VersionNotFoundError
 from tablefeed.feed.source import AppendSource
 from tablefeed.feed.table_log import TableLog
+from tablefeed.log.java_regex import java_regex
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 
@@ -171,6 +172,58 @@ def test_a_commit_beyond_the_limit_is_not_judged_yet() -> None:
     assert source.latest(at(1), Limits(files=1)) == at(2)
 
 
+def counted_rows(path: str, rows: int | None, *, modified: int = 0) -> Action:
+    return (
+        add(path, modified=modified) if rows is None else add(path, modified=modified, stats=f'{{"numRecords":{rows}}}')
+    )
+
+
+def test_batches_of_ten_rows_count_the_statistics_of_the_snapshot_and_of_the_commits() -> None:
+    snapshot = [counted_rows("a", 4, modified=2), counted_rows("b", 5, modified=1), counted_rows("c", 90, modified=3)]
+    log = a_log(
+        v0=[protocol(), metadata(), *snapshot, counted_rows("d", None, modified=4), counted_rows("e", 1, modified=5)]
+    )
+    limits = Limits(rows=10)
+    source = a_source(log, limits=limits)
+    start = source.initial()
+    put(log.store, 1, [counted_rows("f", 10), counted_rows("g", None), counted_rows("h", 1)])
+
+    assert batches(source, start, limits) == [
+        (at(0, 3, in_snapshot=True), ["a", "b", "c"]),
+        (at(0, 4, in_snapshot=True), ["d"]),
+        (at(1, 1), ["e", "f"]),
+        (at(1, 2), ["g"]),
+        (at(2), ["h"]),
+    ]
+
+
+def test_rows_that_are_limited_do_not_change_what_a_logged_batch_delivers() -> None:
+    log = three_versions()
+    end = at(2, 4, in_snapshot=True)
+
+    limited = delivered(a_source(log, limits=Limits(rows=1)), at(2, 2, in_snapshot=True), end)
+
+    assert limited == delivered(a_source(log), at(2, 2, in_snapshot=True), end) == ["a", "d"]
+
+
+def test_commits_that_are_not_split_are_delivered_whole_with_the_offsets_of_their_ends() -> None:
+    log = three_versions()
+    limits = Limits(files=2, split_commits=False)
+    source = a_source(log, limits=limits)
+    start = source.initial()
+    put(log.store, 3, [add("g"), add("h"), add("i")])
+    put(log.store, 4, [add("j")])
+    put(log.store, 5, [add("k")])
+
+    assert batches(source, start, limits) == [
+        (at(2, 2, in_snapshot=True), ["b", "c"]),
+        (at(2, 4, in_snapshot=True), ["a", "d"]),
+        (at(3), ["e", "f"]),
+        (at(4), ["g", "h", "i"]),
+        (at(6), ["j", "k"]),
+    ]
+
+
 def test_available_now_ends_where_the_table_ended_when_the_query_began() -> None:
     log = three_versions()
     source = a_source(log)
@@ -220,6 +273,47 @@ def test_whatever_the_limits_the_batches_together_are_every_file_once(
 
     assert sorted(name for _, batch in found for name in batch) == sorted(names)
     assert all(a.position < b.position for (a, _), (b, _) in itertools.pairwise(found))
+
+
+# --- files left out by their path -------------------------------------------------------------------------------------
+
+
+def test_files_left_out_by_their_path_count_towards_the_limits_and_keep_their_place() -> None:
+    log = three_versions()
+    b_and_e = java_regex("[be]", option="excludeRegex")
+    source = a_source(log, exclude=b_and_e)
+    start = source.initial()
+    put(log.store, 3, [add("g"), add("e2"), add("i")])
+
+    found = batches(source, start, Limits(files=2))
+
+    assert found == [
+        (at(2, 2, in_snapshot=True), ["c"]),
+        (at(2, 4, in_snapshot=True), ["a", "d"]),
+        (at(3), ["f"]),
+        (at(3, 2), ["g"]),
+        (at(4), ["i"]),
+    ]
+    for end, files in found:
+        assert delivered(a_source(log, exclude=b_and_e), start, end) == files
+        start = end
+
+
+def test_the_path_that_is_searched_is_the_logs_own_text() -> None:
+    log = a_log(v0=[protocol(), metadata(), add("p=a%20b/x"), add("p=c/x")])
+
+    def left(pattern: str) -> list[str]:
+        return delivered(a_source(log, exclude=java_regex(pattern, option="excludeRegex")), at(0), at(1))
+
+    assert left("a%20b") == ["p=c/x"]
+    assert left("a b") == ["p=a b/x", "p=c/x"]
+
+
+def test_a_batch_whose_files_are_all_left_out_is_a_batch_without_rows() -> None:
+    source = a_source(three_versions(), exclude=java_regex("", option="excludeRegex"))
+
+    assert source.latest(source.initial(), NO_LIMITS) == at(3)
+    assert source.tasks(source.initial(), at(3)) == []
 
 
 # --- after a restart -------------------------------------------------------------------------------------------------
@@ -297,7 +391,8 @@ def test_equal_offsets_are_no_batch() -> None:
     assert a_source(three_versions()).tasks(at(1), at(1)) == []
 
 
-@pytest.mark.parametrize("limits", [{"files": 0}, {"size_bytes": 0}])
-def test_a_limit_of_nothing_cannot_be_built(limits: dict[str, int]) -> None:
-    with pytest.raises((ValueError, IllegalOptionError)):
-        Limits(**limits)
+def test_a_limit_of_nothing_cannot_be_built() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        Limits(files=0)
+    with pytest.raises(ValueError, match="at least 1"):
+        Limits(size_bytes=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -17,6 +18,11 @@ from tablefeed.model.offset import Offset
 
 def commits(*sizes: Sequence[int], first: int = 0) -> list[Step]:
     return [Step(version=Version(first + i), sizes=s) for i, s in enumerate(sizes)]
+
+
+def counted(*rows: Sequence[int | None], first: int = 0) -> list[Step]:
+    """Commits by the rows of their files, each of one byte."""
+    return [Step(version=Version(first + i), sizes=[1] * len(r), rows=r) for i, r in enumerate(rows)]
 
 
 def snapshot(version: int, *sizes: int) -> Step:
@@ -79,6 +85,68 @@ def test_a_file_is_taken_while_a_byte_is_left_before_it() -> None:
 def test_of_two_limits_the_first_that_is_met_ends_the_batch() -> None:
     assert furthest(at(0), commits([1, 1, 1]), Limits(files=2, size_bytes=100)) == at(0, 2)
     assert furthest(at(0), commits([100, 1, 1]), Limits(files=2, size_bytes=100)) == at(0, 1)
+
+
+def test_a_file_is_taken_while_a_row_is_left_before_it() -> None:
+    assert furthest(at(0), counted([60, 39, 500, 1]), Limits(rows=100)) == at(0, 3)
+    assert furthest(at(0), counted([60, 40, 500, 1]), Limits(rows=100)) == at(0, 2)
+    assert furthest(at(0), counted([500, 1]), Limits(rows=100)) == at(0, 1)
+    assert furthest(at(0), counted([0, 0, 100], [0]), Limits(rows=100)) == at(1)
+
+
+def test_a_file_whose_rows_are_not_known_takes_all_that_is_left_of_them() -> None:
+    assert furthest(at(0), counted([1, None, 1]), Limits(rows=100)) == at(0, 2)
+    assert furthest(at(0), counted([None, None]), Limits(rows=100)) == at(0, 1)
+    assert furthest(at(0), counted([None, None]), Limits(files=9)) == at(1)
+
+
+def test_of_three_limits_the_first_that_is_met_ends_the_batch() -> None:
+    feed = [Step(version=Version(0), sizes=[10] * 9, rows=[100] * 9)]
+
+    assert furthest(at(0), feed, Limits(files=2, size_bytes=90, rows=900)) == at(0, 2)
+    assert furthest(at(0), feed, Limits(files=9, size_bytes=30, rows=900)) == at(0, 3)
+    assert furthest(at(0), feed, Limits(files=9, size_bytes=90, rows=400)) == at(0, 4)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        Limits(files=3, split_commits=False),
+        Limits(size_bytes=30, split_commits=False),
+        Limits(rows=300, split_commits=False),
+    ],
+)
+def test_of_commits_that_are_not_split_a_batch_takes_those_that_fit_whole(limits: Limits) -> None:
+    feed = [Step(version=Version(v), sizes=[10] * n, rows=[100] * n) for v, n in enumerate((2, 1, 1, 3, 0, 2, 2))]
+
+    assert batches(feed, at(0), limits) == [at(2), at(3), at(5), at(6), at(7)]
+
+
+def test_a_commit_larger_than_the_limits_is_a_batch_of_its_own_where_commits_are_not_split() -> None:
+    limits = Limits(files=2, split_commits=False)
+
+    assert batches(commits([1], [1] * 9, [1]), at(0), limits) == [at(1), at(2), at(3)]
+
+
+def test_a_commit_that_was_split_before_is_taken_to_its_end() -> None:
+    assert furthest(at(0, 3), commits([1] * 9, [1]), Limits(files=2, split_commits=False)) == at(1)
+
+
+def test_a_commit_with_a_file_whose_rows_are_not_known_is_taken_first_or_not_at_all() -> None:
+    limits = Limits(rows=100, split_commits=False)
+
+    assert batches(counted([1], [1, None], [1]), at(0), limits) == [at(1), at(2), at(3)]
+
+
+def test_the_snapshot_is_split_all_the_same_and_a_commit_after_it_has_to_fit() -> None:
+    feed = [snapshot(5, 1, 1, 1), *commits([1, 1], [1], first=6)]
+
+    assert batches(feed, at(5, in_snapshot=True), Limits(files=2, split_commits=False)) == [
+        at(5, 2, in_snapshot=True),
+        at(6),
+        at(7),
+        at(8),
+    ]
 
 
 def test_commits_without_files_cost_nothing_even_when_the_limit_is_spent() -> None:
@@ -149,10 +217,19 @@ def test_a_limit_below_one_is_no_limit_and_cannot_be_made() -> None:
         Limits(files=0)
     with pytest.raises(ValueError, match="at least 1"):
         Limits(size_bytes=-1)
+    with pytest.raises(ValueError, match="at least 1"):
+        Limits(rows=0)
 
 
 SIZES = st.lists(st.integers(0, 100), max_size=5)
 LIMITS = st.builds(Limits, files=st.none() | st.integers(1, 7), size_bytes=st.none() | st.integers(1, 250))
+ANY_LIMITS = st.builds(
+    Limits,
+    files=st.none() | st.integers(1, 7),
+    size_bytes=st.none() | st.integers(1, 250),
+    rows=st.none() | st.integers(1, 9),
+    split_commits=st.booleans(),
+)
 
 
 @st.composite
@@ -160,7 +237,12 @@ def feeds(draw: st.DrawFn) -> list[Step]:
     first = draw(st.integers(0, 3))
     head = [snapshot(first, *draw(SIZES))] if draw(st.booleans()) else []
     tail = draw(st.lists(SIZES, max_size=6))
-    return [*head, *commits(*tail, first=first + len(head))]
+    return [with_rows(draw, step) for step in [*head, *commits(*tail, first=first + len(head))]]
+
+
+def with_rows(draw: st.DrawFn, step: Step) -> Step:
+    count = len(step.sizes)
+    return replace(step, rows=draw(st.lists(st.none() | st.integers(0, 5), min_size=count, max_size=count)))
 
 
 def beginning(feed: Sequence[Step]) -> Offset:
@@ -171,7 +253,7 @@ def end_of(feed: Sequence[Step]) -> Offset:
     return at(feed[-1].version + 1) if feed else at(0)
 
 
-@given(feeds(), LIMITS)
+@given(feeds(), ANY_LIMITS)
 def test_any_limits_cut_the_feed_into_batches_that_deliver_every_file_once_and_in_order(
     feed: list[Step], limits: Limits
 ) -> None:
@@ -204,7 +286,14 @@ def test_no_batch_exceeds_the_files_and_one_exceeds_the_bytes_by_its_last_file_a
             assert files_spent or bytes_spent
 
 
-@given(feeds(), LIMITS, LIMITS)
+@given(feeds(), ANY_LIMITS)
+def test_commits_that_are_not_split_are_in_one_batch_each(feed: list[Step], limits: Limits) -> None:
+    whole = replace(limits, split_commits=False)
+
+    assert all(end.in_snapshot or end.file_index == 0 for end in batches(feed, beginning(feed), whole))
+
+
+@given(feeds(), ANY_LIMITS, LIMITS)
 def test_a_query_with_an_end_comes_to_it_and_never_passes_it(feed: list[Step], limits: Limits, other: Limits) -> None:
     start = beginning(feed)
 

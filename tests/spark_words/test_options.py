@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta, timezone
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -23,6 +25,8 @@ from tablefeed.spark.options import (
     NOT_YET,
     SPECS,
     ParsedOptions,
+    check_one_end,
+    check_one_start,
     check_txn_pair,
     parse_options,
     refuse_time_travel,
@@ -49,13 +53,22 @@ def illegal(direction: str, name: str, value: str) -> IllegalOptionError:
 def test_without_options_every_one_has_its_default() -> None:
     assert dict(parse_options({}, "stream read").values) == {
         "startingVersion": None,
+        "startingTimestamp": None,
+        "startingBoundInclusive": True,
+        "endingVersion": None,
+        "endingTimestamp": None,
+        "endingBoundInclusive": True,
+        "timeZone": None,
         "maxFilesPerTrigger": None,
         "maxBytesPerTrigger": None,
+        "maxRowsPerTrigger": None,
+        "splitCommits": True,
         "ignoreDeletes": False,
         "ignoreChanges": False,
         "ignoreFileDeletion": False,
         "skipChangeCommits": False,
         "failOnDataLoss": True,
+        "excludeRegex": None,
     }
     assert dict(parse_options({}, "batch write").values) == {
         "partitionBy": None,
@@ -87,10 +100,17 @@ def test_the_case_of_a_name_does_not_matter() -> None:
         ("stream read", "maxBytesPerTrigger", "2t", 2 << 40),
         ("stream read", "maxBytesPerTrigger", "8191pb", 8191 << 50),
         ("stream read", "maxBytesPerTrigger", "9223372036854775807", 2**63 - 1),
+        ("stream read", "maxRowsPerTrigger", "9223372036854775807", 2**63 - 1),
+        ("stream read", "splitCommits", "false", False),
         ("stream read", "startingVersion", "0", 0),
         ("stream read", "startingVersion", "+2", 2),
         ("stream read", "startingVersion", "9223372036854775807", 2**63 - 1),
         ("stream read", "startingVersion", "latest", "latest"),
+        ("stream read", "startingTimestamp", "2024-02-29", "2024-02-29"),
+        ("stream read", "endingVersion", "0", 0),
+        ("stream read", "startingBoundInclusive", "False", False),
+        ("stream read", "timeZone", "Europe/Berlin", ZoneInfo("Europe/Berlin")),
+        ("batch read", "timeZone", "+01:00", timezone(timedelta(hours=1))),
         ("batch read", "versionAsOf", "3", 3),
         ("batch read", "timestampAsOf", "2024-02-29", "2024-02-29"),
         ("stream write", "partitionBy", "day, Länder ,h", ("day", "Länder", "h")),
@@ -118,6 +138,11 @@ def test_a_limit_of_files_is_a_positive_integer(value: str) -> None:
     assert "must be a positive integer" in illegal("stream read", "maxFilesPerTrigger", value).message
 
 
+@pytest.mark.parametrize("value", ["0", "-1", "", "1e3", "9223372036854775808"])
+def test_a_limit_of_rows_is_a_positive_integer(value: str) -> None:
+    assert "must be a positive integer" in illegal("stream read", "maxRowsPerTrigger", value).message
+
+
 @pytest.mark.parametrize(
     "value", ["0", "0g", "-1", "", "g", "1.5k", "2 k", "10x", "10gib", "٣", "8192p", "9223372036854775808", "9" * 5000]
 )
@@ -130,6 +155,30 @@ def test_a_limit_of_bytes_is_a_size_above_zero(value: str) -> None:
 @pytest.mark.parametrize("value", ["-1", "Latest", "LATEST", " 2", "", "x", "1.0", "9223372036854775808", "9" * 5000])
 def test_a_starting_version_is_latest_in_lower_case_or_counts_from_zero(value: str) -> None:
     assert "must be greater than or equal to zero" in illegal("stream read", "startingVersion", value).message
+
+
+@pytest.mark.parametrize("value", ["", "Mars/Base", "Berlin", "+19:00"])
+def test_a_time_zone_is_one_that_there_is(value: str) -> None:
+    assert "must be a time zone" in illegal("stream read", "timeZone", value).message
+
+
+def test_a_stream_begins_at_a_version_or_at_a_time() -> None:
+    check_one_start(3, None)
+    check_one_start(None, "2024-01-01")
+    with pytest.raises(ConflictingOptionsError, match=r"^\[DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET\]"):
+        check_one_start("latest", "2024-01-01")
+
+
+def test_a_stream_ends_at_a_version_or_at_a_time() -> None:
+    check_one_end(3, None)
+    check_one_end(None, "2024-01-01")
+    with pytest.raises(ConflictingOptionsError, match=r"^\[DELTA_MULTIPLE_CDC_BOUNDARY\]"):
+        check_one_end(0, "2024-01-01")
+
+
+@pytest.mark.parametrize("value", ["-1", "latest", ""])
+def test_an_ending_version_counts_from_zero(value: str) -> None:
+    assert "must be a non-negative integer" in illegal("stream read", "endingVersion", value).message
 
 
 @pytest.mark.parametrize("value", ["-1", "x", "", "9223372036854775808"])
@@ -185,12 +234,11 @@ def test_a_misspelt_name_is_answered_with_the_nearest(direction: str, given_name
 @pytest.mark.parametrize(
     ("direction", "name"),
     [
-        ("stream read", "endingVersion"),
-        ("stream read", "endingTimestamp"),
         ("stream read", "mergeSchema"),
         ("stream read", "replaceWhere"),
         ("batch read", "maxFilesPerTrigger"),
         ("batch read", "startingVersion"),
+        ("batch read", "endingVersion"),
         ("batch read", "excludeRegex"),
         ("stream write", "maxFilesPerTrigger"),
         ("stream write", "readChangeFeed"),
@@ -226,8 +274,6 @@ def test_what_spark_itself_passes_is_taken_in_silence(direction: str, caplog: py
     [
         ("stream read", "readChangeFeed"),
         ("batch read", "readChangeFeed"),
-        ("stream read", "startingTimestamp"),
-        ("stream read", "excludeRegex"),
         ("stream read", "schemaTrackingLocation"),
         ("stream read", "withEventTimeOrder"),
         ("batch write", "replaceWhere"),

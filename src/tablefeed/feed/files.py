@@ -1,4 +1,4 @@
-"""Live files as users see them: the columns of `Table.files()`."""
+"""Live files as users see them, and by their rows: what is told of them beside the log's own columns."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import pyarrow.compute as pc
 from tablefeed.delta.columns import STRING_MAP, decode_paths
 from tablefeed.delta.stats_columns import record_counts
 
+NUM_RECORDS = pa.field("num_records", pa.int64())
+"""How many rows the statistics of a file count, deleted ones included; null where they do not say."""
+
 DESCRIPTION = pa.schema(
     [
         ("path", pa.string()),
         ("size_bytes", pa.int64()),
         ("modified_ms", pa.int64()),
         ("partition_values", STRING_MAP),
-        ("num_records", pa.int64()),
+        NUM_RECORDS,
         ("has_deletion_vector", pa.bool_()),
     ]
 )
@@ -33,3 +36,8 @@ def described(batch: pa.RecordBatch) -> pa.RecordBatch:
         ],
         schema=DESCRIPTION,
     )
+
+
+def with_num_records(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Gives live files with the column `NUM_RECORDS` after their own."""
+    return batch.append_column(NUM_RECORDS, record_counts(batch["stats"]))

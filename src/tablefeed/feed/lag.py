@@ -104,18 +104,23 @@ class LagMeter:
         self._sizes: dict[Version, Sequence[int]] = {}
         self._timed: tuple[Version, int | None] | None = None
 
-    def behind(self, end: Offset, *, there: Version, snapshot: pa.Array | None, now_ms: int) -> Lag:
+    def behind(
+        self, end: Offset, *, there: Version, snapshot: pa.Array | None, now_ms: int, last: Version | None = None
+    ) -> Lag:
         """Gives what is there beyond `end`, just after the tail was read to it.
 
-        `there` is a version that the log is known to have; `snapshot` are the sizes of the initial snapshot's files
-        in order, where `end` lies in it. A stream that has come to the end of the log costs no question to the store.
-        One that is behind costs a probe for what comes after the newest version (some twice the logarithm of how many
-        versions are new), one for the time of the oldest undelivered one, and the reading of READ_AHEAD commits at
-        most. Files and bytes are None where more are unread, or one of them cannot be delivered. Raises StoreError.
+        `there` is a version that the log is known to have, `last` the last that the stream delivers; `snapshot` are the
+        sizes of the initial snapshot's files in order, where `end` lies in it. A stream that has come to the end of the
+        log costs no question to the store. One that is behind costs a probe for what comes after the newest version
+        (some twice the logarithm of how many versions are new), one for the time of the oldest undelivered one, and the
+        reading of READ_AHEAD commits at most. Files and bytes are None where more are unread, or one of them cannot be
+        delivered. Raises StoreError.
         """
         passed = end.version if end.in_snapshot or end.file_index else end.version - 1
         self._newest = self._newest_version(Version(max(there, self._newest, passed)))
-        versions_behind = self._newest + 1 - end.version
+        if last is not None:
+            self._newest = min(self._newest, last)
+        versions_behind = max(self._newest + 1 - end.version, 0)
         outstanding = self._outstanding(end, snapshot)
         return Lag(
             url=self._log.url,

@@ -6,23 +6,27 @@ Offsets and files only; rows are read by `scan.py` wherever the tasks run. What 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import tzinfo
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from tablefeed.delta import features
-from tablefeed.delta.column_mapping import MappedSchema, has_mapping_change, mapping_mode
 from tablefeed.delta.schema import parse_schema
-from tablefeed.errors import LogError, OffsetError, SchemaChangedError, VersionNotFoundError
+from tablefeed.delta.stats import num_records
+from tablefeed.errors import LogError
 from tablefeed.feed.lag import Lag, LagMeter
-from tablefeed.feed.scan import ScanFile, ScanTask, balanced_tasks, scan_file, table_columns
+from tablefeed.feed.scan import ScanTask, balanced_tasks, scan_file, table_columns
+from tablefeed.feed.stream_bounds import Bound, Ending, start_version
+from tablefeed.feed.stream_metadata import QuerySchema
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.feed.tail import Tail
 from tablefeed.log.admission import ChangePolicy, delivered_files
-from tablefeed.log.compatibility import can_read, can_read_older
+from tablefeed.log.java_regex import JavaRegex
 from tablefeed.log.plan import Limits, Step, furthest
-from tablefeed.model.actions import AddFile, Commit, Metadata, Version
-from tablefeed.model.logfile import LogFileKind
+from tablefeed.model.actions import AddFile, Commit, Version
 from tablefeed.model.offset import Offset
 from tablefeed.model.schema import Struct
 from tablefeed.store import Entry
@@ -30,15 +34,49 @@ from tablefeed.store import Entry
 if TYPE_CHECKING:
     import pyarrow as pa
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """What the user asked of a stream. `starting_version` None: the whole table first, then its changes."""
+    """What the user asked of a stream. Without a starting version or time: the whole table first, then its changes.
 
-    starting_version: Version | Literal["latest"] | None = None
+    Nothing after the ending version or time is delivered. Of version and time not both are given. A timestamp without
+    a zone is in `time_zone`, in UTC where that is None.
+    """
+
+    starting_version: int | Literal["latest"] | None = None
+    starting_timestamp: str | None = None
+    starting_bound_inclusive: bool = True
+    ending_version: int | None = None
+    ending_timestamp: str | None = None
+    ending_bound_inclusive: bool = True
+    time_zone: tzinfo | None = None
     limits: Limits = field(default_factory=Limits)
     policy: ChangePolicy = field(default_factory=ChangePolicy)
     fail_on_data_loss: bool = True
+    exclude: JavaRegex | None = None
+    """Files whose path as logged it finds are planned and counted, and not read."""
+
+    @property
+    def start(self) -> Bound:
+        """Where the stream begins."""
+        return Bound(
+            version=self.starting_version,
+            timestamp=self.starting_timestamp,
+            time_zone=self.time_zone,
+            inclusive=self.starting_bound_inclusive,
+        )
+
+    @property
+    def end(self) -> Bound:
+        """Where it ends."""
+        return Bound(
+            version=self.ending_version,
+            timestamp=self.ending_timestamp,
+            time_zone=self.time_zone,
+            inclusive=self.ending_bound_inclusive,
+        )
 
 
 def open_source(
@@ -68,14 +106,12 @@ class AppendSource:
         self._schema = read_schema
         self._options = options
         self._tail = Tail(log, clock=clock, fail_on_data_loss=options.fail_on_data_loss)
-        self._meter = LagMeter(
-            log, self._tail, policy=options.policy, begins_with_snapshot=options.starting_version is None
-        )
-        self._begun: Snapshot | None = None
+        self._meter = LagMeter(log, self._tail, policy=options.policy, begins_with_snapshot=not options.start.is_named)
         self._initial: Offset | None = None
-        self._snapshot_files: tuple[Version, pa.RecordBatch] | None = None
+        self._snapshot_files: tuple[Step, pa.RecordBatch] | None = None
         self._bound: Offset | None = None
         self._wants_bound = False
+        self._ended = False
         self._checked_start = False
         self._seen: tuple[Version, Entry | None] | None = None
 
@@ -87,18 +123,15 @@ class AppendSource:
     def initial(self) -> Offset:
         """Gives where a query without a checkpoint begins; the same for this object's life.
 
-        Raises VersionNotFoundError where the starting version is not in the log.
+        Raises as `stream_bounds` does where the log has no such beginning, or none before the end.
         """
         if self._initial is None:
-            newest = self._newest()
-            match self._options.starting_version:
-                case None:
-                    self._initial = self._offset(newest.version, in_snapshot=True)
-                case "latest":
-                    self._initial = self._offset(Version(newest.version + 1))
-                case version:
-                    self._check_available(version, newest.version)
-                    self._initial = self._offset(version)
+            first = start_version(self._options.start, self._newest())
+            if first is None:
+                self._initial = self._offset(self._ending.snapshot(self._newest()), in_snapshot=True)
+            else:
+                self._ending.check(self._options.start, first)
+                self._initial = self._offset(first)
         return self._initial
 
     def latest(self, start: Offset, limits: Limits) -> Offset:
@@ -108,18 +141,25 @@ class AppendSource:
         commit that cannot be delivered, LogGapError for one that is gone.
         """
         self._check_offset(start)
+        last = self._ending.last
+        if last is not None and start.version > last:
+            self._say_that_it_ended(last)
+            return start
         self._check_start(start)
+        stop_at = None if last is None else self._offset(Version(last + 1))
         if self._wants_bound and self._bound is None:
-            self._bound = furthest(start, self._steps(start), Limits())
-        end = furthest(start, self._steps(start), limits, stop_at=self._bound)
+            self._bound = furthest(start, self._steps(start), Limits(), stop_at=stop_at)
+        end = furthest(start, self._steps(start), limits, stop_at=self._bound or stop_at)
         if not end.in_snapshot:
             self._check_same_table(Version(end.version - 1))
         return end
 
     def lag(self, end: Offset, *, now_ms: int) -> Lag:
         """Gives what is there beyond `end`, where the last `latest` ended. Raises StoreError and as `tasks` does."""
-        snapshot = self._sorted_snapshot(end.version)["size_bytes"] if end.in_snapshot else None
-        return self._meter.behind(end, there=self._newest().version, snapshot=snapshot, now_ms=now_ms)
+        snapshot = self._sorted_snapshot(end.version)[1]["size_bytes"] if end.in_snapshot else None
+        return self._meter.behind(
+            end, there=self._newest().version, last=self._ending.last, snapshot=snapshot, now_ms=now_ms
+        )
 
     def bound_now(self) -> None:
         """Makes what is there at the next `latest` the end of this query (Trigger.AvailableNow)."""
@@ -133,7 +173,9 @@ class AppendSource:
             return []
         self._check_start(start)
         columns = table_columns(self._schema, self._newest().metadata, url=self._log.url)
-        files = list(self._files_between(start, end))
+        exclude = self._options.exclude
+        adds = self._files_between(start, end)
+        files = [scan_file(add) for add in adds if exclude is None or not exclude.finds(add.log_path)]
         return balanced_tasks(files, url=self._log.location, storage_options=self._log.storage_options, columns=columns)
 
     def delivered(self, end: Offset) -> None:
@@ -146,7 +188,7 @@ class AppendSource:
         """Ends the watch on the log."""
         self._log.store.close()
 
-    def _files_between(self, start: Offset, end: Offset) -> Iterator[ScanFile]:
+    def _files_between(self, start: Offset, end: Offset) -> Iterator[AddFile]:
         first = start
         if end.in_snapshot or start.in_snapshot:
             # A start that was resolved anew after a restart may lie past the logged end: the end decides.
@@ -162,8 +204,7 @@ class AppendSource:
         for commit in self._tail.commits(first.version, through=last):
             begin = first.file_index if commit.version == first.version else 0
             stop = end.file_index if commit.version == end.version else None
-            for add in self._delivered(commit)[begin:stop]:
-                yield scan_file(add)
+            yield from self._delivered(commit)[begin:stop]
             seen = commit.version
         if seen < last and self._options.fail_on_data_loss:
             raise LogError(
@@ -176,13 +217,15 @@ class AppendSource:
     def _steps(self, start: Offset) -> Iterator[Step]:
         version = start.version
         if start.in_snapshot:
-            files = self._sorted_snapshot(version)
-            sizes = memoryview(files["size_bytes"].buffers()[1]).cast("q") if files.num_rows else ()
-            yield Step(version=version, sizes=sizes, in_snapshot=True)
+            step, _ = self._sorted_snapshot(version)
+            yield step
             version = Version(version + 1)
         for commit in self._tail.commits(version):
+            if self._ending.is_past(commit.version):
+                return
             delivered = self._delivered(commit)
-            yield Step(version=commit.version, sizes=[f.size_bytes for f in delivered])
+            rows = [num_records(f.stats) for f in delivered] if self._counts_rows else ()
+            yield Step(version=commit.version, sizes=[f.size_bytes for f in delivered], rows=rows)
 
     def _delivered(self, commit: Commit) -> tuple[AddFile, ...]:
         self._check_commit(commit)
@@ -193,42 +236,7 @@ class AppendSource:
             metadata = commit.metadata or self._newest().metadata
             features.check_readable(commit.protocol, metadata, url=self._log.url)
         if commit.metadata is not None:
-            self._check_metadata(commit.metadata, commit.version)
-
-    def _check_metadata(self, metadata: Metadata, version: Version) -> None:
-        self._check_table_ids(of_query=self._newest().metadata.table_id, found=metadata.table_id)
-        schema = parse_schema(metadata.schema_string, url=self._log.url)
-        self._check_mapping(schema, metadata, version)
-        fits = can_read_older if version <= self._newest().version else can_read
-        if fits(self._schema, schema) and metadata.partition_columns == self._newest().metadata.partition_columns:
-            return
-        with_options = self._options.starting_version is not None
-        raise SchemaChangedError(
-            f"The schema of {self._log.url} at version {version} cannot be read with the schema that this query "
-            f"started with. Start the query again with a new DataFrame; where that does not help, begin anew with a "
-            f"new checkpoint. Started with: {', '.join(self._schema.names)}. At that version: "
-            f"{', '.join(schema.names)}.",
-            url=self._log.url,
-            version=version,
-            error_class="DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS"
-            if with_options
-            else "DELTA_SCHEMA_CHANGED_WITH_VERSION",
-        )
-
-    def _check_mapping(self, schema: Struct, metadata: Metadata, version: Version) -> None:
-        newest = self._newest()
-        ours = MappedSchema(schema=self._schema, mode=mapping_mode(newest.metadata, url=self._log.url))
-        theirs = MappedSchema(schema=schema, mode=mapping_mode(metadata, url=self._log.url))
-        older, newer = (theirs, ours) if version <= newest.version else (ours, theirs)
-        if has_mapping_change(older=older, newer=newer):
-            raise SchemaChangedError(
-                f"A column of {self._log.url} was renamed or dropped: version {version} has "
-                f"{', '.join(schema.names)}, and this query reads {', '.join(self._schema.names)}. Start with a new "
-                "checkpoint on one side of that change.",
-                url=self._log.url,
-                version=version,
-                error_class="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
-            )
+            self._query.check(commit.metadata, commit.version)
 
     def _check_start(self, start: Offset) -> None:
         """Checks the metadata that holds at `start` once: no later commit of the feed tells it."""
@@ -239,20 +247,11 @@ class AppendSource:
             at_start = self._log.load(Version(min(start.version, newest.version)))
         except LogError:
             at_start = newest  # cleaned up: whatever changed since is in the commits that are read
-        self._check_metadata(at_start.metadata, at_start.version)
+        self._query.check(at_start.metadata, at_start.version)
         self._checked_start = True
 
     def _check_offset(self, offset: Offset) -> None:
-        self._check_table_ids(of_query=offset.table_id, found=self._newest().metadata.table_id)
-
-    def _check_table_ids(self, *, of_query: str, found: str) -> None:
-        if of_query != found:
-            raise OffsetError(
-                f"The checkpoint of this query is of the table with id {of_query}, but {self._log.url} is now the "
-                f"table with id {found}: it was deleted and made anew, or the path is another's. Use a new checkpoint.",
-                url=self._log.url,
-                error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
-            )
+        self._query.check_table(of_query=offset.table_id, found=self._newest().metadata.table_id)
 
     def _check_same_table(self, read_to: Version) -> None:
         """Refuses what was read up to `read_to` if the table was made anew since: its versions would pass for ours."""
@@ -263,47 +262,55 @@ class AppendSource:
             return
         if self._log.head(version) != head:
             found = self._log.load().metadata.table_id
-            self._check_table_ids(of_query=self._newest().metadata.table_id, found=found)
+            self._query.check_table(of_query=self._newest().metadata.table_id, found=found)
         self._seen = (read_to, self._log.head(read_to))
 
-    def _check_available(self, version: Version, newest: Version) -> None:
-        earliest = min(
-            (f.version for f in self._log.listing() if f.kind is LogFileKind.COMMIT), default=Version(newest + 1)
-        )
-        if not earliest <= version <= newest:
-            raise VersionNotFoundError(url=self._log.url, version=version, earliest=earliest, latest=newest)
-        self._check_metadata_readable(version)
-
-    def _check_metadata_readable(self, version: Version) -> None:
-        try:
-            self._log.load(version)
-        except LogError:
-            return  # no snapshot there any more; the commits themselves are checked as they are read
+    def _say_that_it_ended(self, last: Version) -> None:
+        if not self._ended:
+            # A Python source cannot end a query: but for Trigger.AvailableNow, someone has to stop it.
+            level = logging.INFO if self._wants_bound else logging.WARNING
+            logger.log(level, "url=%s version=%d was the last of this query, which is idle from now on", self.url, last)
+        self._ended = True
 
     def _newest(self) -> Snapshot:
-        if self._begun is None:
-            self._begun = self._log.load()
-        return self._begun
+        return self._query.begun
+
+    @property
+    def _counts_rows(self) -> bool:
+        return self._options.limits.rows is not None
+
+    @cached_property
+    def _ending(self) -> Ending:
+        return Ending(self._options.end, self._newest())
+
+    @cached_property
+    def _query(self) -> QuerySchema:
+        """Asked of the log when first needed; kept for the query's life."""
+        return QuerySchema(schema=self._schema, begun=self._log.load(), has_start=self._options.start.is_named)
 
     def _offset(self, version: Version, *, in_snapshot: bool = False) -> Offset:
         return Offset(table_id=self._newest().metadata.table_id, version=version, in_snapshot=in_snapshot)
 
-    def _snapshot_slice(self, version: Version, begin: int, stop: int | None) -> Iterator[ScanFile]:
+    def _snapshot_slice(self, version: Version, begin: int, stop: int | None) -> Iterator[AddFile]:
         from tablefeed.delta.columns import to_add_files
 
-        files = self._sorted_snapshot(version)
+        _, files = self._sorted_snapshot(version)
         length = (files.num_rows if stop is None else stop) - begin
-        for add in to_add_files(files.slice(begin, length)):
-            yield scan_file(add)
+        yield from to_add_files(files.slice(begin, length))
 
-    def _sorted_snapshot(self, version: Version) -> pa.RecordBatch:
+    def _sorted_snapshot(self, version: Version) -> tuple[Step, pa.RecordBatch]:
         from tablefeed.delta.columns import FILE_COLUMNS
+        from tablefeed.feed.files import NUM_RECORDS, with_num_records
         from tablefeed.log.replay import sorted_for_stream
 
-        if self._snapshot_files is None or self._snapshot_files[0] != version:
+        if self._snapshot_files is None or self._snapshot_files[0].version != version:
             try:
                 snapshot = self._log.load_for_files(version)
-                files = sorted_for_stream(snapshot.live_files(), schema=FILE_COLUMNS)
+                if self._counts_rows:
+                    counted = map(with_num_records, snapshot.live_files(with_stats=True))
+                    files = sorted_for_stream(counted, schema=FILE_COLUMNS.append(NUM_RECORDS))
+                else:
+                    files = sorted_for_stream(snapshot.live_files(), schema=FILE_COLUMNS)
             except LogError as error:
                 raise LogError(
                     f"The table {self._log.url} cannot be read as of version {version} any more, and this query "
@@ -311,5 +318,7 @@ class AppendSource:
                     url=self._log.url,
                     error_class="DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
                 ) from error
-            self._snapshot_files = (version, files)
-        return self._snapshot_files[1]
+            sizes = memoryview(files["size_bytes"].buffers()[1]).cast("q") if files.num_rows else ()
+            rows = files["num_records"].to_pylist() if self._counts_rows else ()
+            self._snapshot_files = (Step(version=version, sizes=sizes, rows=rows, in_snapshot=True), files)
+        return self._snapshot_files

@@ -11,12 +11,13 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import overload
 
 from tablefeed.delta import names
 from tablefeed.errors import IllegalOptionError, LogError, TableError
 from tablefeed.feed.table_log import Snapshot, TableLog
+from tablefeed.feed.timestamp_text import read_timestamp
 from tablefeed.log.segment import earliest_reproducible
 from tablefeed.model.actions import Metadata, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
@@ -25,19 +26,21 @@ _NUMBER = re.compile(r"[0-9]{1,19}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def parse_timestamp(value: str | datetime | date, *, argument: str) -> int:
-    """Gives milliseconds since 1970 UTC for an ISO 8601 text, a datetime or a date; UTC where no zone is named."""
+def parse_timestamp(value: str | datetime | date, *, argument: str, zone: tzinfo = UTC) -> int:
+    """Gives milliseconds since 1970 UTC for a text as Spark reads it, a datetime or a date.
+
+    What names no zone is in `zone`. Raises IllegalOptionError (DELTA_TIMESTAMP_INVALID) for anything else.
+    """
     if isinstance(value, str):
-        text = value
-        try:
-            value = datetime.fromisoformat(text.strip())
-        except ValueError as error:
+        text, read = value, read_timestamp(value)
+        if read is None:
             raise IllegalOptionError(
                 option=argument,
                 value=text,
                 explain="must be a timestamp such as '2024-01-31 12:00:00' or '2024-01-31T12:00:00Z'",
                 error_class="DELTA_TIMESTAMP_INVALID",
-            ) from error
+            )
+        value = read
     if not isinstance(value, date):
         raise IllegalOptionError(
             option=argument,
@@ -46,9 +49,9 @@ def parse_timestamp(value: str | datetime | date, *, argument: str) -> int:
             error_class="DELTA_TIMESTAMP_INVALID",
         )
     if not isinstance(value, datetime):
-        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
+        value = datetime(value.year, value.month, value.day, tzinfo=zone)
     if value.tzinfo is None:
-        value = value.replace(tzinfo=UTC)
+        value = value.replace(tzinfo=zone)
     return (value - _EPOCH) // timedelta(milliseconds=1)  # in whole numbers: a float loses the last millisecond
 
 

@@ -1,8 +1,10 @@
 """How far a batch goes, and how its files become tasks. Pure arithmetic over sizes; no file is looked at.
 
 The admission rule is Delta-Spark's (streaming options maxFilesPerTrigger and maxBytesPerTrigger): a file is taken
-while both budgets are above zero before it, so at least one always passes and bytes may overshoot by one file; a
-commit without files costs nothing, so a batch runs on over it.
+while all budgets are above zero before it, so at least one always passes and bytes may overshoot by one file; a
+commit without files costs nothing, so a batch runs on over it. Rows are counted in the same way. Where commits are not
+split the rule is the one by which Delta-Spark admits a commit of row changes: the first of a batch always, a later one
+where all of it fits.
 """
 
 from __future__ import annotations
@@ -18,22 +20,31 @@ from tablefeed.model.offset import Offset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The most that one batch takes; None is no limit. Both are at least 1 where set."""
+    """The most that one batch takes; None is no limit. Each is at least 1 where set.
+
+    Without `split_commits` a batch ends within the initial snapshot or at the end of a commit.
+    """
 
     files: int | None = None
     size_bytes: int | None = None
+    rows: int | None = None
+    split_commits: bool = True
 
     def __post_init__(self) -> None:
-        if any(limit is not None and limit < 1 for limit in (self.files, self.size_bytes)):
+        if any(limit is not None and limit < 1 for limit in (self.files, self.size_bytes, self.rows)):
             raise ValueError(f"a limit is at least 1: {self}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One stretch of the feed: the initial snapshot at `version`, or the commit of `version`, by its files' sizes."""
+    """One stretch of the feed: the initial snapshot at `version`, or the commit of `version`, by its files' sizes.
+
+    `rows` has the number of rows of each file, None where it is not known; it is asked for where rows are limited.
+    """
 
     version: Version
     sizes: Sequence[int]
+    rows: Sequence[int | None] = ()
     in_snapshot: bool = False
 
 
@@ -45,8 +56,7 @@ def furthest(start: Offset, steps: Iterable[Step], limits: Limits, *, stop_at: O
     without files are crossed, and none at or beyond `stop_at`, so that what came after it is neither read nor
     validated. The result never passes `stop_at`, and is `start` where nothing is there to take.
     """
-    files_left = math.inf if limits.files is None else limits.files
-    bytes_left = math.inf if limits.size_bytes is None else limits.size_bytes
+    budget = _Budget(limits)
     position = start
     remaining = iter(steps)
     while stop_at is None or position.position < stop_at.position:
@@ -54,10 +64,7 @@ def furthest(start: Offset, steps: Iterable[Step], limits: Limits, *, stop_at: O
         if step is None:
             return position
         taken = position.file_index if position.version == step.version else 0
-        while taken < len(step.sizes) and files_left > 0 and bytes_left > 0:
-            files_left -= 1
-            bytes_left -= step.sizes[taken]
-            taken += 1
+        taken = budget.take(step, taken)
         if taken < len(step.sizes):
             position = Offset(
                 table_id=start.table_id, version=step.version, file_index=taken, in_snapshot=step.in_snapshot
@@ -67,6 +74,45 @@ def furthest(start: Offset, steps: Iterable[Step], limits: Limits, *, stop_at: O
     if stop_at is None or position.position <= stop_at.position:
         return position
     return max(start, stop_at, key=lambda offset: offset.position)
+
+
+class _Budget:
+    """What one batch may still take. A file whose rows are not known takes all that is left of them."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._split_commits = limits.split_commits
+        self._counts_rows = limits.rows is not None
+        self._files = math.inf if limits.files is None else limits.files
+        self._bytes = math.inf if limits.size_bytes is None else limits.size_bytes
+        self._rows = math.inf if limits.rows is None else limits.rows
+        self._untouched = True
+
+    def take(self, step: Step, begin: int) -> int:
+        """Takes files of `step` from `begin` on; gives the index of the first that is not taken."""
+        end = len(step.sizes)
+        if not self._split_commits and not step.in_snapshot:
+            return end if begin == end or self._takes_whole(step, begin) else begin
+        while begin < end and self._files > 0 and self._bytes > 0 and self._rows > 0:
+            self._spend(step, begin)
+            begin += 1
+        return begin
+
+    def _takes_whole(self, step: Step, begin: int) -> bool:
+        first_of_batch = self._untouched
+        for index in range(begin, len(step.sizes)):
+            known = not self._counts_rows or step.rows[index] is not None
+            self._spend(step, index)
+            if not first_of_batch and (not known or min(self._files, self._bytes, self._rows) < 0):
+                return False
+        return True
+
+    def _spend(self, step: Step, index: int) -> None:
+        self._untouched = False
+        self._files -= 1
+        self._bytes -= step.sizes[index]
+        if self._counts_rows:
+            rows = step.rows[index]
+            self._rows = 0 if rows is None else self._rows - rows
 
 
 def pack(sizes: Sequence[int], *, task_count: int, open_cost_bytes: int = 4 << 20) -> list[list[int]]:

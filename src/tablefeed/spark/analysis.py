@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.errors import SchemaMismatchError, TableNotFoundError
 from tablefeed.feed.table import open_table
+from tablefeed.feed.timestamp_text import in_zone
 from tablefeed.spark.char import CHAR_TYPE
 from tablefeed.spark.options import parse_options, refuse_time_travel, refuse_unknown, table_path
 
@@ -31,13 +32,14 @@ def analyse(options: Mapping[str, str]) -> Analysis:
     """Reads the table's schema: of versionAsOf or timestampAsOf where one is given, else the newest."""
     path = table_path(options, call="load")
     refuse_unknown(options)
-    travel = {k: v for k, v in options.items() if k.lower() in ("versionasof", "timestampasof")}
+    travel = {k: v for k, v in options.items() if k.lower() in ("versionasof", "timestampasof", "timezone")}
     storage = {k: v for k, v in options.items() if k.lower().startswith("storage.")}
     parsed = parse_options({**travel, **storage}, "batch read")
+    timestamp = parsed["timestampAsOf"]
+    if timestamp is not None and parsed["timeZone"] is not None:
+        timestamp = in_zone(timestamp, parsed["timeZone"])
     try:
-        table = open_table(
-            path, version=parsed["versionAsOf"], timestamp=parsed["timestampAsOf"], storage_options=parsed.storage
-        )
+        table = open_table(path, version=parsed["versionAsOf"], timestamp=timestamp, storage_options=parsed.storage)
     except TableNotFoundError as error:
         refuse_time_travel({}, path)
         # Delta-Spark's stream says this of a path without a table; a text that names both serves both.

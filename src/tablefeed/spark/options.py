@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any, Literal
 
 from tablefeed.errors import (
@@ -20,6 +21,8 @@ from tablefeed.errors import (
     UnknownOptionError,
     UnsupportedOptionError,
 )
+from tablefeed.feed.timestamp_text import read_zone
+from tablefeed.log.java_regex import JavaRegex, java_regex
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +50,14 @@ def boolean(option: str, text: str) -> bool:
 def positive_int(option: str, text: str) -> int:
     """A whole number from 1 to 2^31 - 1, as Java reads it."""
     number = _number(text, below=1 << 31)
+    if not number:
+        raise IllegalOptionError(option=option, value=text, explain="must be a positive integer")
+    return number
+
+
+def positive_long(option: str, text: str) -> int:
+    """A whole number from 1 to 2^63 - 1."""
+    number = _number(text, below=1 << 63)
     if not number:
         raise IllegalOptionError(option=option, value=text, explain="must be a positive integer")
     return number
@@ -104,6 +115,21 @@ def _number(text: str, *, below: int) -> int | None:
     return number if number < below else None
 
 
+def time_zone(option: str, value: str) -> tzinfo:
+    """A time zone: a name such as 'Europe/Berlin', or an offset such as '+01:00'."""
+    zone = read_zone(value.strip())
+    if zone is None:
+        raise IllegalOptionError(
+            option=option, value=value, explain="must be a time zone such as 'Europe/Berlin', 'UTC' or '+01:00'"
+        )
+    return zone
+
+
+def path_pattern(option: str, value: str) -> JavaRegex:
+    """A regular expression of Java's."""
+    return java_regex(value, option=option)
+
+
 def text(_option: str, value: str) -> str:
     """Any text."""
     return value
@@ -124,6 +150,13 @@ _FALSE_SPECS = (
     ("skipChangeCommits", "Deliver nothing of a commit that deletes or rewrites rows; the strongest of these."),
 )
 
+_TIME_ZONE = OptionSpec(
+    name="timeZone",
+    parse=time_zone,
+    default=None,
+    doc="The zone of a timestamp in the options that names none. Unset: UTC.",
+)
+
 STREAM_READ: tuple[OptionSpec, ...] = (
     OptionSpec(
         name="startingVersion",
@@ -132,10 +165,41 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         doc="The first version to deliver, or `latest` for what comes after the start. Unset: the whole table first.",
     ),
     OptionSpec(
+        name="startingTimestamp",
+        parse=text,
+        default=None,
+        doc="Begin with the first commit at or after this time, a timestamp or a date. Not with startingVersion.",
+    ),
+    OptionSpec(
+        name="startingBoundInclusive",
+        parse=boolean,
+        default=True,
+        doc="false: begin with what comes after startingVersion or startingTimestamp.",
+    ),
+    OptionSpec(
+        name="endingVersion",
+        parse=whole_number,
+        default=None,
+        doc="The last version to deliver; it may be still to come. Trigger.AvailableNow ends there, others idle.",
+    ),
+    OptionSpec(
+        name="endingTimestamp",
+        parse=text,
+        default=None,
+        doc="Deliver nothing that is committed after this time, a timestamp or a date. Not with endingVersion.",
+    ),
+    OptionSpec(
+        name="endingBoundInclusive",
+        parse=boolean,
+        default=True,
+        doc="false: end with what comes before endingVersion or endingTimestamp.",
+    ),
+    _TIME_ZONE,
+    OptionSpec(
         name="maxFilesPerTrigger",
         parse=positive_int,
         default=None,
-        doc="Most data files in one batch; at least one is taken. 1000 where maxBytesPerTrigger is unset too.",
+        doc="Most data files in one batch; at least one is taken. 1000 where no limit is set.",
     ),
     OptionSpec(
         name="maxBytesPerTrigger",
@@ -143,12 +207,31 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         default=None,
         doc="Bytes of data files after which a batch ends; it may go over by one file.",
     ),
+    OptionSpec(
+        name="maxRowsPerTrigger",
+        parse=positive_long,
+        default=None,
+        doc="Rows, by the files' statistics, after which a batch ends; it may go over by one file. "
+        "A file without a count takes all that is left.",
+    ),
+    OptionSpec(
+        name="splitCommits",
+        parse=boolean,
+        default=True,
+        doc="false: a batch holds whole commits, one larger than the limits alone; only the initial snapshot is split.",
+    ),
     *(OptionSpec(name=name, parse=boolean, default=False, doc=doc) for name, doc in _FALSE_SPECS),
     OptionSpec(
         name="failOnDataLoss",
         parse=boolean,
         default=True,
         doc="Fail where log files were removed before they were read; false goes on with what is there.",
+    ),
+    OptionSpec(
+        name="excludeRegex",
+        parse=path_pattern,
+        default=None,
+        doc="Do not read files in whose path, as the log has it, the pattern is found. They count towards the limits.",
     ),
 )
 
@@ -158,8 +241,9 @@ BATCH_READ: tuple[OptionSpec, ...] = (
         name="timestampAsOf",
         parse=text,
         default=None,
-        doc="Read the newest version committed at or before this time: ISO 8601, UTC where it names no zone.",
+        doc="Read the newest version committed at or before this time, a timestamp or a date.",
     ),
+    _TIME_ZONE,
 )
 
 _WRITE: tuple[OptionSpec, ...] = (
@@ -190,9 +274,6 @@ BATCH_WRITE: tuple[OptionSpec, ...] = (
 NOT_YET: Mapping[str, str] = {
     "readChangeFeed": "Row changes are not delivered by this version; leave it out to receive appended rows.",
     "readChangeData": "Row changes are not delivered by this version; leave it out to receive appended rows.",
-    "startingTimestamp": "Give startingVersion: the version after `tablefeed.open_table(url, timestamp=...).version`, "
-    "which is the newest up to that time.",
-    "excludeRegex": "Filter the rows instead.",
     "schemaTrackingLocation": "Restart with a new DataFrame after a schema change.",
     "schemaLocation": "Restart with a new DataFrame after a schema change.",
     "withEventTimeOrder": "The initial snapshot is delivered in order of file modification.",
@@ -231,7 +312,7 @@ _REPLACING = frozenset({"replaceWhere", "replaceOn", "replaceUsing", "partitionO
 _ACCEPTED_BY_DELTA = (
     frozenset({"path", "queryName", "checkpointLocation", "outputMode"})
     | {spec.name for spec in (*STREAM_READ, *BATCH_READ)}
-    | {"startingTimestamp", "endingVersion", "endingTimestamp", "excludeRegex", "streamingSourceTrackingId"}
+    | {"streamingSourceTrackingId"}
     | _CHANGE_FEED
     | _SCHEMA_TRACKING
     | {spec.name for spec in BATCH_WRITE if spec.name != "partitionBy"}
@@ -240,7 +321,7 @@ _ACCEPTED_BY_DELTA = (
     | {"compression", "maxRecordsPerFile", "optimizeWrite", "writePartitionColumns"}
     | {"parquet.writer.version", "spark.sql.parquet.outputTimestampType"}
 )
-"""The names that Delta-Spark takes on a reader and on a writer alike (DeltaOptions, validOptionKeys), and Spark's."""
+"""The names that Delta-Spark takes on a reader and a writer alike (DeltaOptions, validOptionKeys), Spark's and ours."""
 
 
 def _without_effect(specs: tuple[OptionSpec, ...], *refused: frozenset[str]) -> frozenset[str]:
@@ -252,7 +333,7 @@ IGNORED: Mapping[str, frozenset[str]] = {
         STREAM_READ,
         _CHANGE_FEED,
         _SCHEMA_TRACKING,
-        frozenset({"startingTimestamp", "excludeRegex", "versionAsOf", "timestampAsOf"}),
+        frozenset({"versionAsOf", "timestampAsOf"}),
     ),
     "batch read": _without_effect(BATCH_READ, _CHANGE_FEED),
     "stream write": _without_effect(STREAM_WRITE),
@@ -348,6 +429,26 @@ def refuse_time_travel(options: Mapping[str, str], path: str) -> None:
             option=named[0] if named else path.rpartition("@")[2],
             remedy="A stream cannot travel in time: give startingVersion. A batch read takes the option versionAsOf.",
             error_class="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
+        )
+
+
+def check_one_start(version: object, timestamp: object) -> None:
+    """Refuses startingVersion and startingTimestamp together; None is unset."""
+    if version is not None and timestamp is not None:
+        raise ConflictingOptionsError(
+            options=("startingVersion", "startingTimestamp"),
+            remedy="Set one of them.",
+            error_class="DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
+        )
+
+
+def check_one_end(version: object, timestamp: object) -> None:
+    """Refuses endingVersion and endingTimestamp together; None is unset."""
+    if version is not None and timestamp is not None:
+        raise ConflictingOptionsError(
+            options=("endingVersion", "endingTimestamp"),
+            remedy="Set one of them.",
+            error_class="DELTA_MULTIPLE_CDC_BOUNDARY",
         )
 
 

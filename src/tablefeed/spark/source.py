@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from pyspark.sql.streaming.datasource import (
     ReadLimit,
     ReadMaxBytes,
     ReadMaxFiles,
+    ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
 
@@ -29,7 +31,14 @@ from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 from tablefeed.spark.char import padded
-from tablefeed.spark.options import ParsedOptions, parse_options, refuse_time_travel, table_path
+from tablefeed.spark.options import (
+    ParsedOptions,
+    check_one_end,
+    check_one_start,
+    parse_options,
+    refuse_time_travel,
+    table_path,
+)
 from tablefeed.spark.partition import TaskPartition, read_partition
 from tablefeed.spark.worker import acknowledge_at_once
 
@@ -85,9 +94,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return lag_to_json(lag, self._planned)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """The limit of the options. Spark has none for files and bytes together: bytes are added in `latestOffset`."""
-        limits = self._options.limits
-        return ReadMaxFiles(limits.files) if limits.files is not None else ReadMaxBytes(limits.size_bytes or 1)
+        """The limit of the options. Spark has none for several together: the others are added in `latestOffset`."""
+        match self._options.limits:
+            case Limits(files=int(files)):
+                return ReadMaxFiles(files)
+            case Limits(size_bytes=int(size_bytes)):
+                return ReadMaxBytes(size_bytes)
+            case limits:
+                return ReadMaxRows(limits.rows or 1)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Ends the query with what is there now."""
@@ -142,32 +156,44 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offset_from_json(value, url=self._source.url)
 
     def _limits(self, limit: ReadLimit) -> Limits:
+        limits = self._options.limits
         match limit:
             case ReadAllAvailable():
                 return Limits()
             case ReadMaxFiles(max_files=files):
-                return Limits(files=files, size_bytes=self._options.limits.size_bytes)
+                return replace(limits, files=files)
             case ReadMaxBytes(max_bytes=size_bytes):
-                return Limits(files=self._options.limits.files, size_bytes=size_bytes)
+                return replace(limits, size_bytes=size_bytes)
+            case ReadMaxRows(max_rows=rows) if limits.rows is not None:
+                return replace(limits, rows=rows)
             case _:
                 raise OptionError(
-                    f"Spark asked for a batch limited by {limit!r}; this source knows files and bytes.",
+                    f"Spark asked for a batch limited by {limit!r}; this source knows files, bytes and rows.",
                     error_class="DELTA_UNKNOWN_READ_LIMIT",
                 )
 
 
 def source_options(parsed: ParsedOptions) -> SourceOptions:
-    """Gives the feed's options for what the user set."""
-    files, size_bytes = parsed["maxFilesPerTrigger"], parsed["maxBytesPerTrigger"]
-    if files is None and size_bytes is None:
+    """Gives the feed's options for what the user set. Raises ConflictingOptionsError for two starts or ends."""
+    check_one_start(parsed["startingVersion"], parsed["startingTimestamp"])
+    check_one_end(parsed["endingVersion"], parsed["endingTimestamp"])
+    files, size_bytes, rows = (parsed[f"max{what}PerTrigger"] for what in ("Files", "Bytes", "Rows"))
+    if files is None and size_bytes is None and rows is None:
         files = DEFAULT_MAX_FILES
     return SourceOptions(
         starting_version=parsed["startingVersion"],
-        limits=Limits(files=files, size_bytes=size_bytes),
+        starting_timestamp=parsed["startingTimestamp"],
+        starting_bound_inclusive=parsed["startingBoundInclusive"],
+        ending_version=parsed["endingVersion"],
+        ending_timestamp=parsed["endingTimestamp"],
+        ending_bound_inclusive=parsed["endingBoundInclusive"],
+        time_zone=parsed["timeZone"],
+        limits=Limits(files=files, size_bytes=size_bytes, rows=rows, split_commits=parsed["splitCommits"]),
         policy=ChangePolicy(
             ignore_deletes=parsed["ignoreDeletes"],
             ignore_changes=parsed["ignoreChanges"] or parsed["ignoreFileDeletion"],
             skip_change_commits=parsed["skipChangeCommits"],
         ),
         fail_on_data_loss=parsed["failOnDataLoss"],
+        exclude=parsed["excludeRegex"],
     )

@@ -1,0 +1,82 @@
+"""What a reader makes of the options before Spark asks it anything. No JVM."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark.sql.types import StructType
+
+import tablefeed
+from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, OptionError
+from tablefeed.feed.source import SourceOptions
+from tablefeed.feed.stream_bounds import Bound
+from tablefeed.log.plan import Limits
+from tablefeed.spark.analysis import analyse
+from tablefeed.spark.options import parse_options
+from tablefeed.spark.source import StreamReader, source_options
+
+
+def options(**given: str) -> SourceOptions:
+    return source_options(parse_options(given, "stream read"))
+
+
+def test_a_start_by_version_and_by_time_is_refused() -> None:
+    with pytest.raises(ConflictingOptionsError, match=r"^\[DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET\]"):
+        options(startingVersion="0", startingTimestamp="2024-01-01")
+
+
+def test_an_end_by_version_and_by_time_is_refused() -> None:
+    with pytest.raises(ConflictingOptionsError, match=r"^\[DELTA_MULTIPLE_CDC_BOUNDARY\]"):
+        options(endingVersion="0", endingTimestamp="2024-01-01")
+
+
+def test_bounds_reach_the_feed_as_they_were_given() -> None:
+    version = options(startingVersion="1", startingBoundInclusive="false", endingVersion="3")
+    time = options(startingTimestamp="2024-01-01", endingTimestamp="2024-01-02", endingBoundInclusive="false")
+
+    assert (version.start, version.end) == (Bound(version=1, inclusive=False), Bound(version=3))
+    assert (time.start, time.end) == (Bound(timestamp="2024-01-01"), Bound(timestamp="2024-01-02", inclusive=False))
+
+
+def test_a_thousand_files_are_the_limit_where_none_is_set() -> None:
+    assert options().limits == Limits(files=1000)
+    assert options(maxBytesPerTrigger="1k").limits == Limits(size_bytes=1024)
+    assert options(maxRowsPerTrigger="5").limits == Limits(rows=5)
+    assert options(splitCommits="false").limits == Limits(files=1000, split_commits=False)
+
+
+def test_spark_is_told_one_limit_and_all_hold(tmp_path: Path) -> None:
+    for rows in (1, 2, 3):
+        tablefeed.append(tmp_path, pa.table({"id": range(rows)}))
+
+    def end(limit: ReadLimit | None = None, **given: str) -> tuple[str, object]:
+        reader = StreamReader({"path": str(tmp_path), "startingVersion": "0", **given}, StructType(), found)
+        default = reader.getDefaultReadLimit()
+        return type(default).__name__, reader.latestOffset(reader.initialOffset(), limit or default)["reservoirVersion"]
+
+    found = analyse({"path": str(tmp_path)})
+    assert end() == ("ReadMaxFiles", 3)
+    assert end(maxRowsPerTrigger="1") == ("ReadMaxRows", 1)
+    assert end(maxRowsPerTrigger="2", maxFilesPerTrigger="3") == ("ReadMaxFiles", 2)
+    assert end(maxRowsPerTrigger="9", maxBytesPerTrigger="1") == ("ReadMaxBytes", 1)
+    assert end(ReadAllAvailable(), maxRowsPerTrigger="1") == ("ReadMaxRows", 3)
+    with pytest.raises(OptionError, match=r"^\[DELTA_UNKNOWN_READ_LIMIT\]"):
+        end(ReadMaxRows(1))
+
+
+def test_a_time_zone_is_that_of_a_start_and_of_a_version_that_is_read(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    tablefeed.append(tmp_path, pa.table({"id": [2]}))
+    for version, at_s in enumerate((1_704_063_600, 1_704_067_200)):  # midnight in Berlin, and in Greenwich
+        os.utime(tmp_path / "_delta_log" / f"{version:020d}.json", (at_s, at_s))
+    midnight = {"path": str(tmp_path), "timestampAsOf": "2024-01-01"}
+
+    assert analyse(midnight).version == 1
+    assert analyse({**midnight, "timezone": "Europe/Berlin"}).version == 0
+    assert str(options(startingTimestamp="2024-01-01", timeZone="Europe/Berlin").time_zone) == "Europe/Berlin"
+    with pytest.raises(IllegalOptionError, match="time zone"):
+        analyse({**midnight, "timezone": "Berlin"})
