@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Literal
 
-from tablefeed.errors import ChangeDataError, LogError
+from tablefeed.errors import LogError
 from tablefeed.feed.arguments import check_filter, columns_to_read, filtered, selected
 from tablefeed.feed.bounds import check_protocol, read_commits
-from tablefeed.feed.change_files import ChangeReader, change_schema
+from tablefeed.feed.change_files import ChangeReader, change_schema, unpartitioned
 from tablefeed.feed.change_range import Bounds, change_versions
 from tablefeed.feed.change_rules import OneSchema, Recorded, RowsTracked, is_mapped, refuse_reserved_names, rows_tracked
 from tablefeed.feed.read_time import Deduplication, ReadTimeRows, deduplication
@@ -210,12 +210,5 @@ def _check_removed(feed: _Feed, commit: Commit, changed: Sequence[ChangedFile]) 
 def _check_partitions(feed: _Feed, commit: Commit, changed: Sequence[ChangedFile], metadata: Metadata) -> None:
     """Refuses a remove that leaves its partition values out where the table has partitions."""
     unknown = next((file for file in changed if file.partition_values is None), None)
-    if unknown is None or not metadata.partition_columns:
-        return
-    raise ChangeDataError(
-        f"Version {commit.version} of {feed.log.url} removes the file {unknown.path} without saying its partition "
-        "values: which rows were deleted cannot be told. Read from a later version.",
-        url=feed.log.url,
-        version=commit.version,
-        error_class="DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA",
-    )
+    if unknown is not None and metadata.partition_columns:
+        raise unpartitioned(unknown, commit, url=feed.log.url)

@@ -38,13 +38,13 @@ TASK_BYTES = 128 << 20
 class RowChange:
     """What the commit of `version`, made at `committed_at_us` after 1970 UTC, did to the rows of a file.
 
-    `type` is the change of all of them, in the protocol's words; None where the file says it row by row, in its column
-    `_change_type`.
+    The time is None where it is not known any more. `type` is the change of all of them, in the protocol's words; None
+    where the file says it row by row, in its column `_change_type`.
     """
 
     type: str | None
     version: int
-    committed_at_us: int
+    committed_at_us: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import (
 from tablefeed.errors import OptionError, TablefeedError, UnsupportedOptionError
 from tablefeed.feed.lag import lag_to_json
 from tablefeed.feed.offset_json import offset_from_json, offset_to_json
-from tablefeed.feed.source import AppendSource, SourceOptions, open_source
+from tablefeed.feed.source import SourceOptions, StreamSource, open_source
 from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
@@ -59,7 +59,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._given = dict(options)
         self._schema = schema
         self._analysis = analysis
-        self._opened: AppendSource | None = None
+        self._opened: StreamSource | None = None
         self._planned: Offset | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return source_options(self._parsed)
 
     @property
-    def _source(self) -> AppendSource:
+    def _source(self) -> StreamSource:
         if self._opened is None:
             options = self._options
             if self._analysis is None:
