@@ -1,7 +1,9 @@
 """What the commits of a table deliver to a stream of its row changes (`readChangeFeed`).
 
-The rows of the initial snapshot come as inserts of its version. That the table records its changes is checked where
-a batch is read and not where it is planned, as Delta-Spark does: a checkpoint then has the offset that it would have.
+The rows of the initial snapshot come as inserts of its version. That the table records its changes is checked as
+Delta-Spark does it: where a batch is read and not where it is planned, so that a checkpoint has the offset that it
+would have; and at the batch's first version. Of later ones that recorded nothing, rewritten rows come as deleted and
+inserted, which they were.
 """
 
 from __future__ import annotations
@@ -9,14 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from tablefeed.errors import LogError, VersionNotFoundError
 from tablefeed.feed.change_files import changed_scan_file, row_change, unpartitioned
+from tablefeed.feed.change_rules import Recorded
 from tablefeed.feed.commit_times import CommitTimes
 from tablefeed.feed.scan import RowChange, ScanFile, scan_file
+from tablefeed.feed.table_log import Snapshot
 from tablefeed.log.change_plan import ChangeStep, furthest_changes
 from tablefeed.log.changes import ChangeType, changed_files, counted_actions
 from tablefeed.log.java_regex import JavaRegex
 from tablefeed.log.plan import Limits, Step
-from tablefeed.model.actions import AddFile, CdcFile, Commit, Version
+from tablefeed.model.actions import AddFile, CdcFile, Commit, Metadata, Version
 from tablefeed.model.offset import Offset
 
 
@@ -25,8 +30,12 @@ class ChangeDelivery:
 
     by_file = True
 
-    def __init__(self, *, url: str, exclude: JavaRegex | None, times: CommitTimes, partitioned: bool) -> None:
-        self._url, self._exclude, self._times, self._partitioned = url, exclude, times, partitioned
+    def __init__(self, newest: Snapshot, *, exclude: JavaRegex | None, times: CommitTimes) -> None:
+        self._newest, self._exclude, self._times = newest, exclude, times
+        self._url = newest.log.url
+        self._partitioned = bool(newest.metadata.partition_columns)
+        self._in_force: tuple[Version, Metadata] | None = None
+        self._batch: tuple[Offset, Offset] | None = None
 
     def sizes(self, commit: Commit) -> Sequence[int]:
         """As of `Delivery`."""
@@ -56,8 +65,22 @@ class ChangeDelivery:
         """As of `Delivery`."""
         return furthest_changes(start, steps, limits, stop_at=stop_at)
 
+    def begin(self, start: Offset, end: Offset) -> None:
+        """As of `Delivery`. Raises ChangeDataError where the initial snapshot's version did not record changes."""
+        self._batch = (start, end)
+        if self._in_force is None or not start.version - 1 <= self._in_force[0] <= start.version:
+            self._in_force = self._metadata_at(start.version)
+        if start.in_snapshot:
+            self._check_recorded(start.version)
+
     def files(self, commit: Commit, begin: int, stop: int | None) -> Iterator[ScanFile]:
-        """As of `Delivery`. Raises ChangeDataError for a commit that does not tell which rows it changed."""
+        """As of `Delivery`. Raises ChangeDataError where the first did not record changes, or one does not tell them."""
+        if commit.metadata is not None:
+            self._in_force = (commit.version, commit.metadata)
+        elif self._in_force is not None:
+            self._in_force = (commit.version, self._in_force[1])
+        if self._batch is not None and self._batch[0].version == commit.version:
+            self._check_recorded(commit.version)
         timed = replace(commit, committed_at_ms=self._times.of(commit))
         for file in changed_files(commit, url=self._url):
             if begin <= file.index and (stop is None or file.index < stop) and not self._is_excluded(file.log_path):
@@ -72,6 +95,19 @@ class ChangeDelivery:
             type=ChangeType.INSERT.value, version=version, committed_at_us=None if at_ms is None else at_ms * 1000
         )
         return (replace(scan_file(add), change=change) for add in adds if not self._is_excluded(add.log_path))
+
+    def _metadata_at(self, version: Version) -> tuple[Version, Metadata]:
+        try:
+            at = self._newest.log.load(version)
+        except (LogError, VersionNotFoundError):
+            return version, self._newest.metadata  # cleaned up, or its commit is still to come
+        return version, at.metadata
+
+    def _check_recorded(self, version: Version) -> None:
+        if self._batch is not None and self._in_force is not None:
+            start, end = self._batch
+            versions = range(start.version, max(end.version, start.version + 1))
+            Recorded(versions=versions, url=self._url).check(self._in_force[1], version)
 
     def _is_excluded(self, log_path: str) -> bool:
         return self._exclude is not None and self._exclude.finds(log_path)

@@ -127,7 +127,7 @@ def _open_feed(newest: Snapshot, versions: range, mode: Deduplication | None, *,
         if compute_updates:
             rule = rows_tracked(read, versions)
             rule.check(start.metadata, versions[0])
-    refuse_reserved_names(read)
+    refuse_reserved_names(read.schema.names, url=log.url)
     return _Feed(versions=versions, start=start, read=read, mode=mode, rule=rule, one_schema=one_schema)
 
 

@@ -39,6 +39,9 @@ class Delivery(Protocol[StepT]):
     def furthest(self, start: Offset, steps: Iterable[StepT], limits: Limits, *, stop_at: Offset | None) -> Offset:
         """Gives the offset where a batch that begins at `start` ends."""
 
+    def begin(self, start: Offset, end: Offset) -> None:
+        """Begins to read the batch from `start` to `end`: its commits come to `files` in order."""
+
     def files(self, commit: Commit, begin: int, stop: int | None) -> Iterator[ScanFile]:
         """Gives what is read of the files of `commit` from the number `begin` on, up to and without `stop`."""
 
@@ -77,6 +80,9 @@ class AppendDelivery:
     def furthest(self, start: Offset, steps: Iterable[Step], limits: Limits, *, stop_at: Offset | None) -> Offset:
         """As of `Delivery`."""
         return furthest(start, steps, limits, stop_at=stop_at)
+
+    def begin(self, start: Offset, end: Offset) -> None:
+        """As of `Delivery`."""
 
     def files(self, commit: Commit, begin: int, stop: int | None) -> Iterator[ScanFile]:
         """As of `Delivery`. Raises ChangeRefusedError."""

@@ -17,7 +17,6 @@ from tablefeed.delta import features
 from tablefeed.delta.schema import parse_schema
 from tablefeed.errors import LogError
 from tablefeed.feed.change_delivery import ChangeDelivery
-from tablefeed.feed.change_rules import Recorded
 from tablefeed.feed.commit_times import CommitTimes
 from tablefeed.feed.delivery import AppendDelivery, Delivery
 from tablefeed.feed.lag import Lag, LagMeter
@@ -116,7 +115,6 @@ class StreamSource:
         self._wants_bound = False
         self._ended = False
         self._checked_start = False
-        self._checked_recorded = False
         self._seen: tuple[Version, Entry | None] | None = None
 
     @property
@@ -179,7 +177,7 @@ class StreamSource:
         if start == end:
             return []
         self._check_start(start)
-        self._check_recorded(start, end)
+        self._delivery.begin(start, end)
         columns = table_columns(
             self._schema, self._newest().metadata, url=self._log.url, by_file=self._delivery.by_file
         )
@@ -214,8 +212,6 @@ class StreamSource:
             begin = first.file_index if commit.version == first.version else 0
             stop = end.file_index if commit.version == end.version else None
             self._check_commit(commit)
-            if self._options.change_feed and commit.metadata is not None:
-                self._recorded(start, end).check(commit.metadata, commit.version)
             yield from self._delivery.files(commit, begin, stop)
             seen = commit.version
         if seen < last and self._options.fail_on_data_loss:
@@ -257,20 +253,6 @@ class StreamSource:
         self._query.check(at_start.metadata, at_start.version)
         self._checked_start = True
 
-    def _check_recorded(self, start: Offset, end: Offset) -> None:
-        """Checks once that changes were recorded at `start`: later commits tell where they were not."""
-        if not self._options.change_feed or self._checked_recorded:
-            return
-        try:
-            at_start = self._log.load(start.version)
-        except LogError:
-            at_start = self._newest()  # cleaned up
-        self._recorded(start, end).check(at_start.metadata, at_start.version)
-        self._checked_recorded = True
-
-    def _recorded(self, start: Offset, end: Offset) -> Recorded:
-        return Recorded(versions=range(start.version, max(end.version, start.version + 1)), url=self._log.url)
-
     def _check_offset(self, offset: Offset) -> None:
         self._query.check_table(of_query=offset.table_id, found=self._newest().metadata.table_id)
 
@@ -299,12 +281,7 @@ class StreamSource:
     @cached_property
     def _delivery(self) -> Delivery[Any]:  # Any: what it makes of a commit is its own
         if self._options.change_feed:
-            return ChangeDelivery(
-                url=self._log.url,
-                exclude=self._options.exclude,
-                times=self._times,
-                partitioned=bool(self._newest().metadata.partition_columns),
-            )
+            return ChangeDelivery(self._newest(), exclude=self._options.exclude, times=self._times)
         return AppendDelivery(
             url=self._log.url,
             policy=self._options.policy,

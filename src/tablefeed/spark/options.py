@@ -157,7 +157,19 @@ _TIME_ZONE = OptionSpec(
     doc="The zone of a timestamp in the options that names none. Unset: UTC.",
 )
 
+_CHANGE_FEED = (
+    OptionSpec(
+        name="readChangeFeed",
+        parse=boolean,
+        default=False,
+        doc="Deliver the rows that commits inserted, deleted and updated, with `_change_type`, `_commit_version` and "
+        "`_commit_timestamp`, of a table that records its changes.",
+    ),
+    OptionSpec(name="readChangeData", parse=boolean, default=False, doc="Older name of readChangeFeed."),
+)
+
 STREAM_READ: tuple[OptionSpec, ...] = (
+    *_CHANGE_FEED,
     OptionSpec(
         name="startingVersion",
         parse=starting_version,
@@ -236,6 +248,7 @@ STREAM_READ: tuple[OptionSpec, ...] = (
 )
 
 BATCH_READ: tuple[OptionSpec, ...] = (
+    *_CHANGE_FEED,
     OptionSpec(name="versionAsOf", parse=version_as_of, default=None, doc="Read the table as of this version."),
     OptionSpec(
         name="timestampAsOf",
@@ -272,8 +285,6 @@ BATCH_WRITE: tuple[OptionSpec, ...] = (
 )
 
 NOT_YET: Mapping[str, str] = {
-    "readChangeFeed": "Row changes are not delivered by this version; leave it out to receive appended rows.",
-    "readChangeData": "Row changes are not delivered by this version; leave it out to receive appended rows.",
     "schemaTrackingLocation": "Restart with a new DataFrame after a schema change.",
     "schemaLocation": "Restart with a new DataFrame after a schema change.",
     "withEventTimeOrder": "The initial snapshot is delivered in order of file modification.",
@@ -290,14 +301,11 @@ NOT_YET: Mapping[str, str] = {
 """Names that would change rows or rules, and that this version does not do: refused, with what to do instead."""
 
 AS_IF_UNSET: Mapping[str, str] = {
-    "readChangeFeed": "false",
-    "readChangeData": "false",
     "partitionOverwriteMode": "static",
     "dataChange": "true",
 }
 """The one value of a name in `NOT_YET` that says what holds without it: accepted."""
 
-_CHANGE_FEED = frozenset({"readChangeFeed", "readChangeData"})
 _SCHEMA_TRACKING = frozenset(
     {
         "schemaTrackingLocation",
@@ -313,7 +321,6 @@ _ACCEPTED_BY_DELTA = (
     frozenset({"path", "queryName", "checkpointLocation", "outputMode"})
     | {spec.name for spec in (*STREAM_READ, *BATCH_READ)}
     | {"streamingSourceTrackingId"}
-    | _CHANGE_FEED
     | _SCHEMA_TRACKING
     | {spec.name for spec in BATCH_WRITE if spec.name != "partitionBy"}
     | _REPLACING
@@ -331,11 +338,10 @@ def _without_effect(specs: tuple[OptionSpec, ...], *refused: frozenset[str]) -> 
 IGNORED: Mapping[str, frozenset[str]] = {
     "stream read": _without_effect(
         STREAM_READ,
-        _CHANGE_FEED,
         _SCHEMA_TRACKING,
         frozenset({"versionAsOf", "timestampAsOf"}),
     ),
-    "batch read": _without_effect(BATCH_READ, _CHANGE_FEED),
+    "batch read": _without_effect(BATCH_READ),
     "stream write": _without_effect(STREAM_WRITE),
     "batch write": _without_effect(BATCH_WRITE, _REPLACING),
 }
@@ -430,6 +436,16 @@ def refuse_time_travel(options: Mapping[str, str], path: str) -> None:
             remedy="A stream cannot travel in time: give startingVersion. A batch read takes the option versionAsOf.",
             error_class="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
         )
+
+
+def wants_changes(options: Mapping[str, str]) -> bool:
+    """Says whether a read asks for row changes, before it is known whether it is a batch or a stream."""
+    return any(
+        spec.parse(key, value)
+        for key, value in options.items()
+        for spec in _CHANGE_FEED
+        if spec.name.lower() == key.lower()
+    )
 
 
 def check_one_start(version: object, timestamp: object) -> None:
