@@ -74,7 +74,7 @@ class ChangeDelivery:
             self._check_recorded(start.version)
 
     def files(self, commit: Commit, begin: int, stop: int | None) -> Iterator[ScanFile]:
-        """As of `Delivery`. Raises ChangeDataError where the first did not record changes, or one does not tell them."""
+        """As of `Delivery`. Raises ChangeDataError where the first recorded no changes, or one does not tell them."""
         if commit.metadata is not None:
             self._in_force = (commit.version, commit.metadata)
         elif self._in_force is not None:

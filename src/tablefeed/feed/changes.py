@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Literal
 
 from tablefeed.errors import LogError
 from tablefeed.feed.arguments import check_filter, columns_to_read, filtered, selected
 from tablefeed.feed.bounds import check_protocol, read_commits
-from tablefeed.feed.change_files import ChangeReader, change_schema, unpartitioned
+from tablefeed.feed.change_files import ChangeReader, change_schema, changed_scan_file, row_change, unpartitioned
 from tablefeed.feed.change_range import Bounds, change_versions
 from tablefeed.feed.change_rules import OneSchema, Recorded, RowsTracked, is_mapped, refuse_reserved_names, rows_tracked
 from tablefeed.feed.read_time import Deduplication, ReadTimeRows, deduplication
-from tablefeed.feed.scan import BATCH_ROWS
+from tablefeed.feed.scan import BATCH_ROWS, ScanTask, balanced_tasks, table_columns
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.feed.timeline import monotone
 from tablefeed.log.changes import ChangedFile, ChangeType, changed_files, implied_changes
@@ -89,6 +89,31 @@ def changes(
     if filter is not None:
         rows = filtered(rows, filter, wanted, url=log.url)
     return pa.RecordBatchReader.from_batches(wanted, rows)
+
+
+def change_tasks(location: str, bounds: Bounds, *, version: int, storage_options: Mapping[str, str]) -> list[ScanTask]:
+    """Gives the recorded changes of the versions that `bounds` mean, as balanced tasks.
+
+    `version` is the newest that counts; rows are of its schema. Raises as `changes` does, for any of the versions
+    before a row is read.
+    """
+    log = open_log(location, storage_options)
+    newest = log.load(Version(version))
+    log_files = log.listing()
+    versions = change_versions(bounds, newest, log_files)
+    if not versions:
+        return []
+    feed = replace(_open_feed(newest, versions, None, compute_updates=False), read=newest)
+    feed = replace(feed, one_schema=OneSchema(versions=versions, read=newest))
+    _check_start(feed, log_files)
+    timed = monotone(f for f in log_files if f.kind is LogFileKind.COMMIT)
+    files = [
+        changed_scan_file(file, row_change(commit, file.change_type, url=log.url))
+        for commit, changed in _checked(feed, read_commits(log, timed, versions))
+        for file in changed
+    ]
+    columns = table_columns(newest.schema, newest.metadata, url=log.url, by_file=True)
+    return balanced_tasks(files, url=location, storage_options=storage_options, columns=columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
