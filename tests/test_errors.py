@@ -39,6 +39,8 @@ EXAMPLES: dict[str, TablefeedError] = {
         "text", url=URL, version=3, error_class="DELTA_SOURCE_IGNORE_DELETE"
     ),
     "ChangeDataError": errors.ChangeDataError("text", url=URL, version=3, error_class="DELTA_MISSING_CHANGE_DATA"),
+    "MetadataEvolvedError": errors.MetadataEvolvedError("text", url=URL, version=3),
+    "SchemaLogError": errors.SchemaLogError("text", url=URL, error_class="DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT"),
     "SchemaChangedError": errors.SchemaChangedError("text", url=URL, version=3, error_class="DELTA_SCHEMA_CHANGED"),
     "DataFileError": errors.DataFileError("text", url=URL, path="part-1.parquet"),
     "CommitError": errors.CommitError("text", url=URL),

@@ -22,6 +22,8 @@
     │   ├── ChangeRefusedError          a commit that rewrites or deletes rows
     │   ├── ChangeDataError             what a commit changed was not recorded, or cannot be told
     │   ├── SchemaChangedError          the table's schema left the stream's
+    │   ├── MetadataEvolvedError        a stream that tracks metadata stopped on purpose, to be started anew
+    │   ├── SchemaLogError              the log of tracked metadata is damaged, or not this stream's
     │   └── DataFileError               a data file that is gone or unreadable
     ├── CommitError                 a commit that did not happen, or whose fate is unknown
     │   ├── ConflictError               another writer's commit excludes ours
@@ -237,6 +239,23 @@ class SchemaChangedError(FeedError):
 
     def __init__(self, message: str, *, url: str, version: int, error_class: str) -> None:
         self.version = version
+        super().__init__(message, url=url, error_class=error_class)
+
+
+class MetadataEvolvedError(FeedError):
+    """A stream stopped on purpose: from its restart on it reads with the metadata of `version`, which is tracked."""
+
+    error_class = "DELTA_STREAMING_METADATA_EVOLUTION"
+
+    def __init__(self, message: str, *, url: str, version: int) -> None:
+        self.version = version
+        super().__init__(message, url=url)
+
+
+class SchemaLogError(FeedError):
+    """The log of tracked metadata at `url` cannot be used by this stream."""
+
+    def __init__(self, message: str, *, url: str, error_class: str) -> None:
         super().__init__(message, url=url, error_class=error_class)
 
 

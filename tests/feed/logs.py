@@ -11,7 +11,8 @@ import pyarrow as pa
 from tablefeed.feed.commit import Surroundings, Transaction
 from tablefeed.feed.operations import Operation, batch_write, micro_batch
 from tablefeed.feed.sink import plan_write
-from tablefeed.feed.source import SourceOptions, StreamSource
+from tablefeed.feed.source import StreamSource
+from tablefeed.feed.source_options import SourceOptions
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Commit, Txn, Version

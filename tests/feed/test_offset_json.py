@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from tablefeed.errors import OffsetError
 from tablefeed.feed.offset_json import offset_from_json, offset_to_json
 from tablefeed.model.actions import Version
-from tablefeed.model.offset import Offset
+from tablefeed.model.offset import Barrier, Offset
 
 URL = "memory://orders"
 TABLE = "4a1f0f2c-7a0e-4f3c-9d0e-6f2b8a1c5d33"
@@ -21,8 +22,10 @@ LARGEST = 2**63 - 1
 PAGE = Path(__file__).parents[2] / "docs" / "offsets.md"
 
 
-def at(version: int, file_index: int = 0, *, in_snapshot: bool = False) -> Offset:
-    return Offset(table_id=TABLE, version=Version(version), file_index=file_index, in_snapshot=in_snapshot)
+def at(version: int, file_index: int = 0, *, in_snapshot: bool = False, barrier: Barrier = Barrier.NONE) -> Offset:
+    return Offset(
+        table_id=TABLE, version=Version(version), file_index=file_index, in_snapshot=in_snapshot, barrier=barrier
+    )
 
 
 def wire(*, source_version: int = 1, version: int = 5, index: int = -1, initial: bool = False) -> str:
@@ -62,6 +65,15 @@ WRITTEN = [
         '"isStartingVersion":false}',
         at(LARGEST),
     ),
+    # A stream that tracks metadata: the end of a batch before a change, and of the one without rows that follows.
+    (
+        '{"sourceVersion":3,"reservoirId":"%s","reservoirVersion":3,"index":-20,"isStartingVersion":false}',
+        at(3, barrier=Barrier.REACHED),
+    ),
+    (
+        '{"sourceVersion":3,"reservoirId":"%s","reservoirVersion":3,"index":-19,"isStartingVersion":false}',
+        at(3, barrier=Barrier.PASSED),
+    ),
 ]
 
 
@@ -86,14 +98,22 @@ def test_the_order_of_keys_and_the_spaces_between_them_do_not_matter() -> None:
     assert read(json.dumps(shuffled, indent=2)) == at(5, 4)
 
 
-@pytest.mark.parametrize("index", [-20, -19])
-@pytest.mark.parametrize("source_version", [1, 3])
-def test_an_offset_at_a_schema_barrier_is_refused_with_a_way_over_it(source_version: int, index: int) -> None:
-    error = refusal(json.loads(wire(source_version=source_version, index=index)))
+def test_a_barrier_stands_behind_the_begin_of_its_version_and_before_the_first_file() -> None:
+    in_order = [at(2, 7), at(3), at(3, barrier=Barrier.REACHED), at(3, barrier=Barrier.PASSED), at(3, 1), at(4)]
 
-    assert error.error_class == "DELTA_INVALID_SOURCE_OFFSET_FORMAT"
-    assert "schemaTrackingLocation" in error.message
-    assert "Delta's own source" in error.message
+    assert [offset.position for offset in in_order] == sorted({offset.position for offset in in_order})
+
+
+@pytest.mark.parametrize("index", [-20, -19])
+def test_a_barrier_is_of_format_3_and_of_a_commit_alone(index: int) -> None:
+    for text in (wire(source_version=1, index=index), wire(source_version=3, index=index, initial=True)):
+        assert refusal(json.loads(text)).error_class == "DELTA_INVALID_SOURCE_OFFSET_FORMAT"
+
+
+@pytest.mark.parametrize("place", [{"file_index": 1}, {"in_snapshot": True}])
+def test_a_barrier_among_files_cannot_be_built(place: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="before the first file"):
+        at(3, barrier=Barrier.PASSED, **place)
 
 
 @pytest.mark.parametrize(
@@ -158,6 +178,13 @@ VALUES = st.one_of(
 KEYS = st.sampled_from(["sourceVersion", "reservoirId", "reservoirVersion", "index", "isStartingVersion"]) | st.text()
 
 
+@given(st.text(), st.integers(0, LARGEST), st.sampled_from(Barrier))
+def test_every_barrier_comes_back_as_it_was(table_id: str, version: int, barrier: Barrier) -> None:
+    offset = Offset(table_id=table_id, version=Version(version), barrier=barrier)
+
+    assert offset_from_json(json.loads(json.dumps(offset_to_json(offset))), url=URL) == offset
+
+
 @settings(max_examples=1000)
 @given(st.dictionaries(KEYS, VALUES, max_size=6), st.booleans())
 def test_any_json_object_is_an_offset_or_an_offset_error(value: dict[str, object], near: bool) -> None:  # noqa: FBT001
@@ -172,7 +199,8 @@ def test_any_json_object_is_an_offset_or_an_offset_error(value: dict[str, object
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 3), st.booleans(), st.integers(0, 3)).map(lambda t: at(t[0], t[2], in_snapshot=t[1])),
+        st.tuples(st.integers(0, 3), st.booleans(), st.integers(0, 3)).map(lambda t: at(t[0], t[2], in_snapshot=t[1]))
+        | st.tuples(st.integers(0, 3), st.sampled_from(Barrier)).map(lambda t: at(t[0], barrier=t[1])),
         max_size=8,
     )
 )
@@ -184,13 +212,14 @@ def test_offsets_of_one_history_are_in_the_order_of_delta_spark_on_the_wire(offs
 
     def delta_order(offset: Offset) -> tuple[int, int]:
         on_wire = json.loads(json.dumps(offset_to_json(offset)))
-        return on_wire["reservoirVersion"], on_wire["index"]
+        index = -100 if on_wire["index"] == -1 else on_wire["index"]  # as Delta-Spark has it in memory
+        return on_wire["reservoirVersion"], index
 
     assert sorted(history, key=lambda o: o.position) == sorted(history, key=delta_order)
 
 
 def test_the_page_on_offsets_shows_bytes_that_are_read_and_written_so() -> None:
-    examples = re.findall(r'^\{"sourceVersion":1,.*\}$', PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    examples = re.findall(r'^\{"sourceVersion":[13],.*\}$', PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 
     assert len(examples) > 3
     for example in examples:

@@ -85,7 +85,7 @@ def test_a_stream_begins_with_the_first_commit_at_or_after_its_time(
 
 def test_a_time_before_the_log_begins_is_its_earliest_commit_that_is_left(hourly: TableLog) -> None:
     source = a_source(hourly, starting_timestamp="1999-01-01")
-    source._newest()
+    assert source._begun.version > 1
     hourly.store.delete(commit_path(0))
 
     assert source.initial() == at(1)
@@ -371,7 +371,7 @@ def test_a_restart_beyond_the_end_stays_where_it_is(hourly: TableLog, start: Off
 
 def test_a_restart_beyond_an_end_whose_commits_are_gone_stays_where_it_is(hourly: TableLog) -> None:
     source = a_source(hourly, ending_timestamp="2024-01-01T00:30Z")
-    source._newest()
+    assert source._begun.version > 1
     hourly.store.delete(commit_path(0))
     hourly.store.delete(commit_path(1))
 

@@ -16,7 +16,8 @@ import tablefeed
 from feed.logs import commit_path
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.scan import read_task
-from tablefeed.feed.source import SourceOptions, open_source
+from tablefeed.feed.source import open_source
+from tablefeed.feed.source_options import SourceOptions
 from tablefeed.feed.table_log import open_log
 from tablefeed.log.plan import Limits
 

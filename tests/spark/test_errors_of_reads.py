@@ -102,7 +102,8 @@ OPTIONS = [
         "0",
         ["[DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS]", "cannot travel in time: give startingVersion"],
     ),
-    ("schemaTrackingLocation", "/s", ["Option 'schemaTrackingLocation' is not supported here"]),
+    ("withEventTimeOrder", "true", ["Option 'withEventTimeOrder' is not supported here"]),
+    ("allowSourceColumnDrop", "yes", ["[DELTA_ILLEGAL_OPTION]", "must be 'always' or a version of the table"]),
     ("fs.s3a.access.key", "k", ["'fs.s3a.access.key' is not supported here", "storage.aws_access_key_id"]),
 ]
 

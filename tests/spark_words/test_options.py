@@ -68,6 +68,12 @@ def test_without_options_every_one_has_its_default() -> None:
         "skipChangeCommits": False,
         "failOnDataLoss": True,
         "excludeRegex": None,
+        "schemaTrackingLocation": None,
+        "schemaLocation": None,
+        "streamingSourceTrackingId": None,
+        "allowSourceColumnRename": None,
+        "allowSourceColumnDrop": None,
+        "allowSourceColumnTypeChange": None,
     }
     assert dict(parse_options({}, "batch write").values) == {
         "partitionBy": None,
@@ -88,6 +94,10 @@ def test_the_case_of_a_name_does_not_matter() -> None:
     ("direction", "name", "value", "parsed"),
     [
         ("stream read", "ignoreDeletes", "TRUE", True),
+        ("stream read", "schemaTrackingLocation", "/c/tracked", "/c/tracked"),
+        ("stream read", "streamingSourceTrackingId", "orders", "orders"),
+        ("stream read", "allowSourceColumnRename", "always", "always"),
+        ("stream read", "allowSourceColumnTypeChange", "12", 12),
         ("stream read", "failOnDataLoss", "False", False),
         ("stream read", "maxFilesPerTrigger", "1", 1),
         ("stream read", "maxFilesPerTrigger", "+0002147483647", 2**31 - 1),
@@ -271,7 +281,6 @@ def test_what_spark_itself_passes_is_taken_in_silence(direction: str, caplog: py
 @pytest.mark.parametrize(
     ("direction", "name"),
     [
-        ("stream read", "schemaTrackingLocation"),
         ("stream read", "withEventTimeOrder"),
         ("batch write", "replaceWhere"),
         ("batch write", "partitionOverwriteMode"),

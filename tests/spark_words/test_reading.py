@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 import tablefeed
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, OptionError
-from tablefeed.feed.source import SourceOptions
+from tablefeed.feed.source_options import SourceOptions
 from tablefeed.feed.stream_bounds import Bound
 from tablefeed.log.plan import Limits
 from tablefeed.spark.analysis import analyse

@@ -91,6 +91,24 @@ def has_renewed_column(*, older: Struct, newer: Struct) -> bool:
     return any(then.get(logical, physical) != physical for physical, logical in _paths(newer))
 
 
+def renamed_columns(*, older: Struct, newer: Struct) -> list[tuple[str, str]]:
+    """Gives the columns, at every depth, that are in files what they were and have another name: then and now."""
+    now = dict(_paths(newer))
+    both = ((logical, now[physical]) for physical, logical in _paths(older) if physical in now)
+    return [(".".join(then), ".".join(since)) for then, since in both if then[-1] != since[-1]]
+
+
+def dropped_columns(*, older: Struct, newer: Struct) -> list[str]:
+    """Gives the columns of `older`, at every depth, that files written under `newer` do not have any more."""
+    now = {physical for physical, _ in _paths(newer)}
+    return [".".join(logical) for physical, logical in _paths(older) if physical not in now]
+
+
+def physical_schema(schema: Struct) -> Struct:
+    """Gives `schema` with the names that files have, at every depth."""
+    return _renamed(schema)
+
+
 def _check_ids(schema: Struct, *, url: str) -> None:
     for field in _fields(schema):
         if not isinstance(field.metadata.get(names.COLUMN_ID), int):

@@ -1,7 +1,7 @@
 """Offsets as Spark's checkpoints keep them: Delta-Spark's JSON, so that a stream moves between the two.
 
 On the wire an offset is end-inclusive: `index` is the last file delivered, -1 before the first (docs/offsets.md).
-Versions of the format: 1 is written; 3 is read where it says nothing that 1 does not.
+Versions of the format: 1 is written but for a barrier, which takes 3.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ from collections.abc import Mapping
 
 from tablefeed.errors import OffsetError
 from tablefeed.model.actions import Version
-from tablefeed.model.offset import Offset
+from tablefeed.model.offset import Barrier, Offset
 
 SOURCE_VERSION = 1
-"""What we write: the format that knows no schema barriers."""
+"""What we write where nothing asks for more: the format that knows no barriers."""
 
 _NEWEST_SOURCE_VERSION = 3
 _BEFORE_FIRST = {1: -1, 3: -100}
 """`index` before the first file, by the versions of the format that are read."""
 
-_BARRIERS = {-20, -19}
+_BARRIERS = {Barrier.REACHED: -20, Barrier.PASSED: -19}
+"""`index` at a change of the tracked metadata; of no file, so it needs the newest format."""
+
 _LARGEST_VERSION = (1 << 63) - 1
 _END = _LARGEST_VERSION - 100
 """Delta-Spark's mark for "behind the last file", in its memory only: no file has this index."""
@@ -28,10 +30,10 @@ _END = _LARGEST_VERSION - 100
 def offset_to_json(offset: Offset) -> dict[str, object]:
     """Gives the JSON object of `offset`, keys in Delta-Spark's order."""
     return {
-        "sourceVersion": SOURCE_VERSION,
+        "sourceVersion": _NEWEST_SOURCE_VERSION if offset.barrier else SOURCE_VERSION,
         "reservoirId": offset.table_id,
         "reservoirVersion": offset.version,
-        "index": offset.file_index - 1,
+        "index": _BARRIERS[offset.barrier] if offset.barrier else offset.file_index - 1,
         "isStartingVersion": offset.in_snapshot,
     }
 
@@ -49,19 +51,17 @@ def offset_from_json(value: Mapping[str, object], *, url: str) -> Offset:
             pass
         case _:
             raise _malformed(url, value, "a field is missing or of another type", "DELTA_INVALID_SOURCE_OFFSET_FORMAT")
-    if index in _BARRIERS:
-        raise _malformed(
-            url,
-            value,
-            "it stands at a schema change (schemaTrackingLocation), which this version of tablefeed does not track. "
-            "Take the stream over this change with Delta's own source, or use a new checkpoint",
-            "DELTA_INVALID_SOURCE_OFFSET_FORMAT",
-        )
+    barrier = Barrier.NONE
     if index == _BEFORE_FIRST[source_version]:
+        index = -1
+    elif source_version == _NEWEST_SOURCE_VERSION and not in_snapshot and index in _BARRIERS.values():
+        barrier = next(barrier for barrier, on_wire in _BARRIERS.items() if on_wire == index)
         index = -1
     elif not 0 <= index < _END:
         raise _malformed(url, value, f"{index} is no index of a file", "DELTA_INVALID_SOURCE_OFFSET_FORMAT")
-    return Offset(table_id=table_id, version=Version(version), file_index=index + 1, in_snapshot=in_snapshot)
+    return Offset(
+        table_id=table_id, version=Version(version), file_index=index + 1, in_snapshot=in_snapshot, barrier=barrier
+    )
 
 
 def _source_version(value: Mapping[str, object], url: str) -> int:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import tzinfo
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from tablefeed.delta import features
 from tablefeed.delta.schema import parse_schema
@@ -21,64 +20,19 @@ from tablefeed.feed.commit_times import CommitTimes
 from tablefeed.feed.delivery import AppendDelivery, Delivery
 from tablefeed.feed.lag import Lag, LagMeter
 from tablefeed.feed.scan import ScanFile, ScanTask, balanced_tasks, table_columns
-from tablefeed.feed.stream_bounds import Bound, Ending, start_version
-from tablefeed.feed.stream_metadata import QuerySchema
+from tablefeed.feed.schema_tracking import SchemaTracking
+from tablefeed.feed.source_options import SourceOptions
+from tablefeed.feed.stream_bounds import Ending, start_version
+from tablefeed.feed.stream_metadata import FixedMetadata, QuerySchema, SameTable, StreamMetadata, check_table
 from tablefeed.feed.stream_snapshot import InitialSnapshot
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.feed.tail import Tail
-from tablefeed.log.admission import ChangePolicy
-from tablefeed.log.java_regex import JavaRegex
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Commit, Version
-from tablefeed.model.offset import Offset
+from tablefeed.model.offset import Barrier, Offset
 from tablefeed.model.schema import Struct
-from tablefeed.store import Entry
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceOptions:
-    """What the user asked of a stream. Without a starting version or time: the whole table first, then its changes.
-
-    Nothing after the ending version or time is delivered. Of version and time not both are given. A timestamp without
-    a zone is in `time_zone`, in UTC where that is None.
-    """
-
-    starting_version: int | Literal["latest"] | None = None
-    starting_timestamp: str | None = None
-    starting_bound_inclusive: bool = True
-    ending_version: int | None = None
-    ending_timestamp: str | None = None
-    ending_bound_inclusive: bool = True
-    time_zone: tzinfo | None = None
-    limits: Limits = field(default_factory=Limits)
-    policy: ChangePolicy = field(default_factory=ChangePolicy)
-    fail_on_data_loss: bool = True
-    exclude: JavaRegex | None = None
-    """Files whose path as logged it finds are not read."""
-    change_feed: bool = False
-    """Whether the rows that commits changed are delivered, rather than the files that they added."""
-
-    @property
-    def start(self) -> Bound:
-        """Where the stream begins."""
-        return Bound(
-            version=self.starting_version,
-            timestamp=self.starting_timestamp,
-            time_zone=self.time_zone,
-            inclusive=self.starting_bound_inclusive,
-        )
-
-    @property
-    def end(self) -> Bound:
-        """Where it ends."""
-        return Bound(
-            version=self.ending_version,
-            timestamp=self.ending_timestamp,
-            time_zone=self.time_zone,
-            inclusive=self.ending_bound_inclusive,
-        )
 
 
 def open_source(
@@ -114,8 +68,6 @@ class StreamSource:
         self._bound: Offset | None = None
         self._wants_bound = False
         self._ended = False
-        self._checked_start = False
-        self._seen: tuple[Version, Entry | None] | None = None
 
     @property
     def url(self) -> str:
@@ -128,9 +80,9 @@ class StreamSource:
         Raises as `stream_bounds` does where the log has no such beginning, or none before the end.
         """
         if self._initial is None:
-            first = start_version(self._options.start, self._newest())
+            first = start_version(self._options.start, self._begun)
             if first is None:
-                self._initial = self._offset(self._ending.snapshot(self._newest()), in_snapshot=True)
+                self._initial = self._offset(self._ending.snapshot(self._begun), in_snapshot=True)
             else:
                 self._ending.check(self._options.start, first)
                 self._initial = self._offset(first)
@@ -140,27 +92,35 @@ class StreamSource:
         """Gives where a batch that begins at `start` ends under `limits`; `start` where there is nothing new.
 
         Reads each new commit once. Raises ChangeRefusedError, SchemaChangedError and UnsupportedFeatureError for a
-        commit that cannot be delivered, LogGapError for one that is gone.
+        commit that cannot be delivered, LogGapError for one that is gone, and where metadata is tracked
+        MetadataEvolvedError, for the query to be started again, and SchemaLogError.
         """
         self._check_offset(start)
         last = self._ending.last
         if last is not None and start.version > last:
             self._say_that_it_ended(last)
             return start
-        self._check_start(start)
+        self._metadata.begin(self._held_at(start), in_snapshot=start.in_snapshot)
+        if start.barrier is Barrier.REACHED:
+            return self._offset(start.version, barrier=Barrier.PASSED)
+        if start.barrier is Barrier.PASSED:
+            # As a rule it was tracked when Spark said that all before is done; not if the query ended just then.
+            self._metadata.passed(self._there(start.version))
         stop_at = None if last is None else self._offset(Version(last + 1))
         if self._wants_bound and self._bound is None:
-            self._bound = self._delivery.furthest(start, self._steps(start), Limits(), stop_at=stop_at)
-        end = self._delivery.furthest(start, self._steps(start), limits, stop_at=self._bound or stop_at)
+            self._bound = self._furthest(start, Limits(), stop_at)
+        if self._bound is not None and not self._bound.barrier:  # a barrier is met again on the way
+            stop_at = self._bound
+        end = self._furthest(start, limits, stop_at)
         if not end.in_snapshot:
-            self._check_same_table(Version(end.version - 1))
+            self._same_table.check(Version(end.version - 1))
         return end
 
     def lag(self, end: Offset, *, now_ms: int) -> Lag:
         """Gives what is there beyond `end`, where the last `latest` ended. Raises StoreError and as `tasks` does."""
         snapshot = self._snapshot.files(end.version)["size_bytes"] if end.in_snapshot else None
         return self._meter.behind(
-            end, there=self._newest().version, last=self._ending.last, snapshot=snapshot, now_ms=now_ms
+            end, there=self._begun.version, last=self._ending.last, snapshot=snapshot, now_ms=now_ms
         )
 
     def bound_now(self) -> None:
@@ -176,20 +136,26 @@ class StreamSource:
         self._check_offset(end)
         if start == end:
             return []
-        self._check_start(start)
+        self._begin_batch(start, end)
         self._delivery.begin(start, end)
-        columns = table_columns(
-            self._schema, self._newest().metadata, url=self._log.url, by_file=self._delivery.by_file
-        )
+        metadata = self._metadata.read.metadata
+        columns = table_columns(self._metadata.schema, metadata, url=self._log.url, by_file=self._delivery.by_file)
         files = list(self._files_between(start, end))
         return balanced_tasks(files, url=self._log.location, storage_options=self._log.storage_options, columns=columns)
 
     def delivered(self, end: Offset) -> None:
-        """Drops what was kept for batches before `end`."""
+        """Drops what was kept for batches before `end`, all of which are done.
+
+        Raises MetadataEvolvedError where `end` is a change of the metadata that is tracked: it is tracked by now, and
+        the query is to be started again.
+        """
         self._tail.forget_before(end.version)
         self._times.forget_before(end.version)
         if not end.in_snapshot:
             self._snapshot.forget()
+        if end.barrier:
+            self._check_offset(end)
+            self._metadata.passed(self._there(end.version))
 
     def close(self) -> None:
         """Ends the watch on the log."""
@@ -197,9 +163,8 @@ class StreamSource:
 
     def _files_between(self, start: Offset, end: Offset) -> Iterator[ScanFile]:
         first = start
-        if end.in_snapshot or start.in_snapshot:
-            # A start that was resolved anew after a restart may lie past the logged end: the end decides.
-            version = end.version if end.in_snapshot else Version(min(start.version, end.version - 1))
+        version = _snapshot_version(start, end)
+        if version is not None:
             begin = start.file_index if start.version == version and start.in_snapshot else 0
             stop = end.file_index if end.in_snapshot else None
             yield from self._delivery.snapshot_files(self._snapshot.adds(version, begin, stop), version)
@@ -212,17 +177,34 @@ class StreamSource:
             begin = first.file_index if commit.version == first.version else 0
             stop = end.file_index if commit.version == end.version else None
             self._check_commit(commit)
+            self._metadata.refuse(commit)
             yield from self._delivery.files(commit, begin, stop)
             seen = commit.version
         if seen < last and self._options.fail_on_data_loss:
-            raise LogError(
-                f"The log of {self._log.url} ends at version {seen}, but this batch reaches to {last}: its last "
-                "commits are gone. Restore them, or restart from a new checkpoint.",
-                url=self._log.url,
-                error_class="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
-            )
+            raise self._trailing_missing(seen=seen, last=last)
 
-    def _steps(self, start: Offset) -> Iterator[Any]:  # steps of the delivery's own kind
+    def _trailing_missing(self, *, seen: Version, last: Version) -> LogError:
+        return LogError(
+            f"The log of {self._log.url} ends at version {seen}, but this batch reaches to {last}: its last "
+            "commits are gone. Restore them, or restart from a new checkpoint.",
+            url=self._log.url,
+            error_class="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
+        )
+
+    def _begin_batch(self, start: Offset, end: Offset) -> None:
+        snapshot = _snapshot_version(start, end)
+        last = Version(end.version if end.file_index or end.in_snapshot else max(end.version - 1, 0))
+        first = min(self._held_at(start) if snapshot is None else snapshot, last)
+        commits = self._tail.commits(Version(first + 1), through=last)
+        self._metadata.begin_batch(first, last, commits, in_snapshot=snapshot is not None)
+
+    def _furthest(self, start: Offset, limits: Limits, stop_at: Offset | None) -> Offset:
+        met = _Met()
+        end = self._delivery.furthest(start, self._steps(start, met), limits, stop_at=stop_at)
+        # The way is walked only as far as all before is taken: whoever comes to a change ends there.
+        return end if met.change is None else self._offset(met.change, barrier=Barrier.REACHED)
+
+    def _steps(self, start: Offset, met: _Met) -> Iterator[Any]:  # steps of the delivery's own kind
         version = start.version
         if start.in_snapshot:
             log_paths = (path.as_py() for path in self._snapshot.files(version)["log_path"])
@@ -232,53 +214,37 @@ class StreamSource:
             if self._ending.is_past(commit.version):
                 return
             self._check_commit(commit)
-            yield self._delivery.step(commit)
+            step = self._delivery.step(commit)
+            if self._metadata.changes(commit):
+                if start.file_index and commit.version == start.version:
+                    self._metadata.refuse(commit)
+                met.change = commit.version
+                return
+            yield step
+
+    def _there(self, version: Version) -> Commit:
+        """The commit of a version that the log had once."""
+        for commit in self._tail.commits(version, through=version):
+            return commit
+        raise self._trailing_missing(seen=Version(version - 1), last=version)
 
     def _check_commit(self, commit: Commit) -> None:
         if commit.protocol is not None:
-            metadata = commit.metadata or self._newest().metadata
+            metadata = commit.metadata or self._begun.metadata
             features.check_readable(commit.protocol, metadata, url=self._log.url)
-        if commit.metadata is not None:
-            self._query.check(commit.metadata, commit.version)
+        self._metadata.check(commit)
 
-    def _check_start(self, start: Offset) -> None:
-        """Checks once the metadata that held at `start`: no later commit of the feed tells it.
+    def _held_at(self, start: Offset) -> Version:
+        """The version whose metadata held at `start`, which no later commit of the feed tells.
 
         Behind whole commits that is what they left, not what the next one may bring: a query that stops before a
         renamed column is not to go on under the new name merely because it was started again.
         """
-        if self._checked_start:
-            return
-        goes_on = not start.in_snapshot and start.file_index == 0 and start != self._initial
-        before = Version(max(start.version - 1, 0)) if goes_on else start.version
-        at_start = self._snapshot_of(before, start.version)
-        self._query.check(at_start.metadata, at_start.version)
-        self._checked_start = True
-
-    def _snapshot_of(self, *versions: Version) -> Snapshot:
-        """The first of `versions` that can be had; else the newest, since what changed after is in commits to read."""
-        newest = self._newest()
-        for version in versions:
-            try:
-                return self._log.load(Version(min(version, newest.version)))
-            except LogError:
-                continue  # cleaned up
-        return newest
+        goes_on = not start.in_snapshot and start.file_index == 0 and start.barrier is not Barrier.PASSED
+        return Version(max(start.version - 1, 0)) if goes_on and start != self._initial else start.version
 
     def _check_offset(self, offset: Offset) -> None:
-        self._query.check_table(of_query=offset.table_id, found=self._newest().metadata.table_id)
-
-    def _check_same_table(self, read_to: Version) -> None:
-        """Refuses what was read up to `read_to` if the table was made anew since: its versions would pass for ours."""
-        if self._seen is None:
-            self._seen = (self._newest().version, self._newest().head)
-        version, head = self._seen
-        if read_to <= version:
-            return
-        if self._log.head(version) != head:
-            found = self._log.load().metadata.table_id
-            self._query.check_table(of_query=self._newest().metadata.table_id, found=found)
-        self._seen = (read_to, self._log.head(read_to))
+        check_table(of_query=offset.table_id, found=self._begun.metadata.table_id, url=self.url)
 
     def _say_that_it_ended(self, last: Version) -> None:
         if not self._ended:
@@ -287,13 +253,10 @@ class StreamSource:
             logger.log(level, "url=%s version=%d was the last of this query, which is idle from now on", self.url, last)
         self._ended = True
 
-    def _newest(self) -> Snapshot:
-        return self._query.begun
-
     @cached_property
     def _delivery(self) -> Delivery[Any]:  # Any: what it makes of a commit is its own
         if self._options.change_feed:
-            return ChangeDelivery(self._newest(), exclude=self._options.exclude, times=self._times)
+            return ChangeDelivery(self._metadata.read, exclude=self._options.exclude, times=self._times)
         return AppendDelivery(
             url=self._log.url,
             policy=self._options.policy,
@@ -312,12 +275,39 @@ class StreamSource:
 
     @cached_property
     def _ending(self) -> Ending:
-        return Ending(self._options.end, self._newest())
+        return Ending(self._options.end, self._begun)
 
     @cached_property
-    def _query(self) -> QuerySchema:
-        """Asked of the log when first needed; kept for the query's life."""
-        return QuerySchema(schema=self._schema, begun=self._log.load(), has_start=self._options.start.is_named)
+    def _begun(self) -> Snapshot:
+        """The table when it was first needed; kept for the query's life."""
+        return self._log.load()
 
-    def _offset(self, version: Version, *, in_snapshot: bool = False) -> Offset:
-        return Offset(table_id=self._newest().metadata.table_id, version=version, in_snapshot=in_snapshot)
+    @cached_property
+    def _same_table(self) -> SameTable:
+        return SameTable(self._begun)
+
+    @cached_property
+    def _metadata(self) -> StreamMetadata:
+        if self._options.tracking is not None:
+            return SchemaTracking(self._begun, analysed=self._schema, options=self._options.tracking)
+        return FixedMetadata(
+            QuerySchema(schema=self._schema, begun=self._begun, has_start=self._options.start.is_named)
+        )
+
+    def _offset(self, version: Version, *, in_snapshot: bool = False, barrier: Barrier = Barrier.NONE) -> Offset:
+        return Offset(table_id=self._begun.metadata.table_id, version=version, in_snapshot=in_snapshot, barrier=barrier)
+
+
+@dataclass(slots=True)
+class _Met:
+    """The change of the metadata at which a way through the log ended; None: it did not end at one."""
+
+    change: Version | None = None
+
+
+def _snapshot_version(start: Offset, end: Offset) -> Version | None:
+    """The version of the initial snapshot that a batch reads of; None: it reads commits alone."""
+    if end.in_snapshot:
+        return end.version
+    # A start that was resolved anew after a restart may lie past the logged end: the end decides.
+    return Version(min(start.version, end.version - 1)) if start.in_snapshot else None

@@ -1,20 +1,130 @@
 """Which metadata of a table a stream can go on with: the same table, and a schema that its query can read.
 
-A query keeps the schema that it was analysed with for its life. The rules are Delta-Spark's for a stream that does
-not track schemas.
+A query keeps the schema that it was analysed with for its life. The rules here are Delta-Spark's for a stream that does
+not track metadata; those for one that does are in schema_tracking.py. The planner (source.py) asks either alike.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from tablefeed.delta.column_mapping import MappedSchema, has_mapping_change, mapping_mode
 from tablefeed.delta.schema import parse_schema
-from tablefeed.errors import OffsetError, SchemaChangedError
+from tablefeed.errors import LogError, OffsetError, SchemaChangedError
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.log.compatibility import can_read, can_read_older
-from tablefeed.model.actions import Metadata, Version
+from tablefeed.model.actions import Commit, Metadata, Version
 from tablefeed.model.schema import Struct
+from tablefeed.store import Entry
+
+
+class StreamMetadata(Protocol):
+    """The metadata that a stream reads with."""
+
+    @property
+    def read(self) -> Snapshot:
+        """The table as its files are read, known once a beginning was checked."""
+
+    @property
+    def schema(self) -> Struct:
+        """The schema in which they are read."""
+
+    def begin(self, held_at: Version, *, in_snapshot: bool) -> None:
+        """Checks that a stream can begin with what held at a version, which no commit that it reads tells.
+
+        `in_snapshot`: it begins with the table as it was then.
+        """
+
+    def begin_batch(self, first: Version, last: Version, commits: Iterable[Commit], *, in_snapshot: bool) -> None:
+        """Checks the same of a batch that may have been planned by an earlier query: of `commits` up to `last`."""
+
+    def check(self, commit: Commit) -> None:
+        """Checks that the stream can come to `commit`."""
+
+    def changes(self, commit: Commit) -> bool:
+        """Says whether the stream has to stop before the files of `commit`."""
+
+    def refuse(self, commit: Commit) -> None:
+        """Raises for a commit whose files are to be read, though it `changes`."""
+
+    def passed(self, commit: Commit) -> None:
+        """Takes note of a commit that `changes`, once all before it is delivered."""
+
+
+class FixedMetadata:
+    """The metadata of a stream that does not track it. Raises OffsetError, SchemaChangedError."""
+
+    def __init__(self, query: QuerySchema) -> None:
+        self._query = query
+        self._began = False
+        self.read, self.schema = query.begun, query.schema
+
+    def begin(self, held_at: Version, *, in_snapshot: bool) -> None:  # noqa: ARG002 - the same for both
+        """As of `StreamMetadata`; once."""
+        if not self._began:
+            at = self._snapshot_at(held_at)
+            self._query.check(at.metadata, at.version)
+            self._began = True
+
+    def begin_batch(self, first: Version, last: Version, commits: Iterable[Commit], *, in_snapshot: bool) -> None:  # noqa: ARG002
+        """As of `StreamMetadata`: each of the commits is checked where it is read."""
+        self.begin(first, in_snapshot=in_snapshot)
+
+    def check(self, commit: Commit) -> None:
+        """As of `StreamMetadata`."""
+        if commit.metadata is not None:
+            self._query.check(commit.metadata, commit.version)
+
+    def changes(self, commit: Commit) -> bool:  # noqa: ARG002 - whatever it changes, `check` let it pass
+        """As of `StreamMetadata`."""
+        return False
+
+    def refuse(self, commit: Commit) -> None:
+        """As of `StreamMetadata`."""
+
+    def passed(self, commit: Commit) -> None:
+        """As of `StreamMetadata`."""
+
+    def _snapshot_at(self, version: Version) -> Snapshot:
+        """The table at `version`, or as soon after as it can be had; else the newest: the commits tell what changed."""
+        begun = self._query.begun
+        for at in (version, Version(version + 1)):
+            try:
+                return begun.log.load(Version(min(at, begun.version)))
+            except LogError:
+                continue  # cleaned up
+        return begun
+
+
+def check_table(*, of_query: str, found: str, url: str) -> None:
+    """Raises OffsetError where the table `found` at `url` is not the one `of_query`."""
+    if of_query != found:
+        raise OffsetError(
+            f"The checkpoint of this query is of the table with id {of_query}, but {url} is now the "
+            f"table with id {found}: it was deleted and made anew, or the path is another's. Use a new checkpoint.",
+            url=url,
+            error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
+        )
+
+
+class SameTable:
+    """That the table at a log is still the one that it was when a query began, `begun`."""
+
+    def __init__(self, begun: Snapshot) -> None:
+        self._begun = begun
+        self._seen: tuple[Version, Entry | None] = (begun.version, begun.head)
+
+    def check(self, read_to: Version) -> None:
+        """Raises OffsetError where what was read up to `read_to` is of a table made anew, whose versions are alike."""
+        version, head = self._seen
+        if read_to <= version:
+            return
+        log = self._begun.log
+        if log.head(version) != head:
+            check_table(of_query=self._begun.metadata.table_id, found=log.load().metadata.table_id, url=log.url)
+        self._seen = (read_to, log.head(read_to))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +141,7 @@ class QuerySchema:
     def check(self, metadata: Metadata, version: Version) -> None:
         """Raises OffsetError or SchemaChangedError where rows of `version` cannot be delivered with this schema."""
         url, begun = self.begun.log.url, self.begun
-        self.check_table(of_query=begun.metadata.table_id, found=metadata.table_id)
+        check_table(of_query=begun.metadata.table_id, found=metadata.table_id, url=url)
         schema = parse_schema(metadata.schema_string, url=url)
         self._check_mapping(schema, metadata, version)
         fits = can_read_older if version <= begun.version else can_read
@@ -49,17 +159,6 @@ class QuerySchema:
             else "DELTA_SCHEMA_CHANGED_WITH_VERSION",
         )
 
-    def check_table(self, *, of_query: str, found: str) -> None:
-        """Raises OffsetError where the table `found` is not the one `of_query`."""
-        url = self.begun.log.url
-        if of_query != found:
-            raise OffsetError(
-                f"The checkpoint of this query is of the table with id {of_query}, but {url} is now the "
-                f"table with id {found}: it was deleted and made anew, or the path is another's. Use a new checkpoint.",
-                url=url,
-                error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
-            )
-
     def _check_mapping(self, schema: Struct, metadata: Metadata, version: Version) -> None:
         url, begun = self.begun.log.url, self.begun
         ours = MappedSchema(schema=self.schema, mode=mapping_mode(begun.metadata, url=url))
@@ -68,8 +167,8 @@ class QuerySchema:
         if has_mapping_change(older=older, newer=newer):
             raise SchemaChangedError(
                 f"A column of {url} was renamed or dropped: version {version} has "
-                f"{', '.join(schema.names)}, and this query reads {', '.join(self.schema.names)}. Start with a new "
-                "checkpoint on one side of that change.",
+                f"{', '.join(schema.names)}, and this query reads {', '.join(self.schema.names)}. Give it a "
+                "schemaTrackingLocation to go on over that change, or start with a new checkpoint on one side of it.",
                 url=url,
                 version=version,
                 error_class="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",

@@ -7,7 +7,7 @@ nothing but nulls, so any type reads it. Rows of older versions may also be of a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from tablefeed.model.schema import Array, DataType, Decimal, Map, Primitive, Struct
 
@@ -20,6 +20,31 @@ def can_read(read: Struct, data: Struct) -> bool:
 def can_read_older(read: Struct, data: Struct) -> bool:
     """As `can_read`, where `data` is a schema that the table had before: a column may have been widened since."""
     return _can_read(read, data, lambda read_type, data_type: read_type == data_type or widens(data_type, read_type))
+
+
+def can_read_shared(read: Struct, data: Struct) -> bool:
+    """As `can_read_older`, of the columns that both have: one may have been dropped since."""
+    return _can_read(
+        read, data, lambda read_type, data_type: read_type == data_type or widens(data_type, read_type), shared=True
+    )
+
+
+def type_changes(older: DataType, newer: DataType, path: str = "") -> Iterator[str]:
+    """Gives the columns, at every depth, that both have and whose type is another, with both types."""
+    match older, newer:
+        case Struct(), Struct():
+            since = {f.name.lower(): f for f in newer}
+            for field in older:
+                if field.name.lower() in since:
+                    inside = f"{path}.{field.name}" if path else field.name
+                    yield from type_changes(field.type, since[field.name.lower()].type, inside)
+        case Array(), Array():
+            yield from type_changes(older.element, newer.element, f"{path}.element")
+        case Map(), Map():
+            yield from type_changes(older.key, newer.key, f"{path}.key")
+            yield from type_changes(older.value, newer.value, f"{path}.value")
+        case _ if older != newer:
+            yield f"{path}: {_word(older)} to {_word(newer)}"
 
 
 def widens(older: DataType, newer: DataType) -> bool:
@@ -49,28 +74,40 @@ _DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 _SameType = Callable[[DataType, DataType], bool]
 
 
-def _can_read(read: Struct, data: Struct, same: _SameType) -> bool:
+def _word(kind: DataType) -> str:
+    match kind:
+        case Primitive(name):
+            return name
+        case Decimal(precision, scale):
+            return f"decimal({precision},{scale})"
+        case _:
+            return type(kind).__name__.lower()
+
+
+def _can_read(read: Struct, data: Struct, same: _SameType, *, shared: bool = False) -> bool:
     by_folded_name = {f.name.lower(): f for f in read}
     for column in data:
         ours = by_folded_name.get(column.name.lower())
+        if ours is None and shared:
+            continue
         if ours is None or ours.name != column.name or (column.nullable and not ours.nullable):
             return False
-        if not _can_read_type(ours.type, column.type, same):
+        if not _can_read_type(ours.type, column.type, same, shared=shared):
             return False
     return True
 
 
-def _can_read_type(read: DataType, data: DataType, same: _SameType) -> bool:
+def _can_read_type(read: DataType, data: DataType, same: _SameType, *, shared: bool) -> bool:
     match read, data:
         case Struct(), Struct():
-            return _can_read(read, data, same)
+            return _can_read(read, data, same, shared=shared)
         case Array(), Array():
             nulls_fit = read.contains_null or not data.contains_null
-            return nulls_fit and _can_read_type(read.element, data.element, same)
+            return nulls_fit and _can_read_type(read.element, data.element, same, shared=shared)
         case Map(), Map():
             nulls_fit = read.value_contains_null or not data.value_contains_null
-            members_fit = _can_read_type(read.key, data.key, same) and _can_read_type(read.value, data.value, same)
-            return nulls_fit and members_fit
+            keys_fit = _can_read_type(read.key, data.key, same, shared=shared)
+            return nulls_fit and keys_fit and _can_read_type(read.value, data.value, same, shared=shared)
         case _, Primitive("void"):
             return True
         case _:

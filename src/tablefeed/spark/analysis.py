@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING
 
 from tablefeed.errors import SchemaMismatchError, TableNotFoundError
 from tablefeed.feed.change_rules import refuse_reserved_names
+from tablefeed.feed.schema_analysis import tracked_schema
 from tablefeed.feed.table import open_table
 from tablefeed.feed.timestamp_text import in_zone
 from tablefeed.spark.char import CHAR_TYPE
-from tablefeed.spark.options import parse_options, refuse_time_travel, refuse_unknown, table_path, wants_changes
+from tablefeed.spark.options import (
+    parse_options,
+    refuse_time_travel,
+    refuse_unknown,
+    table_path,
+    tracking_of,
+    wants_changes,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -28,16 +36,21 @@ _KEPT_FIELD_METADATA = ("comment", CHAR_TYPE)
 class Analysis:
     """A table as a DataFrame found it: which version, and its schema as the log has it.
 
-    `change_feed`: whether its row changes are read, whose rows have the feed's columns after the table's.
+    `change_feed`: whether its row changes are read, whose rows have the feed's columns after the table's. `tracked`:
+    whether the schema is that of a log of tracked metadata, and not the table's of that version.
     """
 
     version: int
     schema_string: str
     change_feed: bool = False
+    tracked: bool = False
 
 
 def analyse(options: Mapping[str, str]) -> Analysis:
-    """Reads the table's schema: of versionAsOf or timestampAsOf where one is given, else the newest."""
+    """Reads the table's schema: of versionAsOf or timestampAsOf where one is given, else the newest.
+
+    Where a stream tracks metadata, the schema that is tracked.
+    """
     path = table_path(options, call="load")
     refuse_unknown(options)
     travel = {k: v for k, v in options.items() if k.lower() in ("versionasof", "timestampasof", "timezone")}
@@ -58,10 +71,18 @@ def analyse(options: Mapping[str, str]) -> Analysis:
             url=path,
             error_class="DELTA_SCHEMA_NOT_SET",
         )
+    tracking = tracking_of(options)
+    tracked = None if tracking is None else tracked_schema(path, storage_options=parsed.storage, tracking=tracking)
+    schema_string = table.metadata.schema_string if tracked is None else tracked
     change_feed = wants_changes(options)
     if change_feed:
-        refuse_reserved_names(table.schema.names, url=path)
-    return Analysis(version=table.version, schema_string=table.metadata.schema_string, change_feed=change_feed)
+        refuse_reserved_names([field["name"] for field in json.loads(schema_string)["fields"]], url=path)
+    return Analysis(
+        version=table.version,
+        schema_string=schema_string,
+        change_feed=change_feed,
+        tracked=tracked is not None,
+    )
 
 
 def spark_schema(analysis: Analysis) -> StructType:

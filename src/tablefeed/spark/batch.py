@@ -33,6 +33,10 @@ class BatchReader(DataSourceReader):
                 remedy="A table has its own schema: leave .schema(...) out and select or cast its columns.",
                 error_class="DELTA_READ_SOURCE_SCHEMA_CONFLICT",
             )
+        if analysis.tracked:
+            raise UnsupportedOptionError(
+                option="schemaTrackingLocation", remedy="It is for streams: leave it out of a batch read."
+            )
         parsed = parse_options(options, "read of changes" if analysis.change_feed else "batch read")
         self._storage = parsed.storage
         self._bounds = change_bounds(parsed) if analysis.change_feed else None

@@ -122,6 +122,30 @@ def text(_option: str, value: str) -> str:
     return value
 
 
+def location(option: str, value: str) -> str:
+    """A path or URL."""
+    if not value:
+        raise IllegalOptionError(option=option, value=value, explain="must be a path or URL")
+    return value
+
+
+def tracking_id(option: str, value: str) -> str:
+    """What can end a folder's name."""
+    if "/" in value or "\\" in value:
+        raise IllegalOptionError(option=option, value=value, explain="must be a part of a folder's name")
+    return value
+
+
+def always_or_version(option: str, text: str) -> int | Literal["always"]:
+    """`always`, in lower case, or a version from 0."""
+    if text == "always":
+        return "always"
+    number = _number(text, below=1 << 63)
+    if number is None:
+        raise IllegalOptionError(option=option, value=text, explain="must be 'always' or a version of the table")
+    return number
+
+
 def columns(option: str, value: str) -> tuple[str, ...]:
     """Column names with commas between them; blanks around a name do not count."""
     names = tuple(name.strip() for name in value.split(","))
@@ -168,6 +192,36 @@ CHANGE_FEED = (
         "`_commit_timestamp`, of a table that records its changes.",
     ),
     OptionSpec(name="readChangeData", parse=boolean, default=False, doc="Older name of readChangeFeed."),
+)
+
+TRACKING = (
+    OptionSpec(
+        name="schemaTrackingLocation",
+        parse=location,
+        default=None,
+        doc="A folder of this stream's own below its checkpoint. Changes of the table's schema, properties and "
+        "protocol are tracked there: the stream stops at each, and goes on with it when it is started again.",
+    ),
+    OptionSpec(name="schemaLocation", parse=location, default=None, doc="Another name of schemaTrackingLocation."),
+    OptionSpec(
+        name="streamingSourceTrackingId",
+        parse=tracking_id,
+        default=None,
+        doc="Tells apart the sources of one query that read one table and share a schemaTrackingLocation.",
+    ),
+    *(
+        OptionSpec(
+            name=f"allowSourceColumn{what}",
+            parse=always_or_version,
+            default=None,
+            doc=f"`always`, or the version of a change: a stream that tracks schemas goes on over {which}.",
+        )
+        for what, which in (
+            ("Rename", "a renamed column"),
+            ("Drop", "a dropped column"),
+            ("TypeChange", "a column of a wider type"),
+        )
+    ),
 )
 
 STREAM_READ: tuple[OptionSpec, ...] = (
@@ -236,6 +290,7 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         default=None,
         doc="Do not read files in whose path, as the log has it, the pattern is found. They count towards the limits.",
     ),
+    *TRACKING,
 )
 
 BATCH_READ: tuple[OptionSpec, ...] = (
@@ -297,12 +352,7 @@ BATCH_WRITE: tuple[OptionSpec, ...] = (
 )
 
 NOT_YET: Mapping[str, str] = {
-    "schemaTrackingLocation": "Restart with a new DataFrame after a schema change.",
-    "schemaLocation": "Restart with a new DataFrame after a schema change.",
     "withEventTimeOrder": "The initial snapshot is delivered in order of file modification.",
-    "allowSourceColumnRename": "Schema changes are not tracked by this version.",
-    "allowSourceColumnDrop": "Schema changes are not tracked by this version.",
-    "allowSourceColumnTypeChange": "Schema changes are not tracked by this version.",
     "replaceWhere": "Overwrite the whole table, or append.",
     "replaceOn": "Overwrite the whole table, or append.",
     "replaceUsing": "Overwrite the whole table, or append.",
@@ -318,22 +368,11 @@ AS_IF_UNSET: Mapping[str, str] = {
 }
 """The one value of a name in `NOT_YET` that says what holds without it: accepted."""
 
-_SCHEMA_TRACKING = frozenset(
-    {
-        "schemaTrackingLocation",
-        "schemaLocation",
-        "allowSourceColumnRename",
-        "allowSourceColumnDrop",
-        "allowSourceColumnTypeChange",
-    }
-)
 _REPLACING = frozenset({"replaceWhere", "replaceOn", "replaceUsing", "partitionOverwriteMode", "dataChange"})
 
 _ACCEPTED_BY_DELTA = (
     frozenset({"path", "queryName", "checkpointLocation", "outputMode"})
     | {spec.name for spec in (*STREAM_READ, *BATCH_READ)}
-    | {"streamingSourceTrackingId"}
-    | _SCHEMA_TRACKING
     | {spec.name for spec in BATCH_WRITE if spec.name != "partitionBy"}
     | _REPLACING
     | {"targetAlias", "useNullIntolerantEqualityWithDPO"}
@@ -350,7 +389,6 @@ def _without_effect(specs: tuple[OptionSpec, ...], *refused: frozenset[str]) -> 
 IGNORED: Mapping[str, frozenset[str]] = {
     "stream read": _without_effect(
         STREAM_READ,
-        _SCHEMA_TRACKING,
         frozenset({"versionAsOf", "timestampAsOf"}),
     ),
     "batch read": _without_effect(BATCH_READ),

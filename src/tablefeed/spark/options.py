@@ -19,7 +19,9 @@ from tablefeed.errors import (
     UnknownOptionError,
     UnsupportedOptionError,
 )
-from tablefeed.spark.option_tables import AS_IF_UNSET, CHANGE_FEED, IGNORED, NOT_YET, SPECS, version_as_of
+from tablefeed.feed.schema_tracking import TrackingOptions
+from tablefeed.feed.schema_unblock import Allowed
+from tablefeed.spark.option_tables import AS_IF_UNSET, CHANGE_FEED, IGNORED, NOT_YET, SPECS, TRACKING, version_as_of
 
 logger = logging.getLogger(__name__)
 
@@ -115,6 +117,33 @@ def wants_changes(options: Mapping[str, str]) -> bool:
         for spec in CHANGE_FEED
         if spec.name.lower() == key.lower()
     )
+
+
+def tracking_options(parsed: ParsedOptions) -> TrackingOptions | None:
+    """Gives where a stream tracks its table's metadata; None: nowhere. Raises ConflictingOptionsError."""
+    location = parsed["schemaTrackingLocation"] or parsed["schemaLocation"]
+    if location is None:
+        return None
+    if not parsed["failOnDataLoss"]:
+        raise ConflictingOptionsError(
+            options=("schemaTrackingLocation", "failOnDataLoss"),
+            remedy="A commit that is gone may be one that changed the schema: leave failOnDataLoss=false out.",
+        )
+    return TrackingOptions(
+        location=location,
+        tracking_id=parsed["streamingSourceTrackingId"],
+        allowed=Allowed(
+            rename=parsed["allowSourceColumnRename"],
+            drop=parsed["allowSourceColumnDrop"],
+            type_change=parsed["allowSourceColumnTypeChange"],
+        ),
+    )
+
+
+def tracking_of(options: Mapping[str, str]) -> TrackingOptions | None:
+    """Gives the same of a read of which it is not known yet whether it is a stream."""
+    known = {spec.name.lower() for spec in TRACKING}
+    return tracking_options(parse_options({k: v for k, v in options.items() if k.lower() in known}, "stream read"))
 
 
 def check_one_start(version: object, timestamp: object) -> None:

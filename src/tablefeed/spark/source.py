@@ -26,7 +26,8 @@ from pyspark.sql.streaming.datasource import (
 from tablefeed.errors import ConflictingOptionsError, OptionError, TablefeedError, UnsupportedOptionError
 from tablefeed.feed.lag import lag_to_json
 from tablefeed.feed.offset_json import offset_from_json, offset_to_json
-from tablefeed.feed.source import SourceOptions, StreamSource, open_source
+from tablefeed.feed.source import StreamSource, open_source
+from tablefeed.feed.source_options import SourceOptions
 from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
@@ -38,6 +39,7 @@ from tablefeed.spark.options import (
     parse_options,
     refuse_time_travel,
     table_path,
+    tracking_options,
 )
 from tablefeed.spark.partition import TaskPartition, read_partition
 from tablefeed.spark.worker import acknowledge_at_once
@@ -116,7 +118,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return padded(read_partition(partition, self._schema), self._schema)
 
     def commit(self, end: dict[str, object]) -> None:
-        """Forgets what was kept for batches before `end`."""
+        """Forgets what was kept for batches before `end`. An error here ends the query: all up to `end` is done."""
         self._source.delivered(self._offset(end))
 
     def stop(self) -> None:
@@ -203,4 +205,5 @@ def source_options(parsed: ParsedOptions) -> SourceOptions:
         fail_on_data_loss=parsed["failOnDataLoss"],
         exclude=parsed["excludeRegex"],
         change_feed=change_feed,
+        tracking=tracking_options(parsed),
     )

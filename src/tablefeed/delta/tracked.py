@@ -1,0 +1,181 @@
+"""One entry of the log in which a stream tracks a table's metadata, as Delta-Spark writes it. Bytes to value and back.
+
+The format is no part of the protocol: a line with its version, then JSON (Delta-Spark's PersistedMetadata). Where the
+entries stand is `tablefeed.feed.schema_log`'s; what a stream does with them is `schema_tracking`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from tablefeed.delta import names
+from tablefeed.delta.fields import BadActionError, read_protocol, write_protocol
+from tablefeed.delta.schema import format_schema, parse_schema
+from tablefeed.errors import LogError, SchemaLogError, UnsupportedFeatureError
+from tablefeed.model.actions import Metadata, Protocol, Version
+from tablefeed.model.schema import Struct
+
+FORMAT = b"v1"
+"""The first line of an entry."""
+
+TABLE_ID = "tableId"
+VERSION = "deltaCommitVersion"
+SCHEMA = "dataSchemaJson"
+PARTITION_SCHEMA = "partitionSchemaJson"
+SOURCE = "sourceMetadataPath"
+CONFIGURATION = "tableConfigurations"
+PROTOCOL = "protocolJson"
+PREVIOUS = "previousMetadataSeqNum"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackedMetadata:
+    """The metadata with which a stream reads a table: what held at `version` of it.
+
+    `source_path` names the stream in its checkpoint. Entries of old versions of Delta-Spark tell no configuration and
+    no protocol. `previous` is the number of the entry that this one follows, where that is not the one before it.
+    """
+
+    table_id: str
+    version: Version
+    schema_string: str
+    partition_columns: tuple[str, ...]
+    source_path: str
+    configuration: Mapping[str, str] | None = None
+    protocol: Protocol | None = None
+    previous: int | None = None
+
+    @classmethod
+    def of(cls, version: Version, metadata: Metadata, protocol: Protocol, *, source_path: str) -> TrackedMetadata:
+        """Gives the entry for what held at `version`."""
+        return cls(
+            table_id=metadata.table_id,
+            version=version,
+            schema_string=metadata.schema_string,
+            partition_columns=metadata.partition_columns,
+            source_path=source_path,
+            configuration=metadata.configuration,
+            protocol=protocol,
+        )
+
+    def over(self, metadata: Metadata) -> Metadata:
+        """Gives `metadata` of the same table as it is read with this entry."""
+        return replace(
+            metadata,
+            schema_string=self.schema_string,
+            partition_columns=self.partition_columns,
+            configuration=metadata.configuration if self.configuration is None else self.configuration,
+        )
+
+
+def encode_entry(entry: TrackedMetadata) -> bytes:
+    """Gives the bytes of an entry, fields in Delta-Spark's order, those without a value left out."""
+    schema = parse_schema(entry.schema_string, url="")
+    partitioning = Struct(tuple(field for name in entry.partition_columns for field in schema if field.name == name))
+    values: dict[str, object] = {
+        TABLE_ID: entry.table_id,
+        VERSION: entry.version,
+        SCHEMA: entry.schema_string,
+        PARTITION_SCHEMA: format_schema(partitioning),
+        SOURCE: entry.source_path,
+    }
+    if entry.configuration is not None:
+        values[CONFIGURATION] = dict(entry.configuration)
+    if entry.protocol is not None:
+        values[PROTOCOL] = orjson.dumps(write_protocol(entry.protocol)).decode()
+    if entry.previous is not None:
+        values[PREVIOUS] = entry.previous
+    return FORMAT + b"\n" + orjson.dumps(values)
+
+
+def decode_entry(data: bytes, *, url: str) -> TrackedMetadata:
+    """Gives the entry that `data` spells; `url` is where it stands.
+
+    Raises SchemaLogError: DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED for bytes that are no entry,
+    DELTA_STREAMING_SCHEMA_LOG_PARSE_SCHEMA_FAILED for one whose schemas are none.
+    """
+    first, _, rest = data.partition(b"\n")
+    if first.rstrip(b"\r") != FORMAT:
+        raise _damaged(url, f"its first line is {first[:20]!r} and not {FORMAT!r}")
+    try:
+        return _entry(orjson.loads(rest.split(b"\n", 1)[0]), url)
+    except (orjson.JSONDecodeError, BadActionError, _BadEntryError) as error:
+        raise _damaged(url, str(error)) from error
+
+
+class _BadEntryError(ValueError):
+    """A field is not what it should be. Never leaves this module."""
+
+
+def _entry(values: Any, url: str) -> TrackedMetadata:  # Any: JSON that is judged here
+    match values:
+        case {
+            "tableId": str(table_id),
+            "deltaCommitVersion": int(version),
+            "dataSchemaJson": str(schema_string),
+            "partitionSchemaJson": str(partition_string),
+            "sourceMetadataPath": str(source_path),
+        } if version >= 0 and not isinstance(version, bool):
+            pass
+        case _:
+            raise _BadEntryError("a field is missing or of another type")
+    configuration = values.get(CONFIGURATION)
+    if configuration is not None and not (
+        isinstance(configuration, dict) and all(isinstance(value, str) for value in configuration.values())
+    ):
+        raise _BadEntryError(f"{CONFIGURATION} is no map of texts")
+    previous = values.get(PREVIOUS)
+    if previous is not None and (isinstance(previous, bool) or not isinstance(previous, int)):
+        raise _BadEntryError(f"{PREVIOUS} is no number")
+    schema, partitioning = _schema(schema_string, url), _schema(partition_string, url)
+    if not set(partitioning.names) <= set(schema.names):
+        raise _BadEntryError(f"{PARTITION_SCHEMA} has a column that {SCHEMA} has not")
+    return TrackedMetadata(
+        table_id=table_id,
+        version=Version(version),
+        schema_string=schema_string,
+        partition_columns=partitioning.names,
+        source_path=source_path,
+        configuration=configuration,
+        protocol=_protocol(values.get(PROTOCOL)),
+        previous=previous,
+    )
+
+
+def _schema(text: str, url: str) -> Struct:
+    try:
+        return parse_schema(text, url=url)
+    except UnsupportedFeatureError:
+        raise  # a schema, of a type that is not handled here
+    except LogError as error:
+        raise SchemaLogError(
+            f"A schema in the log of tracked metadata cannot be parsed: {error} Restore the file {url}, or give the "
+            "stream a new schemaTrackingLocation.",
+            url=url,
+            error_class="DELTA_STREAMING_SCHEMA_LOG_PARSE_SCHEMA_FAILED",
+        ) from error
+
+
+def _protocol(text: Any) -> Protocol | None:  # Any: JSON that is judged here
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise _BadEntryError(f"{PROTOCOL} is no text")
+    action = orjson.loads(text)
+    found = action.get(names.PROTOCOL) if isinstance(action, dict) else None
+    if not isinstance(found, dict):
+        raise _BadEntryError(f"{PROTOCOL} holds no protocol")
+    return read_protocol(found)
+
+
+def _damaged(url: str, why: str) -> SchemaLogError:
+    return SchemaLogError(
+        f"The file {url} of the log of tracked metadata cannot be read: {why}. Restore it from a copy, or give the "
+        "stream a new schemaTrackingLocation.",
+        url=url,
+        error_class="DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED",
+    )
