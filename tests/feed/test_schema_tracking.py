@@ -6,12 +6,13 @@ The cases are those of Delta-Spark's own tests (DeltaSourceSchemaEvolutionSuite)
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from feed.logs import LONG_ID, Action, add, at, metadata, protocol, put, remove
-from feed.tracking import ADDED, Checkpoint, passed, reached, schema
+from feed.logs import LONG_ID, Action, add, at, log_of, metadata, protocol, put, remove
+from feed.tracking import ADDED, MAPPED, Checkpoint, mapped, passed, reached, schema
 from tablefeed.errors import (
     ChangeRefusedError,
     MetadataEvolvedError,
@@ -19,7 +20,10 @@ from tablefeed.errors import (
     SchemaChangedError,
     SchemaLogError,
 )
+from tablefeed.feed.schema_analysis import _replaced
+from tablefeed.feed.schema_tracking import schema_log_of
 from tablefeed.log.plan import Limits
+from tablefeed.model.actions import Version
 from tablefeed.model.offset import Offset
 from tablefeed.store import LocalStore
 
@@ -286,3 +290,30 @@ def test_a_stream_of_changes_is_read_with_the_partitioning_that_is_tracked(
         query.start(change_feed=True)
 
     assert query.files[1:] == [["a"]]
+
+
+def test_files_before_a_change_are_read_with_the_partitioning_and_the_names_of_then(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    query.start()
+    put(table, 2, [add("b")])
+    put(table, 3, [protocol(2, 5), mapped(id="id")])
+    put(table, 4, [metadata(LONG_ID, partition_columns=["id"], configuration=MAPPED)])
+    source = query.source()
+
+    (task,) = source.tasks(at(2), source.latest(at(2), Limits()))
+
+    assert (dict(task.columns.partitions), task.columns.stored) == ({}, None)
+
+
+def test_two_dataframes_that_merge_the_same_changes_at_a_time_agree(table: LocalStore, query: Checkpoint) -> None:
+    query.start()
+    log = schema_log_of(log_of(table), log_of(table).load().metadata, query.tracking())
+    first = log.newest()
+    assert first is not None
+    merged = replace(first.metadata, version=Version(2))
+    stands = log.replace(first, merged)
+
+    assert _replaced(log, first, merged) == stands
+    with pytest.raises(SchemaLogError, match="written by another"):
+        _replaced(log, first, replace(merged, version=Version(3)))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from feed.logs import LONG_ID, Action, add, at, metadata, protocol, put
-from feed.tracking import ADDED, Checkpoint, passed, reached, schema
+from feed.logs import LONG_ID, Action, a_source, add, at, delivered, log_of, metadata, protocol, put
+from feed.tracking import ADDED, Checkpoint, mapped, passed, reached, schema
 from tablefeed.errors import (
     LogError,
     MetadataEvolvedError,
@@ -77,6 +77,49 @@ def test_a_batch_that_was_planned_before_the_stream_was_tracked_is_read_with_wha
 
     assert query.start() == [["a", "b"], ["c"]]
     assert query.versions() == [2]
+
+
+def test_a_stream_that_is_not_tracked_any_more_goes_on_behind_a_barrier_whose_commit_is_gone(
+    table: LocalStore,
+) -> None:
+    put(table, 2, [ADDED, add("b")])
+    put(table, 3, [add("c")])
+    source = a_source(log_of(table), fail_on_data_loss=False)
+    source.initial()
+    table.delete("_delta_log/00000000000000000002.json")
+
+    end = source.latest(passed(2), Limits())
+
+    assert (end, delivered(source, passed(2), end)) == (at(4), ["c"])
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+def test_a_stream_behind_a_barrier_goes_on_with_what_that_brought_though_its_log_is_lost(
+    table: LocalStore,
+    query: Checkpoint,
+    tracked: bool,  # noqa: FBT001
+) -> None:
+    put(table, 0, [protocol(2, 5), mapped(id="c1")])
+    put(table, 2, [mapped(other="c1"), add("b")])
+    source = query.source() if tracked else a_source(log_of(table))
+
+    end = source.latest(passed(2), Limits())
+
+    assert (end, delivered(source, passed(2), end)) == (at(3), ["b"])
+
+
+def test_a_location_that_is_below_no_checkpoint_is_warned_of(
+    query: Checkpoint, caplog: pytest.LogCaptureFixture
+) -> None:
+    query.start()
+    assert "is below no checkpoint" in caplog.text
+    caplog.clear()
+
+    query.folder.joinpath("metadata").write_text('{"id":"a-query"}', encoding="utf-8")
+    other = Checkpoint(query.table, query.folder, tracking_id="other")
+    other.start()
+    assert caplog.text == ""
+    assert other.entries()[0]["sourceMetadataPath"] == f"file:{query.folder}/sources/0"
 
 
 @pytest.mark.parametrize(
@@ -153,3 +196,14 @@ def test_a_stream_stopped_within_its_snapshot_ends_that_with_the_schema_that_it_
 
     assert query.files == [["a"], ["b"]]
     assert query.start() == [[], ["c"]]
+
+
+def test_a_planned_batch_over_a_column_made_anew_under_its_name_is_not_tracked(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    put(table, 0, [protocol(2, 5), mapped(id="c1")])
+    put(table, 2, [mapped(id="c2"), add("b")])
+    query.ends, query.done = [at(1), at(3)], 1
+
+    with pytest.raises(SchemaLogError, match="no one schema reads it"):
+        query.start()

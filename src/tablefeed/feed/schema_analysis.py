@@ -41,8 +41,6 @@ def _merged(log: TableLog, tracked: TrackedMetadata) -> TrackedMetadata | None:
     """
     merged, version = tracked, tracked.version
     while (commit := log.commit(version)) is not None and _is_metadata_alone(commit):
-        if commit.metadata is not None and commit.metadata.table_id != tracked.table_id:
-            break
         if version > tracked.version:
             merged = _onto(merged, commit)
         version = Version(version + 1)

@@ -8,6 +8,7 @@ held where the stream begins is noted.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,6 +25,8 @@ from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.log.compatibility import can_read
 from tablefeed.model.actions import Commit, Metadata, Protocol, Version
 from tablefeed.model.schema import Array, DataType, Field, Map, Struct
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +183,11 @@ class SchemaTracking:
         """Writes the first entry."""
         differs = self._differs(metadata, protocol)
         path = source_path(self._options.location, self._begun.log.storage_options)
+        if not path:
+            logger.warning(
+                "url=%s is below no checkpoint: keep what is tracked there as long as the query's, and no longer",
+                self._log.url,
+            )
         entry = self._log.add(TrackedMetadata.of(version, metadata, protocol, source_path=path), after=None)
         if differs:
             raise self._evolved(version, metadata)

@@ -103,7 +103,7 @@ class StreamSource:
         self._metadata.begin(self._held_at(start), in_snapshot=start.in_snapshot)
         if start.barrier is Barrier.REACHED:
             return self._offset(start.version, barrier=Barrier.PASSED)
-        if start.barrier is Barrier.PASSED:
+        if start.barrier is Barrier.PASSED and self._options.tracking is not None:
             # As a rule it was tracked when Spark said that all before is done; not if the query ended just then.
             self._metadata.passed(self._there(start.version))
         stop_at = None if last is None else self._offset(Version(last + 1))
@@ -153,7 +153,7 @@ class StreamSource:
         self._times.forget_before(end.version)
         if not end.in_snapshot:
             self._snapshot.forget()
-        if end.barrier:
+        if end.barrier and self._options.tracking is not None:
             self._check_offset(end)
             self._metadata.passed(self._there(end.version))
 
