@@ -183,18 +183,22 @@ def test_a_schema_given_by_the_user_is_refused(spark: SparkSession, tmp_path: Pa
         assert "leave .schema(...) out" in text
 
 
-def test_without_a_path_the_error_names_the_call_that_takes_one(spark: SparkSession, tmp_path: Path) -> None:
+def test_without_a_path_or_with_two_the_error_names_the_call_that_takes_one(
+    session: SparkSession, tmp_path: Path
+) -> None:
     grow(tmp_path / "a", [1])
 
     for call in (
-        lambda: spark.read.format("tablefeed").load(),
-        lambda: spark.readStream.format("tablefeed").load(),
+        lambda: session.read.format("tablefeed").load().schema,
+        lambda: session.readStream.format("tablefeed").load().schema,
     ):
         text = refusal(call)
         assert "No path was given" in text
         assert "load(path)" in text
     both = [str(tmp_path / "a"), str(tmp_path / "a")]
-    assert "tablefeed takes one table: load(path)" in refusal(lambda: spark.read.format("tablefeed").load(both))
+    assert "tablefeed takes one table: load(path)" in refusal(
+        lambda: session.read.format("tablefeed").load(both).schema
+    )
 
 
 def test_a_table_of_the_catalog_is_refused_where_spark_asks_for_it(spark: SparkSession, tmp_path: Path) -> None:
