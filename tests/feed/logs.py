@@ -11,7 +11,7 @@ import pyarrow as pa
 from tablefeed.feed.commit import Surroundings, Transaction
 from tablefeed.feed.operations import Operation, batch_write, micro_batch
 from tablefeed.feed.sink import plan_write
-from tablefeed.feed.source import AppendSource, SourceOptions
+from tablefeed.feed.source import SourceOptions, StreamSource
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Commit, Txn, Version
@@ -164,16 +164,16 @@ def dead(when: Literal["before", "after"]) -> tuple[Fault, ...]:
     return puts + tuple(Fault(operation="read", name=commit_path(1), at=n) for n in range(2, 20))
 
 
-def a_source(log: TableLog, *, clock: Callable[[], float] = lambda: 0.0, **options: Any) -> AppendSource:
+def a_source(log: TableLog, *, clock: Callable[[], float] = lambda: 0.0, **options: Any) -> StreamSource:
     """The feed of `log` for a query that begins now; `options` are SourceOptions'."""
     read_schema = log.load().schema
-    return AppendSource(log, read_schema=read_schema, options=SourceOptions(**options), clock=clock)
+    return StreamSource(log, read_schema=read_schema, options=SourceOptions(**options), clock=clock)
 
 
 def at(version: int, file_index: int = 0, *, in_snapshot: bool = False) -> Offset:
     return Offset(table_id=TABLE_ID, version=Version(version), file_index=file_index, in_snapshot=in_snapshot)
 
 
-def delivered(source: AppendSource, start: Offset, end: Offset) -> list[str]:
+def delivered(source: StreamSource, start: Offset, end: Offset) -> list[str]:
     """The files between two offsets; how they are spread over tasks is not looked at."""
     return sorted(file.path for task in source.tasks(start, end) for file in task.files)

@@ -24,7 +24,7 @@ from feed.logs import (
 )
 from tablefeed.errors import StoreError
 from tablefeed.feed.lag import READ_AHEAD, Lag, lag_from_json, lag_to_json
-from tablefeed.feed.source import AppendSource
+from tablefeed.feed.source import StreamSource
 from tablefeed.feed.table_log import TableLog
 from tablefeed.feed.tail import CACHED_ACTIONS
 from tablefeed.log.admission import ChangePolicy
@@ -41,7 +41,7 @@ def committed_s(seconds: int) -> dict[str, object]:
     return info(inCommitTimestamp=NOW_MS + 1000 * seconds)
 
 
-def lag_at(source: AppendSource, start: Offset, limits: Limits, *, now_s: float = 0) -> tuple[Offset, Lag]:
+def lag_at(source: StreamSource, start: Offset, limits: Limits, *, now_s: float = 0) -> tuple[Offset, Lag]:
     """Plans a batch and asks for the lag right after it, as Spark does."""
     end = source.latest(start, limits)
     return end, source.lag(end, now_ms=NOW_MS + int(1000 * now_s))

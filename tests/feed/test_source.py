@@ -10,7 +10,7 @@ from hypothesis import given
 
 from feed.logs import Action, a_log, a_source, add, at, delivered, info, metadata, protocol, put, remove
 from tablefeed.errors import LogError, VersionNotFoundError
-from tablefeed.feed.source import AppendSource
+from tablefeed.feed.source import StreamSource
 from tablefeed.feed.table_log import TableLog
 from tablefeed.log.java_regex import java_regex
 from tablefeed.log.plan import Limits
@@ -27,7 +27,7 @@ def three_versions() -> TableLog:
     )
 
 
-def batches(source: AppendSource, start: Offset, limits: Limits) -> list[tuple[Offset, list[str]]]:
+def batches(source: StreamSource, start: Offset, limits: Limits) -> list[tuple[Offset, list[str]]]:
     """Every batch from `start` on, until nothing is new."""
     found = []
     while (end := source.latest(start, limits)) != start:

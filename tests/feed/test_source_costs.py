@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import tablefeed
 from feed.logs import a_log, a_source, add, at, commit_path, delivered, log_of, metadata, protocol, put
-from tablefeed.feed.source import AppendSource, SourceOptions
+from tablefeed.feed.source import SourceOptions, StreamSource
 from tablefeed.feed.table_log import TableLog, open_log
 from tablefeed.feed.tail import GAP_CHECK_S
 from tablefeed.log.plan import Limits
@@ -45,7 +45,7 @@ def test_an_idle_stream_asks_the_store_for_the_next_commit_by_name_and_nothing_e
 def test_a_commit_on_the_local_disk_is_found_at_the_next_question_though_no_watch_told_of_it(tmp_path: Path) -> None:
     tablefeed.append(tmp_path, pa.table({"id": [1]}))
     log = open_log(str(tmp_path))
-    source = AppendSource(log, read_schema=log.load().schema, options=SourceOptions(), clock=lambda: 0.0)
+    source = StreamSource(log, read_schema=log.load().schema, options=SourceOptions(), clock=lambda: 0.0)
     end = source.latest(source.initial(), Limits())
     for _ in range(50):
         assert source.latest(end, Limits()) == end

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 import tablefeed
 from feed.logs import a_log, a_source, add, at, commit_path, delivered, metadata, protocol, put
 from tablefeed.errors import LogError, LogGapError
-from tablefeed.feed.source import AppendSource, SourceOptions
+from tablefeed.feed.source import SourceOptions, StreamSource
 from tablefeed.feed.table_log import TableLog, open_log
 from tablefeed.feed.tail import GAP_CHECK_S
 from tablefeed.log.plan import Limits
@@ -157,11 +157,11 @@ def a_cleaned_up_table(path: Path) -> str:
     return location
 
 
-def of_disk(location: str) -> AppendSource:
+def of_disk(location: str) -> StreamSource:
     """Its clock runs so fast that no quiet watch is believed: what is on the disk is seen at once."""
     log = open_log(location)
     hurried = itertools.count(0.0, 10.0).__next__
-    return AppendSource(log, read_schema=log.load().schema, options=SourceOptions(), clock=hurried)
+    return StreamSource(log, read_schema=log.load().schema, options=SourceOptions(), clock=hurried)
 
 
 def test_a_log_that_was_cleaned_up_behind_a_checkpoint_is_read_whole_and_then_tailed(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from feed.logs import (
     remove,
 )
 from tablefeed.errors import IllegalOptionError, TableError, VersionNotFoundError
-from tablefeed.feed.source import AppendSource
+from tablefeed.feed.source import StreamSource
 from tablefeed.feed.table_log import TableLog
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
@@ -184,7 +184,7 @@ def test_a_time_with_a_zone_keeps_it_and_nothing_is_said(hourly: TableLog, caplo
 # --- ending ----------------------------------------------------------------------------------------------------------
 
 
-def to_the_end(source: AppendSource, start: Offset, limits: Limits = NO_LIMITS) -> tuple[Offset, list[str]]:
+def to_the_end(source: StreamSource, start: Offset, limits: Limits = NO_LIMITS) -> tuple[Offset, list[str]]:
     """Where a query comes to rest, and the files that it delivered on the way."""
     files: list[str] = []
     while (end := source.latest(start, limits)) != start:

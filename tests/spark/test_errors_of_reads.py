@@ -103,7 +103,7 @@ OPTIONS = [
         "0",
         ["[DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS]", "cannot travel in time: give startingVersion"],
     ),
-    ("readChangeFeed", "true", ["Option 'readChangeFeed' is not supported here"]),
+    ("schemaTrackingLocation", "/s", ["Option 'schemaTrackingLocation' is not supported here"]),
     ("fs.s3a.access.key", "k", ["'fs.s3a.access.key' is not supported here", "storage.aws_access_key_id"]),
 ]
 

@@ -19,11 +19,8 @@ from tablefeed.errors import (
     UnknownOptionError,
     UnsupportedOptionError,
 )
+from tablefeed.spark.option_tables import AS_IF_UNSET, IGNORED, NOT_YET, SPECS
 from tablefeed.spark.options import (
-    AS_IF_UNSET,
-    IGNORED,
-    NOT_YET,
-    SPECS,
     ParsedOptions,
     check_one_end,
     check_one_start,
@@ -52,6 +49,8 @@ def illegal(direction: str, name: str, value: str) -> IllegalOptionError:
 
 def test_without_options_every_one_has_its_default() -> None:
     assert dict(parse_options({}, "stream read").values) == {
+        "readChangeFeed": False,
+        "readChangeData": False,
         "startingVersion": None,
         "startingTimestamp": None,
         "startingBoundInclusive": True,
@@ -272,8 +271,6 @@ def test_what_spark_itself_passes_is_taken_in_silence(direction: str, caplog: py
 @pytest.mark.parametrize(
     ("direction", "name"),
     [
-        ("stream read", "readChangeFeed"),
-        ("batch read", "readChangeFeed"),
         ("stream read", "schemaTrackingLocation"),
         ("stream read", "withEventTimeOrder"),
         ("batch write", "replaceWhere"),
@@ -368,7 +365,7 @@ def test_before_a_read_is_known_to_be_a_stream_only_what_neither_kind_knows_is_r
     with pytest.raises(UnknownOptionError):
         refuse_unknown({"maxFilePerTrigger": "1"})
     with pytest.raises(UnsupportedOptionError):
-        refuse_unknown({"readChangeFeed": "true"})
+        refuse_unknown({"withEventTimeOrder": "true"})
 
 
 @given(st.sampled_from(DIRECTIONS), st.dictionaries(st.sampled_from(KNOWN) | st.text(max_size=20), st.text()))

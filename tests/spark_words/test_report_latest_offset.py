@@ -10,7 +10,7 @@ from pyspark.sql.streaming.datasource import ReadMaxFiles
 from pyspark.sql.types import LongType, StructField, StructType
 
 import tablefeed
-from tablefeed.feed.source import AppendSource, SourceOptions
+from tablefeed.feed.source import SourceOptions, StreamSource
 from tablefeed.feed.table_log import TableLog, open_log
 from tablefeed.model.actions import Version
 from tablefeed.spark.analysis import analyse
@@ -50,7 +50,7 @@ def test_a_store_that_fails_while_the_lag_is_asked_for_fails_no_query(tmp_path: 
         FaultyStore(log.store, faults=[Fault(operation="stat", name=name)]), location=log.location, storage_options={}
     )
     options = SourceOptions(starting_version=Version(0))
-    reader._opened = AppendSource(failing, read_schema=log.load().schema, options=options, clock=lambda: 0.0)
+    reader._opened = StreamSource(failing, read_schema=log.load().schema, options=options, clock=lambda: 0.0)
     start = reader.initialOffset()
 
     first = reader.latestOffset(start, ReadMaxFiles(1))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import names
-from tablefeed.errors import ChangeDataError, DataFileError
-from tablefeed.feed.scan import ScanFile, ScanTask, TableColumns, read_task, table_columns
+from tablefeed.errors import ChangeDataError
+from tablefeed.feed.scan import RowChange, ScanFile, ScanTask, change_constants, read_task, table_columns
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.log.changes import ChangedFile, ChangeType
 from tablefeed.model.actions import Commit
@@ -31,29 +31,67 @@ def change_schema(read: Snapshot) -> pa.Schema:
     return pa.schema([*read.arrow_schema, *(pa.field(name, kind) for name, kind in own)])
 
 
+def row_change(commit: Commit, change_type: ChangeType | None, *, url: str) -> RowChange:
+    """Gives what `commit` did to rows; None: what their file says of each.
+
+    Raises ChangeDataError where the commit says that it was made at a time that no timestamp holds.
+    """
+    at_us = (commit.committed_at_ms or 0) * 1000
+    if abs(at_us) > _MOST_US:
+        raise ChangeDataError(
+            f"Version {commit.version} of {url} says that it was made {commit.committed_at_ms} ms after 1970, which no "
+            "timestamp holds. Read from a later version.",
+            url=url,
+            version=commit.version,
+        )
+    return RowChange(type=change_type and change_type.value, version=commit.version, committed_at_us=at_us)
+
+
+def unpartitioned(file: ChangedFile, commit: Commit, *, url: str) -> ChangeDataError:
+    """Gives the error for a file that `commit` removes without its partition values, where the table has partitions."""
+    return ChangeDataError(
+        f"Version {commit.version} of {url} removes the file {file.path} without saying its partition values: which "
+        "rows were deleted cannot be told. Read from a later version.",
+        url=url,
+        version=commit.version,
+        error_class="DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA",
+    )
+
+
+def changed_scan_file(file: ChangedFile, change: RowChange | None) -> ScanFile:
+    """Gives what a task needs of `file`, whose rows it delivers as `change` tells; None: as they are."""
+    return ScanFile(
+        path=file.path,
+        size_bytes=file.size_bytes,
+        partition_values=file.partition_values or {},
+        deletion_vector=file.deletion_vector,
+        only_in=file.only_in,
+        change=change,
+    )
+
+
 class ChangeReader:
     """Reads the files that commits changed in the schema of one version, `read`. For one reader, not for threads."""
 
     def __init__(self, read: Snapshot) -> None:
         self._read = read
-        self._columns: dict[frozenset[str], TableColumns] = {}
+        # The partitioning of a file's version need not be the commit's: an overwrite may have changed it.
+        self._columns = table_columns(read.schema, read.metadata, url=read.log.url, by_file=True)
 
     def rows(self, file: ChangedFile, commit: Commit, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Gives the rows of `file` that `commit` changed, as batches of `schema`: any columns of `change_schema`.
 
         Raises DataFileError where the file is gone, is not what the log says, or, recorded by its writer, does not say
-        of each row what became of it.
+        of each row what became of it; ChangeDataError for a commit of an impossible time.
         """
         import pyarrow as pa
 
-        constants = self.constants(commit, file.change_type)
-        inside = [field for field in schema if field.name not in constants]
+        read = schema
         if file.change_type is None and names.CHANGE_TYPE not in schema.names:
-            inside.append(pa.field(names.CHANGE_TYPE, pa.string()))
-        for batch in self.stored_rows(file, pa.schema(inside)):
-            if file.change_type is None and batch[names.CHANGE_TYPE].null_count:
-                raise self._untold(file, commit)
-            yield stamped(batch, schema, constants)
+            read = schema.append(pa.field(names.CHANGE_TYPE, pa.string()))
+        scanned = changed_scan_file(file, row_change(commit, file.change_type, url=self._read.log.url))
+        for batch in read_task(self._task(scanned), read, store=self._read.log.store):
+            yield batch if read is schema else batch.select(schema.names)
 
     def stored_rows(
         self, file: ChangedFile, schema: pa.Schema, *, positions: str | None = None
@@ -62,68 +100,19 @@ class ChangeReader:
 
         `positions` names the column that takes each row's place in the file, from 0.
         """
-        partition_values = file.partition_values or {}
-        scan_file = ScanFile(
-            path=file.path,
-            size_bytes=file.size_bytes,
-            partition_values=partition_values,
-            deletion_vector=file.deletion_vector,
-            only_in=file.only_in,
-        )
+        task = self._task(changed_scan_file(file, None))
+        return read_task(task, schema, store=self._read.log.store, positions=positions)
+
+    def _task(self, file: ScanFile) -> ScanTask:
         log = self._read.log
-        task = ScanTask(
-            url=log.location,
-            storage_options=log.storage_options,
-            files=(scan_file,),
-            columns=self._columns_by(frozenset(partition_values)),
-        )
-        return read_task(task, schema, store=log.store, positions=positions)
-
-    def constants(self, commit: Commit, change_type: ChangeType | None) -> Mapping[str, pa.Scalar]:
-        """Gives the values of the feed's columns for all rows of `commit`; without the change where rows say it.
-
-        Raises ChangeDataError where the commit says that it was made at a time that no timestamp holds.
-        """
-        import pyarrow as pa
-
-        at_us = (commit.committed_at_ms or 0) * 1000
-        if abs(at_us) > _MOST_US:
-            raise ChangeDataError(
-                f"Version {commit.version} of {self._read.log.url} says that it was made {commit.committed_at_ms} ms "
-                "after 1970, which no timestamp holds. Read from a later version.",
-                url=self._read.log.url,
-                version=commit.version,
-            )
-        constants = {
-            names.COMMIT_VERSION: pa.scalar(commit.version, pa.int64()),
-            names.COMMIT_TIMESTAMP: pa.scalar(at_us, pa.timestamp("us", tz="UTC")),
-        }
-        if change_type is not None:
-            constants[names.CHANGE_TYPE] = pa.scalar(change_type.value, pa.string())
-        return constants
-
-    def _columns_by(self, keys: frozenset[str]) -> TableColumns:
-        # The partitioning of the file's version, which need not be the commit's: an overwrite may have changed it.
-        if keys not in self._columns:
-            self._columns[keys] = table_columns(
-                self._read.schema, self._read.metadata, url=self._read.log.url, partitioned_by=keys
-            )
-        return self._columns[keys]
-
-    def _untold(self, file: ChangedFile, commit: Commit) -> DataFileError:
-        url = self._read.log.url
-        return DataFileError(
-            f"The file {file.path} of the changes of version {commit.version} of {url} does not say of each row what "
-            f"became of it ({names.CHANGE_TYPE} is null or missing). Read from a later version.",
-            url=url,
-            path=file.path,
-        )
+        return ScanTask(url=log.location, storage_options=log.storage_options, files=(file,), columns=self._columns)
 
 
-def stamped(batch: pa.RecordBatch, schema: pa.Schema, constants: Mapping[str, pa.Scalar]) -> pa.RecordBatch:
-    """Gives the rows of `batch` in `schema`, with the columns of `constants` filled in."""
+def stamped(batch: pa.RecordBatch, schema: pa.Schema, change: RowChange) -> pa.RecordBatch:
+    """Gives the rows of `batch` in `schema`, with the feed's columns filled in as `change` tells."""
     import pyarrow as pa
 
+    constants = change_constants(change)
     columns = [
         pa.repeat(constants[field.name], batch.num_rows) if field.name in constants else batch[field.name]
         for field in schema

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime, tzinfo
 
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, VersionNotFoundError
 from tablefeed.feed.arguments import whole_number
@@ -24,12 +24,18 @@ Timestamp = str | datetime | date
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What a caller gave. None: not given."""
+    """What a caller gave. None: not given.
+
+    A text that names no zone is in `time_zone`. A bound that is not inclusive is not itself in the range.
+    """
 
     start_version: int | None = None
     end_version: int | None = None
     start_timestamp: Timestamp | None = None
     end_timestamp: Timestamp | None = None
+    time_zone: tzinfo = UTC
+    start_inclusive: bool = True
+    end_inclusive: bool = True
 
 
 def change_versions(bounds: Bounds, newest: Snapshot, log_files: Sequence[LogFile]) -> range:
@@ -55,13 +61,16 @@ def change_versions(bounds: Bounds, newest: Snapshot, log_files: Sequence[LogFil
             latest=newest.version,
             error_class="DELTA_CDC_START_VERSION_AFTER_LATEST",
         )
-    if last < first:
-        by_time = bounds.start_timestamp is not None and bounds.end_timestamp is not None
-        if by_time and last == first - 1:
-            return range(first, first)
+    by_time = bounds.start_timestamp is not None and bounds.end_timestamp is not None
+    if last < first - (1 if by_time else 0):
         raise _inverted(bounds, first)
-    check_available((first, last), earliest=earliest, newest=newest.version, url=url)
-    return range(first, last + 1)
+    if last >= first:
+        check_available((first, last), earliest=earliest, newest=newest.version, url=url)
+    if not bounds.start_inclusive and bounds.start_version is not None:
+        first += 1
+    if not bounds.end_inclusive and bounds.end_version is not None:
+        last -= 1
+    return range(first, max(first, last + 1))
 
 
 def _versions(bounds: Bounds, newest: Snapshot, log_files: Sequence[LogFile]) -> tuple[int | None, int | None]:
@@ -69,13 +78,14 @@ def _versions(bounds: Bounds, newest: Snapshot, log_files: Sequence[LogFile]) ->
     end = None if bounds.end_version is None else whole_number(bounds.end_version, argument="end_version")
     if bounds.start_timestamp is None and bounds.end_timestamp is None:
         return start, end
-    since_ms, until_ms = _ms(bounds.start_timestamp, "start_timestamp"), _ms(bounds.end_timestamp, "end_timestamp")
+    since_ms = _ms(bounds.start_timestamp, bounds.time_zone, "start_timestamp")
+    until_ms = _ms(bounds.end_timestamp, bounds.time_zone, "end_timestamp")
     commits = [f for f in log_files if f.kind is LogFileKind.COMMIT and f.version <= newest.version]
     timeline = Timeline(newest, commits)
     if since_ms is not None:
-        start = timeline.first_at_or_after(since_ms)
+        start = timeline.first_at_or_after(since_ms if bounds.start_inclusive else since_ms + 1)
     if until_ms is not None:
-        end = timeline.last_at_or_before(until_ms)
+        end = timeline.last_at_or_before(until_ms if bounds.end_inclusive else until_ms - 1)
     if since_ms is not None and until_ms is not None and until_ms < since_ms:
         raise _inverted(bounds, start or 0)
     return start, end
@@ -90,8 +100,8 @@ def _earliest(log_files: Sequence[LogFile], newest: Version) -> Version:
     return newest if readable is None else max(earliest, readable)
 
 
-def _ms(value: Timestamp | None, argument: str) -> int | None:
-    return None if value is None else parse_timestamp(value, argument=argument)
+def _ms(value: Timestamp | None, zone: tzinfo, argument: str) -> int | None:
+    return None if value is None else parse_timestamp(value, argument=argument, zone=zone)
 
 
 def _refuse_two(version: str, number: int | None, timestamp: str, time: Timestamp | None) -> None:

@@ -5,6 +5,7 @@ The rules are Delta-Spark's for batch reads (CDCReader, `checkBatchCdfReadSchema
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tablefeed.delta import names
@@ -29,14 +30,14 @@ def records_changes(metadata: Metadata) -> bool:
     return properties.get(names.ENABLE_CHANGE_DATA_FEED, older).lower() == "true"
 
 
-def refuse_reserved_names(read: Snapshot) -> None:
+def refuse_reserved_names(columns: Iterable[str], *, url: str) -> None:
     """Raises SchemaMismatchError for a table that has a column of a name that the change feed gives."""
     reserved = (names.CHANGE_TYPE, names.COMMIT_VERSION, names.COMMIT_TIMESTAMP)
-    taken = [name for name in read.schema.names if name.lower() in reserved]
+    taken = [name for name in columns if name.lower() in reserved]
     if taken:
         raise SchemaMismatchError(
-            f"{read.log.url} has a column {taken[0]!r}, a name that its change feed needs. Rename the column.",
-            url=read.log.url,
+            f"{url} has a column {taken[0]!r}, a name that its change feed needs. Rename the column.",
+            url=url,
             error_class="DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
         )
 

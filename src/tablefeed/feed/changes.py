@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Literal
 
-from tablefeed.errors import ChangeDataError, LogError
+from tablefeed.errors import LogError
 from tablefeed.feed.arguments import check_filter, columns_to_read, filtered, selected
 from tablefeed.feed.bounds import check_protocol, read_commits
-from tablefeed.feed.change_files import ChangeReader, change_schema
+from tablefeed.feed.change_files import ChangeReader, change_schema, changed_scan_file, row_change, unpartitioned
 from tablefeed.feed.change_range import Bounds, change_versions
 from tablefeed.feed.change_rules import OneSchema, Recorded, RowsTracked, is_mapped, refuse_reserved_names, rows_tracked
 from tablefeed.feed.read_time import Deduplication, ReadTimeRows, deduplication
-from tablefeed.feed.scan import BATCH_ROWS
+from tablefeed.feed.scan import BATCH_ROWS, ScanTask, balanced_tasks, table_columns
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.feed.timeline import monotone
 from tablefeed.log.changes import ChangedFile, ChangeType, changed_files, implied_changes
@@ -91,6 +91,31 @@ def changes(
     return pa.RecordBatchReader.from_batches(wanted, rows)
 
 
+def change_tasks(location: str, bounds: Bounds, *, version: int, storage_options: Mapping[str, str]) -> list[ScanTask]:
+    """Gives the recorded changes of the versions that `bounds` mean, as balanced tasks.
+
+    `version` is the newest that counts; rows are of its schema. Raises as `changes` does, for any of the versions
+    before a row is read.
+    """
+    log = open_log(location, storage_options)
+    newest = log.load(Version(version))
+    log_files = log.listing()
+    versions = change_versions(bounds, newest, log_files)
+    if not versions:
+        return []
+    feed = replace(_open_feed(newest, versions, None, compute_updates=False), read=newest)
+    feed = replace(feed, one_schema=OneSchema(versions=versions, read=newest))
+    _check_start(feed, log_files)
+    timed = monotone(f for f in log_files if f.kind is LogFileKind.COMMIT)
+    files = [
+        changed_scan_file(file, row_change(commit, file.change_type, url=log.url))
+        for commit, changed in _checked(feed, read_commits(log, timed, versions))
+        for file in changed
+    ]
+    columns = table_columns(newest.schema, newest.metadata, url=log.url, by_file=True)
+    return balanced_tasks(files, url=location, storage_options=storage_options, columns=columns)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Feed:
     """A range of versions to read. `start` is the table there, `read` the one whose schema rows come in.
@@ -127,7 +152,7 @@ def _open_feed(newest: Snapshot, versions: range, mode: Deduplication | None, *,
         if compute_updates:
             rule = rows_tracked(read, versions)
             rule.check(start.metadata, versions[0])
-    refuse_reserved_names(read)
+    refuse_reserved_names(read.schema.names, url=log.url)
     return _Feed(versions=versions, start=start, read=read, mode=mode, rule=rule, one_schema=one_schema)
 
 
@@ -210,12 +235,5 @@ def _check_removed(feed: _Feed, commit: Commit, changed: Sequence[ChangedFile]) 
 def _check_partitions(feed: _Feed, commit: Commit, changed: Sequence[ChangedFile], metadata: Metadata) -> None:
     """Refuses a remove that leaves its partition values out where the table has partitions."""
     unknown = next((file for file in changed if file.partition_values is None), None)
-    if unknown is None or not metadata.partition_columns:
-        return
-    raise ChangeDataError(
-        f"Version {commit.version} of {feed.log.url} removes the file {unknown.path} without saying its partition "
-        "values: which rows were deleted cannot be told. Read from a later version.",
-        url=feed.log.url,
-        version=commit.version,
-        error_class="DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA",
-    )
+    if unknown is not None and metadata.partition_columns:
+        raise unpartitioned(unknown, commit, url=feed.log.url)

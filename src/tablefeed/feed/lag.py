@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,7 @@ from tablefeed.errors import TablefeedError
 from tablefeed.feed.offset_json import offset_to_json
 from tablefeed.feed.table_log import TableLog
 from tablefeed.feed.tail import Tail
-from tablefeed.log.admission import ChangePolicy, delivered_files
-from tablefeed.model.actions import Version
+from tablefeed.model.actions import Commit, Version
 from tablefeed.model.offset import Offset
 
 if TYPE_CHECKING:
@@ -89,16 +88,18 @@ def _whole(value: object) -> int | None:
 
 
 class LagMeter:
-    """The lag of one reader of `log`, whose commits are read through `tail`.
+    """The lag of one reader of `log`, whose commits are read through `tail`; `sizes` gives those of what one delivers.
 
     Owns what it found out beyond the reader's position: the newest version, what each commit delivers, and when the
     oldest undelivered one was committed.
     """
 
-    def __init__(self, log: TableLog, tail: Tail, *, policy: ChangePolicy, begins_with_snapshot: bool) -> None:
+    def __init__(
+        self, log: TableLog, tail: Tail, *, sizes: Callable[[Commit], Sequence[int]], begins_with_snapshot: bool
+    ) -> None:
         self._log = log
         self._tail = tail
-        self._policy = policy
+        self._sizes_of = sizes
         self._begins_with_snapshot = begins_with_snapshot
         self._newest = Version(-1)
         self._sizes: dict[Version, Sequence[int]] = {}
@@ -176,8 +177,7 @@ class LagMeter:
                 commit = self._tail.commit(version)
             if commit is None:
                 return None
-            delivered = delivered_files(commit, self._policy, url=self._log.url)
-            self._sizes[version] = tuple(f.size_bytes for f in delivered)
+            self._sizes[version] = self._sizes_of(commit)
         return [self._sizes[version] for version in versions]
 
     def _age_s(self, version: Version, now_ms: int) -> float | None:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tablefeed.errors import ChangeDataError, IllegalOptionError, UnsupportedOptionError
-from tablefeed.feed.change_files import ChangeReader, stamped
+from tablefeed.feed.change_files import ChangeReader, row_change, stamped
 from tablefeed.feed.scan import BATCH_ROWS
 from tablefeed.log.changes import ChangedFile, ChangeType
 from tablefeed.model.actions import Commit
@@ -75,9 +75,9 @@ class ReadTimeRows:
                 yield from self.reader.rows(file, commit, schema)
             return
         for change_type, rows in self._compared(self._table(out, commit), self._table(into, commit)):
-            constants = self.reader.constants(commit, change_type)
+            change = row_change(commit, change_type, url=self.url)
             for batch in rows.to_batches(max_chunksize=BATCH_ROWS):
-                yield stamped(batch, schema, constants)
+                yield stamped(batch, schema, change)
 
     def _compared(self, out: pa.Table, into: pa.Table) -> Iterator[tuple[ChangeType, pa.Table]]:
         from tablefeed.data.row_changes import split_updates, without_carryovers

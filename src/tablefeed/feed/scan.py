@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tablefeed.delta import partition_values
+from tablefeed.delta import names, partition_values
 from tablefeed.delta.column_mapping import mapping_mode, physical_name, stored_schema
 from tablefeed.errors import DataFileError, ObjectNotFoundError
 from tablefeed.feed.table_files import TableFiles, for_store
@@ -35,10 +35,24 @@ TASK_BYTES = 128 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowChange:
+    """What the commit of `version`, made at `committed_at_us` after 1970 UTC, did to the rows of a file.
+
+    The time is None where it is not known any more. `type` is the change of all of them, in the protocol's words; None
+    where the file says it row by row, in its column `_change_type`.
+    """
+
+    type: str | None
+    version: int
+    committed_at_us: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScanFile:
     """One data file to read: its decoded path, size in bytes, partition values as the log has them, and which rows.
 
     A row is delivered where it is not in `deletion_vector`, and only where it is in `only_in`, if that is given.
+    `change` is what became of its rows, for a feed that tells.
     """
 
     path: str
@@ -46,6 +60,7 @@ class ScanFile:
     partition_values: Mapping[str, str | None]
     deletion_vector: DeletionVector | None = None
     only_in: DeletionVector | None = None
+    change: RowChange | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +75,13 @@ class PartitionColumn:
 class TableColumns:
     """How a table's columns are found: partition columns by logical name, and the schema as files have it.
 
-    `stored` is None where files have the table's own names.
+    `stored` is None where files have the table's own names. Where a file may be of a version with another partitioning,
+    `by_file` is true: its partition columns are those of `partitions`, then all columns, that it has values of.
     """
 
     partitions: Mapping[str, PartitionColumn]
     stored: Mapping[str, pa.Field] | None = None
+    by_file: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,16 +105,23 @@ def scan_file(add: AddFile) -> ScanFile:
 
 
 def table_columns(
-    schema: Struct, metadata: Metadata, *, url: str, partitioned_by: Collection[str] | None = None
+    schema: Struct,
+    metadata: Metadata,
+    *,
+    url: str,
+    partitioned_by: Collection[str] | None = None,
+    by_file: bool = False,
 ) -> TableColumns:
     """Gives how the columns of `schema` are found in files of the table.
 
     `partitioned_by` are the log's names of the columns by which the files are partitioned; None: as `metadata` says.
-    Raises LogError where the schema does not tell.
+    `by_file` files need not be partitioned alike. Raises LogError where the schema does not tell.
     """
     stored = stored_schema(schema, mapping_mode(metadata, url=url), url=url)
     logged = {f.name: f.name if stored is None else physical_name(f) for f in schema}
-    if partitioned_by is None:
+    if by_file:
+        partitioned_by = logged.values()
+    elif partitioned_by is None:
         partitioned_by = [logged[name] for name in metadata.partition_columns if name in logged]
     return TableColumns(
         partitions={
@@ -106,6 +130,7 @@ def table_columns(
             if logged[f.name] in partitioned_by
         },
         stored=None if stored is None else dict(zip(schema.names, stored, strict=True)),
+        by_file=by_file,
     )
 
 
@@ -183,7 +208,9 @@ def _read_files(
                 selection=_selection(file, vectors),
                 positions=positions,
             )
-            yield from read_batches(source, plan, columns)
+            for batch in read_batches(source, plan, columns):
+                _check_told(file, batch, store.url)
+                yield batch
 
 
 def _stored(columns: TableColumns, schema: pa.Schema) -> pa.Schema | None:
@@ -214,13 +241,39 @@ def _constants(file: ScanFile, columns: TableColumns, schema: pa.Schema, url: st
             f"The log of {url} describes the data file {file.path} wrongly: {reason}.", url=url, path=file.path
         )
 
-    constants = {}
+    constants = {} if file.change is None else change_constants(file.change)
     for name, column in columns.partitions.items():
-        if name in schema.names:
+        has_value = not columns.by_file or column.physical_name in file.partition_values
+        if has_value and name in schema.names:
             text = file.partition_values.get(column.physical_name)
             value = partition_values.parse(text, column.type, refuse=refuse)
             constants[name] = pa.scalar(value, type=schema.field(name).type)
     return constants
+
+
+def change_constants(change: RowChange) -> dict[str, pa.Scalar]:
+    """Gives the values of the feed's columns that all rows of `change` have."""
+    import pyarrow as pa
+
+    constants = {
+        names.COMMIT_VERSION: pa.scalar(change.version, pa.int64()),
+        names.COMMIT_TIMESTAMP: pa.scalar(change.committed_at_us, pa.timestamp("us", tz="UTC")),
+    }
+    if change.type is not None:
+        constants[names.CHANGE_TYPE] = pa.scalar(change.type, pa.string())
+    return constants
+
+
+def _check_told(file: ScanFile, batch: pa.RecordBatch, url: str) -> None:
+    """Raises DataFileError for a row of which `file` should say, and does not, what became of it."""
+    if file.change is None or names.CHANGE_TYPE not in batch.schema.names or not batch[names.CHANGE_TYPE].null_count:
+        return
+    raise DataFileError(
+        f"The file {file.path} of the changes of version {file.change.version} of {url} does not say of each row what "
+        f"became of it ({names.CHANGE_TYPE} is null or missing). Read from a later version.",
+        url=url,
+        path=file.path,
+    )
 
 
 @lru_cache(maxsize=32)

@@ -1,7 +1,7 @@
-"""The feed of appended rows as a streaming query's planner holds it: where to begin, how far to go, what to read.
+"""The feed of a table as a streaming query's planner holds it: where to begin, how far to go, what to read.
 
-Offsets and files only; rows are read by `scan.py` wherever the tasks run. What a commit delivers is decided by
-`tablefeed.log.admission`, how far a batch goes by `tablefeed.log.plan`.
+Offsets and files only; rows are read by `scan.py` wherever the tasks run. What a commit delivers, appended files or
+changed rows, and how far a batch of that goes, is the delivery's (delivery.py, change_delivery.py).
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 from tablefeed.delta import features
 from tablefeed.delta.schema import parse_schema
-from tablefeed.delta.stats import num_records
 from tablefeed.errors import LogError
+from tablefeed.feed.change_delivery import ChangeDelivery
+from tablefeed.feed.commit_times import CommitTimes
+from tablefeed.feed.delivery import AppendDelivery, Delivery
 from tablefeed.feed.lag import Lag, LagMeter
-from tablefeed.feed.scan import ScanTask, balanced_tasks, scan_file, table_columns
+from tablefeed.feed.scan import ScanFile, ScanTask, balanced_tasks, table_columns
 from tablefeed.feed.stream_bounds import Bound, Ending, start_version
 from tablefeed.feed.stream_metadata import QuerySchema
+from tablefeed.feed.stream_snapshot import InitialSnapshot
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.feed.tail import Tail
-from tablefeed.log.admission import ChangePolicy, delivered_files
+from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.java_regex import JavaRegex
-from tablefeed.log.plan import Limits, Step, furthest
-from tablefeed.model.actions import AddFile, Commit, Version
+from tablefeed.log.plan import Limits
+from tablefeed.model.actions import Commit, Version
 from tablefeed.model.offset import Offset
 from tablefeed.model.schema import Struct
 from tablefeed.store import Entry
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,9 @@ class SourceOptions:
     policy: ChangePolicy = field(default_factory=ChangePolicy)
     fail_on_data_loss: bool = True
     exclude: JavaRegex | None = None
-    """Files whose path as logged it finds are planned and counted, and not read."""
+    """Files whose path as logged it finds are not read."""
+    change_feed: bool = False
+    """Whether the rows that commits changed are delivered, rather than the files that they added."""
 
     @property
     def start(self) -> Bound:
@@ -86,15 +88,15 @@ def open_source(
     schema_string: str,
     options: SourceOptions,
     clock: Callable[[], float],
-) -> AppendSource:
-    """Gives the append feed of the table at `location` for a query analysed with the schema text `schema_string`."""
+) -> StreamSource:
+    """Gives the feed of the table at `location` for a query analysed with the schema text `schema_string`."""
     log = open_log(location, storage_options)
     schema = parse_schema(schema_string, url=log.url)
-    return AppendSource(log, read_schema=schema, options=options, clock=clock)
+    return StreamSource(log, read_schema=schema, options=options, clock=clock)
 
 
-class AppendSource:
-    """The append feed of one table for one query. Every offset it gives is of that table.
+class StreamSource:
+    """The feed of one table for one query. Every offset it gives is of that table.
 
     `read_schema` is the schema that the query was analysed with; rows are delivered in it for the query's life.
     """
@@ -106,9 +108,9 @@ class AppendSource:
         self._schema = read_schema
         self._options = options
         self._tail = Tail(log, clock=clock, fail_on_data_loss=options.fail_on_data_loss)
-        self._meter = LagMeter(log, self._tail, policy=options.policy, begins_with_snapshot=not options.start.is_named)
+        self._times = CommitTimes(log)
         self._initial: Offset | None = None
-        self._snapshot_files: tuple[Step, pa.RecordBatch] | None = None
+        self._snapshot = InitialSnapshot(log, counts_rows=options.limits.rows is not None)
         self._bound: Offset | None = None
         self._wants_bound = False
         self._ended = False
@@ -148,15 +150,15 @@ class AppendSource:
         self._check_start(start)
         stop_at = None if last is None else self._offset(Version(last + 1))
         if self._wants_bound and self._bound is None:
-            self._bound = furthest(start, self._steps(start), Limits(), stop_at=stop_at)
-        end = furthest(start, self._steps(start), limits, stop_at=self._bound or stop_at)
+            self._bound = self._delivery.furthest(start, self._steps(start), Limits(), stop_at=stop_at)
+        end = self._delivery.furthest(start, self._steps(start), limits, stop_at=self._bound or stop_at)
         if not end.in_snapshot:
             self._check_same_table(Version(end.version - 1))
         return end
 
     def lag(self, end: Offset, *, now_ms: int) -> Lag:
         """Gives what is there beyond `end`, where the last `latest` ended. Raises StoreError and as `tasks` does."""
-        snapshot = self._sorted_snapshot(end.version)[1]["size_bytes"] if end.in_snapshot else None
+        snapshot = self._snapshot.files(end.version)["size_bytes"] if end.in_snapshot else None
         return self._meter.behind(
             end, there=self._newest().version, last=self._ending.last, snapshot=snapshot, now_ms=now_ms
         )
@@ -166,36 +168,41 @@ class AppendSource:
         self._wants_bound, self._bound = True, None
 
     def tasks(self, start: Offset, end: Offset) -> list[ScanTask]:
-        """Gives the files between two offsets as balanced tasks; none where the offsets are equal."""
+        """Gives the files between two offsets as balanced tasks; none where the offsets are equal.
+
+        Raises as `latest` does, and ChangeDataError where changes are asked for that were not recorded.
+        """
         self._check_offset(start)
         self._check_offset(end)
         if start == end:
             return []
         self._check_start(start)
-        columns = table_columns(self._schema, self._newest().metadata, url=self._log.url)
-        exclude = self._options.exclude
-        adds = self._files_between(start, end)
-        files = [scan_file(add) for add in adds if exclude is None or not exclude.finds(add.log_path)]
+        self._delivery.begin(start, end)
+        columns = table_columns(
+            self._schema, self._newest().metadata, url=self._log.url, by_file=self._delivery.by_file
+        )
+        files = list(self._files_between(start, end))
         return balanced_tasks(files, url=self._log.location, storage_options=self._log.storage_options, columns=columns)
 
     def delivered(self, end: Offset) -> None:
         """Drops what was kept for batches before `end`."""
         self._tail.forget_before(end.version)
+        self._times.forget_before(end.version)
         if not end.in_snapshot:
-            self._snapshot_files = None
+            self._snapshot.forget()
 
     def close(self) -> None:
         """Ends the watch on the log."""
         self._log.store.close()
 
-    def _files_between(self, start: Offset, end: Offset) -> Iterator[AddFile]:
+    def _files_between(self, start: Offset, end: Offset) -> Iterator[ScanFile]:
         first = start
         if end.in_snapshot or start.in_snapshot:
             # A start that was resolved anew after a restart may lie past the logged end: the end decides.
             version = end.version if end.in_snapshot else Version(min(start.version, end.version - 1))
             begin = start.file_index if start.version == version and start.in_snapshot else 0
             stop = end.file_index if end.in_snapshot else None
-            yield from self._snapshot_slice(version, begin, stop)
+            yield from self._delivery.snapshot_files(self._snapshot.adds(version, begin, stop), version)
             first = self._offset(Version(version + 1))
         if end.in_snapshot:
             return
@@ -204,7 +211,8 @@ class AppendSource:
         for commit in self._tail.commits(first.version, through=last):
             begin = first.file_index if commit.version == first.version else 0
             stop = end.file_index if commit.version == end.version else None
-            yield from self._delivered(commit)[begin:stop]
+            self._check_commit(commit)
+            yield from self._delivery.files(commit, begin, stop)
             seen = commit.version
         if seen < last and self._options.fail_on_data_loss:
             raise LogError(
@@ -214,22 +222,17 @@ class AppendSource:
                 error_class="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
             )
 
-    def _steps(self, start: Offset) -> Iterator[Step]:
+    def _steps(self, start: Offset) -> Iterator[Any]:  # steps of the delivery's own kind
         version = start.version
         if start.in_snapshot:
-            step, _ = self._sorted_snapshot(version)
-            yield step
+            log_paths = (path.as_py() for path in self._snapshot.files(version)["log_path"])
+            yield self._delivery.snapshot_step(self._snapshot.step(version), log_paths)
             version = Version(version + 1)
         for commit in self._tail.commits(version):
             if self._ending.is_past(commit.version):
                 return
-            delivered = self._delivered(commit)
-            rows = [num_records(f.stats) for f in delivered] if self._counts_rows else ()
-            yield Step(version=commit.version, sizes=[f.size_bytes for f in delivered], rows=rows)
-
-    def _delivered(self, commit: Commit) -> tuple[AddFile, ...]:
-        self._check_commit(commit)
-        return delivered_files(commit, self._options.policy, url=self._log.url)
+            self._check_commit(commit)
+            yield self._delivery.step(commit)
 
     def _check_commit(self, commit: Commit) -> None:
         if commit.protocol is not None:
@@ -275,9 +278,25 @@ class AppendSource:
     def _newest(self) -> Snapshot:
         return self._query.begun
 
-    @property
-    def _counts_rows(self) -> bool:
-        return self._options.limits.rows is not None
+    @cached_property
+    def _delivery(self) -> Delivery[Any]:  # Any: what it makes of a commit is its own
+        if self._options.change_feed:
+            return ChangeDelivery(self._newest(), exclude=self._options.exclude, times=self._times)
+        return AppendDelivery(
+            url=self._log.url,
+            policy=self._options.policy,
+            exclude=self._options.exclude,
+            counts_rows=self._options.limits.rows is not None,
+        )
+
+    @cached_property
+    def _meter(self) -> LagMeter:
+        return LagMeter(
+            self._log,
+            self._tail,
+            sizes=self._delivery.sizes,
+            begins_with_snapshot=not self._options.start.is_named,
+        )
 
     @cached_property
     def _ending(self) -> Ending:
@@ -290,35 +309,3 @@ class AppendSource:
 
     def _offset(self, version: Version, *, in_snapshot: bool = False) -> Offset:
         return Offset(table_id=self._newest().metadata.table_id, version=version, in_snapshot=in_snapshot)
-
-    def _snapshot_slice(self, version: Version, begin: int, stop: int | None) -> Iterator[AddFile]:
-        from tablefeed.delta.columns import to_add_files
-
-        _, files = self._sorted_snapshot(version)
-        length = (files.num_rows if stop is None else stop) - begin
-        yield from to_add_files(files.slice(begin, length))
-
-    def _sorted_snapshot(self, version: Version) -> tuple[Step, pa.RecordBatch]:
-        from tablefeed.delta.columns import FILE_COLUMNS
-        from tablefeed.feed.files import NUM_RECORDS, with_num_records
-        from tablefeed.log.replay import sorted_for_stream
-
-        if self._snapshot_files is None or self._snapshot_files[0].version != version:
-            try:
-                snapshot = self._log.load_for_files(version)
-                if self._counts_rows:
-                    counted = map(with_num_records, snapshot.live_files(with_stats=True))
-                    files = sorted_for_stream(counted, schema=FILE_COLUMNS.append(NUM_RECORDS))
-                else:
-                    files = sorted_for_stream(snapshot.live_files(), schema=FILE_COLUMNS)
-            except LogError as error:
-                raise LogError(
-                    f"The table {self._log.url} cannot be read as of version {version} any more, and this query "
-                    f"stands in the middle of that snapshot: {error.message} Start with a new checkpoint.",
-                    url=self._log.url,
-                    error_class="DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
-                ) from error
-            sizes = memoryview(files["size_bytes"].buffers()[1]).cast("q") if files.num_rows else ()
-            rows = files["num_records"].to_pylist() if self._counts_rows else ()
-            self._snapshot_files = (Step(version=version, sizes=sizes, rows=rows, in_snapshot=True), files)
-        return self._snapshot_files

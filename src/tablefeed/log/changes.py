@@ -58,6 +58,14 @@ def changed_files(commit: Commit, *, url: str) -> tuple[ChangedFile, ...]:
     return () if _is_merge_of_nothing(commit) else implied_changes(commit, url=url)
 
 
+def counted_actions(commit: Commit) -> tuple[AddFile | RemoveFile | CdcFile, ...]:
+    """Gives the actions that `changed_files` numbers, in order: the index of a changed file is one into these."""
+    recorded = tuple(file for file in commit.files if isinstance(file, CdcFile))
+    if recorded or _is_merge_of_nothing(commit):
+        return recorded
+    return tuple(file for file in commit.files if not isinstance(file, CdcFile) and file.data_change)
+
+
 def implied_changes(commit: Commit, *, url: str) -> tuple[ChangedFile, ...]:
     """Gives the rows that the adds and removes of `commit` with a data change put in and take out, in the log's order.
 

@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tablefeed.errors import SchemaMismatchError, TableNotFoundError
+from tablefeed.feed.change_rules import refuse_reserved_names
 from tablefeed.feed.table import open_table
 from tablefeed.feed.timestamp_text import in_zone
 from tablefeed.spark.char import CHAR_TYPE
-from tablefeed.spark.options import parse_options, refuse_time_travel, refuse_unknown, table_path
+from tablefeed.spark.options import parse_options, refuse_time_travel, refuse_unknown, table_path, wants_changes
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+CHANGE_COLUMNS = {"_change_type": "string", "_commit_version": "long", "_commit_timestamp": "timestamp"}
+"""The feed's columns ("Change Data Files"), in Spark's types."""
 
 _KEPT_FIELD_METADATA = ("comment", CHAR_TYPE)
 """What of a column's metadata Spark is told; the rest is the table's own book-keeping."""
@@ -22,10 +26,14 @@ _KEPT_FIELD_METADATA = ("comment", CHAR_TYPE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """A table as a DataFrame found it: which version, and its schema as the log has it."""
+    """A table as a DataFrame found it: which version, and its schema as the log has it.
+
+    `change_feed`: whether its row changes are read, whose rows have the feed's columns after the table's.
+    """
 
     version: int
     schema_string: str
+    change_feed: bool = False
 
 
 def analyse(options: Mapping[str, str]) -> Analysis:
@@ -50,14 +58,22 @@ def analyse(options: Mapping[str, str]) -> Analysis:
             url=path,
             error_class="DELTA_SCHEMA_NOT_SET",
         )
-    return Analysis(version=table.version, schema_string=table.metadata.schema_string)
+    change_feed = wants_changes(options)
+    if change_feed:
+        refuse_reserved_names(table.schema.names, url=path)
+    return Analysis(version=table.version, schema_string=table.metadata.schema_string, change_feed=change_feed)
 
 
 def spark_schema(analysis: Analysis) -> StructType:
     """Gives the schema in Spark's types: a log's schema text is Spark's own JSON."""
     from pyspark.sql.types import StructType
 
-    return StructType.fromJson(_without_bookkeeping(json.loads(analysis.schema_string)))
+    schema = StructType.fromJson(_without_bookkeeping(json.loads(analysis.schema_string)))
+    if not analysis.change_feed:
+        return schema
+    for name, kind in CHANGE_COLUMNS.items():
+        schema = schema.add(name, kind)
+    return schema
 
 
 def _without_bookkeeping(node: dict[str, object]) -> dict[str, object]:

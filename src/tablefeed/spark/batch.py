@@ -1,15 +1,18 @@
-"""The batch reader: one version of a table as Spark's partitions."""
+"""The batch reader: one version of a table, or the changes of some, as Spark's partitions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from tablefeed.errors import UnsupportedOptionError
+from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, UnsupportedOptionError
+from tablefeed.feed.change_range import Bounds
+from tablefeed.feed.changes import change_tasks
 from tablefeed.feed.scan import snapshot_tasks
-from tablefeed.spark.options import parse_options, table_path
+from tablefeed.spark.options import ParsedOptions, check_one_end, check_one_start, parse_options, table_path
 from tablefeed.spark.partition import TaskPartition, read_partition
 
 if TYPE_CHECKING:
@@ -24,21 +27,52 @@ class BatchReader(DataSourceReader):
 
     def __init__(self, options: Mapping[str, str], schema: StructType, analysis: Analysis | None) -> None:
         self._path = table_path(options, call="load")
-        self._storage = parse_options(options, "batch read").storage
         if analysis is None:
             raise UnsupportedOptionError(
                 option="schema",
                 remedy="A table has its own schema: leave .schema(...) out and select or cast its columns.",
                 error_class="DELTA_READ_SOURCE_SCHEMA_CONFLICT",
             )
+        parsed = parse_options(options, "read of changes" if analysis.change_feed else "batch read")
+        self._storage = parsed.storage
+        self._bounds = change_bounds(parsed) if analysis.change_feed else None
         self._schema = schema
         self._version = analysis.version
 
     def partitions(self) -> Sequence[InputPartition]:
         """The table's files as tasks."""
-        tasks = snapshot_tasks(self._path, version=self._version, storage_options=self._storage)
+        if self._bounds is None:
+            tasks = snapshot_tasks(self._path, version=self._version, storage_options=self._storage)
+        else:
+            tasks = change_tasks(self._path, self._bounds, version=self._version, storage_options=self._storage)
         return [TaskPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
         return read_partition(partition, self._schema)
+
+
+def change_bounds(parsed: ParsedOptions) -> Bounds:
+    """Gives the range of changes that the user asked for. Raises OptionError for none, or more than one."""
+    if parsed["versionAsOf"] is not None or parsed["timestampAsOf"] is not None:
+        raise ConflictingOptionsError(
+            options=("readChangeFeed", "versionAsOf"), remedy="Changes are of a range: give startingVersion."
+        )
+    check_one_start(parsed["startingVersion"], parsed["startingTimestamp"])
+    check_one_end(parsed["endingVersion"], parsed["endingTimestamp"])
+    if parsed["startingVersion"] is None and parsed["startingTimestamp"] is None:
+        raise IllegalOptionError(
+            option="readChangeFeed",
+            value="true",
+            explain="given with startingVersion or startingTimestamp, where the changes begin",
+            error_class="DELTA_NO_START_FOR_CDC_READ",
+        )
+    return Bounds(
+        start_version=parsed["startingVersion"],
+        end_version=parsed["endingVersion"],
+        start_timestamp=parsed["startingTimestamp"],
+        end_timestamp=parsed["endingTimestamp"],
+        time_zone=parsed["timeZone"] or UTC,
+        start_inclusive=parsed["startingBoundInclusive"],
+        end_inclusive=parsed["endingBoundInclusive"],
+    )

@@ -1,4 +1,4 @@
-"""docs/options.md, written from the tables in options.py: `python -m tablefeed.spark.options_page > docs/options.md`.
+"""docs/options.md, written from option_tables.py: `python -m tablefeed.spark.options_page > docs/options.md`.
 
 Says nothing of its own about an option: what is missing on the page is missing in a table.
 """
@@ -8,11 +8,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
-from tablefeed.spark.options import AS_IF_UNSET, IGNORED, NOT_YET, SPECS, STORAGE_PREFIX, OptionSpec
+from tablefeed.spark.option_tables import AS_IF_UNSET, IGNORED, NOT_YET, SPECS, OptionSpec
+from tablefeed.spark.options import STORAGE_PREFIX
 
 _TITLES = {
     "stream read": 'Reading a stream: `spark.readStream.format("tablefeed")`',
     "batch read": 'Reading a version: `spark.read.format("tablefeed")`',
+    "read of changes": "Reading the changes of some versions: `spark.read` with `readChangeFeed`",
     "stream write": 'Writing a stream: `df.writeStream.format("tablefeed")`',
     "batch write": 'Writing once: `df.write.format("tablefeed")`',
 }

@@ -23,10 +23,10 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from tablefeed.errors import OptionError, TablefeedError, UnsupportedOptionError
+from tablefeed.errors import ConflictingOptionsError, OptionError, TablefeedError, UnsupportedOptionError
 from tablefeed.feed.lag import lag_to_json
 from tablefeed.feed.offset_json import offset_from_json, offset_to_json
-from tablefeed.feed.source import AppendSource, SourceOptions, open_source
+from tablefeed.feed.source import SourceOptions, StreamSource, open_source
 from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
@@ -53,13 +53,13 @@ DEFAULT_MAX_FILES = 1000
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A streaming query's view of the append feed of one table."""
+    """A streaming query's view of the feed of one table."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, analysis: Analysis | None) -> None:
         self._given = dict(options)
         self._schema = schema
         self._analysis = analysis
-        self._opened: AppendSource | None = None
+        self._opened: StreamSource | None = None
         self._planned: Offset | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return source_options(self._parsed)
 
     @property
-    def _source(self) -> AppendSource:
+    def _source(self) -> StreamSource:
         if self._opened is None:
             options = self._options
             if self._analysis is None:
@@ -178,6 +178,12 @@ def source_options(parsed: ParsedOptions) -> SourceOptions:
     check_one_start(parsed["startingVersion"], parsed["startingTimestamp"])
     check_one_end(parsed["endingVersion"], parsed["endingTimestamp"])
     files, size_bytes, rows = (parsed[f"max{what}PerTrigger"] for what in ("Files", "Bytes", "Rows"))
+    change_feed = parsed["readChangeFeed"] or parsed["readChangeData"]
+    if change_feed and rows is not None:
+        raise ConflictingOptionsError(
+            options=("readChangeFeed", "maxRowsPerTrigger"),
+            remedy="Files of changes have no count of their rows: limit the batch by files or bytes.",
+        )
     if files is None and size_bytes is None and rows is None:
         files = DEFAULT_MAX_FILES
     return SourceOptions(
@@ -196,4 +202,5 @@ def source_options(parsed: ParsedOptions) -> SourceOptions:
         ),
         fail_on_data_loss=parsed["failOnDataLoss"],
         exclude=parsed["excludeRegex"],
+        change_feed=change_feed,
     )

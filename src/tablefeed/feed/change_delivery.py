@@ -1,0 +1,118 @@
+"""What the commits of a table deliver to a stream of its row changes (`readChangeFeed`).
+
+The rows of the initial snapshot come as inserts of its version. That the table records its changes is checked as
+Delta-Spark does it: where a batch is read and not where it is planned, so that a checkpoint has the offset that it
+would have; and at the batch's first version. Of later ones that recorded nothing, rewritten rows come as deleted and
+inserted, which they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from tablefeed.errors import LogError, VersionNotFoundError
+from tablefeed.feed.change_files import changed_scan_file, row_change, unpartitioned
+from tablefeed.feed.change_rules import Recorded
+from tablefeed.feed.commit_times import CommitTimes
+from tablefeed.feed.scan import RowChange, ScanFile, scan_file
+from tablefeed.feed.table_log import Snapshot
+from tablefeed.log.change_plan import ChangeStep, furthest_changes
+from tablefeed.log.changes import ChangeType, changed_files, counted_actions
+from tablefeed.log.java_regex import JavaRegex
+from tablefeed.log.plan import Limits, Step
+from tablefeed.model.actions import AddFile, CdcFile, Commit, Metadata, Version
+from tablefeed.model.offset import Offset
+
+
+class ChangeDelivery:
+    """The rows that commits changed. Files that `exclude` finds are numbered, and neither counted nor read."""
+
+    by_file = True
+
+    def __init__(self, newest: Snapshot, *, exclude: JavaRegex | None, times: CommitTimes) -> None:
+        self._newest, self._exclude, self._times = newest, exclude, times
+        self._url = newest.log.url
+        self._partitioned = bool(newest.metadata.partition_columns)
+        self._in_force: tuple[Version, Metadata] | None = None
+        self._batch: tuple[Offset, Offset] | None = None
+
+    def sizes(self, commit: Commit) -> Sequence[int]:
+        """As of `Delivery`."""
+        return [action.size_bytes or 0 for action in counted_actions(commit)]
+
+    def step(self, commit: Commit) -> ChangeStep:
+        """As of `Delivery`."""
+        counted = counted_actions(commit)
+        return ChangeStep(
+            version=commit.version,
+            sizes=[action.size_bytes or 0 for action in counted],
+            excluded=self._excluded(action.log_path for action in counted),
+            recorded=any(isinstance(action, CdcFile) for action in counted),
+            whole=any(
+                not isinstance(file, CdcFile) and file.data_change and file.deletion_vector is not None
+                for file in commit.files
+            ),
+        )
+
+    def snapshot_step(self, snapshot: Step, log_paths: Iterable[str]) -> ChangeStep:
+        """As of `Delivery`."""
+        return ChangeStep(
+            version=snapshot.version, sizes=snapshot.sizes, excluded=self._excluded(log_paths), in_snapshot=True
+        )
+
+    def furthest(self, start: Offset, steps: Iterable[ChangeStep], limits: Limits, *, stop_at: Offset | None) -> Offset:
+        """As of `Delivery`."""
+        return furthest_changes(start, steps, limits, stop_at=stop_at)
+
+    def begin(self, start: Offset, end: Offset) -> None:
+        """As of `Delivery`. Raises ChangeDataError where the initial snapshot's version did not record changes."""
+        self._batch = (start, end)
+        if self._in_force is None or not start.version - 1 <= self._in_force[0] <= start.version:
+            self._in_force = self._metadata_at(start.version)
+        if start.in_snapshot:
+            self._check_recorded(start.version)
+
+    def files(self, commit: Commit, begin: int, stop: int | None) -> Iterator[ScanFile]:
+        """As of `Delivery`. Raises ChangeDataError where the first recorded no changes, or one does not tell them."""
+        if commit.metadata is not None:
+            self._in_force = (commit.version, commit.metadata)
+        elif self._in_force is not None:
+            self._in_force = (commit.version, self._in_force[1])
+        if self._batch is not None and self._batch[0].version == commit.version:
+            self._check_recorded(commit.version)
+        timed = replace(commit, committed_at_ms=self._times.of(commit))
+        for file in changed_files(commit, url=self._url):
+            if begin <= file.index and (stop is None or file.index < stop) and not self._is_excluded(file.log_path):
+                if file.partition_values is None and self._partitioned:
+                    raise unpartitioned(file, commit, url=self._url)
+                yield changed_scan_file(file, row_change(timed, file.change_type, url=self._url))
+
+    def snapshot_files(self, adds: Iterable[AddFile], version: Version) -> Iterator[ScanFile]:
+        """As of `Delivery`."""
+        at_ms = self._times.of_version(version)
+        change = RowChange(
+            type=ChangeType.INSERT.value, version=version, committed_at_us=None if at_ms is None else at_ms * 1000
+        )
+        return (replace(scan_file(add), change=change) for add in adds if not self._is_excluded(add.log_path))
+
+    def _metadata_at(self, version: Version) -> tuple[Version, Metadata]:
+        try:
+            at = self._newest.log.load(version)
+        except (LogError, VersionNotFoundError):
+            return version, self._newest.metadata  # cleaned up, or its commit is still to come
+        return version, at.metadata
+
+    def _check_recorded(self, version: Version) -> None:
+        if self._batch is not None and self._in_force is not None:
+            start, end = self._batch
+            versions = range(start.version, max(end.version, start.version + 1))
+            Recorded(versions=versions, url=self._url).check(self._in_force[1], version)
+
+    def _is_excluded(self, log_path: str) -> bool:
+        return self._exclude is not None and self._exclude.finds(log_path)
+
+    def _excluded(self, log_paths: Iterable[str]) -> frozenset[int]:
+        if self._exclude is None:
+            return frozenset()
+        return frozenset(index for index, path in enumerate(log_paths) if self._exclude.finds(path))

@@ -1,0 +1,372 @@
+"""The tables of the options, one per direction: how each parses, what it is without a value, and what the docs say.
+
+Names, defaults and what is refused are Delta-Spark's (docs/options.md). How a user's options are held against these is
+options.py's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any, Literal
+
+from tablefeed.errors import IllegalOptionError
+from tablefeed.feed.timestamp_text import read_zone
+from tablefeed.log.java_regex import JavaRegex, java_regex
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionSpec:
+    """One option: how its text becomes a value, what it is without one, and what the docs say."""
+
+    name: str
+    parse: Callable[[str, str], Any]
+    default: Any
+    doc: str
+
+
+def boolean(option: str, text: str) -> bool:
+    """'true' or 'false' in any case."""
+    if text.lower() not in ("true", "false"):
+        raise IllegalOptionError(option=option, value=text, explain="must be 'true' or 'false'")
+    return text.lower() == "true"
+
+
+def positive_int(option: str, text: str) -> int:
+    """A whole number from 1 to 2^31 - 1, as Java reads it."""
+    number = _number(text, below=1 << 31)
+    if not number:
+        raise IllegalOptionError(option=option, value=text, explain="must be a positive integer")
+    return number
+
+
+def positive_long(option: str, text: str) -> int:
+    """A whole number from 1 to 2^63 - 1."""
+    number = _number(text, below=1 << 63)
+    if not number:
+        raise IllegalOptionError(option=option, value=text, explain="must be a positive integer")
+    return number
+
+
+_SIZE_UNITS = {"": 0, "b": 0, "k": 10, "kb": 10, "m": 20, "mb": 20, "g": 30, "gb": 30, "t": 40, "tb": 40, "p": 50}
+_SIZE_UNITS["pb"] = 50
+
+
+def size_in_bytes(option: str, text: str) -> int:
+    """A size above 0 such as '10g', '512mb' or a plain number of bytes, as Spark reads sizes."""
+    parts = re.fullmatch(r"([0-9]+)([a-z]*)", text.lower().strip(), re.ASCII)
+    unit = _SIZE_UNITS.get(parts[2]) if parts else None
+    number = _number(parts[1], below=1 << 63 - unit) if parts and unit is not None else None
+    if not number or unit is None:
+        raise IllegalOptionError(option=option, value=text, explain="must be a size configuration such as '10g'")
+    return number << unit
+
+
+def starting_version(option: str, text: str) -> int | Literal["latest"]:
+    """`latest`, in lower case, or a version from 0."""
+    if text == "latest":
+        return "latest"
+    number = _number(text, below=1 << 63)
+    if number is None:
+        raise IllegalOptionError(option=option, value=text, explain="must be greater than or equal to zero")
+    return number
+
+
+def whole_number(option: str, text: str) -> int:
+    """A whole number from 0 to 2^63 - 1."""
+    number = _number(text, below=1 << 63)
+    if number is None:
+        raise IllegalOptionError(option=option, value=text, explain="must be a non-negative integer")
+    return number
+
+
+def version_as_of(option: str, text: str) -> int:
+    """A version from 0."""
+    number = _number(text, below=1 << 63)
+    if number is None:
+        raise IllegalOptionError(
+            option=option,
+            value=text,
+            explain="must be a version of the table, from 0",
+            error_class="DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
+        )
+    return number
+
+
+def _number(text: str, *, below: int) -> int | None:
+    # As Java reads a number, but for its sign: a plus and leading zeros are fine. Longer ones Python would not convert.
+    digits = re.fullmatch(r"\+?0*([0-9]{1,19})", text)
+    number = int(digits[1]) if digits else below
+    return number if number < below else None
+
+
+def time_zone(option: str, value: str) -> tzinfo:
+    """A time zone: a name such as 'Europe/Berlin', or an offset such as '+01:00'."""
+    zone = read_zone(value.strip())
+    if zone is None:
+        raise IllegalOptionError(
+            option=option, value=value, explain="must be a time zone such as 'Europe/Berlin', 'UTC' or '+01:00'"
+        )
+    return zone
+
+
+def path_pattern(option: str, value: str) -> JavaRegex:
+    """A regular expression of Java's."""
+    return java_regex(value, option=option)
+
+
+def text(_option: str, value: str) -> str:
+    """Any text."""
+    return value
+
+
+def columns(option: str, value: str) -> tuple[str, ...]:
+    """Column names with commas between them; blanks around a name do not count."""
+    names = tuple(name.strip() for name in value.split(","))
+    if not all(names):
+        raise IllegalOptionError(option=option, value=value, explain="must be column names with commas between them")
+    return names
+
+
+_FALSE_SPECS = (
+    ("ignoreDeletes", "Pass commits that only delete rows."),
+    ("ignoreChanges", "Deliver rewritten files whole, unchanged rows included; implies ignoreDeletes."),
+    ("ignoreFileDeletion", "Older name of ignoreChanges."),
+    ("skipChangeCommits", "Deliver nothing of a commit that deletes or rewrites rows; the strongest of these."),
+)
+
+_TIME_ZONE = OptionSpec(
+    name="timeZone",
+    parse=time_zone,
+    default=None,
+    doc="The zone of a timestamp in the options that names none. Unset: UTC.",
+)
+
+_BOUNDS_INCLUSIVE = (
+    OptionSpec(
+        name="startingBoundInclusive",
+        parse=boolean,
+        default=True,
+        doc="false: begin with what comes after startingVersion or startingTimestamp.",
+    ),
+    OptionSpec(
+        name="endingBoundInclusive",
+        parse=boolean,
+        default=True,
+        doc="false: end with what comes before endingVersion or endingTimestamp.",
+    ),
+)
+
+CHANGE_FEED = (
+    OptionSpec(
+        name="readChangeFeed",
+        parse=boolean,
+        default=False,
+        doc="Deliver the rows that commits inserted, deleted and updated, with `_change_type`, `_commit_version` and "
+        "`_commit_timestamp`, of a table that records its changes.",
+    ),
+    OptionSpec(name="readChangeData", parse=boolean, default=False, doc="Older name of readChangeFeed."),
+)
+
+STREAM_READ: tuple[OptionSpec, ...] = (
+    *CHANGE_FEED,
+    OptionSpec(
+        name="startingVersion",
+        parse=starting_version,
+        default=None,
+        doc="The first version to deliver, or `latest` for what comes after the start. Unset: the whole table first.",
+    ),
+    OptionSpec(
+        name="startingTimestamp",
+        parse=text,
+        default=None,
+        doc="Begin with the first commit at or after this time, a timestamp or a date. Not with startingVersion.",
+    ),
+    OptionSpec(
+        name="endingVersion",
+        parse=whole_number,
+        default=None,
+        doc="The last version to deliver; it may be still to come. Trigger.AvailableNow ends there, others idle.",
+    ),
+    OptionSpec(
+        name="endingTimestamp",
+        parse=text,
+        default=None,
+        doc="Deliver nothing that is committed after this time, a timestamp or a date. Not with endingVersion.",
+    ),
+    *_BOUNDS_INCLUSIVE,
+    _TIME_ZONE,
+    OptionSpec(
+        name="maxFilesPerTrigger",
+        parse=positive_int,
+        default=None,
+        doc="Most data files in one batch; at least one is taken. 1000 where no limit is set.",
+    ),
+    OptionSpec(
+        name="maxBytesPerTrigger",
+        parse=size_in_bytes,
+        default=None,
+        doc="Bytes of data files after which a batch ends; it may go over by one file.",
+    ),
+    OptionSpec(
+        name="maxRowsPerTrigger",
+        parse=positive_long,
+        default=None,
+        doc="Rows, by the files' statistics, after which a batch ends; it may go over by one file. "
+        "A file without a count takes all that is left.",
+    ),
+    OptionSpec(
+        name="splitCommits",
+        parse=boolean,
+        default=True,
+        doc="false: a batch holds whole commits, one larger than the limits alone; only the initial snapshot is split.",
+    ),
+    *(OptionSpec(name=name, parse=boolean, default=False, doc=doc) for name, doc in _FALSE_SPECS),
+    OptionSpec(
+        name="failOnDataLoss",
+        parse=boolean,
+        default=True,
+        doc="Fail where log files were removed before they were read; false goes on with what is there.",
+    ),
+    OptionSpec(
+        name="excludeRegex",
+        parse=path_pattern,
+        default=None,
+        doc="Do not read files in whose path, as the log has it, the pattern is found. They count towards the limits.",
+    ),
+)
+
+BATCH_READ: tuple[OptionSpec, ...] = (
+    *CHANGE_FEED,
+    OptionSpec(name="versionAsOf", parse=version_as_of, default=None, doc="Read the table as of this version."),
+    OptionSpec(
+        name="timestampAsOf",
+        parse=text,
+        default=None,
+        doc="Read the newest version committed at or before this time, a timestamp or a date.",
+    ),
+    _TIME_ZONE,
+)
+
+CHANGES_READ: tuple[OptionSpec, ...] = (
+    *BATCH_READ,
+    OptionSpec(name="startingVersion", parse=whole_number, default=None, doc="The first version to deliver."),
+    OptionSpec(
+        name="startingTimestamp",
+        parse=text,
+        default=None,
+        doc="Begin with the first commit at or after this time, a timestamp or a date; this or startingVersion.",
+    ),
+    OptionSpec(
+        name="endingVersion", parse=whole_number, default=None, doc="The last version to deliver. Unset: the newest."
+    ),
+    OptionSpec(
+        name="endingTimestamp",
+        parse=text,
+        default=None,
+        doc="End with the last commit at or before this time, a timestamp or a date. Not with endingVersion.",
+    ),
+    *_BOUNDS_INCLUSIVE,
+)
+
+_WRITE: tuple[OptionSpec, ...] = (
+    OptionSpec(
+        name="partitionBy",
+        parse=columns,
+        default=None,
+        doc="Partition columns of a new table, with commas between them. An existing table keeps its own.",
+    ),
+    OptionSpec(name="userMetadata", parse=text, default=None, doc="Text kept in each commit's commitInfo."),
+    OptionSpec(name="mergeSchema", parse=boolean, default=False, doc="Only false is supported by this version."),
+    OptionSpec(name="overwriteSchema", parse=boolean, default=False, doc="Only false is supported by this version."),
+)
+
+STREAM_WRITE: tuple[OptionSpec, ...] = _WRITE
+
+BATCH_WRITE: tuple[OptionSpec, ...] = (
+    *_WRITE,
+    OptionSpec(
+        name="txnAppId",
+        parse=text,
+        default=None,
+        doc="With txnVersion: skip this write where the table already records that version of this application.",
+    ),
+    OptionSpec(name="txnVersion", parse=whole_number, default=None, doc="See txnAppId."),
+)
+
+NOT_YET: Mapping[str, str] = {
+    "schemaTrackingLocation": "Restart with a new DataFrame after a schema change.",
+    "schemaLocation": "Restart with a new DataFrame after a schema change.",
+    "withEventTimeOrder": "The initial snapshot is delivered in order of file modification.",
+    "allowSourceColumnRename": "Schema changes are not tracked by this version.",
+    "allowSourceColumnDrop": "Schema changes are not tracked by this version.",
+    "allowSourceColumnTypeChange": "Schema changes are not tracked by this version.",
+    "replaceWhere": "Overwrite the whole table, or append.",
+    "replaceOn": "Overwrite the whole table, or append.",
+    "replaceUsing": "Overwrite the whole table, or append.",
+    "partitionOverwriteMode": "Overwrite the whole table, or append.",
+    "clusterBy": "Leave it out: the table is written without clustering.",
+    "dataChange": "Rewrite files with OPTIMIZE: every write of this version changes data.",
+}
+"""Names that would change rows or rules, and that this version does not do: refused, with what to do instead."""
+
+AS_IF_UNSET: Mapping[str, str] = {
+    "partitionOverwriteMode": "static",
+    "dataChange": "true",
+}
+"""The one value of a name in `NOT_YET` that says what holds without it: accepted."""
+
+_SCHEMA_TRACKING = frozenset(
+    {
+        "schemaTrackingLocation",
+        "schemaLocation",
+        "allowSourceColumnRename",
+        "allowSourceColumnDrop",
+        "allowSourceColumnTypeChange",
+    }
+)
+_REPLACING = frozenset({"replaceWhere", "replaceOn", "replaceUsing", "partitionOverwriteMode", "dataChange"})
+
+_ACCEPTED_BY_DELTA = (
+    frozenset({"path", "queryName", "checkpointLocation", "outputMode"})
+    | {spec.name for spec in (*STREAM_READ, *BATCH_READ)}
+    | {"streamingSourceTrackingId"}
+    | _SCHEMA_TRACKING
+    | {spec.name for spec in BATCH_WRITE if spec.name != "partitionBy"}
+    | _REPLACING
+    | {"targetAlias", "useNullIntolerantEqualityWithDPO"}
+    | {"compression", "maxRecordsPerFile", "optimizeWrite", "writePartitionColumns"}
+    | {"parquet.writer.version", "spark.sql.parquet.outputTimestampType"}
+)
+"""The names that Delta-Spark takes on a reader and a writer alike (DeltaOptions, validOptionKeys), Spark's and ours."""
+
+
+def _without_effect(specs: tuple[OptionSpec, ...], *refused: frozenset[str]) -> frozenset[str]:
+    return _ACCEPTED_BY_DELTA.difference({spec.name for spec in specs}, *refused)
+
+
+IGNORED: Mapping[str, frozenset[str]] = {
+    "stream read": _without_effect(
+        STREAM_READ,
+        _SCHEMA_TRACKING,
+        frozenset({"versionAsOf", "timestampAsOf"}),
+    ),
+    "batch read": _without_effect(BATCH_READ),
+    "read of changes": _without_effect(CHANGES_READ),
+    "stream write": _without_effect(STREAM_WRITE),
+    "batch write": _without_effect(BATCH_WRITE, _REPLACING),
+}
+"""Names that Delta-Spark accepts in a direction without effect there, or with one on the layout of files only.
+
+Accepted, with a warning.
+"""
+
+SPECS: Mapping[str, tuple[OptionSpec, ...]] = {
+    "stream read": STREAM_READ,
+    "batch read": BATCH_READ,
+    "read of changes": CHANGES_READ,
+    "stream write": STREAM_WRITE,
+    "batch write": BATCH_WRITE,
+}
