@@ -16,6 +16,7 @@ from tablefeed.errors import (
 from tablefeed.feed.table_log import TableLog
 from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
+from tablefeed.model.offset import Offset
 from tablefeed.store import MemoryStore
 
 DELETES = [remove("old")]
@@ -194,6 +195,37 @@ def test_a_column_that_is_renamed_or_dropped_or_made_anew_stops_the_stream(chang
     with pytest.raises(SchemaChangedError, match="renamed or dropped") as caught:
         source.latest(at(1), Limits())
     assert caught.value.error_class == "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
+
+
+def a_column_renamed_in_version_2() -> TableLog:
+    return a_log(
+        v0=[protocol(2, 5), metadata(mapped(a="col-1"), configuration=MAPPED)],
+        v1=[add("old")],
+        v2=[metadata(mapped(b="col-1"), configuration=MAPPED), add("new")],
+        v3=[add("newer")],
+    )
+
+
+def test_a_stream_that_a_renamed_column_stopped_does_not_go_on_by_being_started_again() -> None:
+    source = a_source(a_column_renamed_in_version_2())
+
+    for ask in (lambda: source.latest(at(2), Limits()), lambda: source.tasks(at(2), at(3))):
+        with pytest.raises(SchemaChangedError, match="renamed or dropped"):
+            ask()
+
+
+@pytest.mark.parametrize("done", [at(2, 1), at(3)])
+def test_a_stream_that_delivered_rows_under_a_columns_new_name_goes_on(done: Offset) -> None:
+    source = a_source(a_column_renamed_in_version_2())
+
+    assert delivered(source, done, source.latest(done, Limits())) == ["newer"]
+
+
+def test_a_stream_can_begin_with_the_commit_that_renamed_a_column() -> None:
+    source = a_source(a_column_renamed_in_version_2(), starting_version=2)
+    start = source.initial()
+
+    assert delivered(source, start, source.latest(start, Limits())) == ["new", "newer"]
 
 
 def test_a_stream_from_before_mapping_was_turned_on_goes_on() -> None:

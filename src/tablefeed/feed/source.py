@@ -242,16 +242,28 @@ class StreamSource:
             self._query.check(commit.metadata, commit.version)
 
     def _check_start(self, start: Offset) -> None:
-        """Checks the metadata that holds at `start` once: no later commit of the feed tells it."""
+        """Checks once the metadata that held at `start`: no later commit of the feed tells it.
+
+        Behind whole commits that is what they left, not what the next one may bring: a query that stops before a
+        renamed column is not to go on under the new name merely because it was started again.
+        """
         if self._checked_start:
             return
-        newest = self._newest()
-        try:
-            at_start = self._log.load(Version(min(start.version, newest.version)))
-        except LogError:
-            at_start = newest  # cleaned up: whatever changed since is in the commits that are read
+        goes_on = not start.in_snapshot and start.file_index == 0 and start != self._initial
+        before = Version(max(start.version - 1, 0)) if goes_on else start.version
+        at_start = self._snapshot_of(before, start.version)
         self._query.check(at_start.metadata, at_start.version)
         self._checked_start = True
+
+    def _snapshot_of(self, *versions: Version) -> Snapshot:
+        """The first of `versions` that can be had; else the newest, since what changed after is in commits to read."""
+        newest = self._newest()
+        for version in versions:
+            try:
+                return self._log.load(Version(min(version, newest.version)))
+            except LogError:
+                continue  # cleaned up
+        return newest
 
     def _check_offset(self, offset: Offset) -> None:
         self._query.check_table(of_query=offset.table_id, found=self._newest().metadata.table_id)
