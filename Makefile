@@ -21,8 +21,8 @@ demo: $(VENV)/.installed ## a Delta table tailed and copied exactly once, killed
 test: lint ## everything but the peer; ends with how it met the corpus
 	@$(JAVA) $(PYTHON) -m pytest -m "not peer"
 
-test-unit: $(VENV)/.installed ## the tests that need no JVM
-	@$(PYTHON) -m pytest -m "not spark and not peer"
+test-unit: $(VENV)/.installed ## the tests that need no JVM, but for the slowest
+	@$(PYTHON) -m pytest -m "not spark and not peer and not slow"
 
 test-spark: $(VENV)/.installed ## the tests that need a JVM
 	@$(JAVA) $(PYTHON) -m pytest -m spark
