@@ -13,7 +13,7 @@ from enum import StrEnum
 import pyarrow as pa
 
 from tablefeed.delta import names
-from tablefeed.delta.schema import to_arrow
+from tablefeed.delta.schema import parse_schema, to_arrow
 from tablefeed.errors import LogError
 from tablefeed.model.actions import Metadata
 from tablefeed.model.schema import Array, DataType, Field, Map, Struct
@@ -71,6 +71,12 @@ class MappedSchema:
 
     schema: Struct
     mode: MappingMode
+
+
+def mapped_schema(metadata: Metadata, *, url: str) -> MappedSchema:
+    """Gives those of `metadata`. Raises LogError and UnsupportedFeatureError where it does not tell them."""
+    schema = parse_schema(metadata.schema_string, url=url)
+    return MappedSchema(schema=schema, mode=mapping_mode(metadata, url=url))
 
 
 def has_mapping_change(*, older: MappedSchema, newer: MappedSchema) -> bool:

@@ -75,8 +75,8 @@ class PartitionColumn:
 class TableColumns:
     """How a table's columns are found: partition columns by logical name, and the schema as files have it.
 
-    `stored` is None where files have the table's own names. Where a file may be of a version with another partitioning,
-    `by_file` is true: its partition columns are those of `partitions`, then all columns, that it has values of.
+    `stored` is None where files have the table's own names. Where files need not be partitioned alike, `by_file` is
+    true: a file's partition columns are those of `partitions`, then all columns, that its `ScanFile` has values of.
     """
 
     partitions: Mapping[str, PartitionColumn]

@@ -15,10 +15,12 @@ from typing import Any, Literal
 
 from tablefeed.delta import features
 from tablefeed.delta.schema import parse_schema
-from tablefeed.errors import LogError
+from tablefeed.errors import LogError, VersionNotFoundError
 from tablefeed.feed.change_delivery import ChangeDelivery
+from tablefeed.feed.change_rules import is_mapped
 from tablefeed.feed.commit_times import CommitTimes
 from tablefeed.feed.delivery import AppendDelivery, Delivery
+from tablefeed.feed.in_force import metadata_at
 from tablefeed.feed.lag import Lag, LagMeter
 from tablefeed.feed.scan import ScanFile, ScanTask, balanced_tasks, table_columns
 from tablefeed.feed.stream_bounds import Bound, Ending, start_version
@@ -29,7 +31,7 @@ from tablefeed.feed.tail import Tail
 from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.java_regex import JavaRegex
 from tablefeed.log.plan import Limits
-from tablefeed.model.actions import Commit, Version
+from tablefeed.model.actions import Commit, Metadata, Version
 from tablefeed.model.offset import Offset
 from tablefeed.model.schema import Struct
 from tablefeed.store import Entry
@@ -245,13 +247,24 @@ class StreamSource:
         """Checks the metadata that holds at `start` once: no later commit of the feed tells it."""
         if self._checked_start:
             return
+        version = Version(min(start.version, self._newest().version))
+        self._query.check(self._metadata_at(version), version)
+        self._checked_start = True
+
+    def _metadata_at(self, version: Version) -> Metadata:
         newest = self._newest()
         try:
-            at_start = self._log.load(Version(min(start.version, newest.version)))
-        except LogError:
-            at_start = newest  # cleaned up: whatever changed since is in the commits that are read
-        self._query.check(at_start.metadata, at_start.version)
-        self._checked_start = True
+            return metadata_at(version, newest)
+        except VersionNotFoundError as error:
+            if is_mapped(newest.metadata, url=self._log.url):
+                raise LogError(
+                    f"The log of {self._log.url} does not go back far enough to tell what the columns of version "
+                    f"{version} are called in its files; begin with version {error.earliest} or later, with a new "
+                    "checkpoint.",
+                    url=self._log.url,
+                    error_class="DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
+                ) from error
+            return newest.metadata  # cleaned up: whatever changed since is in the commits that are read
 
     def _check_offset(self, offset: Offset) -> None:
         self._query.check_table(of_query=offset.table_id, found=self._newest().metadata.table_id)
