@@ -104,6 +104,10 @@ def stamped(batch: pa.RecordBatch, schema: pa.Schema, change: RowChange) -> pa.R
     """Gives the rows of `batch` in `schema`, with the feed's columns filled in as `change` tells."""
     import pyarrow as pa
 
+    from tablefeed.data.conform import no_columns
+
+    if not schema.names:
+        return no_columns(batch.num_rows)
     constants = change_constants(change)
     columns = [
         pa.repeat(constants[field.name], batch.num_rows) if field.name in constants else batch[field.name]

@@ -97,6 +97,8 @@ class ReadTimeRows:
 
         if self.row_id_column is None:
             stored = (batch for file in files for batch in self.reader.stored_rows(file, self.table_schema))
+            if not self.table_schema.names:  # their rows are all equal, and a table without columns forgets the count
+                return pa.table({"row": pa.nulls(sum(batch.num_rows for batch in stored))})
             return pa.Table.from_batches(stored, self.table_schema)
         schema = self.table_schema.append(pa.field(self.row_id_column, pa.int64()))
         numbered = (batch for file in files for batch in self._with_row_ids(file, commit, schema, self.row_id_column))
