@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 from tablefeed.delta.column_mapping import has_mapping_change, mapped_schema
 from tablefeed.delta.partitioning import partition_names
 from tablefeed.errors import IllegalOptionError, LogError, SchemaChangedError
-from tablefeed.feed.arguments import check_filter, columns_to_read, filtered, selected, whole_number
+from tablefeed.feed.arguments import (
+    delivered,
+    location,
+    selected,
+    store_options,
+    switch,
+    whole_number,
+)
 from tablefeed.feed.bounds import check_available, check_protocol, check_same_table, read_commits
 from tablefeed.feed.in_force import metadata_at
 from tablefeed.feed.scan import ScanTask, TableColumns, read_task, scan_file, table_columns
@@ -46,26 +53,24 @@ def appends(
     unless an option says what to do with it, SchemaChangedError where that schema cannot read every row,
     VersionNotFoundError, LogGapError, OffsetError for versions of two tables, DataFileError.
     """
-    import pyarrow as pa
-
-    log = open_log(os.fspath(url), storage_options)
+    log = open_log(location(url), store_options(storage_options))
     newest = log.load()
     log_files = log.listing()
     versions = _versions(log_files, newest, start_version, end_version)
     policy = ChangePolicy(
-        ignore_deletes=ignore_deletes, ignore_changes=ignore_changes, skip_change_commits=skip_change_commits
+        ignore_deletes=switch(ignore_deletes, argument="ignore_deletes"),
+        ignore_changes=switch(ignore_changes, argument="ignore_changes"),
+        skip_change_commits=switch(skip_change_commits, argument="skip_change_commits"),
     )
     read = _as_of(versions[-1], newest)
     start = metadata_at(versions[0], newest)
     _check(start, versions[0], read)
     wanted = selected(read.arrow_schema, columns, url=log.url)
-    commits = read_commits(log, log_files, versions)
-    if filter is None:
-        return pa.RecordBatchReader.from_batches(wanted, _rows(read, start, commits, policy, wanted, None))
-    check_filter(filter, read.arrow_schema, url=log.url)
-    needed = columns_to_read(read.arrow_schema, wanted, filter)
-    rows = _rows(read, start, commits, policy, needed, filter)
-    return pa.RecordBatchReader.from_batches(wanted, filtered(rows, filter, wanted, url=log.url))
+
+    def rows(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return _rows(read, start, read_commits(log, log_files, versions), policy, schema, filter)
+
+    return delivered(rows, wanted, filter, available=read.arrow_schema, url=log.url)
 
 
 def _as_of(version: int, newest: Snapshot) -> Snapshot:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Literal
 
-from tablefeed.feed.arguments import check_filter, columns_to_read, filtered, selected
+from tablefeed.feed.arguments import delivered, location, selected, store_options, switch
 from tablefeed.feed.bounds import check_protocol, check_same_table, read_commits
 from tablefeed.feed.change_files import ChangeReader, change_schema, changed_scan_file, row_change
 from tablefeed.feed.change_partitions import partitioned
@@ -64,10 +64,9 @@ def changes(
     told, SchemaChangedError where one schema cannot read them all, DataFileError for a file that is gone;
     VersionNotFoundError, LogGapError, OptionError, TableError, UnsupportedFeatureError.
     """
-    import pyarrow as pa
-
+    compute_updates = switch(compute_updates, argument="compute_updates")
     mode = deduplication(deduplication_mode, compute_updates=compute_updates)
-    log = open_log(os.fspath(url), storage_options)
+    log = open_log(location(url), store_options(storage_options))
     newest = log.load()
     log_files = log.listing()
     bounds = Bounds(
@@ -82,23 +81,20 @@ def changes(
         _check_start(feed, log_files)
     available = change_schema(feed.read if feed else newest)
     wanted = selected(available, columns, url=log.url)
-    read = wanted
-    if filter is not None:
-        check_filter(filter, available, url=log.url)
-        read = columns_to_read(available, wanted, filter)
-    rows = _rows(feed, log_files, read) if feed else iter(())
-    if filter is not None:
-        rows = filtered(rows, filter, wanted, url=log.url)
-    return pa.RecordBatchReader.from_batches(wanted, rows)
+
+    def rows(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return _rows(feed, log_files, schema) if feed else iter(())
+
+    return delivered(rows, wanted, filter, available=available, url=log.url)
 
 
-def change_tasks(location: str, bounds: Bounds, *, version: int, storage_options: Mapping[str, str]) -> list[ScanTask]:
+def change_tasks(url: str, bounds: Bounds, *, version: int, storage_options: Mapping[str, str]) -> list[ScanTask]:
     """Gives the recorded changes of the versions that `bounds` mean, as balanced tasks.
 
     `version` is the newest that counts; rows are of its schema. Raises as `changes` does, for any of the versions
     before a row is read.
     """
-    log = open_log(location, storage_options)
+    log = open_log(url, storage_options)
     newest = log.load(Version(version))
     log_files = log.listing()
     versions = change_versions(bounds, newest, log_files)
@@ -114,7 +110,7 @@ def change_tasks(location: str, bounds: Bounds, *, version: int, storage_options
         for file in changed
     ]
     columns = table_columns(newest.schema, newest.metadata, url=log.url, by_file=True)
-    return balanced_tasks(files, url=location, storage_options=storage_options, columns=columns)
+    return balanced_tasks(files, url=url, storage_options=storage_options, columns=columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
