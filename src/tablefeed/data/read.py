@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablefeed.data.conform import Conformer, no_columns
+from tablefeed.data.required import RequiredColumns
 from tablefeed.data.retype import LossyConversionError, ShreddedVariantError, has_field_ids
 from tablefeed.data.selection import RowSelection
 from tablefeed.errors import DataFileError, UnsupportedFeatureError
@@ -71,8 +72,8 @@ def read_batches(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.
     A column that the file lacks is null; one with a constant takes it even if the file has the column too; a column
     that is not wanted is not read. With no column to read, the rows are counted from the footer alone.
     Raises DataFileError for a file that is gone, damaged, without field ids where columns go by them, with fewer rows
-    than `file.selection` speaks of, or of types that cannot be read as wanted without loss; UnsupportedFeatureError for
-    a shredded variant.
+    than `file.selection` speaks of, of types that cannot be read as wanted without loss, or with a null, among the rows
+    that count, where `plan.schema` allows none; UnsupportedFeatureError for a shredded variant.
     """
     # Any: a path, a Python file or an Arrow file, as ParquetFile says.
     try:
@@ -117,6 +118,7 @@ def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordB
     found = parquet.schema_arrow
     if file.positions is not None:
         found = found.append(pa.field(file.positions, pa.int64()))
+    required = RequiredColumns(plan.schema)
     conform = Conformer(found, plan.schema, stored=plan.stored, constants=file.constants)
     names = [name for name in conform.source_names if name != file.positions]
     first = 0
@@ -126,12 +128,21 @@ def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordB
             rows = file.selection.of(rows, first=first)
         first += batch.num_rows
         if rows.num_rows:
-            yield conform(rows)
+            conformed = conform(rows)
+            _check_required(required, conformed, plan, file)
+            yield conformed
     if first != parquet.metadata.num_rows:
         # Arrow ends a column whose pages are damaged as if it were at its end.
         raise _refusal(
             plan, file, f"has {first} rows, but its footer speaks of {parquet.metadata.num_rows}: {_DAMAGED}"
         )
+
+
+def _check_required(required: RequiredColumns, batch: pa.RecordBatch, plan: ReadPlan, file: FileColumns) -> None:
+    broken = required.first_null(batch)
+    if broken is not None:
+        what = f"has no value of column {broken} in some row, though the table's schema says NOT NULL. Rewrite the file"
+        raise _refusal(plan, file, f"{what}, or let the column be null.")
 
 
 def _numbered(batch: pa.RecordBatch, name: str, first: int) -> pa.RecordBatch:
