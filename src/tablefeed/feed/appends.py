@@ -22,7 +22,7 @@ from tablefeed.feed.bounds import check_available, check_protocol, check_same_ta
 from tablefeed.feed.in_force import metadata_at
 from tablefeed.feed.scan import ScanTask, TableColumns, read_task, scan_file, table_columns
 from tablefeed.feed.table_log import Snapshot, open_log
-from tablefeed.log.admission import ChangePolicy, delivered_files
+from tablefeed.log.admission import ChangePolicy, delivered_files, first_said
 from tablefeed.log.compatibility import can_read_older
 from tablefeed.model.actions import AddFile, Commit, Metadata, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
@@ -111,7 +111,7 @@ def _rows(
         if commit.metadata is not None:
             _check(commit.metadata, commit.version, read)
             columns = _columns(read, commit.metadata)
-        files = delivered_files(commit, policy, url=log.url)
+        files = [add for _, add in first_said(delivered_files(commit, policy, url=log.url))]
         for add in files if condition is None else _matching(files, condition, read.schema, columns):
             task = ScanTask(
                 url=log.location, storage_options=log.storage_options, files=(scan_file(add),), columns=columns
