@@ -96,12 +96,15 @@ class Table:
         """Gives the live files in columns, many to a batch, in no stated order.
 
         Columns: path (decoded; relative to the table where the log's is), size_bytes, modified_ms, partition_values
-        (map of text, null is null), num_records (null where unknown), has_deletion_vector.
+        (map of text by the names of `partition_columns`, also where the log has others for them; null is null),
+        num_records (null where unknown), has_deletion_vector.
         """
         from tablefeed.feed.files import described
 
+        columns = table_columns(self._snapshot.schema, self.metadata, url=self._log.url)
+        logged = {column.physical_name: name for name, column in columns.partitions.items()}
         for batch in self._snapshot.live_files(with_stats=True):
-            yield described(batch)
+            yield described(batch, logged)
 
     def to_batches(
         self,
