@@ -493,6 +493,6 @@ def test_a_file_that_vanishes_is_reported_with_deltas_class(tmp_path: Path) -> N
 
 
 def test_a_plan_survives_the_way_to_an_executor() -> None:
-    plan = ReadPlan(url=URL, schema=pa.schema([pa.field("t", pa.timestamp("us", "UTC"), nullable=False)]))
+    plan = ReadPlan(url=URL, batch_rows=9, schema=pa.schema([("t", pa.timestamp("us", "UTC"))]))
     file = FileColumns(path="p", constants={"d": pa.scalar(Decimal("1.5")), "n": pa.scalar(None, pa.string())})
     assert pickle.loads(pickle.dumps((plan, file))) == (plan, file)  # noqa: S301 - our own bytes

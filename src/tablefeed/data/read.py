@@ -18,9 +18,7 @@ from tablefeed.data.required import RequiredColumns
 from tablefeed.data.retype import LossyConversionError, ShreddedVariantError, has_field_ids
 from tablefeed.data.selection import RowSelection
 from tablefeed.errors import DataFileError, UnsupportedFeatureError
-
-BATCH_ROWS = 65_536
-"""Rows of a batch: what Spark takes three times as fast as batches of 8,000, and small enough to hold a few."""
+from tablefeed.model.limits import MOST_IN_A_LIST
 
 _WHOLE_CHUNK_BYTES = 64 * 1024 * 1024
 # A row group's columns are read in one request each up to here, which object stores like; beyond, piece by piece,
@@ -40,8 +38,8 @@ class ReadPlan:
 
     url: str
     schema: pa.Schema
+    batch_rows: int
     stored: pa.Schema | None = None
-    batch_rows: int = BATCH_ROWS
 
     def __post_init__(self) -> None:
         if self.batch_rows < 1:
@@ -196,11 +194,6 @@ def _refusal(plan: ReadPlan, file: FileColumns, what: str) -> DataFileError:
     return DataFileError(f"The data file {file.path} of {plan.url} {what}", url=plan.url, path=file.path)
 
 
-_MOST_IN_A_LIST = 100_000
-# Columns or row groups. Arrow takes memory for as many as a footer claims, before it has seen one: some 700 bytes for
-# each column of a row group, and its own limit is ten times as many.
-
-
 def _open(source: Any, **options: Any) -> pq.ParquetFile:
     # INT96 carries nanoseconds of any date: as microseconds it fits 64 bits, as nanoseconds it would wrap (1677-2262).
     # Where the writer gave its pages checksums, as Spark does, a damaged one is an error and no other value.
@@ -209,6 +202,6 @@ def _open(source: Any, **options: Any) -> pq.ParquetFile:
         coerce_int96_timestamp_unit="us",
         pre_buffer=False,
         page_checksum_verification=True,
-        thrift_container_size_limit=_MOST_IN_A_LIST,
+        thrift_container_size_limit=MOST_IN_A_LIST,
         **options,
     )
