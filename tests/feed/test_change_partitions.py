@@ -157,3 +157,18 @@ def test_a_stream_reads_removed_files_by_the_same_rule(tmp_path: Path) -> None:
 
     days = pa.schema([("day", pa.string())])
     assert sorted(d.as_py() for task in tasks for b in read_task(task, days) for d in b["day"]) == ["c", "file"]
+
+
+@pytest.mark.parametrize(("partition_columns", "day"), [([], "file"), (["day"], "log")])
+def test_a_stream_that_begins_with_the_table_reads_it_as_its_metadata_says(
+    tmp_path: Path, partition_columns: list[str], day: str
+) -> None:
+    file = data_file(tmp_path, "1.parquet", id=[1], day=["file"])
+    by = recorded(ID_DAY, partition_columns=partition_columns)
+    table = log(tmp_path, v0=[protocol(), by, add(file, partitionValues={"day": "log"})])
+    source = a_source(open_log(str(table)), change_feed=True)
+
+    tasks = source.tasks(source.initial(), source.latest(source.initial(), Limits()))
+
+    days = pa.schema([("day", pa.string())])
+    assert [row.as_py() for task in tasks for batch in read_task(task, days) for row in batch["day"]] == [day]

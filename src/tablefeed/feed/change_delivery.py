@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from tablefeed.delta.partitioning import of_columns, partition_names
 from tablefeed.errors import LogError
 from tablefeed.feed.change_files import changed_scan_file, row_change
 from tablefeed.feed.change_partitions import partitioned
@@ -94,7 +95,12 @@ class ChangeDelivery:
         change = RowChange(
             type=ChangeType.INSERT.value, version=version, committed_at_us=None if at_ms is None else at_ms * 1000
         )
-        return (replace(scan_file(add), change=change) for add in adds if not self._is_excluded(add.log_path))
+        # The stream's own: a snapshot of another partitioning is not begun with.
+        names = partition_names(self._newest.metadata, url=self._url)
+        for add in adds:
+            if not self._is_excluded(add.log_path):
+                values = of_columns(add.partition_values, names)
+                yield replace(scan_file(add), change=change, partition_values=values)
 
     def _moved_to(self, commit: Commit) -> tuple[Metadata | None, Metadata]:
         """The metadata before `commit` and that at it, which is what is in force from now on.
