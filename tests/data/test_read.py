@@ -263,6 +263,42 @@ def test_what_the_file_lacks_is_null_at_every_depth() -> None:
     ]
 
 
+STRICT = pa.schema(
+    [pa.field("s", pa.struct([pa.field("x", pa.int64(), nullable=False)])), pa.field("id", pa.int64(), nullable=False)]
+)
+
+
+@pytest.mark.parametrize(
+    ("columns", "broken"),
+    [
+        ({"id": [1, None], "s": [{"x": 1}, None]}, "id"),
+        ({"id": [1, 2], "s": [None, {"x": None}]}, r"s\.x"),
+        ({"s": [{"x": 1}, None]}, "id"),
+        ({"id": [1, 2], "s": [{"y": 1}, None]}, r"s\.x"),
+    ],
+)
+def test_a_null_that_the_schema_does_not_allow_is_refused_also_where_the_file_lacks_the_column(
+    columns: dict[str, Any], broken: str
+) -> None:
+    with pytest.raises(DataFileError, match=f"column {broken} in some row, though the table's schema says NOT NULL"):
+        read(parquet(pa.table(columns)), STRICT)
+
+
+def test_nulls_in_rows_that_do_not_count_and_in_columns_that_are_not_wanted_are_not_looked_at() -> None:
+    source = parquet(pa.table({"id": [1, None], "s": [{"x": 1}, {"x": None}]}))
+    first = RowSelection(without=BitMap64([1]))
+
+    assert rows(read(source, STRICT, selection=first)) == [{"s": {"x": 1}, "id": 1}]
+    assert rows(read(source, pa.schema([]))) == [{}, {}]
+
+
+def test_a_constant_that_is_null_is_no_value_either() -> None:
+    required = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+
+    with pytest.raises(DataFileError, match="NOT NULL"):
+        read(parquet(pa.table({"id": [1]})), required, constants={"id": pa.scalar(None, pa.int64())})
+
+
 def test_the_constant_wins_over_the_files_own_column() -> None:
     file = parquet(pa.table({"a": [1, 2], "p": ["of the file", "of the file"]}))
     schema = pa.schema([("p", pa.string()), ("a", pa.int64()), ("q", pa.date32())])
@@ -497,6 +533,6 @@ def test_a_file_that_vanishes_is_reported_with_deltas_class(tmp_path: Path) -> N
 
 
 def test_a_plan_survives_the_way_to_an_executor() -> None:
-    plan = ReadPlan(url=URL, schema=pa.schema([pa.field("t", pa.timestamp("us", "UTC"), nullable=False)]))
+    plan = ReadPlan(url=URL, batch_rows=9, schema=pa.schema([("t", pa.timestamp("us", "UTC"))]))
     file = FileColumns(path="p", constants={"d": pa.scalar(Decimal("1.5")), "n": pa.scalar(None, pa.string())})
     assert pickle.loads(pickle.dumps((plan, file))) == (plan, file)  # noqa: S301 - our own bytes

@@ -14,12 +14,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablefeed.data.conform import Conformer, no_columns
+from tablefeed.data.required import RequiredColumns
 from tablefeed.data.retype import LossyConversionError, ShreddedVariantError, has_field_ids
 from tablefeed.data.selection import RowSelection
 from tablefeed.errors import DataFileError, UnsupportedFeatureError
-
-BATCH_ROWS = 65_536
-"""Rows of a batch: what Spark takes three times as fast as batches of 8,000, and small enough to hold a few."""
+from tablefeed.model.limits import MOST_IN_A_LIST
 
 _WHOLE_CHUNK_BYTES = 64 * 1024 * 1024
 # A row group's columns are read in one request each up to here, which object stores like; beyond, piece by piece,
@@ -39,8 +38,8 @@ class ReadPlan:
 
     url: str
     schema: pa.Schema
+    batch_rows: int
     stored: pa.Schema | None = None
-    batch_rows: int = BATCH_ROWS
 
     def __post_init__(self) -> None:
         if self.batch_rows < 1:
@@ -83,8 +82,8 @@ def read_batches(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.
     A column that the file lacks is null; one with a constant takes it even if the file has the column too; a column
     that is not wanted is not read. With no column to read, the rows are counted from the footer alone.
     Raises DataFileError for a file that is gone, damaged, without field ids where columns go by them, with fewer rows
-    than `file.selection` speaks of, or of types that cannot be read as wanted without loss; UnsupportedFeatureError for
-    a shredded variant.
+    than `file.selection` speaks of, of types that cannot be read as wanted without loss, or with a null, among the rows
+    that count, where `plan.schema` allows none; UnsupportedFeatureError for a shredded variant.
     """
     # Any: a path, a Python file or an Arrow file, as ParquetFile says.
     try:
@@ -129,6 +128,7 @@ def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordB
     found = parquet.schema_arrow
     if file.positions is not None:
         found = found.append(pa.field(file.positions, pa.int64()))
+    required = RequiredColumns(plan.schema)
     conform = Conformer(found, plan.schema, stored=plan.stored, constants=file.constants)
     names = [name for name in conform.source_names if name != file.positions]
     metadata = parquet.metadata
@@ -143,7 +143,9 @@ def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordB
             first += batch.num_rows
             read += batch.num_rows
             if rows.num_rows:
-                yield conform(rows)
+                conformed = conform(rows)
+                _check_required(required, conformed, plan, file)
+                yield conformed
     if read != expected:
         # Arrow ends a column whose pages are damaged as if it were at its end.
         raise _refusal(plan, file, f"has {read} rows, but its footer speaks of {expected}: {_DAMAGED}")
@@ -174,6 +176,13 @@ def _begin(column: pq.ColumnChunkMetaData) -> int:
 
 def _rows(metadata: pq.FileMetaData, groups: range) -> int:
     return sum(metadata.row_group(i).num_rows for i in groups)
+
+
+def _check_required(required: RequiredColumns, batch: pa.RecordBatch, plan: ReadPlan, file: FileColumns) -> None:
+    broken = required.first_null(batch)
+    if broken is not None:
+        what = f"has no value of column {broken} in some row, though the table's schema says NOT NULL. Rewrite the file"
+        raise _refusal(plan, file, f"{what}, or let the column be null.")
 
 
 def _numbered(batch: pa.RecordBatch, name: str, first: int) -> pa.RecordBatch:
@@ -227,11 +236,6 @@ def _refusal(plan: ReadPlan, file: FileColumns, what: str) -> DataFileError:
     return DataFileError(f"The data file {file.path} of {plan.url} {what}", url=plan.url, path=file.path)
 
 
-_MOST_IN_A_LIST = 100_000
-# Columns or row groups. Arrow takes memory for as many as a footer claims, before it has seen one: some 700 bytes for
-# each column of a row group, and its own limit is ten times as many.
-
-
 def _open(source: Any, **options: Any) -> pq.ParquetFile:
     # INT96 carries nanoseconds of any date: as microseconds it fits 64 bits, as nanoseconds it would wrap (1677-2262).
     # Where the writer gave its pages checksums, as Spark does, a damaged one is an error and no other value.
@@ -240,6 +244,6 @@ def _open(source: Any, **options: Any) -> pq.ParquetFile:
         coerce_int96_timestamp_unit="us",
         pre_buffer=False,
         page_checksum_verification=True,
-        thrift_container_size_limit=_MOST_IN_A_LIST,
+        thrift_container_size_limit=MOST_IN_A_LIST,
         **options,
     )

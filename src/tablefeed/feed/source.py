@@ -15,10 +15,12 @@ from typing import Any, Literal
 
 from tablefeed.delta import features
 from tablefeed.delta.schema import parse_schema
-from tablefeed.errors import LogError
+from tablefeed.errors import LogError, VersionNotFoundError
 from tablefeed.feed.change_delivery import ChangeDelivery
+from tablefeed.feed.change_rules import is_mapped
 from tablefeed.feed.commit_times import CommitTimes
 from tablefeed.feed.delivery import AppendDelivery, Delivery
+from tablefeed.feed.in_force import metadata_at
 from tablefeed.feed.lag import Lag, LagMeter
 from tablefeed.feed.scan import ScanFile, ScanTask, balanced_tasks, table_columns
 from tablefeed.feed.stream_bounds import Bound, Ending, start_version
@@ -29,7 +31,7 @@ from tablefeed.feed.tail import Tail
 from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.java_regex import JavaRegex
 from tablefeed.log.plan import Limits
-from tablefeed.model.actions import Commit, Version
+from tablefeed.model.actions import Commit, Metadata, Version
 from tablefeed.model.offset import Offset
 from tablefeed.model.schema import Struct
 from tablefeed.store import Entry
@@ -249,21 +251,32 @@ class StreamSource:
         """
         if self._checked_start:
             return
+        newest = self._newest()
+        version, behind = (Version(max(min(v, newest.version), 0)) for v in (start.version, start.version - 1))
         goes_on = not start.in_snapshot and start.file_index == 0 and start != self._initial
-        before = Version(max(start.version - 1, 0)) if goes_on else start.version
-        at_start = self._snapshot_of(before, start.version)
-        self._query.check(at_start.metadata, at_start.version)
+        held = self._metadata_at(behind) if goes_on else None
+        if held is None:
+            behind, held = version, self._metadata_at(version)
+        if held is None:
+            if is_mapped(newest.metadata, url=self._log.url):
+                raise self._unknown_names(version)
+            held = newest.metadata  # cleaned up: whatever changed since is in the commits that are read
+        self._query.check(held, behind)
         self._checked_start = True
 
-    def _snapshot_of(self, *versions: Version) -> Snapshot:
-        """The first of `versions` that can be had; else the newest, since what changed after is in commits to read."""
-        newest = self._newest()
-        for version in versions:
-            try:
-                return self._log.load(Version(min(version, newest.version)))
-            except LogError:
-                continue  # cleaned up
-        return newest
+    def _metadata_at(self, version: Version) -> Metadata | None:
+        try:
+            return metadata_at(version, self._newest())
+        except VersionNotFoundError:
+            return None
+
+    def _unknown_names(self, version: Version) -> LogError:
+        return LogError(
+            f"The log of {self._log.url} does not go back far enough to tell what the columns of version {version} are "
+            "called in its files; begin with a later version, and with a new checkpoint.",
+            url=self._log.url,
+            error_class="DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
+        )
 
     def _check_offset(self, offset: Offset) -> None:
         self._query.check_table(of_query=offset.table_id, found=self._newest().metadata.table_id)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tablefeed.delta.column_mapping import MappedSchema, has_mapping_change, mapping_mode
-from tablefeed.delta.schema import parse_schema
+from tablefeed.delta.column_mapping import MappedSchema, has_mapping_change, mapped_schema, mapping_mode
 from tablefeed.errors import OffsetError, SchemaChangedError
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.log.compatibility import can_read, can_read_older
@@ -32,8 +31,9 @@ class QuerySchema:
         """Raises OffsetError or SchemaChangedError where rows of `version` cannot be delivered with this schema."""
         url, begun = self.begun.log.url, self.begun
         self.check_table(of_query=begun.metadata.table_id, found=metadata.table_id)
-        schema = parse_schema(metadata.schema_string, url=url)
-        self._check_mapping(schema, metadata, version)
+        theirs = mapped_schema(metadata, url=url)
+        schema = theirs.schema
+        self._check_mapping(theirs, version)
         fits = can_read_older if version <= begun.version else can_read
         if fits(self.schema, schema) and metadata.partition_columns == begun.metadata.partition_columns:
             return
@@ -60,16 +60,15 @@ class QuerySchema:
                 error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
             )
 
-    def _check_mapping(self, schema: Struct, metadata: Metadata, version: Version) -> None:
+    def _check_mapping(self, theirs: MappedSchema, version: Version) -> None:
         url, begun = self.begun.log.url, self.begun
         ours = MappedSchema(schema=self.schema, mode=mapping_mode(begun.metadata, url=url))
-        theirs = MappedSchema(schema=schema, mode=mapping_mode(metadata, url=url))
         older, newer = (theirs, ours) if version <= begun.version else (ours, theirs)
         if has_mapping_change(older=older, newer=newer):
             raise SchemaChangedError(
                 f"A column of {url} was renamed or dropped: version {version} has "
-                f"{', '.join(schema.names)}, and this query reads {', '.join(self.schema.names)}. Start with a new "
-                "checkpoint on one side of that change.",
+                f"{', '.join(theirs.schema.names)}, and this query reads {', '.join(self.schema.names)}. Start with a "
+                "new checkpoint on one side of that change.",
                 url=url,
                 version=version,
                 error_class="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
