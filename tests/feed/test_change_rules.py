@@ -115,15 +115,6 @@ def test_a_file_of_changes_that_does_not_say_so_is_refused(
         tablefeed.changes(table, columns=columns).read_all()
 
 
-@pytest.mark.parametrize("word", ["INSERT", "", "update"])
-def test_a_file_of_changes_says_it_in_one_of_four_words(tmp_path: Path, word: str) -> None:
-    changes = data_file(tmp_path, "_change_data/c.parquet", id=[1, 2], _change_type=["insert", word])
-    table = log(tmp_path, v0=[protocol(), recorded(), cdc(changes)])
-
-    with pytest.raises(DataFileError, match=f"_change_type is {word!r}, which is none of insert, delete, update_pre"):
-        changed_ids(table)
-
-
 def test_a_data_file_that_says_something_of_its_rows_is_not_asked(tmp_path: Path) -> None:
     file = data_file(tmp_path, "a.parquet", id=[1], _change_type=["update_postimage"], _commit_version=[9])
     table = log(tmp_path, v0=[protocol(), recorded(), add(file)])
