@@ -9,7 +9,7 @@ import pytest
 
 import tablefeed
 from feed.checkpoints import classic_name, put_checkpoint
-from feed.logs import Action, a_source, add, at, protocol
+from feed.logs import Action, a_source, add, protocol
 from feed.recorded import cdc, changed_ids, data_file, log, recorded, removed, schema
 from tablefeed.errors import ChangeDataError
 from tablefeed.feed.scan import read_task
@@ -153,7 +153,8 @@ def test_a_stream_reads_removed_files_by_the_same_rule(tmp_path: Path) -> None:
     )
     source = a_source(open_log(str(table)), change_feed=True, starting_version=1)
 
-    tasks = source.tasks(at(1), source.latest(at(1), Limits()))
+    start = source.initial()
+    tasks = source.tasks(start, source.latest(start, Limits()))
 
     days = pa.schema([("day", pa.string())])
     assert sorted(d.as_py() for task in tasks for b in read_task(task, days) for d in b["day"]) == ["c", "file"]
