@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit test-spark test-peer bench lint format venv clean
+.PHONY: help demo test test-unit test-spark test-streams test-peer bench lint format venv clean
 
 VENV := .venv
 PEER_VENV := .venv-peer
@@ -21,11 +21,17 @@ demo: $(VENV)/.installed ## a Delta table tailed and copied exactly once, killed
 test: lint ## everything but the peer; ends with how it met the corpus
 	@$(JAVA) $(PYTHON) -m pytest -m "not peer"
 
-test-unit: $(VENV)/.installed ## the tests that need no JVM
-	@$(PYTHON) -m pytest -m "not spark and not peer"
+test-unit: $(VENV)/.installed ## the tests that need no JVM, but for the slowest
+	@$(PYTHON) -m pytest -m "not spark and not peer and not slow"
 
 test-spark: $(VENV)/.installed ## the tests that need a JVM
 	@$(JAVA) $(PYTHON) -m pytest -m spark
+
+test-streams: $(VENV)/.installed ## every recorded stream of the corpus on Spark itself, by its own recorder
+	@corpus="$${TABLEFEED_CORPUS:-../shared/corpus}/streams"; \
+	work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && \
+	cp "$$corpus/tables.tar.zst" "$$corpus/expected.json" "$$work" && \
+	$(JAVA) $(PYTHON) "$$corpus/scenarios.py" run "$$work" --format tablefeed --jobs 3
 
 # Two runs: the JAR's session is configured as the other must not be, and a process has only one.
 test-peer: $(PEER_VENV)/.installed ## on Spark 4.2: the JVM's tests again, and those beside the Delta JAR (needs Maven)

@@ -2,6 +2,7 @@
 
 pip install "tablefeed[spark]" deltalake
 python examples/quickstart.py
+SPARK_REMOTE=sc://localhost:15002 python examples/quickstart.py   # through a Spark Connect server on this machine
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def main(folder: Path) -> None:
     write_deltalake(orders, pa.table({"id": [1, 2], "item": ["tea", "cup"]}))
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # where the environment is not activated
-    spark = SparkSession.builder.master("local[2]").getOrCreate()
+    spark = SparkSession.builder.getOrCreate()
 
     def copy_what_is_new() -> None:
         stream = spark.readStream.format("tablefeed").load(orders)

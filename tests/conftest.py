@@ -13,6 +13,7 @@ import pytest
 
 from support.corpus import Tally, corpus_folder
 from support.session import start_session
+from support.streams import RecordedStreams, unpack_streams
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,6 +67,12 @@ def corpus() -> Path:
     if folder is None:
         pytest.skip("the corpus is absent: set TABLEFEED_CORPUS to its folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def recorded_streams(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> RecordedStreams:
+    """The recorded streams of the corpus, their tables unpacked once; whoever changes a table works on a copy."""
+    return unpack_streams(corpus, tmp_path_factory.mktemp("streams") / "tables")
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,15 @@ _TABLES: Expected = (
 )
 
 
-@pytest.mark.parametrize("table", sorted(_TABLES) or ["the corpus is absent"])
+_LARGE = ("delta-golden/parquet-decimal-dictionaries-v2", "deltars/COVID-19_NYT")
+"""A million rows each, and seconds for the digest of them."""
+
+
+@pytest.mark.parametrize(
+    "table",
+    [pytest.param(name, marks=pytest.mark.slow if name in _LARGE else ()) for name in sorted(_TABLES)]
+    or ["the corpus is absent"],
+)
 def test_a_table_is_read_right_or_refused_by_name(
     corpus: Path, digest: Digest, record_corpus: Tally, table: str
 ) -> None:

@@ -6,10 +6,7 @@ refuse differently is not chosen: a stream knows other classes for a bound, and 
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,10 +14,8 @@ import pytest
 
 import tablefeed
 from corpus.verdict import Digest
-from support.corpus import corpus_module
+from support.streams import RecordedStreams, Scenario
 from tablefeed.errors import TablefeedError
-
-MODULUS = 1 << 256  # of a digest that is a sum over rows
 
 ROWS = [
     "cdf/cdf_from1",
@@ -35,19 +30,6 @@ ROWS = [
 ]
 REFUSED = ["append/cdf_not_enabled_from0", "cdf_late/cdf_from0", "clone/cdf_from0", "cleaned/cdf_from0"]
 
-Scenario = Mapping[str, Any]  # Any: the recorder's JSON
-
-
-@pytest.fixture(scope="module")
-def tables(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Mapping[str, Scenario]]:
-    """Where the recorded tables are, and what was recorded of them."""
-    recorder = corpus_module(corpus / "streams" / "scenarios.py")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # files that the recorder leaves open
-        recorded = recorder.load(str(corpus / "streams"))
-        folder = recorder.unpack(str(corpus / "streams"), str(tmp_path_factory.mktemp("tables")), recorded["rebase"])
-    return Path(folder), {scenario["id"]: scenario for scenario in recorded["scenarios"]}
-
 
 def bounds(scenario: Scenario) -> dict[str, Any]:
     options = scenario["opts"]
@@ -58,34 +40,32 @@ def bounds(scenario: Scenario) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_the_rows_are_those_of_delta_sparks_stream(
-    tables: tuple[Path, Mapping[str, Scenario]], digest: Digest, name: str
+    recorded_streams: RecordedStreams, digest: Digest, name: str
 ) -> None:
-    folder, scenarios = tables
-    (run,) = scenarios[name]["expect"]
+    scenario = recorded_streams.scenarios[name]
 
-    found = digest(tablefeed.changes(folder / scenarios[name]["table"], **bounds(scenarios[name])).read_all())
+    found = digest(tablefeed.changes(recorded_streams.folder / scenario["table"], **bounds(scenario)).read_all())
 
-    total = sum(int(digits, 16) for _, digits in run["batches"]) % MODULUS
-    assert found == (sum(rows for rows, _ in run["batches"]), f"{total:064x}")
+    assert list(found) == recorded_streams.recorded_rows(name)
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_delta_sparks_stream_refuses_is_refused_by_the_same_class(
-    tables: tuple[Path, Mapping[str, Scenario]], name: str
+    recorded_streams: RecordedStreams, name: str
 ) -> None:
-    folder, scenarios = tables
-    (run,) = scenarios[name]["expect"]
+    scenario = recorded_streams.scenarios[name]
+    (run,) = scenario["expect"]
 
     with pytest.raises(TablefeedError) as caught:
-        tablefeed.changes(folder / scenarios[name]["table"], **bounds(scenarios[name])).read_all()
+        tablefeed.changes(recorded_streams.folder / scenario["table"], **bounds(scenario)).read_all()
     assert caught.value.error_class == run["err"]["condition"]
 
 
 @pytest.mark.parametrize("table", ["cdf", "cdf_dv", "cdf_multi", "cdf_addcol", "cdf_ict", "cdf_parts"])
 def test_what_commits_put_in_and_took_out_comes_to_what_they_recorded(
-    tables: tuple[Path, Mapping[str, Scenario]], table: str
+    recorded_streams: RecordedStreams, table: str
 ) -> None:
-    folder, _ = tables
+    folder = recorded_streams.folder
 
     recorded = rows(tablefeed.changes(folder / table))
     told = rows(tablefeed.changes(folder / table, deduplication_mode="dropCarryovers"))
@@ -98,8 +78,8 @@ def test_what_commits_put_in_and_took_out_comes_to_what_they_recorded(
     )
 
 
-def test_an_update_of_delta_spark_is_told_by_the_ids_of_its_rows(tables: tuple[Path, Mapping[str, Scenario]]) -> None:
-    folder, _ = tables
+def test_an_update_of_delta_spark_is_told_by_the_ids_of_its_rows(recorded_streams: RecordedStreams) -> None:
+    folder = recorded_streams.folder
 
     found = tablefeed.changes(
         folder / "rowtrack", start_version=3, end_version=3, deduplication_mode="dropCarryovers", compute_updates=True

@@ -153,7 +153,7 @@ def test_the_files_of_other_writers_hold_what_delta_rs_finds_in_them(name: str, 
     table = DeltaTable(str(folder))
     schema = to_arrow(parse_schema(table.schema().to_json(), url=name))
     stored = pa.schema([field for field in schema if field.name not in table.metadata().partition_columns])
-    plan = ReadPlan(url=name, schema=stored)
+    plan = ReadPlan(url=name, schema=stored, batch_rows=1000)
     paths = pa.table(table.get_add_actions()).column("path").to_pylist()
     batches = [
         batch

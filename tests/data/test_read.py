@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import pickle
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from tablefeed.data.read import FileColumns, ReadPlan, read_batches
+from tablefeed.data.read import FileColumns, ReadPlan, Share, read_batches
 from tablefeed.data.retype import FIELD_ID
 from tablefeed.data.selection import RowSelection
 from tablefeed.errors import DataFileError, UnsupportedFeatureError
@@ -39,10 +40,13 @@ def read(
     constants: Mapping[str, pa.Scalar] | None = None,
     batch_rows: int = 1000,
     selection: RowSelection | None = None,
+    share: Share | None = None,
     positions: str | None = None,
 ) -> list[pa.RecordBatch]:
     plan = ReadPlan(url=URL, schema=schema, stored=stored, batch_rows=batch_rows)
-    file = FileColumns(path="part-0.parquet", constants=constants or {}, selection=selection, positions=positions)
+    file = FileColumns(
+        path="part-0.parquet", constants=constants or {}, selection=selection, share=share, positions=positions
+    )
     batches = list(read_batches(source, plan, file))
     for batch in batches:
         batch.validate(full=True)
@@ -99,6 +103,42 @@ def test_a_rows_place_in_the_file_is_told_whatever_rows_and_columns_are_wanted()
     some = RowSelection(without=BitMap64([0, 1, 9]))
     found = read(file, pa.schema([place]), batch_rows=4, selection=some, positions="place")
     assert rows(found) == [{"place": i} for i in range(2, 9)]
+
+
+@given(st.lists(st.integers(0, 2000), max_size=4), st.integers(1, 40))
+def test_shares_that_meet_have_each_row_once_and_in_its_place(bounds: list[int], row_group_size: int) -> None:
+    file = parquet(pa.table({"a": range(100)}), row_group_size=row_group_size)
+    schema = pa.schema([("a", pa.int64()), ("place", pa.int64())])
+    edges = [None, *sorted(bounds), None]
+
+    shares = [Share(begin=begin, end=end) for begin, end in itertools.pairwise(edges)]
+    parts = [rows(read(file, schema, share=share, positions="place")) for share in shares]
+
+    assert sorted((row["a"], row["place"]) for part in parts for row in part) == [(n, n) for n in range(100)]
+
+
+def test_a_share_without_a_row_groups_middle_has_no_row_and_all_of_them_are_counted_without_columns() -> None:
+    file = parquet(pa.table({"a": range(100)}), row_group_size=50)
+    middle = len(file.getvalue()) // 3
+
+    counts = [
+        sum(b.num_rows for b in read(file, pa.schema([]), share=share))
+        for share in (Share(end=4), Share(begin=4, end=middle), Share(begin=middle))
+    ]
+
+    assert counts[0] == 0
+    assert sorted(counts[1:]) == [50, 50]
+
+
+def test_a_deletion_vector_means_the_same_rows_in_a_share() -> None:
+    file = parquet(pa.table({"a": range(100)}), row_group_size=10)
+    half = len(file.getvalue()) // 2
+    selection = RowSelection(without=BitMap64(range(5, 100)))
+
+    shares = (Share(end=half), Share(begin=half))
+    parts = [rows(read(file, pa.schema([("a", pa.int64())]), share=s, selection=selection)) for s in shares]
+
+    assert [row["a"] for part in parts for row in part] == [0, 1, 2, 3, 4]
 
 
 def test_where_no_row_can_count_no_column_is_read() -> None:
@@ -221,6 +261,42 @@ def test_what_the_file_lacks_is_null_at_every_depth() -> None:
         {"new": None, "s": {"new": None, "a": 1}, "l": [{"new": None, "a": 1}]},
         {"new": None, "s": None, "l": []},
     ]
+
+
+STRICT = pa.schema(
+    [pa.field("s", pa.struct([pa.field("x", pa.int64(), nullable=False)])), pa.field("id", pa.int64(), nullable=False)]
+)
+
+
+@pytest.mark.parametrize(
+    ("columns", "broken"),
+    [
+        ({"id": [1, None], "s": [{"x": 1}, None]}, "id"),
+        ({"id": [1, 2], "s": [None, {"x": None}]}, r"s\.x"),
+        ({"s": [{"x": 1}, None]}, "id"),
+        ({"id": [1, 2], "s": [{"y": 1}, None]}, r"s\.x"),
+    ],
+)
+def test_a_null_that_the_schema_does_not_allow_is_refused_also_where_the_file_lacks_the_column(
+    columns: dict[str, Any], broken: str
+) -> None:
+    with pytest.raises(DataFileError, match=f"column {broken} in some row, though the table's schema says NOT NULL"):
+        read(parquet(pa.table(columns)), STRICT)
+
+
+def test_nulls_in_rows_that_do_not_count_and_in_columns_that_are_not_wanted_are_not_looked_at() -> None:
+    source = parquet(pa.table({"id": [1, None], "s": [{"x": 1}, {"x": None}]}))
+    first = RowSelection(without=BitMap64([1]))
+
+    assert rows(read(source, STRICT, selection=first)) == [{"s": {"x": 1}, "id": 1}]
+    assert rows(read(source, pa.schema([]))) == [{}, {}]
+
+
+def test_a_constant_that_is_null_is_no_value_either() -> None:
+    required = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+
+    with pytest.raises(DataFileError, match="NOT NULL"):
+        read(parquet(pa.table({"id": [1]})), required, constants={"id": pa.scalar(None, pa.int64())})
 
 
 def test_the_constant_wins_over_the_files_own_column() -> None:
@@ -457,6 +533,6 @@ def test_a_file_that_vanishes_is_reported_with_deltas_class(tmp_path: Path) -> N
 
 
 def test_a_plan_survives_the_way_to_an_executor() -> None:
-    plan = ReadPlan(url=URL, schema=pa.schema([pa.field("t", pa.timestamp("us", "UTC"), nullable=False)]))
+    plan = ReadPlan(url=URL, batch_rows=9, schema=pa.schema([("t", pa.timestamp("us", "UTC"))]))
     file = FileColumns(path="p", constants={"d": pa.scalar(Decimal("1.5")), "n": pa.scalar(None, pa.string())})
     assert pickle.loads(pickle.dumps((plan, file))) == (plan, file)  # noqa: S301 - our own bytes

@@ -173,9 +173,13 @@ def test_what_a_checkpoint_says_besides_files_becomes_values() -> None:
     )
 
 
+def part_names(version: int, *, part_count: int) -> list[str]:
+    return [f"{version:020d}.checkpoint.{part:010d}.{part_count:010d}.parquet" for part in range(1, part_count + 1)]
+
+
 def in_parts(*sources: io.BytesIO) -> list[tuple[LogFile, BinaryIO]]:
-    part_names = names.checkpoint_part_names(7, part_count=len(sources))
-    return [(log_file(name), source) for name, source in zip(part_names, sources, strict=True)]
+    named = zip(part_names(7, part_count=len(sources)), sources, strict=True)
+    return [(log_file(name), source) for name, source in named]
 
 
 def test_the_parts_of_a_checkpoint_say_together_what_it_says() -> None:
@@ -512,7 +516,7 @@ def _adds_of_commits(log: Path) -> Rows:
 
 def test_the_parts_of_a_checkpoint_each_hold_some_of_its_rows(corpus: Path) -> None:
     log = corpus / "delta/delta-golden/multi-part-checkpoint/_delta_log"
-    parts = [(log_file(name), (log / name).open("rb")) for name in names.checkpoint_part_names(1, part_count=2)]
+    parts = [(log_file(name), (log / name).open("rb")) for name in part_names(1, part_count=2)]
 
     keys = [
         {key for batch in read_files(source, with_stats=True, url=URL, log_file=part.name) for key in batch["key"]}

@@ -74,6 +74,38 @@ def test_in_mode_id_a_column_without_an_id_is_an_error_of_the_log() -> None:
         stored_schema(struct(column("a", "col-1", kind=inner, number=1)), ID, url=URL)
 
 
+def test_two_columns_of_one_physical_name_are_an_error_of_the_log_at_any_depth() -> None:
+    twins = struct(column("x", "col-1", number=1), column("y", "col-1", number=2))
+    for schema in (twins, struct(column("a", "col-9", kind=Array(twins, contains_null=True), number=3))):
+        for mode in (NAME, ID):
+            with pytest.raises(LogError, match=r"have one delta\.columnMapping\.physicalName, 'col-1'"):
+                stored_schema(schema, mode, url=URL)
+    with pytest.raises(LogError, match="'a' and 'b' have one"):  # a column without one goes by its own name
+        stored_schema(struct(column("a", "b"), column("b")), NAME, url=URL)
+
+
+def test_columns_of_one_physical_name_in_different_columns_are_two() -> None:
+    inner = struct(column("x", "col-1"))
+    schema = struct(column("a", "col-1", kind=inner), column("b", "col-2", kind=inner))
+
+    assert stored_schema(schema, NAME, url=URL) is not None
+
+
+def test_two_columns_of_one_id_are_an_error_of_the_log_in_mode_id_alone() -> None:
+    schema = struct(column("a", "col-1", number=1), column("b", "col-2", number=1))
+
+    assert stored_schema(schema, NAME, url=URL) is not None
+    with pytest.raises(LogError, match=r"'a' and 'b' have one delta\.columnMapping\.id, 1"):
+        stored_schema(schema, ID, url=URL)
+
+
+def test_a_physical_name_that_is_no_text_is_an_error_of_the_log() -> None:
+    schema = struct(Field("a", LONG, nullable=True, metadata={"delta.columnMapping.physicalName": 7}))
+
+    with pytest.raises(LogError, match=r"'a' has a .* that is no text"):
+        stored_schema(schema, NAME, url=URL)
+
+
 def test_the_mode_is_a_property_and_no_other_word_is_one() -> None:
     def of(word: str) -> MappingMode:
         metadata = Metadata(table_id="t", schema_string="", configuration={"delta.columnMapping.mode": word})

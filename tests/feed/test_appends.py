@@ -11,7 +11,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
-from feed.logs import commit_path
+from feed.logs import add, commit_path, metadata, protocol
+from feed.recorded import data_file, log
 from tablefeed.errors import (
     ChangeRefusedError,
     DataFileError,
@@ -127,3 +128,10 @@ def test_a_data_file_that_is_gone_is_named(orders: Path) -> None:
 
     with pytest.raises(DataFileError, match="day=2"):
         ids(orders)
+
+
+def test_a_file_that_a_version_adds_twice_is_delivered_once(tmp_path: Path) -> None:
+    file = data_file(tmp_path, "a.parquet", id=[1, 2])
+    log(tmp_path, v0=[protocol(), metadata(), add(file), add(file)])
+
+    assert ids(tmp_path) == tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist() == [1, 2]

@@ -186,6 +186,20 @@ def test_a_schema_that_cannot_be_read_is_our_error(schema: str) -> None:
         _ = log.load().arrow_schema
 
 
+@pytest.mark.parametrize(
+    ("partition_columns", "said"),
+    [(["ID"], "by 'ID', which is no column"), (["day"], "by 'day', which is no column"), (["id", "id"], "twice")],
+)
+def test_a_table_that_is_partitioned_by_what_is_no_column_of_it_is_refused(
+    tmp_path: Path, partition_columns: list[str], said: str
+) -> None:
+    a_log(LocalStore(str(tmp_path)), v0=[protocol(), metadata(partition_columns=partition_columns), add("a")])
+
+    for way_in in READ_IN:
+        with pytest.raises(LogError, match=said):
+            way_in(tmp_path)
+
+
 # --- what is not supported -------------------------------------------------------------------------------------------
 
 

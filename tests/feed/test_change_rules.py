@@ -18,6 +18,7 @@ from feed.recorded import RECORDED, VECTORS, cdc, changed_ids, data_file, log, r
 from tablefeed.errors import (
     ChangeDataError,
     DataFileError,
+    OffsetError,
     SchemaChangedError,
     SchemaMismatchError,
     TablefeedError,
@@ -160,58 +161,17 @@ def test_a_file_that_comes_with_a_deletion_vector_comes_without_those_rows(tmp_p
     assert changed_ids(table) == [(0, "insert", 1), (0, "insert", 3)]
 
 
-# --- partitions ----------------------------------------------------------------------------------------------------
+# --- tables and schemas -----------------------------------------------------------------------------------------------
 
 
-def test_files_of_changes_and_removed_files_have_their_partition_from_the_log(tmp_path: Path) -> None:
-    by_day = schema(("id", "long"), ("day", "date"))
-    one = data_file(tmp_path, "1.parquet", id=[1])
-    changes = data_file(tmp_path, "_change_data/c.parquet", id=[2], _change_type=["delete"])
-    table = log(
-        tmp_path,
-        v0=[protocol(), recorded(by_day, partition_columns=["day"])],
-        v1=[removed(one, partitionValues={"day": "2024-01-31"})],
-        v2=[cdc(changes, partition_values={"day": None})],
-    )
+def test_versions_of_two_tables_are_not_read_as_one(tmp_path: Path) -> None:
+    files = [data_file(tmp_path, f"{n}.parquet", id=[n]) for n in range(2)]
+    table = log(tmp_path, v0=[protocol(), recorded(), add(files[0])], v1=[recorded(table_id="another"), add(files[1])])
 
-    rows = tablefeed.changes(table, columns=["id", "day"]).read_all()
-
-    assert [(row["id"], str(row["day"])) for row in rows.to_pylist()] == [(1, "2024-01-31"), (2, "None")]
-
-
-def test_a_remove_that_does_not_tell_its_partition_is_refused(tmp_path: Path) -> None:
-    one = data_file(tmp_path, "1.parquet", id=[1])
-    bare: Action = {"remove": {"path": one, "dataChange": True}}
-    by_day = schema(("id", "long"), ("day", "date"))
-    table = log(tmp_path / "by_day", v0=[protocol(), recorded(by_day, partition_columns=["day"]), bare])
-
-    error = refusal(table, ChangeDataError)
-
-    assert error.error_class == "DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA"
-    assert one in str(error)
-    assert changed_ids(log(tmp_path, v0=[protocol(), recorded(), bare])) == [(0, "delete", 1)]
-
-
-def test_rows_keep_their_values_where_an_overwrite_changed_the_partitioning(tmp_path: Path) -> None:
-    by_day = schema(("id", "long"), ("day", "string"))
-    in_folder = data_file(tmp_path, "day=a/1.parquet", id=[1])
-    in_file = data_file(tmp_path, "2.parquet", id=[2], day=["b"])
-    table = log(
-        tmp_path,
-        v0=[protocol(), recorded(by_day, partition_columns=["day"]), add(in_folder, partitionValues={"day": "a"})],
-        v1=[recorded(by_day), removed(in_folder, partitionValues={"day": "a"}), add(in_file)],
-    )
-
-    rows = tablefeed.changes(table).read_all().select(["_change_type", "id", "day"])
-
-    assert sorted(zip(*rows.to_pydict().values(), strict=True)) == [
-        ("delete", 1, "a"),
-        ("insert", 1, "a"),
-        ("insert", 2, "b"),
-    ]
-
-
-# --- schemas -------------------------------------------------------------------------------------------------------
+    with pytest.raises(OffsetError) as caught:
+        changed_ids(table)
+    assert caught.value.error_class == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
+    assert changed_ids(table, start_version=1) == [(1, "insert", 1)]
 
 
 def schemas(path: Path, *texts: str) -> Path:

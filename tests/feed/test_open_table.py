@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -208,6 +209,29 @@ def test_files_are_described_as_delta_rs_describes_them(orders: Path) -> None:
         described(f["path"], f["size_bytes"], dict(f["partition_values"])["day"], f["num_records"]) for f in ours
     ) == sorted(described(f["path"], f["size_bytes"], f["partition.day"], f["num_records"]) for f in theirs)
     assert {f["has_deletion_vector"] for f in ours} == {False}
+
+
+def test_partition_values_of_mapped_columns_have_the_names_that_users_have(tmp_path: Path) -> None:
+    fields = [
+        {"name": name, "type": "string", "nullable": True, "metadata": {"delta.columnMapping.physicalName": physical}}
+        for name, physical in (("day", "col-1"), ("hour", "day"), ("id", "col-3"))
+    ]
+    mapped = metadata(
+        json.dumps({"type": "struct", "fields": fields}),
+        partition_columns=["day", "hour"],
+        configuration={"delta.columnMapping.mode": "name"},
+    )
+    values: list[dict[str, str | None]] = [{"col-1": "mon", "day": "7"}, {"col-1": None, "day": "8", "other": "x"}, {}]
+    files = [add(str(number), partitionValues=value) for number, value in enumerate(values)]
+    a_log(LocalStore(str(tmp_path)), v0=[protocol(2, 5), mapped, *files])
+
+    found = [row for batch in tablefeed.open_table(tmp_path).files() for row in batch.to_pylist()]
+
+    assert [dict(file["partition_values"]) for file in sorted(found, key=lambda file: str(file["path"]))] == [
+        {"day": "mon", "hour": "7"},
+        {"day": None, "hour": "8", "other": "x"},
+        {},
+    ]
 
 
 def test_a_file_without_statistics_has_no_count_and_one_with_a_deletion_vector_says_so(tmp_path: Path) -> None:

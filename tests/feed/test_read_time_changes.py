@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -63,6 +64,28 @@ def test_a_row_is_carried_over_only_where_every_column_is_the_same_whatever_colu
     rows = tablefeed.changes(orders, start_version=1, end_version=1, columns=["id"], **CHANGED).read_all()
 
     assert rows.to_pydict() == {"id": [2, 2]}
+
+
+@pytest.mark.parametrize("arguments", [{}, ALL, CHANGED])
+def test_rows_of_which_no_column_is_asked_for_are_counted_all_the_same(
+    tmp_path: Path, arguments: dict[str, Any]
+) -> None:
+    one, two = data_file(tmp_path, "1.parquet", id=[1, 2]), data_file(tmp_path, "2.parquet", id=[2, 3])
+    table = log(tmp_path, v0=[protocol(), recorded(), add(one)], v1=[removed(one), add(two)])
+
+    for condition in (None, pc.field("id") < 3):
+        all_columns = tablefeed.changes(table, filter=condition, **arguments).read_all()
+        none = tablefeed.changes(table, columns=[], filter=condition, **arguments).read_all()
+        assert (none.num_columns, none.num_rows) == (0, all_columns.num_rows)
+
+
+def test_rows_of_a_table_without_columns_are_carried_over_one_for_one(tmp_path: Path) -> None:
+    two, one = data_file(tmp_path, "2.parquet", other=[1, 2]), data_file(tmp_path, "1.parquet", other=[1])
+    table = log(tmp_path, v0=[protocol(), metadata(schema()), add(two)], v1=[removed(two), add(one)])
+
+    rows = tablefeed.changes(table, columns=["_change_type", "_commit_version"], **CHANGED).read_all()
+
+    assert rows.to_pydict() == {"_change_type": ["insert", "insert", "delete"], "_commit_version": [0, 0, 1]}
 
 
 def test_columns_and_bounds_are_those_of_the_recorded_feed(orders: Path) -> None:

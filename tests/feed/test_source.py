@@ -53,6 +53,13 @@ def test_a_stream_begins_with_the_whole_table_and_goes_on_with_what_is_added() -
     assert delivered(source, first, second) == ["g"]
 
 
+def test_a_file_that_a_commit_adds_twice_has_two_numbers_and_is_read_once() -> None:
+    source = a_source(a_log(v0=[protocol(), metadata()], v1=[add("a"), add("a"), add("b")]), starting_version=1)
+
+    assert batches(source, at(1), Limits(files=1)) == [(at(1, 1), ["a"]), (at(1, 2), []), (at(2), ["b"])]
+    assert delivered(source, at(1), at(2)) == ["a", "b"]
+
+
 def test_the_snapshot_is_what_is_live_whether_or_not_its_commit_changed_data() -> None:
     log = a_log(
         v0=[protocol(), metadata(), add("a"), add("b")],

@@ -6,9 +6,11 @@ import json
 
 import pytest
 
+from feed.checkpoints import classic_name, put_checkpoint
 from feed.logs import LONG_ID, Action, a_log, a_source, add, at, delivered, info, metadata, protocol, put, remove
 from tablefeed.errors import (
     ChangeRefusedError,
+    LogError,
     OffsetError,
     SchemaChangedError,
     UnsupportedFeatureError,
@@ -226,6 +228,31 @@ def test_a_stream_can_begin_with_the_commit_that_renamed_a_column() -> None:
     start = source.initial()
 
     assert delivered(source, start, source.latest(start, Limits())) == ["new", "newer"]
+
+
+def cleaned_up_before_1(*, brought_by_2: list[Action]) -> TableLog:
+    """Version 0 is gone, and a checkpoint of 3 stands for it."""
+    newest = metadata(mapped(a="col-2"), configuration=MAPPED)
+    log = a_log(v1=[add("f")], v2=brought_by_2, v3=[add("g")])
+    put_checkpoint(log.store, classic_name(3), [protocol(2, 5), newest, add("f"), add("g")])
+    return log
+
+
+def test_a_stream_of_mapped_columns_does_not_begin_where_their_names_are_not_known_any_more() -> None:
+    source = a_source(
+        cleaned_up_before_1(brought_by_2=[metadata(mapped(a="col-2"), configuration=MAPPED)]), starting_version=1
+    )
+
+    with pytest.raises(LogError, match="begin with a later version") as caught:
+        source.latest(at(1), Limits())
+    assert caught.value.error_class == "DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT"
+    assert delivered(source, at(2), source.latest(at(2), Limits())) == ["g"]
+
+
+def test_names_that_no_commit_up_to_a_checkpoint_changed_are_those_of_the_checkpoint() -> None:
+    source = a_source(cleaned_up_before_1(brought_by_2=[info()]), starting_version=1)
+
+    assert delivered(source, at(1), source.latest(at(1), Limits())) == ["f", "g"]
 
 
 def test_a_stream_from_before_mapping_was_turned_on_goes_on() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hostile.bounds import at_most
 from hostile.logs import Folder
 
-MOST_BYTES = 256 << 20
+MOST_BYTES = 512 << 20
 """More than any log of a few lines may take, whatever it says. A module may set its own."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from tablefeed.errors import ChangeRefusedError
-from tablefeed.log.admission import ChangePolicy, delivered_files
+from tablefeed.log.admission import ChangePolicy, delivered_files, first_said
 from tablefeed.model.actions import AddFile, CdcFile, Commit, FileAction, RemoveFile, Version
 
 URL = "memory://orders"
@@ -51,6 +51,12 @@ def test_the_files_of_an_append_are_delivered_in_the_order_of_the_log() -> None:
 
 def test_a_commit_that_only_moves_rows_delivers_nothing_and_is_no_change() -> None:
     assert paths(OPTIMIZE, STRICT) == []
+
+
+def test_a_file_that_a_commit_says_again_is_delivered_the_first_time_and_counted_each_time() -> None:
+    files = delivered_files(v7(add("a"), add("b"), add("a"), add("c")), STRICT, url=URL)
+
+    assert [(index, file.path) for index, file in first_said(files)] == [(0, "a"), (1, "b"), (3, "c")]
 
 
 def test_an_index_counts_the_files_that_change_data_and_no_others() -> None:

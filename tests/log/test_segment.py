@@ -15,7 +15,6 @@ from tablefeed.log.segment import (
     build_segment,
     earliest_reproducible,
     earliest_version,
-    latest_version,
 )
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFile, LogFileKind
@@ -205,7 +204,7 @@ def test_a_version_before_the_first_checkpoint_of_a_cleaned_log_is_not_there_tho
 def test_a_log_without_a_commit_and_a_whole_checkpoint_is_no_table(listing: list[LogFile]) -> None:
     with pytest.raises(TableNotFoundError, match="no commit and no complete checkpoint"):
         built(listing)
-    assert (latest_version(listing), earliest_version(listing), earliest_reproducible(listing)) == (None, None, None)
+    assert (earliest_version(listing), earliest_reproducible(listing)) == (None, None)
 
 
 def test_a_checkpoint_with_a_uuid_in_its_name_is_a_checkpoint() -> None:
@@ -214,7 +213,7 @@ def test_a_checkpoint_with_a_uuid_in_its_name_is_a_checkpoint() -> None:
     assert built(listing) == LogSegment(
         version=Version(3), checkpoint=tuple(v2_checkpoint(2)), commits=tuple(commits(3))
     )
-    assert (latest_version(v2_checkpoint(4)), earliest_reproducible(listing)) == (4, 2)
+    assert (built(v2_checkpoint(4)).version, earliest_reproducible(listing)) == (4, 2)
     with pytest.raises(LogError) as caught:
         built(listing, without=_names(v2_checkpoint(2)))
     assert caught.value.error_class == "DELTA_TRUNCATED_TRANSACTION_LOG"
@@ -276,11 +275,11 @@ def test_the_checksum_of_a_segment_is_that_of_its_version() -> None:
 def test_the_bounds_of_a_log_are_those_of_its_commits_and_whole_checkpoints() -> None:
     listing = commits(3, 5, 6, 7) + checkpoint(5) + parts(9, of=2, without=1)
 
-    assert latest_version(listing) == 7
+    assert built(listing).version == 7
     assert earliest_version(listing) == 5
     assert earliest_reproducible(listing) == 5
     assert earliest_reproducible(listing + commits(0)) == 0
-    assert latest_version(listing + checkpoint(8)) == 8
+    assert built(listing + checkpoint(8)).version == 8
 
 
 def test_a_name_that_a_listing_gives_twice_is_one_file() -> None:

@@ -97,10 +97,6 @@ CLONED = (
 )
 
 
-CLONES_TOO = {"allow_absolute_paths": "true"}
-"""The files of a shallow clone are its source's."""
-
-
 @pytest.mark.parametrize(
     "story",
     [
@@ -135,15 +131,14 @@ def ranges(newest: int) -> Iterator[tuple[int, int]]:
 def ours(table: str, first: int, last: int) -> list[str] | str | None:
     """The changed rows as text, sorted; or the class of our refusal."""
     try:
-        read = tablefeed.changes(table, start_version=first, end_version=last, storage_options=CLONES_TOO)
-        return rows(read.read_all())
+        return rows(tablefeed.changes(table, start_version=first, end_version=last).read_all())
     except TablefeedError as error:
         return error.error_class
 
 
 def in_spark(spark: SparkSession, name: str, table: str, first: int, last: int) -> list[str] | str | None:
     """The same of a batch read in Spark by the format `name`."""
-    reader = spark.read.format(name).option("readChangeFeed", "true").option("storage.allow_absolute_paths", "true")
+    reader = spark.read.format(name).option("readChangeFeed", "true")
     try:
         return rows(reader.option("startingVersion", first).option("endingVersion", last).load(table).toArrow())
     except PySparkException as error:

@@ -86,9 +86,7 @@ def write_out(stream: DataFrame, target: Path, checkpoint: Path, **options: obje
 
 
 @contextmanager
-def tailing(
-    stream: DataFrame, checkpoint: Path, *, name: str = ""
-) -> Iterator[tuple[StreamingQuery, queue.Queue[list[int]]]]:
+def tailing(stream: DataFrame, checkpoint: Path) -> Iterator[tuple[StreamingQuery, queue.Queue[list[int]]]]:
     """A query that runs until the block ends; its non-empty batches come in order."""
     batches: queue.Queue[list[int]] = queue.Queue()
 
@@ -97,8 +95,6 @@ def tailing(
             batches.put(ids)
 
     writer = stream.writeStream.foreachBatch(put).option("checkpointLocation", str(checkpoint))
-    if name:
-        writer = writer.queryName(name)
     query = writer.trigger(processingTime="0 seconds").start()
     try:
         yield query, batches

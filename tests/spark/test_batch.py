@@ -28,17 +28,17 @@ def writer(rows: DataFrame, mode: str = "append", **options: object) -> DataFram
     return rows.write.format("tablefeed").mode(mode).options(**texts)
 
 
-def test_a_read_gives_the_newest_version_or_the_one_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_read_gives_the_newest_version_or_the_one_asked_for(session: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "t"
     grow(table, [1], [2], [3])
     for version in range(3):
         at = dt.datetime(2024, 1, 1, version, tzinfo=dt.UTC).timestamp()
         os.utime(log_file(table, version), (at, at))
-    read = spark.read.format("tablefeed")
+    read = session.read.format("tablefeed")
 
     assert ids_of(read.load(str(table))) == [1, 2, 3]
-    assert ids_of(spark.read.format("tablefeed").option("versionAsOf", 1).load(str(table))) == [1, 2]
-    assert ids_of(spark.read.format("tablefeed").option("timestampAsOf", "2024-01-01 01:59:59").load(str(table))) == [
+    assert ids_of(session.read.format("tablefeed").option("versionAsOf", 1).load(str(table))) == [1, 2]
+    assert ids_of(session.read.format("tablefeed").option("timestampAsOf", "2024-01-01 01:59:59").load(str(table))) == [
         1,
         2,
     ]
@@ -71,11 +71,11 @@ def test_a_version_that_the_log_has_not_is_refused_with_those_it_has(spark: Spar
     assert f"[DELTA_VERSION_NOT_FOUND] Version 7 of {table} cannot be had: its log holds versions 0 to 1" in text
 
 
-def test_an_append_makes_the_table_and_then_adds_to_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_append_makes_the_table_and_then_adds_to_it(session: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "t"
 
-    writer(ids(spark, 1, 2), userMetadata="first load").save(str(table))
-    writer(ids(spark, 3)).save(str(table))
+    writer(ids(session, 1, 2), userMetadata="first load").save(str(table))
+    writer(ids(session, 3)).save(str(table))
 
     assert ids_by_delta_rs(table) == [1, 2, 3]
     assert newest_version(table) == 1
@@ -101,17 +101,17 @@ def test_an_overwrite_replaces_all_rows_in_one_version_and_says_what_it_removed(
     assert ids_by_delta_rs_at(table, 1) == [1, 2]
 
 
-def test_a_write_done_before_is_skipped_and_leaves_nothing_behind(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_write_done_before_is_skipped_and_leaves_nothing_behind(session: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "t"
-    writer(ids(spark, 1), txnAppId="loader", txnVersion=7).save(str(table))
+    writer(ids(session, 1), txnAppId="loader", txnVersion=7).save(str(table))
     files = data_files(table)
 
     for replayed in (7, 6):
-        writer(ids(spark, 2), txnAppId="loader", txnVersion=replayed).save(str(table))
+        writer(ids(session, 2), txnAppId="loader", txnVersion=replayed).save(str(table))
     assert newest_version(table) == 0
     assert data_files(table) == files
 
-    writer(ids(spark, 3), txnAppId="loader", txnVersion=8).save(str(table))
+    writer(ids(session, 3), txnAppId="loader", txnVersion=8).save(str(table))
     assert ids_by_delta_rs(table) == [1, 3]
     assert DeltaTable(str(table)).transaction_version("loader") == 8
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark.streams import action, drain, grow, log_file, reader, refusal
+from spark.streams import PATIENCE_S, action, drain, grow, log_file, reader, refusal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 pytestmark = pytest.mark.spark
 
@@ -184,18 +185,57 @@ def test_a_schema_given_by_the_user_is_refused(spark: SparkSession, tmp_path: Pa
         assert "leave .schema(...) out" in text
 
 
-def test_without_a_path_the_error_names_the_call_that_takes_one(spark: SparkSession, tmp_path: Path) -> None:
+def test_without_a_path_or_with_two_the_error_names_the_call_that_takes_one(
+    session: SparkSession, tmp_path: Path
+) -> None:
     grow(tmp_path / "a", [1])
 
     for call in (
-        lambda: spark.read.format("tablefeed").load(),
-        lambda: spark.readStream.format("tablefeed").load(),
+        lambda: session.read.format("tablefeed").load().schema,
+        lambda: session.readStream.format("tablefeed").load().schema,
     ):
         text = refusal(call)
         assert "No path was given" in text
         assert "load(path)" in text
     both = [str(tmp_path / "a"), str(tmp_path / "a")]
-    assert "tablefeed takes one table: load(path)" in refusal(lambda: spark.read.format("tablefeed").load(both))
+    assert "tablefeed takes one table: load(path)" in refusal(
+        lambda: session.read.format("tablefeed").load(both).schema
+    )
+
+
+def continuous(writer: DataStreamWriter) -> DataStreamWriter:
+    return writer.trigger(continuous="1 second")
+
+
+def real_time(writer: DataStreamWriter) -> DataStreamWriter:
+    # PySpark's overloads leave realTime out.
+    writer.outputMode("update").trigger(realTime="5 seconds")  # type: ignore[call-overload]
+    return writer
+
+
+@pytest.mark.parametrize(
+    ("trigger", "sink", "words"),
+    [
+        (continuous, "tablefeed", ["Data source tablefeed does not support continuous processing"]),
+        (real_time, "tablefeed", ["[STREAMING_REAL_TIME_MODE.", "PythonTable is not in the sink allowlist"]),
+        (real_time, "console", ["[STREAMING_REAL_TIME_MODE.INPUT_STREAM_NOT_SUPPORTED]", "python.PythonMicroBatch"]),
+    ],
+)
+def test_a_trigger_that_is_not_of_micro_batches_is_refused_by_spark_before_a_row(
+    spark: SparkSession,
+    tmp_path: Path,
+    trigger: Callable[[DataStreamWriter], DataStreamWriter],
+    sink: str,
+    words: list[str],
+) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    grow(source, [1])
+    stream = reader(spark, source).writeStream.format(sink).option("checkpointLocation", str(tmp_path / "checkpoint"))
+
+    text = refusal(lambda: trigger(stream).start(str(target)).awaitTermination(PATIENCE_S))
+
+    assert [word for word in words if word not in text] == []
+    assert not target.exists()
 
 
 def test_a_table_of_the_catalog_is_refused_where_spark_asks_for_it(spark: SparkSession, tmp_path: Path) -> None:

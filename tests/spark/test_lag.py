@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client import CollectorRegistry
 
-from spark.streams import PATIENCE_S, action, grow, reader, tailing
+from spark.streams import PATIENCE_S, action, grow, ids_by_delta_rs, reader
 from tablefeed.feed.lag import Lag, lag_from_json
 from tablefeed.spark import LagListener
 
@@ -41,26 +41,31 @@ class HeardListener(LagListener):
 
 
 def test_the_lag_falls_to_nothing_as_a_backlog_is_delivered_a_file_at_a_time(
-    spark: SparkSession, tmp_path: Path
+    session: SparkSession, tmp_path: Path
 ) -> None:
-    table = tmp_path / "t"
+    table, copy = tmp_path / "t", tmp_path / "copy"
     grow(table, [1], [2], [3], [4])
     sizes = [int(action(table, version, "add")["size"]) for version in range(4)]
     registry = CollectorRegistry()
     listener = HeardListener(registry)
-    spark.streams.addListener(listener)
+    session.streams.addListener(listener)
     try:
-        stream = reader(spark, table, startingVersion=0, maxFilesPerTrigger=1)
-        with tailing(stream, tmp_path / "checkpoint", name="lagging") as (tail, batches):
-            assert [batches.get(timeout=PATIENCE_S) for _ in range(4)] == [[1], [2], [3], [4]]
+        stream = reader(session, table, startingVersion=0, maxFilesPerTrigger=1).writeStream.format("tablefeed")
+        query = stream.queryName("lagging").option("checkpointLocation", str(tmp_path / "checkpoint")).start(str(copy))
+        try:
             heard = [listener.heard.get(timeout=PATIENCE_S) for _ in range(4)]
-            tail.processAllAvailable()
-            assert tail.lastProgress is not None
-            assert '"versionsBehind"' in tail.lastProgress.json
-        assert listener.ended.get(timeout=PATIENCE_S) == str(tail.runId)
+            query.processAllAvailable()
+            assert query.lastProgress is not None
+            told = lag_from_json(query.lastProgress.sources[0].latestOffset)
+            assert told is not None
+            assert told.versions_behind == 0
+        finally:
+            query.stop()
+        assert listener.ended.get(timeout=PATIENCE_S) == str(query.runId)
     finally:
-        spark.streams.removeListener(listener)
+        session.streams.removeListener(listener)
 
+    assert ids_by_delta_rs(copy) == [1, 2, 3, 4]
     lags = [lag for lag, _ in heard if lag is not None]
     assert [gauge for _, gauge in heard] == [3.0, 2.0, 1.0, 0.0]
     assert [(lag.versions_behind, lag.files_outstanding, lag.bytes_outstanding) for lag in lags] == [

@@ -1,21 +1,17 @@
-"""What Delta-Spark's own source delivered, recorded: tables, options, restarts; its batches, offsets and errors.
+"""What Delta-Spark's own stream source delivered, recorded, held against ours on Spark itself.
 
-The recordings and their judge are the corpus's (streams/scenarios.py); a stream is right where its rows, batches,
-last offset and error class are those of the recording. Chosen here is what this version of tablefeed does at all.
+tests/corpus runs the recorded streams under a model of Spark. Chosen here is what only Spark decides, and what
+exercises its part most, by which the model is judged too; `make test-streams` runs them all.
 """
 
 from __future__ import annotations
 
-import gc
-import shutil
-import warnings
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from support.corpus import corpus_module
+from support.streams import DECIDED_BY_SPARK, RecordedStreams, Run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,12 +19,11 @@ if TYPE_CHECKING:
 # All streams run in the fixture, on the first test's time.
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
-Verdicts = dict[str, tuple[str, str]]
-
 AT_ONCE = 3
 """Queries that run side by side: each waits for its processes more than it works."""
 
 CHOSEN = [
+    *DECIDED_BY_SPARK,
     "append/startingVersion[3]",
     "append/startingVersion[+2]",
     "append/startingVersion[Latest]",
@@ -83,6 +78,11 @@ CHOSEN = [
     "ict_late/ts_at_last_ict",
     "ict_late/ts_after_last",
     "cdf_ict/ts_mtime1",
+    "cdf/to_cdf_midway",
+    "cdf_dv/cdf_from0_files1",
+    "cdf_multi/cdf_snap_files1",
+    "cm_cdf/cdf_stale",
+    "cm_cdf/stale_frame_3",
     "ckpt3/grow",
     "ckpt_parts/snapshot",
     "cleaned/snapshot",
@@ -91,39 +91,19 @@ CHOSEN = [
 
 
 @pytest.fixture(scope="module")
-def verdicts(spark: SparkSession, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Verdicts]:
-    """The verdict on each chosen stream and its reason; all are run, some side by side, before the first is judged."""
-    recorder = corpus_module(corpus / "streams" / "scenarios.py")
-    work = tmp_path_factory.mktemp("streams")
-    for name in ("tables.tar.zst", "expected.json"):
-        shutil.copy(corpus / "streams" / name, work)
-    found: Verdicts = {}
-
-    def judge(scenario: dict[str, Any], result: list[Any], _seconds: float) -> None:  # Any: the recorder's JSON
-        found[scenario["id"]] = recorder.judge(scenario["expect"], result, loss_free(recorder, recorded, scenario))
-
+def runs(
+    spark: SparkSession, recorded_streams: RecordedStreams, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Run]]:
+    """What came of each chosen stream; all are run, some side by side, before the first is judged."""
     codegen = "spark.sql.codegen.wholeStage"
     spark.conf.set(codegen, "false")  # compiling costs more than these few rows
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # files that the recorder leaves open
-        recorded = recorder.load(str(work))
-        tables = recorder.unpack(str(work), str(work / "tables"), recorded["rebase"])
-        ids = {facts["id"]: name for name, facts in recorded["tables"].items()}
-        chosen = [scenario for scenario in recorded["scenarios"] if scenario["id"] in CHOSEN]
-        recorder.run_all(spark, "tablefeed", chosen, tables, str(work / "scratch"), ids, AT_ONCE, judge)
-        gc.collect()
-    yield found
+    yield recorded_streams.run_all(spark, CHOSEN, scratch=tmp_path_factory.mktemp("scratch"), at_once=AT_ONCE)
     spark.conf.unset(codegen)
 
 
 @pytest.mark.parametrize("name", CHOSEN)
-def test_a_stream_delivers_what_delta_sparks_delivered(verdicts: Verdicts, name: str) -> None:
-    verdict, reason = verdicts[name]
+def test_a_stream_delivers_what_delta_sparks_delivered(
+    recorded_streams: RecordedStreams, runs: dict[str, Run], name: str
+) -> None:
+    verdict, reason = recorded_streams.judge(name, runs[name])
     assert verdict == "right", reason
-
-
-def loss_free(recorder: Any, recorded: Any, scenario: dict[str, Any]) -> Any:
-    """The rows of a stream that loses nothing where Delta-Spark's own lost some; None where it lost none."""
-    better = recorder.NO_LOSS.get(scenario["id"])
-    rows = [b for s in recorded["scenarios"] if s["id"] == better for run in s["expect"] for b in run["batches"]]
-    return recorder.total(rows) if better else None

@@ -16,15 +16,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-def test_a_session_that_registered_nothing_knows_the_format(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_session_that_registered_nothing_knows_the_format(new_session: SparkSession, tmp_path: Path) -> None:
     grow(tmp_path / "t", [1, 2])
 
-    assert ids_of(spark.newSession().read.format("tablefeed").load(str(tmp_path / "t"))) == [1, 2]
+    assert ids_of(new_session.read.format("tablefeed").load(str(tmp_path / "t"))) == [1, 2]
 
 
-def test_the_source_can_be_registered_by_hand(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_source_can_be_registered_by_hand(new_session: SparkSession, tmp_path: Path) -> None:
     grow(tmp_path / "t", [1, 2])
-    session = spark.newSession()
 
     # Made here, so that Spark sends the class itself: its workers do not find the modules of the tests.
     class OtherwiseNamed(DefaultSource):
@@ -33,5 +32,5 @@ def test_the_source_can_be_registered_by_hand(spark: SparkSession, tmp_path: Pat
             return "tablefeed_by_hand"
 
     for source in (DefaultSource, OtherwiseNamed):
-        session.dataSource.register(source)
-        assert ids_of(session.read.format(source.name()).load(str(tmp_path / "t"))) == [1, 2]
+        new_session.dataSource.register(source)
+        assert ids_of(new_session.read.format(source.name()).load(str(tmp_path / "t"))) == [1, 2]

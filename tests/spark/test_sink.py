@@ -94,18 +94,21 @@ def test_a_query_restarted_on_its_checkpoint_writes_only_what_is_new(spark: Spar
     assert newest_version(target) == 1
 
 
-def test_a_batch_run_again_after_its_commit_writes_no_file_and_no_version(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_batch_run_again_after_its_commit_writes_no_file_and_no_version(
+    session: SparkSession, tmp_path: Path
+) -> None:
     source, target, checkpoint = tmp_path / "source", tmp_path / "target", tmp_path / "checkpoint"
     grow(source, [1], [2])
-    copy(spark, source, target, checkpoint)
+    query_id = copy(session, source, target, checkpoint)
     files = data_files(target)
     forget_last_batch(checkpoint)
 
-    copy(spark, source, target, checkpoint)
+    assert copy(session, source, target, checkpoint) == query_id
 
     assert ids_by_delta_rs(target) == [1, 2]
     assert newest_version(target) == 0
     assert data_files(target) == files
+    assert DeltaTable(str(target)).transaction_version(query_id) == 0
 
 
 def test_a_batch_without_rows_is_recorded_without_files(spark: SparkSession, tmp_path: Path) -> None:

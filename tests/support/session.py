@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_CONF: Mapping[str, str] = {
+CONF: Mapping[str, str] = {
     "spark.driver.memory": "2g",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",  # the default of 200 is for clusters
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+"""What every session of the tests has set; none of it is needed by tablefeed."""
 
 
 def start_session(name: str, *, scratch: Path, conf: Mapping[str, str] | None = None) -> SparkSession:
@@ -32,7 +33,7 @@ def start_session(name: str, *, scratch: Path, conf: Mapping[str, str] | None = 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.builder.appName(name).master("local[2]")
-    for key, value in {**_CONF, "spark.sql.warehouse.dir": str(scratch / "warehouse"), **(conf or {})}.items():
+    for key, value in {**CONF, "spark.sql.warehouse.dir": str(scratch / "warehouse"), **(conf or {})}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

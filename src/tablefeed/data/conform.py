@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from tablefeed.data.retype import Conversion, LossyConversionError, conversion, find_stored
+from tablefeed.data.retype import Conversion, LossyConversionError, StoredFields, conversion
 
 _NO_CONSTANTS: Mapping[str, pa.Scalar] = {}
 
@@ -38,10 +38,11 @@ class Conformer:
         self.wanted = wanted
         self._makers: list[Callable[[pa.RecordBatch], pa.Array]] = []
         names: list[str] = []
+        there = StoredFields(found)
         for field, stored_field in zip(wanted, wanted if stored is None else stored, strict=True):
             if field.name in constants:
                 self._makers.append(_filled(constants[field.name].cast(field.type)))
-            elif (name := find_stored(stored_field, found)) is None:
+            elif (name := there.find(stored_field)) is None:
                 self._makers.append(_filled(pa.scalar(None, field.type)))
             else:
                 names.append(name)

@@ -14,12 +14,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablefeed.data.conform import Conformer, no_columns
+from tablefeed.data.required import RequiredColumns
 from tablefeed.data.retype import LossyConversionError, ShreddedVariantError, has_field_ids
 from tablefeed.data.selection import RowSelection
 from tablefeed.errors import DataFileError, UnsupportedFeatureError
-
-BATCH_ROWS = 65_536
-"""Rows of a batch: what Spark takes three times as fast as batches of 8,000, and small enough to hold a few."""
+from tablefeed.model.limits import MOST_IN_A_LIST
 
 _WHOLE_CHUNK_BYTES = 64 * 1024 * 1024
 # A row group's columns are read in one request each up to here, which object stores like; beyond, piece by piece,
@@ -39,8 +38,8 @@ class ReadPlan:
 
     url: str
     schema: pa.Schema
+    batch_rows: int
     stored: pa.Schema | None = None
-    batch_rows: int = BATCH_ROWS
 
     def __post_init__(self) -> None:
         if self.batch_rows < 1:
@@ -50,16 +49,28 @@ class ReadPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """A share of a file: its row groups whose middle is at the byte `begin` or later, and before `end`.
+
+    None is no bound. A group has one middle, whatever a footer says: so shares that meet have each group once.
+    """
+
+    begin: int | None = None
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileColumns:
     """What is particular to one file: its `path` in errors, its partition values by logical name, and which rows count.
 
-    `selection` None: all of them. `positions` names the column that is not the file's but each row's place in it, from
-    0; None: nobody asks.
+    `selection` None: all of them. `share` None: the whole file. `positions` names the column that is not the file's but
+    each row's place in it, from 0; None: nobody asks.
     """
 
     path: str
     constants: Mapping[str, pa.Scalar] = field(default_factory=dict)
     selection: RowSelection | None = None
+    share: Share | None = None
     positions: str | None = None
 
 
@@ -71,8 +82,8 @@ def read_batches(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.
     A column that the file lacks is null; one with a constant takes it even if the file has the column too; a column
     that is not wanted is not read. With no column to read, the rows are counted from the footer alone.
     Raises DataFileError for a file that is gone, damaged, without field ids where columns go by them, with fewer rows
-    than `file.selection` speaks of, or of types that cannot be read as wanted without loss; UnsupportedFeatureError for
-    a shredded variant.
+    than `file.selection` speaks of, of types that cannot be read as wanted without loss, or with a null, among the rows
+    that count, where `plan.schema` allows none; UnsupportedFeatureError for a shredded variant.
     """
     # Any: a path, a Python file or an Arrow file, as ParquetFile says.
     try:
@@ -117,21 +128,61 @@ def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordB
     found = parquet.schema_arrow
     if file.positions is not None:
         found = found.append(pa.field(file.positions, pa.int64()))
+    required = RequiredColumns(plan.schema)
     conform = Conformer(found, plan.schema, stored=plan.stored, constants=file.constants)
     names = [name for name in conform.source_names if name != file.positions]
-    first = 0
-    for batch in _stored_batches(source, parquet, names, plan.batch_rows):
-        rows = batch if file.positions is None else _numbered(batch, file.positions, first)
-        if file.selection is not None:
-            rows = file.selection.of(rows, first=first)
-        first += batch.num_rows
-        if rows.num_rows:
-            yield conform(rows)
-    if first != parquet.metadata.num_rows:
+    metadata = parquet.metadata
+    read = expected = 0
+    for groups in _shared(metadata, file.share):
+        expected += _rows(metadata, groups)
+        first = _rows(metadata, range(groups.start))
+        for batch in _stored_batches(source, parquet, names, plan.batch_rows, groups):
+            rows = batch if file.positions is None else _numbered(batch, file.positions, first)
+            if file.selection is not None:
+                rows = file.selection.of(rows, first=first)
+            first += batch.num_rows
+            read += batch.num_rows
+            if rows.num_rows:
+                conformed = conform(rows)
+                _check_required(required, conformed, plan, file)
+                yield conformed
+    if read != expected:
         # Arrow ends a column whose pages are damaged as if it were at its end.
-        raise _refusal(
-            plan, file, f"has {first} rows, but its footer speaks of {parquet.metadata.num_rows}: {_DAMAGED}"
-        )
+        raise _refusal(plan, file, f"has {read} rows, but its footer speaks of {expected}: {_DAMAGED}")
+
+
+def _shared(metadata: pq.FileMetaData, share: Share | None) -> Iterator[range]:
+    """The row groups in `share`, by runs of neighbours."""
+    count = metadata.num_row_groups
+    chosen = range(count) if share is None else [i for i in range(count) if _is_in(metadata.row_group(i), share)]
+    begin = 0
+    for end in range(1, len(chosen) + 1):
+        if end == len(chosen) or chosen[end] != chosen[end - 1] + 1:
+            yield range(chosen[begin], chosen[end - 1] + 1)
+            begin = end
+
+
+def _is_in(group: pq.RowGroupMetaData, share: Share) -> bool:
+    columns = [group.column(i) for i in range(group.num_columns)]
+    begin = min((_begin(column) for column in columns), default=0)
+    middle = begin + sum(column.total_compressed_size for column in columns) // 2
+    return (share.begin is None or share.begin <= middle) and (share.end is None or middle < share.end)
+
+
+def _begin(column: pq.ColumnChunkMetaData) -> int:
+    offsets = (column.dictionary_page_offset, column.data_page_offset)
+    return min((offset for offset in offsets if offset is not None and offset > 0), default=0)
+
+
+def _rows(metadata: pq.FileMetaData, groups: range) -> int:
+    return sum(metadata.row_group(i).num_rows for i in groups)
+
+
+def _check_required(required: RequiredColumns, batch: pa.RecordBatch, plan: ReadPlan, file: FileColumns) -> None:
+    broken = required.first_null(batch)
+    if broken is not None:
+        what = f"has no value of column {broken} in some row, though the table's schema says NOT NULL. Rewrite the file"
+        raise _refusal(plan, file, f"{what}, or let the column be null.")
 
 
 def _numbered(batch: pa.RecordBatch, name: str, first: int) -> pa.RecordBatch:
@@ -141,19 +192,19 @@ def _numbered(batch: pa.RecordBatch, name: str, first: int) -> pa.RecordBatch:
 
 
 def _stored_batches(
-    source: Any, parquet: pq.ParquetFile, columns: list[str], batch_rows: int
+    source: Any, parquet: pq.ParquetFile, columns: list[str], batch_rows: int, groups: range
 ) -> Iterator[pa.RecordBatch]:
-    """All rows of the file as they are stored: none is left out, so that counting them gives each one's position."""
+    """All rows of `groups` as they are stored: none is left out, so that counting them gives each one's position."""
     metadata = parquet.metadata
     if not columns:
-        for begin in range(0, metadata.num_rows, batch_rows):
-            yield no_columns(min(batch_rows, metadata.num_rows - begin))
+        num_rows = _rows(metadata, groups)
+        for begin in range(0, num_rows, batch_rows):
+            yield no_columns(min(batch_rows, num_rows - begin))
         return
-    groups = (metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-    if max(groups, default=0) > _WHOLE_CHUNK_BYTES:
+    if max(metadata.row_group(i).total_byte_size for i in groups) > _WHOLE_CHUNK_BYTES:
         parquet = _open(source, metadata=metadata, buffer_size=_PIECE_BYTES)
     # One thread: the caller runs as many readers as it has cores. Row groups are not read ahead (memory).
-    yield from parquet.iter_batches(batch_rows, columns=columns, use_threads=False)
+    yield from parquet.iter_batches(batch_rows, row_groups=list(groups), columns=columns, use_threads=False)
 
 
 def _check_footer(parquet: pq.ParquetFile, plan: ReadPlan, file: FileColumns) -> None:
@@ -185,11 +236,6 @@ def _refusal(plan: ReadPlan, file: FileColumns, what: str) -> DataFileError:
     return DataFileError(f"The data file {file.path} of {plan.url} {what}", url=plan.url, path=file.path)
 
 
-_MOST_IN_A_LIST = 100_000
-# Columns or row groups. Arrow takes memory for as many as a footer claims, before it has seen one: some 700 bytes for
-# each column of a row group, and its own limit is ten times as many.
-
-
 def _open(source: Any, **options: Any) -> pq.ParquetFile:
     # INT96 carries nanoseconds of any date: as microseconds it fits 64 bits, as nanoseconds it would wrap (1677-2262).
     # Where the writer gave its pages checksums, as Spark does, a damaged one is an error and no other value.
@@ -198,6 +244,6 @@ def _open(source: Any, **options: Any) -> pq.ParquetFile:
         coerce_int96_timestamp_unit="us",
         pre_buffer=False,
         page_checksum_verification=True,
-        thrift_container_size_limit=_MOST_IN_A_LIST,
+        thrift_container_size_limit=MOST_IN_A_LIST,
         **options,
     )

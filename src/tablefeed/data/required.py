@@ -7,17 +7,27 @@ import pyarrow.compute as pc
 
 
 def null_in_required(rows: pa.Table) -> str | None:
-    """The dotted path of the first required column, member or element that is null where its parent is not, or None.
+    """As `RequiredColumns.first_null`, of all rows of a table."""
+    required = RequiredColumns(rows.schema)
+    return next(filter(None, map(required.first_null, rows.to_batches())), None)
 
-    Elements, keys and values of lists and maps are called `element`, `key` and `value`, as Spark calls them.
-    """
-    for field in rows.schema:
-        if _may_break(field):
-            for chunk in rows.column(field.name).chunks:
-                path = _null_at(field.name, chunk, nullable=field.nullable)
-                if path is not None:
-                    return path
-    return None
+
+class RequiredColumns:
+    """What must not be null in batches of `schema`: looked up once, so that a batch costs what these columns cost."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._columns = [(index, field) for index, field in enumerate(schema) if _may_break(field)]
+
+    def first_null(self, batch: pa.RecordBatch) -> str | None:
+        """The dotted path of a required column, member or element that is null where its parent is not, or None.
+
+        Elements, keys and values of lists and maps are called `element`, `key` and `value`, as Spark calls them.
+        """
+        for index, field in self._columns:
+            path = _null_at(field.name, batch.column(index), nullable=field.nullable)
+            if path is not None:
+                return path
+        return None
 
 
 def _may_break(field: pa.Field) -> bool:

@@ -36,35 +36,49 @@ class LossyConversionError(ValueError):
         )
 
 
-def find_name(name: str, among: Iterable[str]) -> str | None:
-    """The one of `among` that `name` means: the exact one, else the only one equal but for case, else None.
-
-    LossyConversionError where several qualify: which one is meant cannot be told.
-    """
-    names = list(among)
-    matches = [n for n in names if n == name] or [n for n in names if n.lower() == name.lower()]
-    if len(matches) > 1:
-        error = LossyConversionError(pa.null(), pa.null(), reason=f"{len(matches)} columns of that name: {matches}")
-        raise error.inside(name)
-    return matches[0] if matches else None
-
-
 FIELD_ID = b"PARQUET:field_id"
 """Where pyarrow keeps Parquet's field id: a key of an Arrow field's metadata."""
 
 
-def find_stored(stored: pa.Field, among: Iterable[pa.Field]) -> str | None:
-    """The name of the one of `among` that `stored` means: by its field id where it has one, else by its name."""
-    field_id = _field_id(stored)
-    if field_id is None:
-        return find_name(stored.name, (field.name for field in among))
-    fields = list(among)
-    matches = [field.name for field in fields if _field_id(field) == field_id]
-    if len(matches) > 1:
-        error = LossyConversionError(pa.null(), pa.null(), reason=f"{len(matches)} columns of that id: {matches}")
-        raise error.inside(stored.name)
-    # Arrow finds a column by its name alone: a second one of that name, though of another id, must not pass for it.
-    return find_name(matches[0], (field.name for field in fields)) if matches else None
+class StoredFields:
+    """The columns, or the members of one struct, that a file has, looked up by what a stored schema calls them."""
+
+    def __init__(self, fields: Iterable[pa.Field]) -> None:
+        self._by_name: dict[str, list[str]] = {}
+        self._by_folded_name: dict[str, list[str]] = {}
+        self._by_id: dict[bytes, list[str]] = {}
+        for field in fields:
+            self._by_name.setdefault(field.name, []).append(field.name)
+            self._by_folded_name.setdefault(field.name.lower(), []).append(field.name)
+            field_id = _field_id(field)
+            if field_id is not None:
+                self._by_id.setdefault(field_id, []).append(field.name)
+
+    def find(self, stored: pa.Field) -> str | None:
+        """Gives the name of the one that `stored` means: by its field id where it has one, else by its name.
+
+        By name that is the exact one, else the only one equal but for case, else None. Raises LossyConversionError
+        where several qualify: which one is meant cannot be told.
+        """
+        field_id = _field_id(stored)
+        if field_id is None:
+            return self._named(stored.name)
+        matches = self._by_id.get(field_id, [])
+        if len(matches) > 1:
+            raise _several(stored.name, "id", matches)
+        # Arrow finds a column by its name alone: a second one of that name, though of another id, must not pass for it.
+        return self._named(matches[0]) if matches else None
+
+    def _named(self, name: str) -> str | None:
+        matches = self._by_name.get(name) or self._by_folded_name.get(name.lower(), [])
+        if len(matches) > 1:
+            raise _several(name, "name", matches)
+        return matches[0] if matches else None
+
+
+def _several(name: str, by: str, matches: list[str]) -> LossyConversionError:
+    error = LossyConversionError(pa.null(), pa.null(), reason=f"{len(matches)} columns of that {by}: {matches}")
+    return error.inside(name)
 
 
 def has_field_ids(fields: Iterable[pa.Field]) -> bool:
@@ -184,16 +198,17 @@ def _is_variant(kind: pa.StructType) -> bool:
 
 
 def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType) -> Conversion:
-    found_names = [member.name for member in found]
+    indexes = {member.name: index for index, member in enumerate(found)}
     if _is_variant(wanted):
-        if _SHREDDED in found_names:
+        if _SHREDDED in indexes:
             raise ShreddedVariantError(found, wanted, reason="a shredded variant")
         stored = wanted  # its members have one name everywhere, and no one order
+    there = StoredFields(found)
     plan: list[tuple[int | None, Conversion | None, pa.Field]] = []
     for i in range(wanted.num_fields):
         field, stored_field = wanted.field(i), stored.field(i)
-        name = find_stored(stored_field, found)
-        index = None if name is None else found_names.index(name)
+        name = there.find(stored_field)
+        index = None if name is None else indexes[name]
         convert = None if index is None else _member(found.field(index).type, field, stored_field.type)
         plan.append((index, convert, field))
 

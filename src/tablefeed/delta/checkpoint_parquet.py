@@ -18,6 +18,7 @@ from tablefeed.delta import fields, names
 from tablefeed.delta.columns import DELETION_VECTOR, FILE_COLUMNS, STRING_MAP, file_keys
 from tablefeed.delta.fields import BadActionError
 from tablefeed.delta.stats_columns import texts_of
+from tablefeed.model.limits import MOST_IN_A_LIST
 
 
 class CheckpointParquet:
@@ -28,9 +29,7 @@ class CheckpointParquet:
 
     def __init__(self, source: BinaryIO) -> None:
         # Where the writer gave its pages checksums, damage in the middle of one is an error and no other value.
-        self._file = pq.ParquetFile(
-            source, page_checksum_verification=True, thrift_container_size_limit=_MOST_IN_A_LIST
-        )
+        self._file = pq.ParquetFile(source, page_checksum_verification=True, thrift_container_size_limit=MOST_IN_A_LIST)
 
     def actions(self, kind: str) -> Iterator[dict[str, Any]]:
         """The actions of `kind` as if parsed from JSON; null is absent."""
@@ -112,7 +111,6 @@ _VECTOR_WIRE: Mapping[str, str] = {
     "cardinality": "cardinality",
 }
 _BATCH_ROWS = 64 << 10  # bounds the memory; larger ones are not faster
-_MOST_IN_A_LIST = 100_000  # columns or row groups: Arrow takes memory for as many as a footer claims
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:  # Any: what JSON can hold

@@ -13,7 +13,7 @@ from enum import StrEnum
 import pyarrow as pa
 
 from tablefeed.delta import names
-from tablefeed.delta.schema import to_arrow
+from tablefeed.delta.schema import parse_schema, to_arrow
 from tablefeed.errors import LogError
 from tablefeed.model.actions import Metadata
 from tablefeed.model.schema import Array, DataType, Field, Map, Struct
@@ -53,10 +53,11 @@ def stored_schema(schema: Struct, mode: MappingMode, *, url: str) -> pa.Schema |
     """Gives the Arrow schema of `schema` as files have it, in the same shape; None where that is the same.
 
     Names are physical at every depth; in mode `id` every field also has its id under `FIELD_ID`. Raises LogError
-    where one has none.
+    where one has none, where a physical name is no text, and where two columns would be one in files.
     """
     if mode is MappingMode.NONE:
         return None
+    _check_names(schema, url=url)
     if mode is MappingMode.ID:
         _check_ids(schema, url=url)
     stored = to_arrow(_renamed(schema))
@@ -71,6 +72,12 @@ class MappedSchema:
 
     schema: Struct
     mode: MappingMode
+
+
+def mapped_schema(metadata: Metadata, *, url: str) -> MappedSchema:
+    """Gives those of `metadata`. Raises LogError and UnsupportedFeatureError where it does not tell them."""
+    schema = parse_schema(metadata.schema_string, url=url)
+    return MappedSchema(schema=schema, mode=mapping_mode(metadata, url=url))
 
 
 def has_mapping_change(*, older: MappedSchema, newer: MappedSchema) -> bool:
@@ -109,14 +116,37 @@ def physical_schema(schema: Struct) -> Struct:
     return _renamed(schema)
 
 
-def _check_ids(schema: Struct, *, url: str) -> None:
+def _check_names(schema: Struct, *, url: str) -> None:
     for field in _fields(schema):
-        if not isinstance(field.metadata.get(names.COLUMN_ID), int):
-            raise LogError(
-                f"The table at {url} maps its columns by id, but column {field.name!r} has no {names.COLUMN_ID} in the "
-                "schema: which column of a file it is cannot be told. Restore the table's metadata.",
-                url=url,
+        if not isinstance(field.metadata.get(names.PHYSICAL_NAME, ""), str):
+            raise _unmapped(f"its column {field.name!r} has a {names.PHYSICAL_NAME} that is no text", url)
+    seen: dict[_Path, _Path] = {}
+    for physical, logical in _paths(schema):
+        if physical in seen:
+            both = f"{'.'.join(seen[physical])!r} and {'.'.join(logical)!r}"
+            raise _unmapped(f"its columns {both} have one {names.PHYSICAL_NAME}, {physical[-1]!r}", url)
+        seen[physical] = logical
+
+
+def _check_ids(schema: Struct, *, url: str) -> None:
+    seen: dict[object, str] = {}
+    for field in _fields(schema):
+        number = field.metadata.get(names.COLUMN_ID)
+        if not isinstance(number, int):
+            raise _unmapped(f"its column {field.name!r} has no {names.COLUMN_ID}", url)
+        if number in seen:
+            raise _unmapped(
+                f"its columns {seen[number]!r} and {field.name!r} have one {names.COLUMN_ID}, {number}", url
             )
+        seen[number] = field.name
+
+
+def _unmapped(what: str, url: str) -> LogError:
+    return LogError(
+        f"The table at {url} maps its columns to others in its files, but {what}: which column of a file it is cannot "
+        "be told. Restore the table's metadata.",
+        url=url,
+    )
 
 
 def _fields(kind: DataType) -> Iterator[Field]:

@@ -13,10 +13,8 @@ from tablefeed.model.logfile import LogFile, LogFileKind
 
 # "File Types"
 LOG_DIR = "_delta_log"
-CHANGE_DATA_DIR = "_change_data"
 
 # "Delta Log Entries", "Checkpoints", "Last Checkpoint File"
-STAGED_COMMITS_DIR = "_staged_commits"
 SIDECARS_DIR = "_sidecars"
 LAST_CHECKPOINT = "_last_checkpoint"
 
@@ -123,25 +121,3 @@ def parse_name(name: str, *, size_bytes: int, modified_ms: int) -> LogFile | Non
 def commit_name(version: int) -> str:
     """The commit of `version` ("Delta Log Entries")."""
     return f"{version:020d}.json"
-
-
-def checkpoint_name(version: int) -> str:
-    """The classic checkpoint of `version` ("Checkpoints")."""
-    return f"{version:020d}.checkpoint.parquet"
-
-
-def checkpoint_part_names(version: int, *, part_count: int) -> tuple[str, ...]:
-    """The parts of a multi-part checkpoint of `version`, in order ("Checkpoints")."""
-    return tuple(
-        f"{version:020d}.checkpoint.{part:010d}.{part_count:010d}.parquet" for part in range(1, part_count + 1)
-    )
-
-
-def checksum_name(version: int) -> str:
-    """The version checksum of `version` ("Version Checksum File")."""
-    return f"{version:020d}.crc"
-
-
-def first_name_of(version: int) -> str:
-    """A name that sorts before every log file of `version` and after those of earlier versions: where to list from."""
-    return f"{version:020d}."

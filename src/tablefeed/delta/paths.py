@@ -18,7 +18,7 @@ HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """The directory's word for null and for '' (Spark's `ExternalCatalogUtils.DEFAULT_PARTITION_NAME`)."""
 
 ALLOW_ABSOLUTE_PATHS = "allow_absolute_paths"
-"""The storage option that lets a log name files outside its table, as those of shallow clones do."""
+"""The storage option that says whether a log may name files outside its table."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
@@ -42,23 +42,28 @@ def decode_path(log_path: str) -> str:
     return f"{scheme}:{'//' if rest.startswith('//') else ''}{authority}{_decode(tail)}"
 
 
-def refuse_escape(path: str, *, root_url: str) -> None:
-    """Raises LogError, naming the decoded `path`, unless its file is the table's own.
+def refuse_escape(path: str, *, root_url: str, clones: bool) -> None:
+    """Raises LogError, naming the decoded `path`, unless its file is one that the table may have.
 
     For the moment before a file that the log names (a data file, a deletion vector) is opened. A relative path must
-    stay below the root, an absolute one lead below it. The text alone is judged: no link is followed.
+    stay below the root; with `clones`, an absolute one of the root's own scheme may lead anywhere without `..`, as
+    those of a shallow clone do, else below the root as well. The text alone is judged: no link is followed.
     """
-    if below_root(path, root_url=root_url) is not None:
+    if below_root(path, root_url=root_url) is not None or (clones and _is_elsewhere_in_plain_words(path, root_url)):
         return
-    if _is_absolute(path):
-        remedy = "If the table is a shallow clone, or keeps files elsewhere on purpose, allow"
-    else:
-        remedy = "No table needs that: restore the log from a copy that you trust. If this is the one you trust, allow"
     raise LogError(
-        f"The log of {root_url} names the file {path!r}, which is outside the table; it was not opened. {remedy} it by "
-        f"the storage option {ALLOW_ABSOLUTE_PATHS}=true.",
+        f"The log of {root_url} names the file {path!r}, which is outside the table; it was not opened. If that is so "
+        f"on purpose, in a log that you trust, allow it by the storage option {ALLOW_ABSOLUTE_PATHS}=true; else "
+        "restore the log from a copy.",
         url=root_url,
     )
+
+
+def _is_elsewhere_in_plain_words(path: str, root_url: str) -> bool:
+    if not _is_absolute(path) or ".." in path.split("/"):
+        return False
+    place, root_place = _place(path)[0], _place(root_url)[0]
+    return place == "" or place.partition(":")[0] == root_place.partition(":")[0]
 
 
 def below_root(path: str, *, root_url: str) -> str | None:

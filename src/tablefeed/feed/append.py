@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, SchemaMismatchError
-from tablefeed.feed.arguments import whole_number
+from tablefeed.feed.arguments import column_names, location, store_options, switch, text, whole_number
 from tablefeed.feed.commit import Surroundings, Transaction, commit, new_table
 from tablefeed.feed.operations import batch_write
 from tablefeed.feed.sink import current_snapshot, plan_write, write_task
@@ -41,18 +41,22 @@ def append(
     back. "overwrite" replaces all rows in the same version. `properties` are a new table's. Raises
     SchemaMismatchError, InvalidRowsError, ConflictError, CommitUnknownError, NotExclusiveError, OptionError.
     """
-    kind = _kind(mode, merge_schema=merge_schema)
+    kind = _kind(mode, merge_schema=switch(merge_schema, argument="merge_schema"))
     txn = _txn(app_id, txn_version)
-    _check_properties(properties or {})
-    partition_by = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
-    reader = _reader(data, os.fspath(url))
-    log = open_log(os.fspath(url), storage_options)
+    properties = _properties(properties)
+    partition_by = column_names(
+        (partition_by,) if isinstance(partition_by, str) else partition_by, argument="partition_by"
+    )
+    if len({*partition_by}) < len(partition_by):
+        raise IllegalOptionError(option="partition_by", value=", ".join(partition_by), explain="names a column twice")
+    log = open_log(location(url), store_options(storage_options))
+    reader = _reader(data, log.url)
     state = current_snapshot(log)
     plan = plan_write(log, state, reader.schema, partition_by=partition_by, kind=kind)
     if txn is not None and state is not None and plan.recorded.get(txn.app_id, -1) >= txn.txn_version:
         return AlreadyApplied(version=state.version, recorded_txn_version=plan.recorded[txn.app_id])
     if state is None:
-        new_table(plan, properties or {}, now_ms=_now_ms())  # refused before a file is written
+        new_table(plan, properties, now_ms=_now_ms())  # refused before a file is written
     files = write_task(plan, reader, task=0, now_ms=_now_ms())
     transaction = Transaction(
         plan=plan,
@@ -60,15 +64,15 @@ def append(
         kind=kind,
         operation=batch_write(kind, plan.partition_columns),
         txn=txn,
-        properties=dict(properties or {}) if state is None else {},
+        properties=properties if state is None else {},
     )
     outcome, _ = commit(log, state, transaction, Surroundings(now_ms=_now_ms, sleep=time.sleep))
     return outcome
 
 
-def _kind(mode: str, *, merge_schema: bool) -> WriteKind:
-    if mode not in ("append", "overwrite"):
-        raise IllegalOptionError(option="mode", value=mode, explain="must be 'append' or 'overwrite'")
+def _kind(mode: object, *, merge_schema: bool) -> WriteKind:
+    if not isinstance(mode, str) or mode not in ("append", "overwrite"):
+        raise IllegalOptionError(option="mode", value=str(mode), explain="must be 'append' or 'overwrite'")
     if merge_schema:
         raise IllegalOptionError(
             option="merge_schema", value="True", explain="is not supported by this version; add the columns first"
@@ -81,15 +85,17 @@ def _txn(app_id: str | None, txn_version: int | None) -> Txn | None:
         return None
     if app_id is None or txn_version is None:
         raise ConflictingOptionsError(options=("app_id", "txn_version"), remedy="Give both or neither.")
-    if not isinstance(app_id, str):
-        raise IllegalOptionError(option="app_id", value=str(app_id), explain="must be a text")
-    return Txn(app_id=app_id, txn_version=whole_number(txn_version, argument="txn_version", least=0))
+    return Txn(
+        app_id=text(app_id, argument="app_id"), txn_version=whole_number(txn_version, argument="txn_version", least=0)
+    )
 
 
-def _check_properties(properties: Mapping[str, str]) -> None:
-    for name, value in properties.items():
-        if not (isinstance(name, str) and isinstance(value, str)):
-            raise IllegalOptionError(option=f"properties[{name!r}]", value=str(value), explain="must be a text")
+def _properties(given: object) -> dict[str, str]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise IllegalOptionError(option="properties", value=str(given), explain="must map names to values, both text")
+    return {text(name, argument="properties"): text(given[name], argument=f"properties[{name!r}]") for name in given}
 
 
 def _reader(data: Any, url: str) -> pa.RecordBatchReader:

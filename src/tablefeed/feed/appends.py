@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import compress, groupby
+from itertools import compress
 from typing import TYPE_CHECKING
 
-from tablefeed.delta.column_mapping import MappedSchema, has_mapping_change, mapping_mode
-from tablefeed.delta.schema import parse_schema
-from tablefeed.errors import IllegalOptionError, SchemaChangedError
-from tablefeed.feed.arguments import check_filter, columns_to_read, filtered, selected, whole_number
-from tablefeed.feed.bounds import check_available, check_protocol, read_commits
+from tablefeed.delta.column_mapping import has_mapping_change, mapped_schema
+from tablefeed.delta.partitioning import partition_names
+from tablefeed.errors import IllegalOptionError, LogError, SchemaChangedError
+from tablefeed.feed.arguments import (
+    delivered,
+    location,
+    selected,
+    store_options,
+    switch,
+    whole_number,
+)
+from tablefeed.feed.bounds import check_available, check_protocol, check_same_table, read_commits
+from tablefeed.feed.in_force import metadata_at
 from tablefeed.feed.scan import ScanTask, TableColumns, read_task, scan_file, table_columns
 from tablefeed.feed.table_log import Snapshot, open_log
-from tablefeed.log.admission import ChangePolicy, delivered_files
+from tablefeed.log.admission import ChangePolicy, delivered_files, first_said
 from tablefeed.log.compatibility import can_read_older
-from tablefeed.model.actions import AddFile, Commit, Version
+from tablefeed.model.actions import AddFile, Commit, Metadata, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
 from tablefeed.model.schema import Struct
 
@@ -39,28 +47,39 @@ def appends(
 ) -> pa.RecordBatchReader:
     """Gives the rows added by the versions `start_version` to `end_version`, both included, in commit order.
 
-    None: from the earliest commit that the log still has, to the newest. Rows come in the schema of the newest
-    version. Only files that change data count, and those that the log rules out by `filter` are not opened. Raises
-    ChangeRefusedError for a commit that deletes or rewrites rows unless an option says what to do with it,
-    VersionNotFoundError, LogGapError, SchemaChangedError, DataFileError.
+    None: from the earliest commit that the log still has, to the newest. Rows come in the schema of `end_version`, of
+    the newest version where the log does not go back to that. Only files that change data count, and those that the
+    log rules out by `filter` are not opened. Raises ChangeRefusedError for a commit that deletes or rewrites rows
+    unless an option says what to do with it, SchemaChangedError where that schema cannot read every row,
+    VersionNotFoundError, LogGapError, OffsetError for versions of two tables, DataFileError.
     """
-    import pyarrow as pa
-
-    log = open_log(os.fspath(url), storage_options)
-    snapshot = log.load()
+    log = open_log(location(url), store_options(storage_options))
+    newest = log.load()
     log_files = log.listing()
-    versions = _versions(log_files, snapshot, start_version, end_version)
+    versions = _versions(log_files, newest, start_version, end_version)
     policy = ChangePolicy(
-        ignore_deletes=ignore_deletes, ignore_changes=ignore_changes, skip_change_commits=skip_change_commits
+        ignore_deletes=switch(ignore_deletes, argument="ignore_deletes"),
+        ignore_changes=switch(ignore_changes, argument="ignore_changes"),
+        skip_change_commits=switch(skip_change_commits, argument="skip_change_commits"),
     )
-    wanted = selected(snapshot.arrow_schema, columns, url=log.url)
-    commits = read_commits(log, log_files, versions)
-    if filter is None:
-        return pa.RecordBatchReader.from_batches(wanted, _rows(snapshot, commits, policy, wanted, None))
-    check_filter(filter, snapshot.arrow_schema, url=log.url)
-    read = columns_to_read(snapshot.arrow_schema, wanted, filter)
-    rows = _rows(snapshot, commits, policy, read, filter)
-    return pa.RecordBatchReader.from_batches(wanted, filtered(rows, filter, wanted, url=log.url))
+    read = _as_of(versions[-1], newest)
+    start = metadata_at(versions[0], newest)
+    _check(start, versions[0], read)
+    wanted = selected(read.arrow_schema, columns, url=log.url)
+
+    def rows(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return _rows(read, start, read_commits(log, log_files, versions), policy, schema, filter)
+
+    return delivered(rows, wanted, filter, available=read.arrow_schema, url=log.url)
+
+
+def _as_of(version: int, newest: Snapshot) -> Snapshot:
+    if version == newest.version:
+        return newest
+    try:
+        return newest.log.load(Version(version))
+    except LogError:
+        return newest  # the log still has the commit, but not all that came before it
 
 
 def _versions(log_files: Iterable[LogFile], snapshot: Snapshot, start: int | None, end: int | None) -> range:
@@ -77,27 +96,33 @@ def _versions(log_files: Iterable[LogFile], snapshot: Snapshot, start: int | Non
 
 
 def _rows(
-    snapshot: Snapshot,
+    read: Snapshot,
+    metadata: Metadata,
     commits: Iterable[Commit],
     policy: ChangePolicy,
     schema: pa.Schema,
     condition: pc.Expression | None,
 ) -> Iterator[pa.RecordBatch]:
-    log = snapshot.log
+    """The rows of `commits` in `schema`; `metadata` holds at the first."""
+    log = read.log
+    columns = _columns(read, metadata)
     for commit in commits:
-        _check(commit, snapshot)
-        # The partitioning of its version, which need not be the newest's: an overwrite may have changed it.
-        for keys, files in groupby(delivered_files(commit, policy, url=log.url), key=_partition_keys):
-            columns = table_columns(snapshot.schema, snapshot.metadata, url=log.url, partitioned_by=keys)
-            for add in files if condition is None else _matching(list(files), condition, snapshot.schema, columns):
-                task = ScanTask(
-                    url=log.location, storage_options=log.storage_options, files=(scan_file(add),), columns=columns
-                )
-                yield from read_task(task, schema, store=log.store)
+        check_protocol(commit, read.metadata, url=log.url)
+        if commit.metadata is not None:
+            _check(commit.metadata, commit.version, read)
+            columns = _columns(read, commit.metadata)
+        files = [add for _, add in first_said(delivered_files(commit, policy, url=log.url))]
+        for add in files if condition is None else _matching(files, condition, read.schema, columns):
+            task = ScanTask(
+                url=log.location, storage_options=log.storage_options, files=(scan_file(add),), columns=columns
+            )
+            yield from read_task(task, schema, store=log.store)
 
 
-def _partition_keys(add: AddFile) -> frozenset[str]:
-    return frozenset(add.partition_values)
+def _columns(read: Snapshot, metadata: Metadata) -> TableColumns:
+    """How the columns of `read` are found in files of `metadata`, whose partitioning an overwrite may have changed."""
+    url = read.log.url
+    return table_columns(read.schema, read.metadata, url=url, partitioned_by=partition_names(metadata, url=url))
 
 
 def _matching(
@@ -109,20 +134,20 @@ def _matching(
     return compress(files, pruner.choose([f.partition_values for f in files], [f.stats for f in files]))
 
 
-def _check(commit: Commit, snapshot: Snapshot) -> None:
-    url = snapshot.log.url
-    check_protocol(commit, snapshot.metadata, url=url)
-    if commit.metadata is None:
-        return
-    # A stream also stops where the partitioning differs. Here each file is read by its own.
-    schema = parse_schema(commit.metadata.schema_string, url=url)
-    older = MappedSchema(schema=schema, mode=mapping_mode(commit.metadata, url=url))
-    newer = MappedSchema(schema=snapshot.schema, mode=mapping_mode(snapshot.metadata, url=url))
-    if has_mapping_change(older=older, newer=newer) or not can_read_older(snapshot.schema, schema):
+def _check(metadata: Metadata, version: int, read: Snapshot) -> None:
+    """Refuses rows of `version`, at which `metadata` holds, where the schema of `read` would lose one of their values.
+
+    A stream also stops where the partitioning differs. Here each file is read by its own.
+    """
+    url = read.log.url
+    check_same_table(metadata, version, table_id=read.metadata.table_id, url=url)
+    older, newer = mapped_schema(metadata, url=url), mapped_schema(read.metadata, url=url)
+    if has_mapping_change(older=older, newer=newer) or not can_read_older(newer.schema, older.schema):
         raise SchemaChangedError(
-            f"The schema of {url} at version {commit.version} cannot be read with its newest, at version "
-            f"{snapshot.version}: read the two sides of the change apart (end_version, start_version).",
+            f"The schema of {url} at version {version} cannot be read with that of version {read.version}: read the "
+            "two sides of the change apart (end_version, start_version), or the table as it was "
+            f"(open_table, version={version}).",
             url=url,
-            version=commit.version,
+            version=version,
             error_class="DELTA_SCHEMA_CHANGED_WITH_VERSION",
         )

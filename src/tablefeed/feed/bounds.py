@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tablefeed.delta import features
-from tablefeed.errors import LogGapError, ObjectNotFoundError, VersionNotFoundError
+from tablefeed.errors import LogGapError, ObjectNotFoundError, OffsetError, VersionNotFoundError
 from tablefeed.feed.table_log import TableLog
 from tablefeed.model.actions import Commit, Metadata, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
@@ -44,3 +44,14 @@ def check_protocol(commit: Commit, metadata: Metadata, *, url: str) -> None:
     """
     if commit.protocol is not None:
         features.check_readable(commit.protocol, commit.metadata or metadata, url=url)
+
+
+def check_same_table(metadata: Metadata, version: int, *, table_id: str, url: str) -> None:
+    """Raises OffsetError where `metadata`, which holds at `version`, is of another table than `table_id`."""
+    if metadata.table_id != table_id:
+        raise OffsetError(
+            f"The table at {url} was made anew under another id: at version {version} it has {metadata.table_id}, and "
+            f"what is read here is of {table_id}. Read the versions of one table at a time.",
+            url=url,
+            error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
+        )

@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from tablefeed.errors import LogError, VersionNotFoundError
-from tablefeed.feed.change_files import changed_scan_file, row_change, unpartitioned
+from tablefeed.delta.partitioning import of_columns, partition_names
+from tablefeed.errors import LogError
+from tablefeed.feed.change_files import changed_scan_file, row_change
+from tablefeed.feed.change_partitions import partitioned
 from tablefeed.feed.change_rules import Recorded
 from tablefeed.feed.commit_times import CommitTimes
+from tablefeed.feed.in_force import metadata_at, metadata_before
 from tablefeed.feed.scan import RowChange, ScanFile, scan_file
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.log.change_plan import ChangeStep, furthest_changes
@@ -33,7 +36,6 @@ class ChangeDelivery:
     def __init__(self, newest: Snapshot, *, exclude: JavaRegex | None, times: CommitTimes) -> None:
         self._newest, self._exclude, self._times = newest, exclude, times
         self._url = newest.log.url
-        self._partitioned = bool(newest.metadata.partition_columns)
         self._in_force: tuple[Version, Metadata] | None = None
         self._batch: tuple[Offset, Offset] | None = None
 
@@ -75,18 +77,17 @@ class ChangeDelivery:
 
     def files(self, commit: Commit, begin: int, stop: int | None) -> Iterator[ScanFile]:
         """As of `Delivery`. Raises ChangeDataError where the first recorded no changes, or one does not tell them."""
-        if commit.metadata is not None:
-            self._in_force = (commit.version, commit.metadata)
-        elif self._in_force is not None:
-            self._in_force = (commit.version, self._in_force[1])
+        before, in_force = self._moved_to(commit)
         if self._batch is not None and self._batch[0].version == commit.version:
             self._check_recorded(commit.version)
         timed = replace(commit, committed_at_ms=self._times.of(commit))
-        for file in changed_files(commit, url=self._url):
-            if begin <= file.index and (stop is None or file.index < stop) and not self._is_excluded(file.log_path):
-                if file.partition_values is None and self._partitioned:
-                    raise unpartitioned(file, commit, url=self._url)
-                yield changed_scan_file(file, row_change(timed, file.change_type, url=self._url))
+        files = [
+            file
+            for file in changed_files(commit, url=self._url)
+            if begin <= file.index and (stop is None or file.index < stop) and not self._is_excluded(file.log_path)
+        ]
+        for file in partitioned(files, commit, in_force=in_force, before=before, url=self._url):
+            yield changed_scan_file(file, row_change(timed, file.change_type, url=self._url))
 
     def snapshot_files(self, adds: Iterable[AddFile], version: Version) -> Iterator[ScanFile]:
         """As of `Delivery`."""
@@ -94,14 +95,33 @@ class ChangeDelivery:
         change = RowChange(
             type=ChangeType.INSERT.value, version=version, committed_at_us=None if at_ms is None else at_ms * 1000
         )
-        return (replace(scan_file(add), change=change) for add in adds if not self._is_excluded(add.log_path))
+        # The stream's own: a snapshot of another partitioning is not begun with.
+        names = partition_names(self._newest.metadata, url=self._url)
+        for add in adds:
+            if not self._is_excluded(add.log_path):
+                values = of_columns(add.partition_values, names)
+                yield replace(scan_file(add), change=change, partition_values=values)
+
+    def _moved_to(self, commit: Commit) -> tuple[Metadata | None, Metadata]:
+        """The metadata before `commit` and that at it, which is what is in force from now on.
+
+        The first is not known any more where the log has been cleaned up to here.
+        """
+        version, known = self._in_force or self._metadata_at(commit.version)
+        in_force = commit.metadata or known
+        self._in_force = (commit.version, in_force)
+        if commit.metadata is None or version < commit.version:
+            return known, in_force
+        return metadata_before(commit.version, in_force, self._newest.log), in_force
 
     def _metadata_at(self, version: Version) -> tuple[Version, Metadata]:
+        log = self._newest.log
         try:
-            at = self._newest.log.load(version)
-        except (LogError, VersionNotFoundError):
+            later = version > self._newest.version
+            at = log.load(version).metadata if later else metadata_at(version, self._newest)
+        except LogError:
             return version, self._newest.metadata  # cleaned up, or its commit is still to come
-        return version, at.metadata
+        return version, at
 
     def _check_recorded(self, version: Version) -> None:
         if self._batch is not None and self._in_force is not None:

@@ -47,19 +47,11 @@ def row_change(commit: Commit, change_type: ChangeType | None, *, url: str) -> R
     return RowChange(type=change_type and change_type.value, version=commit.version, committed_at_us=at_us)
 
 
-def unpartitioned(file: ChangedFile, commit: Commit, *, url: str) -> ChangeDataError:
-    """Gives the error for a file that `commit` removes without its partition values, where the table has partitions."""
-    return ChangeDataError(
-        f"Version {commit.version} of {url} removes the file {file.path} without saying its partition values: which "
-        "rows were deleted cannot be told. Read from a later version.",
-        url=url,
-        version=commit.version,
-        error_class="DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA",
-    )
-
-
 def changed_scan_file(file: ChangedFile, change: RowChange | None) -> ScanFile:
-    """Gives what a task needs of `file`, whose rows it delivers as `change` tells; None: as they are."""
+    """Gives what a task needs of `file`, whose rows it delivers as `change` tells; None: as they are.
+
+    The columns that it has partition values of are found in those (`change_partitions.partitioned`).
+    """
     return ScanFile(
         path=file.path,
         size_bytes=file.size_bytes,
@@ -112,6 +104,10 @@ def stamped(batch: pa.RecordBatch, schema: pa.Schema, change: RowChange) -> pa.R
     """Gives the rows of `batch` in `schema`, with the feed's columns filled in as `change` tells."""
     import pyarrow as pa
 
+    from tablefeed.data.conform import no_columns
+
+    if not schema.names:
+        return no_columns(batch.num_rows)
     constants = change_constants(change)
     columns = [
         pa.repeat(constants[field.name], batch.num_rows) if field.name in constants else batch[field.name]

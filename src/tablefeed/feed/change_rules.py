@@ -14,6 +14,7 @@ from tablefeed.delta.column_mapping import (
     MappingMode,
     has_mapping_change,
     has_renewed_column,
+    mapped_schema,
     mapping_mode,
 )
 from tablefeed.delta.schema import parse_schema
@@ -126,7 +127,7 @@ class OneSchema:
         """
         url = self.read.log.url
         newer = MappedSchema(schema=self.read.schema, mode=mapping_mode(self.read.metadata, url=url))
-        older = MappedSchema(schema=parse_schema(metadata.schema_string, url=url), mode=mapping_mode(metadata, url=url))
+        older = mapped_schema(metadata, url=url)
         if not can_read(newer.schema, older.schema) or has_mapping_change(older=older, newer=newer):
             return False
         if newer.mode is MappingMode.NONE:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Literal
 
-from tablefeed.errors import LogError
-from tablefeed.feed.arguments import check_filter, columns_to_read, filtered, selected
-from tablefeed.feed.bounds import check_protocol, read_commits
-from tablefeed.feed.change_files import ChangeReader, change_schema, changed_scan_file, row_change, unpartitioned
+from tablefeed.feed.arguments import delivered, location, selected, store_options, switch
+from tablefeed.feed.bounds import check_protocol, check_same_table, read_commits
+from tablefeed.feed.change_files import ChangeReader, change_schema, changed_scan_file, row_change
+from tablefeed.feed.change_partitions import partitioned
 from tablefeed.feed.change_range import Bounds, change_versions
 from tablefeed.feed.change_rules import OneSchema, Recorded, RowsTracked, is_mapped, refuse_reserved_names, rows_tracked
+from tablefeed.feed.in_force import metadata_before
 from tablefeed.feed.read_time import Deduplication, ReadTimeRows, deduplication
 from tablefeed.feed.scan import BATCH_ROWS, ScanTask, balanced_tasks, table_columns
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
@@ -63,10 +64,9 @@ def changes(
     told, SchemaChangedError where one schema cannot read them all, DataFileError for a file that is gone;
     VersionNotFoundError, LogGapError, OptionError, TableError, UnsupportedFeatureError.
     """
-    import pyarrow as pa
-
+    compute_updates = switch(compute_updates, argument="compute_updates")
     mode = deduplication(deduplication_mode, compute_updates=compute_updates)
-    log = open_log(os.fspath(url), storage_options)
+    log = open_log(location(url), store_options(storage_options))
     newest = log.load()
     log_files = log.listing()
     bounds = Bounds(
@@ -81,23 +81,20 @@ def changes(
         _check_start(feed, log_files)
     available = change_schema(feed.read if feed else newest)
     wanted = selected(available, columns, url=log.url)
-    read = wanted
-    if filter is not None:
-        check_filter(filter, available, url=log.url)
-        read = columns_to_read(available, wanted, filter)
-    rows = _rows(feed, log_files, read) if feed else iter(())
-    if filter is not None:
-        rows = filtered(rows, filter, wanted, url=log.url)
-    return pa.RecordBatchReader.from_batches(wanted, rows)
+
+    def rows(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return _rows(feed, log_files, schema) if feed else iter(())
+
+    return delivered(rows, wanted, filter, available=available, url=log.url)
 
 
-def change_tasks(location: str, bounds: Bounds, *, version: int, storage_options: Mapping[str, str]) -> list[ScanTask]:
+def change_tasks(url: str, bounds: Bounds, *, version: int, storage_options: Mapping[str, str]) -> list[ScanTask]:
     """Gives the recorded changes of the versions that `bounds` mean, as balanced tasks.
 
     `version` is the newest that counts; rows are of its schema. Raises as `changes` does, for any of the versions
     before a row is read.
     """
-    log = open_log(location, storage_options)
+    log = open_log(url, storage_options)
     newest = log.load(Version(version))
     log_files = log.listing()
     versions = change_versions(bounds, newest, log_files)
@@ -113,7 +110,7 @@ def change_tasks(location: str, bounds: Bounds, *, version: int, storage_options
         for file in changed
     ]
     columns = table_columns(newest.schema, newest.metadata, url=log.url, by_file=True)
-    return balanced_tasks(files, url=location, storage_options=storage_options, columns=columns)
+    return balanced_tasks(files, url=url, storage_options=storage_options, columns=columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,44 +193,38 @@ def _rows(feed: _Feed, log_files: Sequence[LogFile], schema: pa.Schema) -> Itera
 
 def _checked(feed: _Feed, commits: Iterable[Commit]) -> Iterator[tuple[Commit, tuple[ChangedFile, ...]]]:
     """Each commit with its changed files, once all that they need to be read is sure."""
-    metadata = feed.start.metadata
+    before = metadata = feed.start.metadata
     tell = changed_files if feed.mode is None else implied_changes
     for commit in commits:
-        check_protocol(commit, metadata, url=feed.log.url)
+        check_protocol(commit, before, url=feed.log.url)
         if commit.metadata is not None:
             metadata = commit.metadata
             _check_metadata(feed, commit)
         changed = tell(commit, url=feed.log.url)
-        _check_removed(feed, commit, changed)
-        _check_partitions(feed, commit, changed, metadata)
-        yield commit, changed
+        earlier = _before_the_first(feed, commit, changed) if commit.version == feed.versions[0] else before
+        yield commit, partitioned(changed, commit, in_force=metadata, before=earlier, url=feed.log.url)
+        before = metadata
 
 
 def _check_metadata(feed: _Feed, commit: Commit) -> None:
     if commit.metadata is not None and commit.version > feed.versions[0]:
+        table_id = feed.start.metadata.table_id
+        check_same_table(commit.metadata, commit.version, table_id=table_id, url=feed.log.url)
         if feed.rule is not None:
             feed.rule.check(commit.metadata, commit.version)
         feed.one_schema.check(commit.metadata, commit.version)
 
 
-def _check_removed(feed: _Feed, commit: Commit, changed: Sequence[ChangedFile]) -> None:
-    """Refuses rows removed by a first version that made mapped columns anew: theirs would come as null.
+def _before_the_first(feed: _Feed, commit: Commit, changed: Sequence[ChangedFile]) -> Metadata | None:
+    """The metadata under which the files came that the first commit, of `changed`, removes; None: not known any more.
 
-    Of later versions, `one_schema` has checked what held before them.
+    Refuses rows of mapped columns that the commit made anew: theirs would come as null. Of later versions, `one_schema`
+    has checked what held before them.
     """
-    if commit.version > feed.versions[0] or commit.metadata is None or not commit.version:
-        return
     removes = any(file.change_type is ChangeType.DELETE for file in changed)
-    if removes and is_mapped(feed.read.metadata, url=feed.log.url):
-        try:
-            before = feed.log.load(Version(commit.version - 1)).metadata
-        except LogError:
-            before = None
+    if commit.metadata is None or not removes:
+        return feed.start.metadata
+    before = metadata_before(commit.version, feed.start.metadata, feed.log)
+    if is_mapped(feed.read.metadata, url=feed.log.url):
         feed.one_schema.check_removed(before, commit.version)
-
-
-def _check_partitions(feed: _Feed, commit: Commit, changed: Sequence[ChangedFile], metadata: Metadata) -> None:
-    """Refuses a remove that leaves its partition values out where the table has partitions."""
-    unknown = next((file for file in changed if file.partition_values is None), None)
-    if unknown is not None and metadata.partition_columns:
-        raise unpartitioned(unknown, commit, url=feed.log.url)
+    return before

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from tablefeed.delta.stats import num_records
 from tablefeed.feed.scan import ScanFile, scan_file
-from tablefeed.log.admission import ChangePolicy, delivered_files
+from tablefeed.log.admission import ChangePolicy, delivered_files, first_said
 from tablefeed.log.java_regex import JavaRegex
 from tablefeed.log.plan import Limits, Step, furthest
 from tablefeed.model.actions import AddFile, Commit, Version
@@ -85,8 +85,12 @@ class AppendDelivery:
         """As of `Delivery`."""
 
     def files(self, commit: Commit, begin: int, stop: int | None) -> Iterator[ScanFile]:
-        """As of `Delivery`. Raises ChangeRefusedError."""
-        return self._read(self._added(commit)[begin:stop])
+        """As of `Delivery`; a file that the commit says again is numbered again, and not read.
+
+        Raises ChangeRefusedError.
+        """
+        added = first_said(self._added(commit))
+        return self._read(add for index, add in added if begin <= index and (stop is None or index < stop))
 
     def snapshot_files(self, adds: Iterable[AddFile], version: Version) -> Iterator[ScanFile]:  # noqa: ARG002
         """As of `Delivery`."""

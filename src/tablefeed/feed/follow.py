@@ -11,13 +11,16 @@ from collections.abc import Iterator, Mapping
 
 from tablefeed.delta import names
 from tablefeed.errors import IllegalOptionError, LogGapError
-from tablefeed.feed.arguments import whole_number
+from tablefeed.feed.arguments import location, store_options, whole_number
 from tablefeed.feed.table_log import TableLog, open_log
 from tablefeed.model.actions import Commit, Version
 from tablefeed.model.logfile import LogFileKind
 
 SLOWEST_POLL_FACTOR = 8
 """A quiet table is asked at most this many intervals apart: enough to be cheap, few enough to be prompt."""
+
+LONGEST_POLL_S = 86_400
+"""A day: no machine's clock refuses to wait so long, as some do to wait for ever."""
 
 LOOKS_BEFORE_LISTING = 8
 """How often in a row a version may be absent before the log is listed for later ones: a hole comes from a hand that
@@ -36,11 +39,13 @@ def follow(
     `poll_interval_s` is the shortest time between two looks at a store that cannot wake us, and on local disk the
     longest that a missed notice can cost. Raises TableNotFoundError, LogGapError, LogError, StoreError.
     """
-    if poll_interval_s <= 0:
-        raise IllegalOptionError(option="poll_interval_s", value=str(poll_interval_s), explain="must be above 0")
+    number = isinstance(poll_interval_s, int | float)
+    if not number or not 0 < poll_interval_s <= LONGEST_POLL_S:
+        explain = f"must be a number of seconds above 0, at most {LONGEST_POLL_S}"
+        raise IllegalOptionError(option="poll_interval_s", value=str(poll_interval_s), explain=explain)
     if after is not None:
         after = whole_number(after, argument="after", least=-1)
-    log = open_log(os.fspath(url), storage_options)
+    log = open_log(location(url), store_options(storage_options))
     newest = log.load().version
     if after is not None and after > newest:
         raise IllegalOptionError(

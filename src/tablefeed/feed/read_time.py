@@ -28,17 +28,17 @@ class Deduplication(StrEnum):
     DROP_CARRYOVERS = "dropCarryovers"
 
 
-def deduplication(mode: str | None, *, compute_updates: bool) -> Deduplication | None:
+def deduplication(mode: object, *, compute_updates: bool) -> Deduplication | None:
     """Gives what the arguments of `changes` mean; None: the recorded changes. Raises OptionError."""
+    if mode is not None and not isinstance(mode, str):
+        raise _no_mode(mode)
     if mode == "netChanges":
         raise UnsupportedOptionError(
             option="deduplication_mode='netChanges'",
             remedy="Read with 'dropCarryovers', and keep the first and last change of each key.",
         )
     if mode is not None and mode not in list(Deduplication):
-        raise IllegalOptionError(
-            option="deduplication_mode", value=str(mode), explain="must be None, 'none' or 'dropCarryovers'"
-        )
+        raise _no_mode(mode)
     if compute_updates and mode != Deduplication.DROP_CARRYOVERS:
         raise IllegalOptionError(
             option="compute_updates",
@@ -47,6 +47,11 @@ def deduplication(mode: str | None, *, compute_updates: bool) -> Deduplication |
             "where rows that did not change are left in, each would look like one",
         )
     return None if mode is None else Deduplication(mode)
+
+
+def _no_mode(mode: object) -> IllegalOptionError:
+    explain = "must be None, 'none' or 'dropCarryovers'"
+    return IllegalOptionError(option="deduplication_mode", value=str(mode), explain=explain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +102,8 @@ class ReadTimeRows:
 
         if self.row_id_column is None:
             stored = (batch for file in files for batch in self.reader.stored_rows(file, self.table_schema))
+            if not self.table_schema.names:  # their rows are all equal, and a table without columns forgets the count
+                return pa.table({"row": pa.nulls(sum(batch.num_rows for batch in stored))})
             return pa.Table.from_batches(stored, self.table_schema)
         schema = self.table_schema.append(pa.field(self.row_id_column, pa.int64()))
         numbered = (batch for file in files for batch in self._with_row_ids(file, commit, schema, self.row_id_column))

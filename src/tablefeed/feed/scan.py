@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 65_536
 """Rows of one Arrow batch. Measured: 8k rows cost up to 3x in the hand-over to Spark, more than 64k gain nothing."""
+
+SHARE_BYTES = 32 << 20
+"""What a share of a file has at the least: less is not worth another look at its footer."""
+
+MOST_SHARES = 10_000
+"""Of one file; a terabyte has as many."""
 
 TASK_BYTES = 128 << 20
 """Bytes of Parquet in one task where there are more than the cores take at once (Spark's maxPartitionBytes)."""
@@ -52,7 +58,8 @@ class ScanFile:
     """One data file to read: its decoded path, size in bytes, partition values as the log has them, and which rows.
 
     A row is delivered where it is not in `deletion_vector`, and only where it is in `only_in`, if that is given.
-    `change` is what became of its rows, for a feed that tells.
+    `change` is what became of its rows, for a feed that tells. `share` is the part of the file that is meant, by its
+    first byte and the one behind its last, None at the file's own ends; None: all of it.
     """
 
     path: str
@@ -61,6 +68,7 @@ class ScanFile:
     deletion_vector: DeletionVector | None = None
     only_in: DeletionVector | None = None
     change: RowChange | None = None
+    share: tuple[int | None, int | None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +83,8 @@ class PartitionColumn:
 class TableColumns:
     """How a table's columns are found: partition columns by logical name, and the schema as files have it.
 
-    `stored` is None where files have the table's own names. Where a file may be of a version with another partitioning,
-    `by_file` is true: its partition columns are those of `partitions`, then all columns, that it has values of.
+    `stored` is None where files have the table's own names. Where files need not be partitioned alike, `by_file` is
+    true: a file's partition columns are those of `partitions`, then all columns, that its `ScanFile` has values of.
     """
 
     partitions: Mapping[str, PartitionColumn]
@@ -141,18 +149,38 @@ def balanced_tasks(
     storage_options: Mapping[str, str],
     columns: TableColumns,
 ) -> list[ScanTask]:
-    """Spreads `files` over tasks of much the same size: one a core, more where they are over `TASK_BYTES`."""
-    sizes = [f.size_bytes for f in files]
-    count = max(os.cpu_count() or 1, -(-sum(sizes) // TASK_BYTES))
+    """Spreads `files` over tasks of much the same size: one a core, more where they are over `TASK_BYTES`.
+
+    Larger files than a task's worth are shared by several.
+    """
+    total = sum(f.size_bytes for f in files)
+    most = min(TASK_BYTES, max(SHARE_BYTES, -(-total // (os.cpu_count() or 1))))
+    shares = [share for file in files for share in shared(file, most_bytes=most)]
+    sizes = [size for _, size in shares]
+    count = max(os.cpu_count() or 1, -(-total // TASK_BYTES))
     return [
         ScanTask(
             url=url,
             storage_options=storage_options,
-            files=tuple(files[i] for i in task),
+            files=tuple(shares[i][0] for i in task),
             columns=columns,
         )
         for task in pack(sizes, task_count=count)
     ]
+
+
+def shared(file: ScanFile, *, most_bytes: int) -> list[tuple[ScanFile, int]]:
+    """Gives `file` in shares of at most `most_bytes`, and their sizes; as it is where it is no larger.
+
+    Beyond `MOST_SHARES` they are larger: a log may say any size.
+    """
+    count = min(-(-file.size_bytes // most_bytes), MOST_SHARES)
+    if count <= 1:
+        return [(file, file.size_bytes)]
+    bounds = [file.size_bytes * i // count for i in range(count + 1)]
+    # The log may be wrong about a file's size: its own ends are left open, so that no row group is.
+    ends = [None, *bounds[1:-1], None]
+    return [(replace(file, share=(ends[i], ends[i + 1])), bounds[i + 1] - bounds[i]) for i in range(count)]
 
 
 def snapshot_tasks(location: str, *, version: int, storage_options: Mapping[str, str]) -> list[ScanTask]:
@@ -182,7 +210,7 @@ def read_task(
 def _read_files(
     task: ScanTask, schema: pa.Schema, store: Store | None, positions: str | None
 ) -> Iterator[pa.RecordBatch]:
-    from tablefeed.data.read import FileColumns, ReadPlan, read_batches
+    from tablefeed.data.read import FileColumns, ReadPlan, Share, read_batches
     from tablefeed.feed.vectors import VectorReader
 
     store = store or _store(task.url, tuple(sorted(task.storage_options.items())))
@@ -206,6 +234,7 @@ def _read_files(
                 path=file.path,
                 constants=_constants(file, task.columns, schema, store.url),
                 selection=_selection(file, vectors),
+                share=None if file.share is None else Share(begin=file.share[0], end=file.share[1]),
                 positions=positions,
             )
             for batch in read_batches(source, plan, columns):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from tablefeed.delta import names
-from tablefeed.delta.column_mapping import MappedSchema, has_mapping_change, mapping_mode
+from tablefeed.delta.column_mapping import has_mapping_change, mapped_schema
 from tablefeed.delta.schema import parse_schema
 from tablefeed.delta.tracked import TrackedMetadata
 from tablefeed.errors import MetadataEvolvedError, SchemaChangedError, SchemaLogError
@@ -68,7 +68,7 @@ class SchemaTracking:
         """As of `StreamMetadata`."""
         return replace(self._begun, metadata=self.metadata)
 
-    def begin(self, held_at: Version, *, in_snapshot: bool) -> None:
+    def begin(self, held_at: Version, begins_at: Version, *, in_snapshot: bool) -> None:  # noqa: ARG002 - it is exact
         """As of `StreamMetadata`: what held is noted where nothing is tracked yet.
 
         Raises MetadataEvolvedError where that is not what is read with.
@@ -79,27 +79,29 @@ class SchemaTracking:
         elif in_snapshot:
             self._begin_snapshot(self._entry, held_at)
 
-    def begin_batch(self, first: Version, last: Version, commits: Iterable[Commit], *, in_snapshot: bool) -> None:
+    def begin_batch(
+        self, held_at: Version, begins_at: Version, last: Version, commits: Iterable[Commit], *, in_snapshot: bool
+    ) -> None:
         """As of `StreamMetadata`: where nothing is tracked yet, all of it is read with what its last commit left.
 
         Raises SchemaLogError (DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA) where that cannot read all
         of it, and as `begin`.
         """
         if self._entry is not None:
-            self.begin(first, in_snapshot=in_snapshot)
+            self.begin(held_at, begins_at, in_snapshot=in_snapshot)
             return
-        at = self._at(first)
+        at = self._at(held_at)
         metadata, protocol = at.metadata, at.protocol
         seen = [metadata]
         for commit in commits:
             if commit.protocol is not None and not _features(protocol) <= _features(commit.protocol):
-                raise self._not_one(first, last)
+                raise self._not_one(held_at, last)
             protocol = commit.protocol or protocol
             if commit.metadata is not None:
                 metadata = commit.metadata
                 seen.append(metadata)
         if not all(self._can_read(metadata, older) for older in seen):
-            raise self._not_one(first, last)
+            raise self._not_one(held_at, last)
         self._note(last, metadata, protocol)
 
     def check(self, commit: Commit) -> None:
@@ -208,10 +210,8 @@ class SchemaTracking:
         )
 
     def _can_read(self, newest: Metadata, older: Metadata) -> bool:
-        read, data = (parse_schema(metadata.schema_string, url=self._url) for metadata in (newest, older))
-        ours = MappedSchema(schema=read, mode=mapping_mode(newest, url=self._url))
-        theirs = MappedSchema(schema=data, mode=mapping_mode(older, url=self._url))
-        fits = can_read(read, data) and newest.partition_columns == older.partition_columns
+        ours, theirs = mapped_schema(newest, url=self._url), mapped_schema(older, url=self._url)
+        fits = can_read(ours.schema, theirs.schema) and newest.partition_columns == older.partition_columns
         return fits and not has_mapping_change(older=theirs, newer=ours)
 
     def _not_one(self, first: Version, last: Version) -> SchemaLogError:

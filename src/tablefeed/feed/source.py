@@ -100,7 +100,7 @@ class StreamSource:
         if last is not None and start.version > last:
             self._say_that_it_ended(last)
             return start
-        self._metadata.begin(self._held_at(start), in_snapshot=start.in_snapshot)
+        self._metadata.begin(self._held_at(start), start.version, in_snapshot=start.in_snapshot)
         if start.barrier is Barrier.REACHED:
             return self._offset(start.version, barrier=Barrier.PASSED)
         if start.barrier is Barrier.PASSED and self._options.tracking is not None:
@@ -193,10 +193,11 @@ class StreamSource:
 
     def _begin_batch(self, start: Offset, end: Offset) -> None:
         snapshot = _snapshot_version(start, end)
+        begins_at = start.version if snapshot is None else snapshot
         last = Version(end.version if end.file_index or end.in_snapshot else max(end.version - 1, 0))
-        first = min(self._held_at(start) if snapshot is None else snapshot, last)
-        commits = self._tail.commits(Version(first + 1), through=last)
-        self._metadata.begin_batch(first, last, commits, in_snapshot=snapshot is not None)
+        held_at = min(self._held_at(start) if snapshot is None else snapshot, last)
+        commits = self._tail.commits(Version(held_at + 1), through=last)
+        self._metadata.begin_batch(held_at, begins_at, last, commits, in_snapshot=snapshot is not None)
 
     def _furthest(self, start: Offset, limits: Limits, stop_at: Offset | None) -> Offset:
         met = _Met()

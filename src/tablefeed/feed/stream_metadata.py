@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from tablefeed.delta.column_mapping import MappedSchema, has_mapping_change, mapping_mode
-from tablefeed.delta.schema import parse_schema
-from tablefeed.errors import LogError, OffsetError, SchemaChangedError
+from tablefeed.delta.column_mapping import MappedSchema, has_mapping_change, mapped_schema, mapping_mode
+from tablefeed.errors import LogError, OffsetError, SchemaChangedError, VersionNotFoundError
+from tablefeed.feed.change_rules import is_mapped
+from tablefeed.feed.in_force import metadata_at
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.log.compatibility import can_read, can_read_older
 from tablefeed.model.actions import Commit, Metadata, Version
@@ -31,14 +32,19 @@ class StreamMetadata(Protocol):
     def schema(self) -> Struct:
         """The schema in which they are read."""
 
-    def begin(self, held_at: Version, *, in_snapshot: bool) -> None:
-        """Checks that a stream can begin with what held at a version, which no commit that it reads tells.
+    def begin(self, held_at: Version, begins_at: Version, *, in_snapshot: bool) -> None:
+        """Checks that a stream can begin at a version with what held at another, which no commit that it reads tells.
 
         `in_snapshot`: it begins with the table as it was then.
         """
 
-    def begin_batch(self, first: Version, last: Version, commits: Iterable[Commit], *, in_snapshot: bool) -> None:
-        """Checks the same of a batch that may have been planned by an earlier query: of `commits` up to `last`."""
+    def begin_batch(
+        self, held_at: Version, begins_at: Version, last: Version, commits: Iterable[Commit], *, in_snapshot: bool
+    ) -> None:
+        """Checks the same of a batch that may have been planned by an earlier query.
+
+        Of it are `commits`, those after `held_at`, up to `last`.
+        """
 
     def check(self, commit: Commit) -> None:
         """Checks that the stream can come to `commit`."""
@@ -61,16 +67,35 @@ class FixedMetadata:
         self._began = False
         self.read, self.schema = query.begun, query.schema
 
-    def begin(self, held_at: Version, *, in_snapshot: bool) -> None:  # noqa: ARG002 - the same for both
-        """As of `StreamMetadata`; once."""
-        if not self._began:
-            at = self._snapshot_at(held_at)
-            self._query.check(at.metadata, at.version)
-            self._began = True
+    def begin(self, held_at: Version, begins_at: Version, *, in_snapshot: bool) -> None:  # noqa: ARG002 - all the same
+        """As of `StreamMetadata`; once. Raises LogError where it is not known any more what columns are in files."""
+        if self._began:
+            return
+        begun = self._query.begun
+        for version in (Version(min(v, begun.version)) for v in (held_at, begins_at)):
+            try:
+                held = metadata_at(version, begun)
+            except VersionNotFoundError:
+                continue
+            break
+        else:
+            if is_mapped(begun.metadata, url=begun.log.url):
+                raise self._unknown_names(begins_at)
+            held = begun.metadata  # cleaned up: whatever changed since is in the commits that are read
+        self._query.check(held, version)
+        self._began = True
 
-    def begin_batch(self, first: Version, last: Version, commits: Iterable[Commit], *, in_snapshot: bool) -> None:  # noqa: ARG002
-        """As of `StreamMetadata`: each of the commits is checked where it is read."""
-        self.begin(first, in_snapshot=in_snapshot)
+    def begin_batch(
+        self,
+        held_at: Version,
+        begins_at: Version,
+        last: Version,  # noqa: ARG002 - each commit is checked where it is read
+        commits: Iterable[Commit],  # noqa: ARG002
+        *,
+        in_snapshot: bool,
+    ) -> None:
+        """As of `StreamMetadata`; raises as `begin` does."""
+        self.begin(held_at, begins_at, in_snapshot=in_snapshot)
 
     def check(self, commit: Commit) -> None:
         """As of `StreamMetadata`."""
@@ -87,15 +112,14 @@ class FixedMetadata:
     def passed(self, commit: Commit) -> None:
         """As of `StreamMetadata`."""
 
-    def _snapshot_at(self, version: Version) -> Snapshot:
-        """The table at `version`, or as soon after as it can be had; else the newest: the commits tell what changed."""
-        begun = self._query.begun
-        for at in (version, Version(version + 1)):
-            try:
-                return begun.log.load(Version(min(at, begun.version)))
-            except LogError:
-                continue  # cleaned up
-        return begun
+    def _unknown_names(self, version: Version) -> LogError:
+        url = self._query.begun.log.url
+        return LogError(
+            f"The log of {url} does not go back far enough to tell what the columns of version {version} are "
+            "called in its files; begin with a later version, and with a new checkpoint.",
+            url=url,
+            error_class="DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
+        )
 
 
 def check_table(*, of_query: str, found: str, url: str) -> None:
@@ -142,8 +166,9 @@ class QuerySchema:
         """Raises OffsetError or SchemaChangedError where rows of `version` cannot be delivered with this schema."""
         url, begun = self.begun.log.url, self.begun
         check_table(of_query=begun.metadata.table_id, found=metadata.table_id, url=url)
-        schema = parse_schema(metadata.schema_string, url=url)
-        self._check_mapping(schema, metadata, version)
+        theirs = mapped_schema(metadata, url=url)
+        schema = theirs.schema
+        self._check_mapping(theirs, version)
         fits = can_read_older if version <= begun.version else can_read
         if fits(self.schema, schema) and metadata.partition_columns == begun.metadata.partition_columns:
             return
@@ -159,15 +184,14 @@ class QuerySchema:
             else "DELTA_SCHEMA_CHANGED_WITH_VERSION",
         )
 
-    def _check_mapping(self, schema: Struct, metadata: Metadata, version: Version) -> None:
+    def _check_mapping(self, theirs: MappedSchema, version: Version) -> None:
         url, begun = self.begun.log.url, self.begun
         ours = MappedSchema(schema=self.schema, mode=mapping_mode(begun.metadata, url=url))
-        theirs = MappedSchema(schema=schema, mode=mapping_mode(metadata, url=url))
         older, newer = (theirs, ours) if version <= begun.version else (ours, theirs)
         if has_mapping_change(older=older, newer=newer):
             raise SchemaChangedError(
                 f"A column of {url} was renamed or dropped: version {version} has "
-                f"{', '.join(schema.names)}, and this query reads {', '.join(self.schema.names)}. Give it a "
+                f"{', '.join(theirs.schema.names)}, and this query reads {', '.join(self.schema.names)}. Give it a "
                 "schemaTrackingLocation to go on over that change, or start with a new checkpoint on one side of it.",
                 url=url,
                 version=version,

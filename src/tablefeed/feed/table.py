@@ -8,10 +8,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tablefeed.errors import ConflictingOptionsError
-from tablefeed.feed.arguments import check_filter, columns_to_read, filtered, selected, whole_number
+from tablefeed.feed.arguments import (
+    delivered,
+    location,
+    selected,
+    store_options,
+    text,
+    whole_number,
+)
 from tablefeed.feed.scan import ScanTask, read_task, scan_file, table_columns
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.feed.timeline import file_times, parse_timestamp, version_at
@@ -39,7 +47,7 @@ def open_table(
         raise ConflictingOptionsError(options=("version", "timestamp"), remedy="Give one of them.")
     if version is not None:
         version = whole_number(version, argument="version")
-    log = open_log(os.fspath(url), storage_options)
+    log = open_log(location(url), store_options(storage_options))
     if timestamp is not None:
         version = version_at(log, parse_timestamp(timestamp, argument="timestamp"))
     return Table(log.load_for_files(None if version is None else Version(version)))
@@ -88,12 +96,15 @@ class Table:
         """Gives the live files in columns, many to a batch, in no stated order.
 
         Columns: path (decoded; relative to the table where the log's is), size_bytes, modified_ms, partition_values
-        (map of text, null is null), num_records (null where unknown), has_deletion_vector.
+        (map of text by the names of `partition_columns`, also where the log has others for them; null is null),
+        num_records (null where unknown), has_deletion_vector.
         """
         from tablefeed.feed.files import described
 
+        columns = table_columns(self._snapshot.schema, self.metadata, url=self._log.url)
+        logged = {column.physical_name: name for name, column in columns.partitions.items()}
         for batch in self._snapshot.live_files(with_stats=True):
-            yield described(batch)
+            yield described(batch, logged)
 
     def to_batches(
         self,
@@ -106,12 +117,9 @@ class Table:
         Files that the log's partition values and statistics rule out are not opened, and of the others the columns
         alone are read that are asked for or that `filter` names.
         """
-        import pyarrow as pa
-
         wanted = selected(self.schema, columns, url=self._log.url)
-        if filter is not None:
-            check_filter(filter, self.schema, url=self._log.url)
-        return pa.RecordBatchReader.from_batches(wanted, self._rows(wanted, filter))
+        rows = partial(self._rows, condition=filter)
+        return delivered(rows, wanted, filter, available=self.schema, url=self._log.url)
 
     def to_arrow(
         self,
@@ -133,7 +141,7 @@ class Table:
 
     def txn_version(self, app_id: str) -> int | None:
         """Gives the newest version that the application `app_id` recorded here, None where it recorded none."""
-        txn = self._snapshot.facts.txns.get(app_id)
+        txn = self._snapshot.facts.txns.get(text(app_id, argument="app_id"))
         return None if txn is None else txn.txn_version
 
     @property
@@ -150,16 +158,16 @@ class Table:
             at_ms = times.get(commit.version, commit.committed_at_ms or log_file.modified_ms)
             yield CommitInfo(version=commit.version, committed_at_ms=at_ms, fields=dict(commit.info or {}))
 
-    def _rows(self, wanted: pa.Schema, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
+    def _rows(self, schema: pa.Schema, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
+        """The rows of the files that may have one that `condition` lets through."""
         from tablefeed.delta.columns import to_add_files
 
         columns = table_columns(self._snapshot.schema, self.metadata, url=self._log.url)
         if condition is None:
-            read, files = wanted, self._snapshot.live_files()
+            files = self._snapshot.live_files()
         else:
             from tablefeed.feed.pruning import Pruner
 
-            read = columns_to_read(self.schema, wanted, condition)
             pruner = Pruner(condition, schema=self._snapshot.schema, columns=columns)
             files = pruner.matching(self._snapshot.live_files(with_stats=True))
         for batch in files:
@@ -170,5 +178,4 @@ class Table:
                     files=(scan_file(add),),
                     columns=columns,
                 )
-                rows = read_task(task, read, store=self._log.store)
-                yield from rows if condition is None else filtered(rows, condition, wanted, url=self._log.url)
+                yield from read_task(task, schema, store=self._log.store)

@@ -1,7 +1,8 @@
 """The files that a log names, opened where they are: below the table's root, or elsewhere if the caller allows it.
 
-A log is bytes that others wrote: without leave it must not make a reader open what lies beside the table. Leave is one
-storage option, so that it goes with a task to wherever the task is read.
+A log is bytes that others wrote: without leave it must not make a reader open what lies beside the table. An absolute
+path of the table's own scheme has leave unless it is taken back, for shallow clones are made of such; all else needs
+it. Leave is one storage option, so that it goes with a task to wherever the task is read.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class TableFiles:
 
     def __init__(self, store: Store, *, storage_options: Mapping[str, str]) -> None:
         self._store = store
-        self._anywhere = allows_outside(storage_options)
+        self._allowed = allows_outside(storage_options)
 
     @property
     def url(self) -> str:
@@ -40,20 +41,22 @@ class TableFiles:
         return self._store.read(path, start=start, end=end)
 
     def _check(self, path: str) -> None:
-        if not self._anywhere:
-            refuse_escape(path, root_url=self._store.url)
+        if not self._allowed:
+            refuse_escape(path, root_url=self._store.url, clones=self._allowed is None)
 
 
-def allows_outside(storage_options: Mapping[str, str]) -> bool:
-    """Tells whether files outside the table may be opened. Raises IllegalOptionError for neither true nor false."""
+def allows_outside(storage_options: Mapping[str, str]) -> bool | None:
+    """Tells whether files outside the table may be opened; None: nothing is said.
+
+    Raises IllegalOptionError for neither true nor false.
+    """
     for name, value in storage_options.items():
         if name.lower() == ALLOW_ABSOLUTE_PATHS:
             text = str(value).lower()
             if text not in ("true", "false"):
                 raise IllegalOptionError(option=name, value=str(value), explain="must be 'true' or 'false'")
             return text == "true"
-    # The default is the safe one: only clones need the other, and whoever reads one knows it.
-    return False
+    return None
 
 
 def for_store(storage_options: Mapping[str, str]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.delta import codec, features, names
 from tablefeed.delta.last_checkpoint import parse_last_checkpoint
+from tablefeed.delta.partitioning import check_partition_columns
 from tablefeed.delta.schema import parse_schema, to_arrow
 from tablefeed.errors import (
     CorruptLogError,
@@ -224,7 +225,7 @@ class TableLog:
             head = self.head(version)
         except StoreError:
             head = None  # unknown, so that the next `advance` loads afresh
-        return Snapshot(
+        snapshot = Snapshot(
             log=self,
             version=version,
             facts=facts,
@@ -234,6 +235,9 @@ class TableLog:
             unreadable=unreadable,
             reading=reading,
         )
+        if facts.metadata.partition_columns:
+            check_partition_columns(snapshot.schema, facts.metadata.partition_columns, url=self.url)
+        return snapshot
 
     def _hinted_version(self) -> Version | None:
         try:

@@ -41,7 +41,7 @@ def parse_timestamp(value: str | datetime | date, *, argument: str, zone: tzinfo
                 error_class="DELTA_TIMESTAMP_INVALID",
             )
         value = read
-    if not isinstance(value, date):
+    if not isinstance(value, date) or value != value:  # as NaT of pandas, a datetime that is no time
         raise IllegalOptionError(
             option=argument,
             value=str(value),

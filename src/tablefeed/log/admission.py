@@ -6,6 +6,7 @@ delivered, and only added files that change data count. Limits and positions are
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tablefeed.errors import ChangeRefusedError
@@ -59,6 +60,19 @@ def delivered_files(commit: Commit, policy: ChangePolicy, *, url: str) -> tuple[
             error_class="DELTA_SOURCE_IGNORE_DELETE",
         )
     return added
+
+
+def first_said(files: Sequence[AddFile]) -> Iterator[tuple[int, AddFile]]:
+    """Gives each of `files`, added by one commit, with its index; one that the commit says again only the first time.
+
+    A file is its path with its deletion vector, as for a snapshot. The others keep their index.
+    """
+    said: set[tuple[str, str | None]] = set()
+    for index, file in enumerate(files):
+        key = (file.path, None if file.deletion_vector is None else file.deletion_vector.unique_id)
+        if key not in said:
+            said.add(key)
+            yield index, file
 
 
 def _changes_refused(commit: Commit, removed: RemoveFile, url: str) -> ChangeRefusedError:

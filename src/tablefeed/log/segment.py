@@ -94,11 +94,6 @@ def build_segment(
     )
 
 
-def latest_version(listing: Iterable[LogFile]) -> Version | None:
-    """The newest version that a commit or whole checkpoint in `listing` tells of; None where none does."""
-    return _Log(listing).newest
-
-
 def earliest_version(listing: Iterable[LogFile]) -> Version | None:
     """The earliest commit in `listing` from which commits run without a gap to the newest one; None without commits."""
     commits = _Log(listing).commits

@@ -28,10 +28,10 @@ Names and defaults are Delta-Spark's where it has the option. Names are matched 
 that stands nowhere on this page is refused, with the nearest one that does. `{STORAGE_PREFIX}<key>` goes to the store
 as `<key>`; Hadoop's own `fs.*` names are refused.
 
-`{STORAGE_PREFIX}allow_absolute_paths` (`true`, or `false`, the default) is no store's: it lets a log name files outside
-the table's folder. Without it such a file is refused when its rows are to be read, whether it is named by `..`, by an
-absolute path or by another scheme; absolute paths below the table's own folder are always read. Shallow clones need
-it: their files are the source's. In Python: `storage_options={{"allow_absolute_paths": "true"}}`.
+`{STORAGE_PREFIX}allow_absolute_paths` is no store's: it says which files outside the table's folder a log may name.
+Unset: those by an absolute path of the table's own scheme, as a shallow clone names the files of its source; one by
+`..` or by another scheme is refused when its rows are to be read. `true`: any. `false`: none. In Python:
+`storage_options={{"allow_absolute_paths": "false"}}`.
 """
 
 _REFUSED = """\

@@ -179,7 +179,7 @@ def _written(messages: Sequence[WriterCommitMessage | None], path: str) -> list[
     if not written or len(written) != len(messages):
         raise CommitError(
             f"{len(messages) - len(written)} of {len(messages)} tasks did not report what they wrote to {path}; "
-            "nothing was committed. Run the batch again.",
+            "nothing was committed. Run the batch again; if the query has a continuous trigger, with another trigger.",
             url=path,
         )
     return written

@@ -1,0 +1,210 @@
+"""Spark's side of a stream, modelled on `format("tablefeed")`: analysis, offset log, batches, restarts. No JVM.
+
+`SparkModel` takes those words of PySpark that the corpus's recorder says, so that its scenarios run on it as on Spark.
+The order of calls is that of Spark's MicroBatchExecution: a batch's end is logged before it runs and its number after;
+a restart runs a batch again that is logged and not known to be done, from and to where it was.
+
+Not modelled: a user's schema, which Spark judges before us; processes other than this one; other triggers.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql.datasource import CaseInsensitiveDict
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
+from pyspark.sql.types import StructType
+
+from pyspark_tablefeed import DefaultSource
+from tablefeed.spark.source import StreamReader
+
+# PySpark's names, which the recorder says, are not ours to spell: N802 throughout.
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The rows of a micro-batch, as `foreachBatch` is given them."""
+
+    rows: pa.Table
+
+    def toArrow(self) -> pa.Table:  # noqa: N802
+        return self.rows
+
+
+Sink = Callable[[Batch, int], None]
+
+
+class SparkModel:
+    """A session, as far as a stream of ours into `foreachBatch` needs one."""
+
+    @property
+    def readStream(self) -> DataStreamReader:  # noqa: N802
+        return DataStreamReader()
+
+
+class DataStreamReader:
+    """`spark.readStream`."""
+
+    def __init__(self) -> None:
+        self._options: CaseInsensitiveDict = CaseInsensitiveDict()  # keys in lower case, as they come out of the JVM
+
+    def format(self, name: str) -> DataStreamReader:
+        assert name == DefaultSource.name()
+        return self
+
+    def options(self, **given: str) -> DataStreamReader:
+        self._options.update(given)
+        return self
+
+    def load(self, path: str | None = None) -> Frame:
+        if path is not None:
+            self._options["path"] = path
+        source = DefaultSource(self._options)
+        return Frame(schema=source.schema(), plan=pickle.dumps(source))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """A streaming DataFrame: its plan holds the source as it was when the table was analysed."""
+
+    schema: StructType
+    plan: bytes
+
+    @property
+    def writeStream(self) -> DataStreamWriter:  # noqa: N802
+        return DataStreamWriter(self)
+
+    def reader(self) -> StreamReader:
+        """A reader of its own for whoever asks: the planner has one for the query's life, each task another."""
+        reader = pickle.loads(self.plan).streamReader(self.schema)  # noqa: S301 (our own bytes)
+        assert isinstance(reader, StreamReader)
+        return reader
+
+
+@dataclass(slots=True)
+class DataStreamWriter:
+    """`df.writeStream`."""
+
+    frame: Frame
+    sink: Sink | None = None
+    checkpoint: Path | None = None
+    once: bool = False
+
+    def foreachBatch(self, sink: Sink) -> DataStreamWriter:  # noqa: N802
+        self.sink = sink
+        return self
+
+    def option(self, key: str, value: str) -> DataStreamWriter:
+        assert key == "checkpointLocation"
+        self.checkpoint = Path(value)
+        return self
+
+    def trigger(self, *, availableNow: bool = False, once: bool = False) -> DataStreamWriter:  # noqa: N803
+        assert availableNow is not once
+        self.once = once
+        return self
+
+    def start(self) -> Query:
+        """Runs the query to its end, so that what fails there fails here."""
+        assert self.sink is not None
+        assert self.checkpoint is not None
+        query = Query(frame=self.frame, sink=self.sink, checkpoint=Checkpoint.at(self.checkpoint), once=self.once)
+        query.run()
+        return query
+
+
+@dataclass(slots=True)
+class Checkpoint:
+    """What a query's runs tell each other. Offsets are compared as text, as Spark compares a Python source's."""
+
+    folder: Path
+    ends: list[str] = field(default_factory=list)
+
+    @classmethod
+    def at(cls, folder: Path) -> Checkpoint:
+        for name in ("offsets", "commits"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        batches = sorted((folder / "offsets").iterdir(), key=lambda batch: int(batch.name))
+        return cls(folder, [batch.read_text("utf-8").split("\n")[2] for batch in batches])
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the last batch that was begun is known to be done; true where none was begun."""
+        return not self.ends or self._commit(len(self.ends) - 1).exists()
+
+    def begin(self, end: str) -> None:
+        (self.folder / "offsets" / str(len(self.ends))).write_text(f"v1\n{{}}\n{end}", "utf-8")
+        self.ends.append(end)
+
+    def done(self) -> None:
+        self._commit(len(self.ends) - 1).write_text('v1\n{"nextBatchWatermarkMs":0}', "utf-8")
+
+    def _commit(self, batch_id: int) -> Path:
+        return self.folder / "commits" / str(batch_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """One start of a query on a checkpoint: Trigger.AvailableNow, or Trigger.Once, which takes one batch of it all."""
+
+    frame: Frame
+    sink: Sink
+    checkpoint: Checkpoint
+    once: bool
+
+    def run(self) -> None:
+        planner = self.frame.reader()
+        try:
+            self._run(planner)
+        finally:
+            planner.stop()
+
+    def awaitTermination(self, timeout: int) -> bool:  # noqa: N802
+        assert timeout > 0
+        return True
+
+    def stop(self) -> None:
+        pass
+
+    def _run(self, planner: StreamReader) -> None:
+        limit = ReadAllAvailable() if self.once else planner.getDefaultReadLimit()
+        if not self.once:
+            planner.prepareForTriggerAvailableNow()
+        checkpoint = self.checkpoint
+        runs_again = not checkpoint.is_done
+        while runs_again or self._begin_next(planner, limit):
+            self._deliver(planner)
+            checkpoint.done()
+            runs_again = False
+            if self.once:
+                return
+
+    def _begin_next(self, planner: StreamReader, limit: ReadLimit) -> bool:
+        """Logs where the next batch ends; false where nothing is new. A query's first batch may be empty."""
+        ends = self.checkpoint.ends
+        start = ends[-1] if ends else json.dumps(planner.initialOffset())
+        end = json.dumps(planner.latestOffset(json.loads(start), limit))
+        if ends and end == start:
+            return False
+        self.checkpoint.begin(end)
+        if len(ends) > 1:
+            planner.commit(json.loads(start))
+        return True
+
+    def _deliver(self, planner: StreamReader) -> None:
+        *before, end = self.checkpoint.ends
+        # A first batch that runs again has no logged start: it is asked for anew.
+        start = json.loads(before[-1]) if before else planner.initialOffset()
+        tasks = pickle.dumps(planner.partitions(start, json.loads(end)))
+        executor = self.frame.reader()
+        rows = [batch for task in pickle.loads(tasks) for batch in executor.read(task)]  # noqa: S301 (our own bytes)
+        gc.unfreeze()  # `read` settles its process as one of Spark's workers, which this is not
+        table = pa.Table.from_batches(rows, to_arrow_schema(self.frame.schema, timezone="UTC"))
+        self.sink(Batch(table), len(before))
