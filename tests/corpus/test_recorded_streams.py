@@ -16,17 +16,6 @@ from support.micro_batches import SparkModel
 from support.streams import DECIDED_BY_SPARK, RecordedStreams, Run, recorded_names
 from tablefeed import errors
 
-NOT_YET = [
-    "addcol/tracked_live",
-    "addcol/tracked_from0",
-    "append/tracked_live",
-    "append/tracked_lossy",
-    "cm_upgrade/tracked_live",
-    "cm_upgrade/tracked_from0",
-    "widen/tracked_live",
-]
-"""Streams with a schemaTrackingLocation, which is refused by name until it is handled."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
@@ -51,7 +40,7 @@ DEPARTURES = {
     ),
 }
 
-DELIVERED = [name for name in recorded_names() if name not in {*DECIDED_BY_SPARK, *NOT_YET, *DEPARTURES}]
+DELIVERED = [name for name in recorded_names() if name not in {*DECIDED_BY_SPARK, *DEPARTURES}]
 
 
 @pytest.mark.parametrize("name", DELIVERED or ["the corpus is absent"])
@@ -77,20 +66,9 @@ def test_where_we_depart_from_delta_spark_it_is_as_the_docs_say(
     assert recorded_streams.judge(name, run)[0] != "right", "it is no departure any more"
 
 
-@pytest.mark.parametrize("name", NOT_YET)
-def test_what_is_not_handled_yet_is_refused_by_name_before_a_row(
-    recorded_streams: RecordedStreams, tmp_path: Path, name: str
-) -> None:
-    run = recorded_streams.run(SparkModel(), name, scratch=tmp_path)
-
-    refusals = {(stage["err"]["java"], stage["err"]["text"].split(" is ")[0]) for stage in run}
-    assert refusals == {("UnsupportedOptionError", "UnsupportedOptionError: Option 'schemaTrackingLocation'")}
-    assert [stage["batches"] for stage in run] == [[]] * len(run)
-
-
 @pytest.mark.usefixtures("corpus")
 def test_every_exception_is_of_a_stream_that_was_recorded() -> None:
-    assert sorted({*DECIDED_BY_SPARK, *NOT_YET, *DEPARTURES} - set(recorded_names())) == []
+    assert sorted({*DECIDED_BY_SPARK, *DEPARTURES} - set(recorded_names())) == []
 
 
 def outcome(stage: dict[str, Any]) -> tuple[int, ...] | str:  # Any: the recorder's JSON
