@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
 
 class BatchReader(DataSourceReader):
-    """Reads the version that the DataFrame was analysed with, whatever is committed since."""
+    """Reads the version that the DataFrame was analysed with, whatever is committed since.
+
+    Without `pushFilters`, on purpose: Spark 4.2 and 4.3 keep what a reader planned for one query's filters with the
+    DataFrame, and read that again for its other queries, which have other filters or none. Files left out by the first
+    would be rows lost from the second.
+    """
 
     def __init__(self, options: Mapping[str, str], schema: StructType, analysis: Analysis | None) -> None:
         self._path = table_path(options, call="load")
