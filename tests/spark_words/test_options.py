@@ -68,6 +68,8 @@ def test_without_options_every_one_has_its_default() -> None:
         "skipChangeCommits": False,
         "failOnDataLoss": True,
         "excludeRegex": None,
+        "columns": None,
+        "where": None,
     }
     assert dict(parse_options({}, "batch write").values) == {
         "partitionBy": None,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tablefeed.delta import features
 from tablefeed.delta.schema import parse_schema
@@ -22,7 +22,7 @@ from tablefeed.feed.commit_times import CommitTimes
 from tablefeed.feed.delivery import AppendDelivery, Delivery
 from tablefeed.feed.in_force import metadata_at
 from tablefeed.feed.lag import Lag, LagMeter
-from tablefeed.feed.scan import ScanFile, ScanTask, balanced_tasks, table_columns
+from tablefeed.feed.scan import RowFilter, ScanFile, ScanTask, balanced_tasks, table_columns
 from tablefeed.feed.stream_bounds import Bound, Ending, start_version
 from tablefeed.feed.stream_metadata import QuerySchema
 from tablefeed.feed.stream_snapshot import InitialSnapshot
@@ -35,6 +35,9 @@ from tablefeed.model.actions import Commit, Metadata, Version
 from tablefeed.model.offset import Offset
 from tablefeed.model.schema import Struct
 from tablefeed.store import Entry
+
+if TYPE_CHECKING:
+    from tablefeed.feed.pruning import Pruner
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +64,8 @@ class SourceOptions:
     """Files whose path as logged it finds are not read."""
     change_feed: bool = False
     """Whether the rows that commits changed are delivered, rather than the files that they added."""
+    where: str | None = None
+    """Only rows of which this predicate is true are delivered (where.py)."""
 
     @property
     def start(self) -> Bound:
@@ -112,7 +117,6 @@ class StreamSource:
         self._tail = Tail(log, clock=clock, fail_on_data_loss=options.fail_on_data_loss)
         self._times = CommitTimes(log)
         self._initial: Offset | None = None
-        self._snapshot = InitialSnapshot(log, counts_rows=options.limits.rows is not None)
         self._bound: Offset | None = None
         self._wants_bound = False
         self._ended = False
@@ -184,7 +188,13 @@ class StreamSource:
             self._schema, self._newest().metadata, url=self._log.url, by_file=self._delivery.by_file
         )
         files = list(self._files_between(start, end))
-        return balanced_tasks(files, url=self._log.location, storage_options=self._log.storage_options, columns=columns)
+        return balanced_tasks(
+            files,
+            url=self._log.location,
+            storage_options=self._log.storage_options,
+            columns=columns,
+            rows=self._rows,
+        )
 
     def delivered(self, end: Offset) -> None:
         """Drops what was kept for batches before `end`."""
@@ -312,7 +322,31 @@ class StreamSource:
             policy=self._options.policy,
             exclude=self._options.exclude,
             counts_rows=self._options.limits.rows is not None,
+            pruner=self._pruner,
         )
+
+    @cached_property
+    def _snapshot(self) -> InitialSnapshot:
+        counts_rows = self._options.limits.rows is not None
+        return InitialSnapshot(self._log, counts_rows=counts_rows, pruner=self._pruner)
+
+    @cached_property
+    def _rows(self) -> RowFilter | None:
+        if self._options.where is None:
+            return None
+        from tablefeed.feed.where import row_filter
+
+        return row_filter(self._options.where, self._schema)
+
+    @cached_property
+    def _pruner(self) -> Pruner | None:
+        """None for changes: their files are of any partitioning, and few have statistics."""
+        if self._rows is None or self._options.change_feed:
+            return None
+        from tablefeed.feed.pruning import Pruner
+
+        columns = table_columns(self._schema, self._newest().metadata, url=self._log.url)
+        return Pruner(self._rows.condition, schema=self._schema, columns=columns)
 
     @cached_property
     def _meter(self) -> LagMeter:

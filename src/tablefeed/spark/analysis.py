@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tablefeed.errors import SchemaMismatchError, TableNotFoundError
+from tablefeed.errors import IllegalOptionError, SchemaMismatchError, TableNotFoundError
 from tablefeed.feed.change_rules import refuse_reserved_names
 from tablefeed.feed.table import open_table
 from tablefeed.feed.timestamp_text import in_zone
@@ -28,21 +28,24 @@ _KEPT_FIELD_METADATA = ("comment", CHAR_TYPE)
 class Analysis:
     """A table as a DataFrame found it: which version, and its schema as the log has it.
 
-    `change_feed`: whether its row changes are read, whose rows have the feed's columns after the table's.
+    `change_feed`: whether its row changes are read, whose rows have the feed's columns after the table's. `columns` are
+    those that the DataFrame has, in order; None: all.
     """
 
     version: int
     schema_string: str
     change_feed: bool = False
+    columns: tuple[str, ...] | None = None
 
 
 def analyse(options: Mapping[str, str]) -> Analysis:
     """Reads the table's schema: of versionAsOf or timestampAsOf where one is given, else the newest."""
     path = table_path(options, call="load")
     refuse_unknown(options)
-    travel = {k: v for k, v in options.items() if k.lower() in ("versionasof", "timestampasof", "timezone")}
+    judged = ("versionasof", "timestampasof", "timezone", "columns", "where")
+    given = {k: v for k, v in options.items() if k.lower() in judged}
     storage = {k: v for k, v in options.items() if k.lower().startswith("storage.")}
-    parsed = parse_options({**travel, **storage}, "batch read")
+    parsed = parse_options({**given, **storage}, "batch read")
     timestamp = parsed["timestampAsOf"]
     if timestamp is not None and parsed["timeZone"] is not None:
         timestamp = in_zone(timestamp, parsed["timeZone"])
@@ -61,7 +64,17 @@ def analyse(options: Mapping[str, str]) -> Analysis:
     change_feed = wants_changes(options)
     if change_feed:
         refuse_reserved_names(table.schema.names, url=path)
-    return Analysis(version=table.version, schema_string=table.metadata.schema_string, change_feed=change_feed)
+    if parsed["where"] is not None:
+        from tablefeed.feed.where import check_where
+
+        check_where(parsed["where"], table.metadata.schema_string, url=path)
+    names = (*table.schema.names, *(CHANGE_COLUMNS if change_feed else ()))
+    return Analysis(
+        version=table.version,
+        schema_string=table.metadata.schema_string,
+        change_feed=change_feed,
+        columns=None if parsed["columns"] is None else _chosen(parsed["columns"], names),
+    )
 
 
 def spark_schema(analysis: Analysis) -> StructType:
@@ -69,11 +82,22 @@ def spark_schema(analysis: Analysis) -> StructType:
     from pyspark.sql.types import StructType
 
     schema = StructType.fromJson(_without_bookkeeping(json.loads(analysis.schema_string)))
-    if not analysis.change_feed:
-        return schema
-    for name, kind in CHANGE_COLUMNS.items():
-        schema = schema.add(name, kind)
-    return schema
+    if analysis.change_feed:
+        for name, kind in CHANGE_COLUMNS.items():
+            schema = schema.add(name, kind)
+    return schema if analysis.columns is None else StructType([schema[name] for name in analysis.columns])
+
+
+def _chosen(asked: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """The columns that are `asked` for, as the table spells them: to Spark, a name means it in any case."""
+    known = {name.lower(): name for name in names}
+    chosen = tuple(name if name in names else known.get(name.lower(), "") for name in asked)
+    for name, found in zip(asked, chosen, strict=True):
+        if not found:
+            raise IllegalOptionError(option="columns", value=name, explain=f"must be of {', '.join(names)}")
+        if chosen.count(found) > 1:
+            raise IllegalOptionError(option="columns", value=name, explain="must stand once in the list")
+    return chosen
 
 
 def _without_bookkeeping(node: dict[str, object]) -> dict[str, object]:

@@ -203,4 +203,5 @@ def source_options(parsed: ParsedOptions) -> SourceOptions:
         fail_on_data_loss=parsed["failOnDataLoss"],
         exclude=parsed["excludeRegex"],
         change_feed=change_feed,
+        where=parsed["where"],
     )
