@@ -296,11 +296,13 @@ class StreamSource:
         if self._seen is None:
             self._seen = (self._newest().version, self._newest().head)
         version, head = self._seen
-        if read_to <= version:
+        if read_to == version:
             return
         if self._log.head(version) != head:
             found = self._log.load().metadata.table_id
             self._query.check_table(of_query=self._newest().metadata.table_id, found=found)
+        elif read_to < version:
+            return  # still behind what was there at the start, which stands
         self._seen = (read_to, self._log.head(read_to))
 
     def _say_that_it_ended(self, last: Version) -> None:
