@@ -12,7 +12,8 @@ import pytest
 import tablefeed
 from feed.logs import Action, add, info, metadata, protocol
 from tablefeed.errors import DataFileError, IllegalOptionError, LogError
-from tablefeed.feed.scan import read_task, snapshot_tasks
+from tablefeed.feed.scan import read_task
+from tablefeed.feed.snapshot_tasks import snapshot_tasks
 
 ALLOWED = {"allow_absolute_paths": "true"}
 FORBIDDEN = {"allow_absolute_paths": "false"}

@@ -120,3 +120,16 @@ def test_mapping_turned_off_is_a_drop_of_what_had_other_names(mapped_table: Loca
 
     with pytest.raises(SchemaChangedError, match="allowSourceColumnDrop"):
         query.start()
+
+
+def test_a_predicate_is_of_the_columns_that_are_tracked(mapped_table: LocalStore, query: Checkpoint) -> None:
+    pytest.importorskip("sqlglot")
+    query.start(where="name >= 0")
+    put(mapped_table, 2, [add("b", stats='{"numRecords":1,"maxValues":{"c2":-1}}'), add("c")])
+    put(mapped_table, 3, [mapped(id="c1", word="c2"), add("d")])
+
+    with pytest.raises(MetadataEvolvedError):
+        query.start(where="name >= 0")
+    query.start(where="word >= 0", allowed=Allowed(rename=3))
+
+    assert query.files == [["a"], ["c"], [], ["d"]]

@@ -305,6 +305,21 @@ def test_a_table_made_anew_under_a_stream_is_not_taken_for_its_continuation() ->
         source.latest(end, Limits())
 
 
+def test_a_table_made_anew_under_a_stream_that_is_behind_is_not_taken_for_its_continuation() -> None:
+    times = iter(range(1000))
+    store = MemoryStore("orders", now_ms=lambda: next(times))
+    log = a_log(store, v0=[protocol(), metadata()], v1=[add("a")], v2=[add("b")], v3=[add("c")])
+    source = a_source(log, starting_version=1)
+    first = source.latest(source.initial(), Limits(files=1))
+
+    put(store, 0, [protocol(), metadata(table_id=OTHER)])
+    for version in (1, 2, 3):
+        put(store, version, [add(f"of another table, {version}")])
+
+    with pytest.raises(OffsetError, match=f"is now the table with id {OTHER}"):
+        source.latest(first, Limits(files=1))
+
+
 def test_a_metadata_of_another_table_in_the_log_is_refused() -> None:
     log = a_table_then(metadata(table_id=OTHER))
     source = a_source(log, starting_version=0)

@@ -74,6 +74,8 @@ def test_without_options_every_one_has_its_default() -> None:
         "allowSourceColumnRename": None,
         "allowSourceColumnDrop": None,
         "allowSourceColumnTypeChange": None,
+        "columns": None,
+        "where": None,
     }
     assert dict(parse_options({}, "batch write").values) == {
         "partitionBy": None,

@@ -39,7 +39,8 @@ HOUSE: Mapping[str, Room] = {
     "store": Room(rooms=_names("errors"), packages=_names("fsspec watchfiles pyarrow")),
     "data": Room(rooms=_names("errors model"), packages=_names("pyarrow pyroaring")),
     "feed": Room(
-        rooms=_names("errors model log delta indextables store data"), packages=_names("pyarrow orjson pyroaring")
+        rooms=_names("errors model log delta indextables store data"),
+        packages=_names("pyarrow orjson pyroaring sqlglot"),
     ),
     "spark": Room(
         rooms=_names("errors model log data feed"), packages=_names("pyspark pyarrow prometheus_client opentelemetry")

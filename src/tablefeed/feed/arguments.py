@@ -108,7 +108,7 @@ def delivered(
     if condition is not None:
         check_filter(condition, available, url=url)
         needed = columns_to_read(available, wanted, condition)
-        return pa.RecordBatchReader.from_batches(wanted, _filtered(read(needed), condition, wanted, url=url))
+        return pa.RecordBatchReader.from_batches(wanted, filtered(read(needed), condition, wanted, url=url))
     once = pa.schema({field.name: field for field in wanted}.values())
     rows = read(once)
     if len(once) < len(wanted):
@@ -144,7 +144,7 @@ def columns_to_read(schema: pa.Schema, wanted: pa.Schema, condition: pc.Expressi
     return pa.schema([field for field in schema if field.name in names] or schema)
 
 
-def _filtered(
+def filtered(
     rows: Iterator[pa.RecordBatch], condition: pc.Expression, wanted: pa.Schema, *, url: str
 ) -> Iterator[pa.RecordBatch]:
     """Gives the rows that `condition` lets through, cut to the columns of `wanted`."""

@@ -88,11 +88,13 @@ def changes(
     return delivered(rows, wanted, filter, available=available, url=log.url)
 
 
-def change_tasks(url: str, bounds: Bounds, *, version: int, storage_options: Mapping[str, str]) -> list[ScanTask]:
+def change_tasks(
+    url: str, bounds: Bounds, *, version: int, storage_options: Mapping[str, str], where: str | None = None
+) -> list[ScanTask]:
     """Gives the recorded changes of the versions that `bounds` mean, as balanced tasks.
 
-    `version` is the newest that counts; rows are of its schema. Raises as `changes` does, for any of the versions
-    before a row is read.
+    `version` is the newest that counts; rows are of its schema. `where` may name the table's columns alone, and leaves
+    out rows but no file. Raises as `changes` and `row_filter` do, for any of the versions before a row is read.
     """
     log = open_log(url, storage_options)
     newest = log.load(Version(version))
@@ -110,7 +112,12 @@ def change_tasks(url: str, bounds: Bounds, *, version: int, storage_options: Map
         for file in changed
     ]
     columns = table_columns(newest.schema, newest.metadata, url=log.url, by_file=True)
-    return balanced_tasks(files, url=url, storage_options=storage_options, columns=columns)
+    rows = None
+    if where is not None:
+        from tablefeed.feed.where import row_filter
+
+        rows = row_filter(where, newest.schema)
+    return balanced_tasks(files, url=url, storage_options=storage_options, columns=columns, rows=rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from itertools import compress
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tablefeed.delta.stats import num_records
 from tablefeed.feed.scan import ScanFile, scan_file
@@ -16,6 +17,9 @@ from tablefeed.log.java_regex import JavaRegex
 from tablefeed.log.plan import Limits, Step, furthest
 from tablefeed.model.actions import AddFile, Commit, Version
 from tablefeed.model.offset import Offset
+
+if TYPE_CHECKING:
+    from tablefeed.feed.pruning import Pruner
 
 StepT = TypeVar("StepT")
 
@@ -51,12 +55,16 @@ class Delivery(Protocol[StepT]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendDelivery:
-    """The files that commits add. Those that `exclude` finds are numbered and counted, and not read."""
+    """The files that commits add. Those that `exclude` finds are numbered and counted, and not read.
+
+    So are those that `pruner` rules out; of the initial snapshot's, they do not come here.
+    """
 
     url: str
     policy: ChangePolicy
     exclude: JavaRegex | None
     counts_rows: bool
+    pruner: Pruner | None = None
 
     @property
     def by_file(self) -> bool:
@@ -90,7 +98,11 @@ class AppendDelivery:
         Raises ChangeRefusedError.
         """
         added = first_said(self._added(commit))
-        return self._read(add for index, add in added if begin <= index and (stop is None or index < stop))
+        asked = [add for index, add in added if begin <= index and (stop is None or index < stop)]
+        if self.pruner is not None:
+            may_match = self.pruner.choose([add.partition_values for add in asked], [add.stats for add in asked])
+            asked = list(compress(asked, may_match))
+        return self._read(asked)
 
     def snapshot_files(self, adds: Iterable[AddFile], version: Version) -> Iterator[ScanFile]:  # noqa: ARG002
         """As of `Delivery`."""

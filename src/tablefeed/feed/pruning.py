@@ -29,6 +29,9 @@ from tablefeed.log.replay import without_statistics
 from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct
 from tablefeed.model.statistics import LeafPath
 
+MAY_MATCH = pa.field("may_match", pa.bool_())
+"""Whether a file may have a row that the filter lets through."""
+
 _WITHOUT_ORDER = (Primitive("void"), Primitive("variant"))
 _WINDOW_FILES = 10_000
 _WINDOW_BYTES = 32 << 20  # of columns, most of it texts of statistics, whose parsed form is a few times that
@@ -56,6 +59,12 @@ class Pruner:
         for window in windows(files, most_rows=_WINDOW_FILES, most_bytes=_WINDOW_BYTES):
             for batch in window.combine_chunks().to_batches():
                 yield without_statistics(batch.filter(self.may_match(batch["partition_values"], batch["stats"])))
+
+    def marked(self, files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Gives all of `files` with the column `MAY_MATCH` after their own."""
+        for window in windows(files, most_rows=_WINDOW_FILES, most_bytes=_WINDOW_BYTES):
+            for batch in window.combine_chunks().to_batches():
+                yield batch.append_column(MAY_MATCH, self.may_match(batch["partition_values"], batch["stats"]))
 
     def choose(
         self, partition_values: Sequence[Mapping[str, str | None] | None], stats: Sequence[str | None]

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING
 from tablefeed.delta import names, partition_values
 from tablefeed.delta.column_mapping import mapping_mode, physical_name, stored_schema
 from tablefeed.errors import DataFileError, ObjectNotFoundError
+from tablefeed.feed.arguments import filtered
 from tablefeed.feed.table_files import TableFiles, for_store
-from tablefeed.feed.table_log import open_log
 from tablefeed.log.plan import pack
-from tablefeed.model.actions import AddFile, DeletionVector, Metadata, Version
+from tablefeed.model.actions import AddFile, DeletionVector, Metadata
 from tablefeed.model.schema import DataType, Struct
 from tablefeed.store import Store, open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     from tablefeed.data.selection import RowSelection
     from tablefeed.feed.vectors import VectorReader
@@ -93,13 +94,28 @@ class TableColumns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowFilter:
+    """Which rows are delivered: those of which `condition` is true, neither false nor null.
+
+    `fields` are the table's columns that it names.
+    """
+
+    condition: pc.Expression
+    fields: pa.Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScanTask:
-    """Files of one table that one task reads, in order, and how its columns are found in them."""
+    """Files of one table that one task reads, in order, and how its columns are found in them.
+
+    `rows` None: all of their rows are delivered.
+    """
 
     url: str
     storage_options: Mapping[str, str]
     files: tuple[ScanFile, ...]
     columns: TableColumns
+    rows: RowFilter | None = None
 
 
 def scan_file(add: AddFile) -> ScanFile:
@@ -148,6 +164,7 @@ def balanced_tasks(
     url: str,
     storage_options: Mapping[str, str],
     columns: TableColumns,
+    rows: RowFilter | None = None,
 ) -> list[ScanTask]:
     """Spreads `files` over tasks of much the same size: one a core, more where they are over `TASK_BYTES`.
 
@@ -164,6 +181,7 @@ def balanced_tasks(
             storage_options=storage_options,
             files=tuple(shares[i][0] for i in task),
             columns=columns,
+            rows=rows,
         )
         for task in pack(sizes, task_count=count)
     ]
@@ -183,16 +201,6 @@ def shared(file: ScanFile, *, most_bytes: int) -> list[tuple[ScanFile, int]]:
     return [(replace(file, share=(ends[i], ends[i + 1])), bounds[i + 1] - bounds[i]) for i in range(count)]
 
 
-def snapshot_tasks(location: str, *, version: int, storage_options: Mapping[str, str]) -> list[ScanTask]:
-    """Gives the live files of the table at `location` as of `version`, as balanced tasks."""
-    from tablefeed.delta.columns import to_add_files
-
-    snapshot = open_log(location, storage_options).load(Version(version))
-    files = [scan_file(add) for batch in snapshot.live_files() for add in to_add_files(batch)]
-    columns = table_columns(snapshot.schema, snapshot.metadata, url=snapshot.log.url)
-    return balanced_tasks(files, url=location, storage_options=storage_options, columns=columns)
-
-
 def read_task(
     task: ScanTask, schema: pa.Schema, *, store: Store | None = None, positions: str | None = None
 ) -> Iterator[pa.RecordBatch]:
@@ -204,7 +212,18 @@ def read_task(
     """
     from tablefeed.data.windows import coalesced
 
-    return coalesced(_read_files(task, schema, store, positions), most_rows=BATCH_ROWS)
+    return coalesced(_read_rows(task, schema, store, positions), most_rows=BATCH_ROWS)
+
+
+def _read_rows(
+    task: ScanTask, schema: pa.Schema, store: Store | None, positions: str | None
+) -> Iterator[pa.RecordBatch]:
+    if task.rows is None:
+        return _read_files(task, schema, store, positions)
+    import pyarrow as pa
+
+    read = pa.schema([*schema, *(field for field in task.rows.fields if field.name not in schema.names)])
+    return filtered(_read_files(task, read, store, positions), task.rows.condition, schema, url=task.url)
 
 
 def _read_files(

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from tablefeed.delta import names
 from tablefeed.delta.column_mapping import has_mapping_change, mapped_schema
-from tablefeed.delta.schema import parse_schema
+from tablefeed.delta.schema import format_schema, parse_schema
 from tablefeed.delta.tracked import TrackedMetadata
 from tablefeed.errors import MetadataEvolvedError, SchemaChangedError, SchemaLogError
 from tablefeed.feed.schema_log import Entry, SchemaLog, open_schema_log, source_path
@@ -56,7 +56,9 @@ class SchemaTracking:
     @property
     def metadata(self) -> Metadata:
         """What files are read with."""
-        return self._begun.metadata if self._entry is None else self._entry.metadata.over(self._begun.metadata)
+        if self._entry is not None:
+            return self._entry.metadata.over(self._begun.metadata)
+        return replace(self._begun.metadata, schema_string=format_schema(self._analysed))
 
     @cached_property
     def schema(self) -> Struct:
@@ -166,9 +168,9 @@ class SchemaTracking:
         if metadata is None:
             return False
         ours = self.metadata
-        schema = self._analysed if self._entry is None else parse_schema(ours.schema_string, url=self._url)
+        theirs, schema = (parse_schema(each.schema_string, url=self._url) for each in (metadata, ours))
         return (
-            _without_writers_own(parse_schema(metadata.schema_string, url=self._url)) != _without_writers_own(schema)
+            _without_writers_own(theirs) != _without_writers_own(schema)
             or metadata.partition_columns != ours.partition_columns
             or _properties(metadata) != _properties(ours)
         )

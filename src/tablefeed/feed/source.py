@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tablefeed.delta import features
 from tablefeed.delta.schema import parse_schema
@@ -19,7 +19,7 @@ from tablefeed.feed.change_delivery import ChangeDelivery
 from tablefeed.feed.commit_times import CommitTimes
 from tablefeed.feed.delivery import AppendDelivery, Delivery
 from tablefeed.feed.lag import Lag, LagMeter
-from tablefeed.feed.scan import ScanFile, ScanTask, balanced_tasks, table_columns
+from tablefeed.feed.scan import RowFilter, ScanFile, ScanTask, balanced_tasks, table_columns
 from tablefeed.feed.schema_tracking import SchemaTracking
 from tablefeed.feed.source_options import SourceOptions
 from tablefeed.feed.stream_bounds import Ending, start_version
@@ -31,6 +31,9 @@ from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Commit, Version
 from tablefeed.model.offset import Barrier, Offset
 from tablefeed.model.schema import Struct
+
+if TYPE_CHECKING:
+    from tablefeed.feed.pruning import Pruner
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +67,6 @@ class StreamSource:
         self._tail = Tail(log, clock=clock, fail_on_data_loss=options.fail_on_data_loss)
         self._times = CommitTimes(log)
         self._initial: Offset | None = None
-        self._snapshot = InitialSnapshot(log, counts_rows=options.limits.rows is not None)
         self._bound: Offset | None = None
         self._wants_bound = False
         self._ended = False
@@ -141,7 +143,13 @@ class StreamSource:
         metadata = self._metadata.read.metadata
         columns = table_columns(self._metadata.schema, metadata, url=self._log.url, by_file=self._delivery.by_file)
         files = list(self._files_between(start, end))
-        return balanced_tasks(files, url=self._log.location, storage_options=self._log.storage_options, columns=columns)
+        return balanced_tasks(
+            files,
+            url=self._log.location,
+            storage_options=self._log.storage_options,
+            columns=columns,
+            rows=self._rows,
+        )
 
     def delivered(self, end: Offset) -> None:
         """Drops what was kept for batches before `end`, all of which are done.
@@ -263,7 +271,32 @@ class StreamSource:
             policy=self._options.policy,
             exclude=self._options.exclude,
             counts_rows=self._options.limits.rows is not None,
+            pruner=self._pruner,
         )
+
+    @cached_property
+    def _snapshot(self) -> InitialSnapshot:
+        counts_rows = self._options.limits.rows is not None
+        return InitialSnapshot(self._log, counts_rows=counts_rows, pruner=self._pruner)
+
+    @cached_property
+    def _rows(self) -> RowFilter | None:
+        if self._options.where is None:
+            return None
+        from tablefeed.feed.where import row_filter
+
+        return row_filter(self._options.where, self._metadata.schema)
+
+    @cached_property
+    def _pruner(self) -> Pruner | None:
+        """None for changes: their files are of any partitioning, and few have statistics."""
+        if self._rows is None or self._options.change_feed:
+            return None
+        from tablefeed.feed.pruning import Pruner
+
+        schema = self._metadata.schema
+        columns = table_columns(schema, self._metadata.read.metadata, url=self._log.url)
+        return Pruner(self._rows.condition, schema=schema, columns=columns)
 
     @cached_property
     def _meter(self) -> LagMeter:

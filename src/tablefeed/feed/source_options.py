@@ -35,6 +35,8 @@ class SourceOptions:
     """Files whose path as logged it finds are not read."""
     change_feed: bool = False
     """Whether the rows that commits changed are delivered, rather than the files that they added."""
+    where: str | None = None
+    """Only rows of which this predicate is true are delivered (where.py)."""
     tracking: TrackingOptions | None = None
     """Where changes of the table's schema are tracked; None: such a change ends the stream."""
 

@@ -13,16 +13,19 @@ from tablefeed.model.actions import AddFile, Version
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tablefeed.feed.pruning import Pruner
+
 
 class InitialSnapshot:
     """The live files of one version of a log, kept until they are forgotten.
 
-    `counts_rows`: whether their rows are asked for. Raises LogError (DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE)
+    `counts_rows`: whether their rows are asked for. With `pruner`, files that it rules out are numbered, and not given
+    to be read. Raises LogError (DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE)
     for a version that cannot be read any more.
     """
 
-    def __init__(self, log: TableLog, *, counts_rows: bool) -> None:
-        self._log, self._counts_rows = log, counts_rows
+    def __init__(self, log: TableLog, *, counts_rows: bool, pruner: Pruner | None = None) -> None:
+        self._log, self._counts_rows, self._pruner = log, counts_rows, pruner
         self._kept: tuple[Step, pa.RecordBatch] | None = None
 
     def step(self, version: Version) -> Step:
@@ -34,11 +37,12 @@ class InitialSnapshot:
         return self._sorted(version)[1]
 
     def adds(self, version: Version, begin: int, stop: int | None) -> Iterator[AddFile]:
-        """Gives the files from the number `begin` on, up to and without `stop`."""
+        """Gives the files to read from the number `begin` on, up to and without `stop`."""
         from tablefeed.delta.columns import to_add_files
 
         files = self.files(version)
-        yield from to_add_files(files.slice(begin, (files.num_rows if stop is None else stop) - begin))
+        asked = files.slice(begin, (files.num_rows if stop is None else stop) - begin)
+        yield from to_add_files(asked if self._pruner is None else asked.filter(asked["may_match"]))
 
     def forget(self) -> None:
         """Drops what is kept: the stream is past it."""
@@ -65,8 +69,12 @@ class InitialSnapshot:
         from tablefeed.feed.files import NUM_RECORDS, with_num_records
         from tablefeed.log.replay import sorted_for_stream
 
-        snapshot = self._log.load_for_files(version)
-        if not self._counts_rows:
-            return sorted_for_stream(snapshot.live_files(), schema=FILE_COLUMNS)
-        counted = map(with_num_records, snapshot.live_files(with_stats=True))
-        return sorted_for_stream(counted, schema=FILE_COLUMNS.append(NUM_RECORDS))
+        needs_stats = self._counts_rows or self._pruner is not None
+        files, schema = self._log.load_for_files(version).live_files(with_stats=needs_stats), FILE_COLUMNS
+        if self._counts_rows:
+            files, schema = map(with_num_records, files), schema.append(NUM_RECORDS)
+        if self._pruner is not None:
+            from tablefeed.feed.pruning import MAY_MATCH
+
+            files, schema = self._pruner.marked(files), schema.append(MAY_MATCH)
+        return sorted_for_stream(files, schema=schema)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tablefeed.errors import SchemaMismatchError, TableNotFoundError
+from tablefeed.errors import IllegalOptionError, SchemaMismatchError, TableNotFoundError
 from tablefeed.feed.change_rules import refuse_reserved_names
 from tablefeed.feed.schema_analysis import tracked_schema
 from tablefeed.feed.table import open_table
@@ -36,13 +36,15 @@ _KEPT_FIELD_METADATA = ("comment", CHAR_TYPE)
 class Analysis:
     """A table as a DataFrame found it: which version, and its schema as the log has it.
 
-    `change_feed`: whether its row changes are read, whose rows have the feed's columns after the table's. `tracked`:
-    whether the schema is that of a log of tracked metadata, and not the table's of that version.
+    `change_feed`: whether its row changes are read, whose rows have the feed's columns after the table's. `columns` are
+    those that the DataFrame has, in order; None: all. `tracked`: whether the schema is that of a log of tracked
+    metadata, and not the table's of that version.
     """
 
     version: int
     schema_string: str
     change_feed: bool = False
+    columns: tuple[str, ...] | None = None
     tracked: bool = False
 
 
@@ -53,9 +55,10 @@ def analyse(options: Mapping[str, str]) -> Analysis:
     """
     path = table_path(options, call="load")
     refuse_unknown(options)
-    travel = {k: v for k, v in options.items() if k.lower() in ("versionasof", "timestampasof", "timezone")}
+    judged = ("versionasof", "timestampasof", "timezone", "columns", "where")
+    given = {k: v for k, v in options.items() if k.lower() in judged}
     storage = {k: v for k, v in options.items() if k.lower().startswith("storage.")}
-    parsed = parse_options({**travel, **storage}, "batch read")
+    parsed = parse_options({**given, **storage}, "batch read")
     timestamp = parsed["timestampAsOf"]
     if timestamp is not None and parsed["timeZone"] is not None:
         timestamp = in_zone(timestamp, parsed["timeZone"])
@@ -74,13 +77,20 @@ def analyse(options: Mapping[str, str]) -> Analysis:
     tracking = tracking_of(options)
     tracked = None if tracking is None else tracked_schema(path, storage_options=parsed.storage, tracking=tracking)
     schema_string = table.metadata.schema_string if tracked is None else tracked
+    names = tuple(field["name"] for field in json.loads(schema_string)["fields"])
     change_feed = wants_changes(options)
     if change_feed:
-        refuse_reserved_names([field["name"] for field in json.loads(schema_string)["fields"]], url=path)
+        refuse_reserved_names(names, url=path)
+    if parsed["where"] is not None:
+        from tablefeed.feed.where import check_where
+
+        check_where(parsed["where"], schema_string, url=path)
+    names = (*names, *(CHANGE_COLUMNS if change_feed else ()))
     return Analysis(
         version=table.version,
         schema_string=schema_string,
         change_feed=change_feed,
+        columns=None if parsed["columns"] is None else _chosen(parsed["columns"], names),
         tracked=tracked is not None,
     )
 
@@ -90,11 +100,22 @@ def spark_schema(analysis: Analysis) -> StructType:
     from pyspark.sql.types import StructType
 
     schema = StructType.fromJson(_without_bookkeeping(json.loads(analysis.schema_string)))
-    if not analysis.change_feed:
-        return schema
-    for name, kind in CHANGE_COLUMNS.items():
-        schema = schema.add(name, kind)
-    return schema
+    if analysis.change_feed:
+        for name, kind in CHANGE_COLUMNS.items():
+            schema = schema.add(name, kind)
+    return schema if analysis.columns is None else StructType([schema[name] for name in analysis.columns])
+
+
+def _chosen(asked: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """The columns that are `asked` for, as the table spells them: to Spark, a name means it in any case."""
+    known = {name.lower(): name for name in names}
+    chosen = tuple(name if name in names else known.get(name.lower(), "") for name in asked)
+    for name, found in zip(asked, chosen, strict=True):
+        if not found:
+            raise IllegalOptionError(option="columns", value=name, explain=f"must be of {', '.join(names)}")
+        if chosen.count(found) > 1:
+            raise IllegalOptionError(option="columns", value=name, explain="must stand once in the list")
+    return chosen
 
 
 def _without_bookkeeping(node: dict[str, object]) -> dict[str, object]:

@@ -11,7 +11,6 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, UnsupportedOptionError
 from tablefeed.feed.change_range import Bounds
 from tablefeed.feed.changes import change_tasks
-from tablefeed.feed.scan import snapshot_tasks
 from tablefeed.spark.options import ParsedOptions, check_one_end, check_one_start, parse_options, table_path
 from tablefeed.spark.partition import TaskPartition, read_partition
 
@@ -23,7 +22,12 @@ if TYPE_CHECKING:
 
 
 class BatchReader(DataSourceReader):
-    """Reads the version that the DataFrame was analysed with, whatever is committed since."""
+    """Reads the version that the DataFrame was analysed with, whatever is committed since.
+
+    Without `pushFilters`, on purpose: Spark 4.2 and 4.3 keep what a reader planned for one query's filters with the
+    DataFrame, and read that again for its other queries, which have other filters or none. Files left out by the first
+    would be rows lost from the second. The option `where` belongs to the DataFrame as a whole, and leaves files out.
+    """
 
     def __init__(self, options: Mapping[str, str], schema: StructType, analysis: Analysis | None) -> None:
         self._path = table_path(options, call="load")
@@ -39,16 +43,20 @@ class BatchReader(DataSourceReader):
             )
         parsed = parse_options(options, "read of changes" if analysis.change_feed else "batch read")
         self._storage = parsed.storage
+        self._where = parsed["where"]
         self._bounds = change_bounds(parsed) if analysis.change_feed else None
         self._schema = schema
         self._version = analysis.version
 
     def partitions(self) -> Sequence[InputPartition]:
         """The table's files as tasks."""
+        asked = {"version": self._version, "storage_options": self._storage, "where": self._where}
         if self._bounds is None:
-            tasks = snapshot_tasks(self._path, version=self._version, storage_options=self._storage)
+            from tablefeed.feed.snapshot_tasks import snapshot_tasks
+
+            tasks = snapshot_tasks(self._path, **asked)
         else:
-            tasks = change_tasks(self._path, self._bounds, version=self._version, storage_options=self._storage)
+            tasks = change_tasks(self._path, self._bounds, **asked)
         return [TaskPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -224,6 +224,26 @@ TRACKING = (
     ),
 )
 
+_ROWS_AND_COLUMNS = (
+    OptionSpec(
+        name="columns",
+        parse=columns,
+        default=None,
+        doc="The DataFrame has these columns alone, in this order, and of the files no others are read. With "
+        "readChangeFeed they may be the feed's too. Unset: all.",
+    ),
+    OptionSpec(
+        name="where",
+        parse=text,
+        default=None,
+        doc="Deliver only rows of which this predicate is true, such as `day >= DATE'2026-01-01' AND kind <> 'test'`, "
+        "and do not open files that partition values and statistics rule out; they count towards the limits, and "
+        "offsets stay what they are. With readChangeFeed all files are opened, and each side of an update is judged "
+        "by itself. In Spark's SQL: AND, OR, NOT, comparisons, IN, BETWEEN and IS NULL of a column and literals; what "
+        "is more, or would hang on Spark's session, is refused. Needs `tablefeed[where]`.",
+    ),
+)
+
 STREAM_READ: tuple[OptionSpec, ...] = (
     *CHANGE_FEED,
     OptionSpec(
@@ -291,6 +311,7 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         doc="Do not read files in whose path, as the log has it, the pattern is found. They count towards the limits.",
     ),
     *TRACKING,
+    *_ROWS_AND_COLUMNS,
 )
 
 BATCH_READ: tuple[OptionSpec, ...] = (
@@ -303,6 +324,7 @@ BATCH_READ: tuple[OptionSpec, ...] = (
         doc="Read the newest version committed at or before this time, a timestamp or a date.",
     ),
     _TIME_ZONE,
+    *_ROWS_AND_COLUMNS,
 )
 
 CHANGES_READ: tuple[OptionSpec, ...] = (
@@ -383,7 +405,9 @@ _ACCEPTED_BY_DELTA = (
 
 
 def _without_effect(specs: tuple[OptionSpec, ...], *refused: frozenset[str]) -> frozenset[str]:
-    return _ACCEPTED_BY_DELTA.difference({spec.name for spec in specs}, *refused)
+    # What would choose rows and columns is not passed over in a write.
+    ours = {spec.name for spec in _ROWS_AND_COLUMNS}
+    return _ACCEPTED_BY_DELTA.difference({spec.name for spec in specs}, ours, *refused)
 
 
 IGNORED: Mapping[str, frozenset[str]] = {

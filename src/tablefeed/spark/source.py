@@ -206,4 +206,5 @@ def source_options(parsed: ParsedOptions) -> SourceOptions:
         exclude=parsed["excludeRegex"],
         change_feed=change_feed,
         tracking=tracking_options(parsed),
+        where=parsed["where"],
     )

@@ -1,0 +1,29 @@
+"""One version of a table as the tasks of a batch read: its live files, but for those that a predicate rules out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tablefeed.delta.columns import to_add_files
+from tablefeed.feed.pruning import Pruner
+from tablefeed.feed.scan import ScanTask, balanced_tasks, scan_file, table_columns
+from tablefeed.feed.table_log import open_log
+from tablefeed.feed.where import row_filter
+from tablefeed.model.actions import Version
+
+
+def snapshot_tasks(
+    location: str, *, version: int, storage_options: Mapping[str, str], where: str | None = None
+) -> list[ScanTask]:
+    """Gives the live files of the table at `location` as of `version`, as balanced tasks.
+
+    With `where`, those that may have such rows, of which these are delivered. Raises as `row_filter` does.
+    """
+    snapshot = open_log(location, storage_options).load(Version(version))
+    columns = table_columns(snapshot.schema, snapshot.metadata, url=snapshot.log.url)
+    rows, live = None, snapshot.live_files(with_stats=where is not None)
+    if where is not None:
+        rows = row_filter(where, snapshot.schema)
+        live = Pruner(rows.condition, schema=snapshot.schema, columns=columns).matching(live)
+    files = [scan_file(add) for batch in live for add in to_add_files(batch)]
+    return balanced_tasks(files, url=location, storage_options=storage_options, columns=columns, rows=rows)
