@@ -18,7 +18,6 @@ from feed.recorded import RECORDED, VECTORS, cdc, changed_ids, data_file, log, r
 from tablefeed.errors import (
     ChangeDataError,
     DataFileError,
-    OffsetError,
     SchemaChangedError,
     SchemaMismatchError,
     TablefeedError,
@@ -164,14 +163,15 @@ def test_a_file_that_comes_with_a_deletion_vector_comes_without_those_rows(tmp_p
 # --- tables and schemas -----------------------------------------------------------------------------------------------
 
 
-def test_versions_of_two_tables_are_not_read_as_one(tmp_path: Path) -> None:
+def test_changes_go_on_where_a_replaced_table_got_another_id(tmp_path: Path) -> None:
     files = [data_file(tmp_path, f"{n}.parquet", id=[n]) for n in range(2)]
-    table = log(tmp_path, v0=[protocol(), recorded(), add(files[0])], v1=[recorded(table_id="another"), add(files[1])])
+    table = log(
+        tmp_path,
+        v0=[protocol(), recorded(), add(files[0])],
+        v1=[recorded(table_id="another"), removed(files[0]), add(files[1])],
+    )
 
-    with pytest.raises(OffsetError) as caught:
-        changed_ids(table)
-    assert caught.value.error_class == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
-    assert changed_ids(table, start_version=1) == [(1, "insert", 1)]
+    assert changed_ids(table) == [(0, "insert", 0), (1, "delete", 0), (1, "insert", 1)]
 
 
 def schemas(path: Path, *texts: str) -> Path:

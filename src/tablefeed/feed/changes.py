@@ -13,7 +13,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Literal
 
 from tablefeed.feed.arguments import delivered, location, selected, store_options, switch
-from tablefeed.feed.bounds import check_protocol, check_same_table, read_commits
+from tablefeed.feed.bounds import check_protocol, read_commits
 from tablefeed.feed.change_files import ChangeReader, change_schema, changed_scan_file, row_change
 from tablefeed.feed.change_partitions import partitioned
 from tablefeed.feed.change_range import Bounds, change_versions
@@ -215,8 +215,6 @@ def _checked(feed: _Feed, commits: Iterable[Commit]) -> Iterator[tuple[Commit, t
 
 def _check_metadata(feed: _Feed, commit: Commit) -> None:
     if commit.metadata is not None and commit.version > feed.versions[0]:
-        table_id = feed.start.metadata.table_id
-        check_same_table(commit.metadata, commit.version, table_id=table_id, url=feed.log.url)
         if feed.rule is not None:
             feed.rule.check(commit.metadata, commit.version)
         feed.one_schema.check(commit.metadata, commit.version)
