@@ -11,10 +11,10 @@ import pytest
 from pyspark.errors import PySparkException
 
 import tablefeed
+from peer.rows import rows
 from tablefeed.errors import TablefeedError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.peer
@@ -143,8 +143,3 @@ def in_spark(spark: SparkSession, name: str, table: str, first: int, last: int) 
         return rows(reader.option("startingVersion", first).option("endingVersion", last).load(table).toArrow())
     except PySparkException as error:
         return str(re.findall(r"DELTA_[A-Z_]+", str(error))[0])
-
-
-def rows(table: pa.Table) -> list[str]:
-    """Rows as text, sorted: whichever order they come in, and in which layout of text."""
-    return sorted(repr(row) for row in table.to_pylist())

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
 
 import tablefeed
+from peer.rows import rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -158,8 +158,3 @@ def fields(schema: StructType) -> list[dict[str, Any]]:  # Any: Spark's JSON
     for field in told:
         field["metadata"].pop("CURRENT_DEFAULT", None)
     return told
-
-
-def rows(table: pa.Table) -> list[str]:
-    """Rows as text, sorted: whichever order they come in, and in which layout of text."""
-    return sorted(repr(row) for row in table.to_pylist())

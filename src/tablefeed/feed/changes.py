@@ -7,8 +7,8 @@ what the table must be change_rules.py's. Here these are joined and the files re
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Literal
 
@@ -102,13 +102,11 @@ def change_tasks(
     versions = change_versions(bounds, newest, log_files)
     if not versions:
         return []
-    feed = replace(_open_feed(newest, versions, None, compute_updates=False), read=newest)
-    feed = replace(feed, one_schema=OneSchema(versions=versions, read=newest))
+    feed = _open_feed(newest, versions, None, compute_updates=False, read=newest)
     _check_start(feed, log_files)
-    timed = monotone(f for f in log_files if f.kind is LogFileKind.COMMIT)
     files = [
         changed_scan_file(file, row_change(commit, file.change_type, url=log.url))
-        for commit, changed in _checked(feed, read_commits(log, timed, versions))
+        for commit, changed in _commits(feed, log_files)
         for file in changed
     ]
     columns = table_columns(newest.schema, newest.metadata, url=log.url, by_file=True)
@@ -139,15 +137,27 @@ class _Feed:
         return self.read.log
 
 
-def _open_feed(newest: Snapshot, versions: range, mode: Deduplication | None, *, compute_updates: bool) -> _Feed:
-    """Loads what holds at the start and at the end, and checks that changes are told at the start."""
+def _open_feed(
+    newest: Snapshot,
+    versions: range,
+    mode: Deduplication | None,
+    *,
+    compute_updates: bool,
+    read: Snapshot | None = None,
+) -> _Feed:
+    """Loads what holds at the start and at the end, and checks that changes are told at the start.
+
+    `read` is the version whose schema recorded changes come in; None: `newest`, of a table with mapped columns the end.
+    Others come in that of the end.
+    """
     log = newest.log
     start = newest if versions[0] == newest.version else log.load(Version(versions[0]))
     rule: Recorded | RowsTracked | None = None
     if mode is None:
         rule = Recorded(versions=versions, url=log.url)
         rule.check(start.metadata, versions[0])
-        read = _end(newest, start, versions) if _any_mapped(start, newest) else newest
+        if read is None:
+            read = _end(newest, start, versions) if _any_mapped(start, newest) else newest
         one_schema = OneSchema(versions=versions, read=read)
     else:
         read = _end(newest, start, versions)
@@ -181,8 +191,7 @@ def _any_mapped(*snapshots: Snapshot) -> bool:
 def _rows(feed: _Feed, log_files: Sequence[LogFile], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     from tablefeed.data.windows import coalesced
 
-    timed = monotone(f for f in log_files if f.kind is LogFileKind.COMMIT)
-    commits = _checked(feed, read_commits(feed.log, timed, feed.versions))
+    commits = _commits(feed, log_files)
     reader = ChangeReader(feed.read)
     if feed.mode is None:
         batches = (batch for c, files in commits for file in files for batch in reader.rows(file, c, schema))
@@ -198,11 +207,12 @@ def _rows(feed: _Feed, log_files: Sequence[LogFile], schema: pa.Schema) -> Itera
     return coalesced(batches, most_rows=BATCH_ROWS)
 
 
-def _checked(feed: _Feed, commits: Iterable[Commit]) -> Iterator[tuple[Commit, tuple[ChangedFile, ...]]]:
-    """Each commit with its changed files, once all that they need to be read is sure."""
+def _commits(feed: _Feed, log_files: Sequence[LogFile]) -> Iterator[tuple[Commit, tuple[ChangedFile, ...]]]:
+    """Each commit, timed, with its changed files, once all that they need to be read is sure."""
     before = metadata = feed.start.metadata
     tell = changed_files if feed.mode is None else implied_changes
-    for commit in commits:
+    timed = monotone(f for f in log_files if f.kind is LogFileKind.COMMIT)
+    for commit in read_commits(feed.log, timed, feed.versions):
         check_protocol(commit, before, url=feed.log.url)
         if commit.metadata is not None:
             metadata = commit.metadata

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tablefeed.delta import features
 from tablefeed.delta.schema import parse_schema
 from tablefeed.errors import LogError
+from tablefeed.feed.bounds import check_protocol
 from tablefeed.feed.change_delivery import ChangeDelivery
 from tablefeed.feed.commit_times import CommitTimes
 from tablefeed.feed.delivery import AppendDelivery, Delivery
@@ -238,9 +238,7 @@ class StreamSource:
         raise self._trailing_missing(seen=Version(version - 1), last=version)
 
     def _check_commit(self, commit: Commit) -> None:
-        if commit.protocol is not None:
-            metadata = commit.metadata or self._begun.metadata
-            features.check_readable(commit.protocol, metadata, url=self._log.url)
+        check_protocol(commit, self._begun.metadata, url=self._log.url)
         self._metadata.check(commit)
 
     def _held_at(self, start: Offset) -> Version:

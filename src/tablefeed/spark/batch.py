@@ -11,7 +11,14 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, UnsupportedOptionError
 from tablefeed.feed.change_range import Bounds
 from tablefeed.feed.changes import change_tasks
-from tablefeed.spark.options import ParsedOptions, check_one_end, check_one_start, parse_options, table_path
+from tablefeed.spark.options import (
+    ParsedOptions,
+    check_one_end,
+    check_one_start,
+    parse_options,
+    schema_given,
+    table_path,
+)
 from tablefeed.spark.partition import TaskPartition, read_partition
 
 if TYPE_CHECKING:
@@ -32,11 +39,7 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: Mapping[str, str], schema: StructType, analysis: Analysis | None) -> None:
         self._path = table_path(options, call="load")
         if analysis is None:
-            raise UnsupportedOptionError(
-                option="schema",
-                remedy="A table has its own schema: leave .schema(...) out and select or cast its columns.",
-                error_class="DELTA_READ_SOURCE_SCHEMA_CONFLICT",
-            )
+            raise schema_given()
         if analysis.tracked:
             raise UnsupportedOptionError(
                 option="schemaTrackingLocation", remedy="It is for streams: leave it out of a batch read."

@@ -146,6 +146,15 @@ def tracking_of(options: Mapping[str, str]) -> TrackingOptions | None:
     return tracking_options(parse_options({k: v for k, v in options.items() if k.lower() in known}, "stream read"))
 
 
+def schema_given() -> UnsupportedOptionError:
+    """Gives the error for a `.schema(...)`: Spark does not ask for the table's own then."""
+    return UnsupportedOptionError(
+        option="schema",
+        remedy="A table has its own schema: leave .schema(...) out and select or cast its columns.",
+        error_class="DELTA_READ_SOURCE_SCHEMA_CONFLICT",
+    )
+
+
 def check_one_start(version: object, timestamp: object) -> None:
     """Refuses startingVersion and startingTimestamp together; None is unset."""
     if version is not None and timestamp is not None:

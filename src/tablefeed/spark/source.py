@@ -23,7 +23,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from tablefeed.errors import ConflictingOptionsError, OptionError, TablefeedError, UnsupportedOptionError
+from tablefeed.errors import ConflictingOptionsError, OptionError, TablefeedError
 from tablefeed.feed.lag import lag_to_json
 from tablefeed.feed.offset_json import offset_from_json, offset_to_json
 from tablefeed.feed.source import StreamSource, open_source
@@ -38,6 +38,7 @@ from tablefeed.spark.options import (
     check_one_start,
     parse_options,
     refuse_time_travel,
+    schema_given,
     table_path,
     tracking_options,
 )
@@ -140,11 +141,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._opened is None:
             options = self._options
             if self._analysis is None:
-                raise UnsupportedOptionError(
-                    option="schema",
-                    remedy="A table has its own schema: leave .schema(...) out and select or cast its columns.",
-                    error_class="DELTA_READ_SOURCE_SCHEMA_CONFLICT",
-                )
+                raise schema_given()
             self._opened = open_source(
                 table_path(self._given, call="load"),
                 storage_options=self._parsed.storage,
