@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -20,6 +21,7 @@ from tablefeed.errors import (
     InvalidRowsError,
     SchemaMismatchError,
     StoreConfigError,
+    StoreError,
     UnsupportedFeatureError,
 )
 
@@ -355,3 +357,17 @@ def test_properties_are_texts(tmp_path: Path) -> None:
 def test_storage_options_of_hadoop_are_refused_by_our_names(tmp_path: Path) -> None:
     with pytest.raises(StoreConfigError, match=r"fs\.s3a"):
         tablefeed.append(tmp_path, ROWS, storage_options={"fs.s3a.access.key": "x"})
+
+
+def test_a_disk_that_takes_no_more_is_an_error_of_ours_and_leaves_the_table_as_it_was(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, hard))
+    try:
+        with pytest.raises(StoreError, match=r"part-00000-.* at .*: .*File too large"):
+            tablefeed.append(tmp_path, pa.table({"id": range(200_000)}))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert [file.suffix for file in tmp_path.iterdir() if file.is_file()] == [".parquet"]
+    assert tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist() == [1]

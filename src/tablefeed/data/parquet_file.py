@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -63,23 +63,37 @@ class OpenParquet:
 
     def write_row_group(self, rows: pa.Table) -> None:
         """Writes `rows`, which are of the schema, as one row group."""
-        self._writer.write_table(rows, row_group_size=rows.num_rows)
+        with self._in_its_contexts_words():
+            self._writer.write_table(rows, row_group_size=rows.num_rows)
         self._statistics.add(rows)
 
     def finish(self) -> tuple[int, FileStatistics]:
         """Completes the file; gives its size in bytes and its statistics."""
-        self._writer.close()
+        with self._in_its_contexts_words():
+            self._writer.close()
         size_bytes = self.size_bytes
         self._context.close()
         return size_bytes, self._statistics.result()
 
     def abort(self, error: BaseException) -> None:
         """Leaves the file's context by `error`, which is for the caller to raise; never raises itself."""
-        # An open writer would write a footer whenever it is collected, into a file that is long gone.
-        with suppress(pa.ArrowException, OSError, ValueError):
-            self._writer.close()
         try:
-            self._context.__exit__(type(error), error, error.__traceback__)
+            self._leave(error)
         except BaseException as second:  # noqa: BLE001 - the first error is the one to raise, and other files wait
             if second is not error:
                 error.add_note(f"Dropping {self.path} failed as well: {second!r}")
+
+    @contextmanager
+    def _in_its_contexts_words(self) -> Iterator[None]:
+        """Leaves the file's context by an error of the system's, for the context to say which file of what it was."""
+        try:
+            yield
+        except OSError as error:
+            self._leave(error)
+            raise
+
+    def _leave(self, error: BaseException) -> None:
+        # An open writer would write a footer whenever it is collected, into a file that is long gone.
+        with suppress(pa.ArrowException, OSError, ValueError):
+            self._writer.close()
+        self._context.__exit__(type(error), error, error.__traceback__)
