@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks import environment, workloads
+from benchmarks import changes, environment, workloads
 from benchmarks.questions import Measurement, Setting
 from benchmarks.report import Report, Sample, as_json, as_markdown
 from benchmarks.rounds import Plan, run
@@ -31,7 +31,6 @@ def main() -> None:
         print(f"the machine is busy (load {os.getloadavg()[0]:.1f}): its numbers will say so", file=sys.stderr)
     with TemporaryDirectory(prefix="tablefeed-bench-", dir=given.scratch) as scratch:
         tables = Path(scratch) / "tables"
-        row_bytes = workloads.make_tables(tables, workload)
         plan = Plan(
             rounds=given.rounds or (1 if given.quick else ROUNDS),
             settings=given.setting or list(Setting),
@@ -40,11 +39,24 @@ def main() -> None:
             tables=tables,
             quick=given.quick,
         )
+        described = _made(plan, workload)
         samples: list[Sample] = []
         for sample in run(plan):
             samples.append(sample)
-            _keep(_report(plan, workload, row_bytes, samples), to=None if given.quick else given.results)
-    print(as_markdown(_report(plan, workload, row_bytes, samples)))
+            _keep(_report(plan, described, samples), to=None if given.quick else given.results)
+    print(as_markdown(_report(plan, described, samples)))
+
+
+def _made(plan: Plan, workload: workloads.Workload) -> list[str]:
+    """Makes the tables that the plan reads; gives the workload in words."""
+    workloads.make_tables(plan.tables, workload, plan.measurements)
+    if Measurement.CHANGE_FEED in plan.measurements:
+        table = workloads.changes_table(plan.tables)
+        changes.make_in_a_process(table, inserted=workload.inserted_rows, jars=plan.jars)
+    if not workloads.bulk_table(plan.tables).exists():
+        return workload.describe()
+    row_bytes = workloads.bytes_a_row(plan.tables, workload)
+    return [*workload.describe(), f"on disk: {row_bytes:.0f} bytes a row of the bulk table"]
 
 
 def _arguments() -> argparse.Namespace:
@@ -55,14 +67,14 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--setting", type=Setting, action="append", help="only this one; may be repeated")
     parser.add_argument("--measurement", type=Measurement, action="append", help="only this one; may be repeated")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the report goes")
-    parser.add_argument("--scratch", type=Path, help="where tables are made and removed: some 2 GB (the system's)")
+    parser.add_argument("--scratch", type=Path, help="where tables are made and removed: some 5 GB (the system's)")
     return parser.parse_args()
 
 
-def _report(plan: Plan, workload: workloads.Workload, row_bytes: float, samples: list[Sample]) -> Report:
+def _report(plan: Plan, workload: list[str], samples: list[Sample]) -> Report:
     return Report(
         date=datetime.now(UTC).date().isoformat(),
-        workload=[*workload.describe(), f"on disk: {row_bytes:.0f} bytes a row of the bulk table"],
+        workload=workload,
         versions=environment.versions(plan.jars),
         machine=environment.machine(),
         samples=samples,

@@ -13,70 +13,51 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from benchmarks import questions, workloads
+from benchmarks import backlogs, idle, questions, workloads
+from benchmarks.bench import (
+    WARM_UP_BATCHES,
+    Bench,
+    batches_s,
+    drain,
+    expect,
+    median_ms,
+    parts_ms,
+    percentile,
+    wait,
+)
 from benchmarks.questions import Measurement, Setting, Side
-from benchmarks.session import FORMATS, start_session
-from benchmarks.workloads import Workload
+from benchmarks.session import start_session
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-WARM_UP_BATCHES = 10
-"""Batches (and commits, for latency) that are not counted: the JVM compiles what it runs often."""
+    from pyspark.sql import DataFrame
 
 BULK_PASSES = 3
 """How often a bulk table is read; the last time counts. The JAR's second pass is still twice as slow as its third."""
-
-PATIENCE_S = 60.0
-"""How long the last row of the latency measurement is waited for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
-    """What every measurement needs: a session of one side, the tables to read and a folder to write to."""
-
-    spark: SparkSession
-    side: Side
-    workload: Workload
-    tables: Path
-    scratch: Path
-
-    def stream(self, table: Path, **options: str) -> DataFrame:
-        """Reads `table` with this side's source."""
-        return self.spark.readStream.format(FORMATS[self.side]).options(**options).load(str(table))
-
-    def fresh(self, name: str) -> Path:
-        """Gives a folder that does not exist."""
-        path = self.scratch / name
-        shutil.rmtree(path, ignore_errors=True)
-        return path
 
 
 def source_rows(bench: Bench) -> dict[str, float]:
     """Reads the bulk table to `noop` in one batch."""
     for _ in range(BULK_PASSES):
-        batches = _drain(bench, bench.stream(workloads.bulk_table(bench.tables)), into=None)
-    return {questions.SOURCE_ROWS.key: bench.workload.bulk_rows / _seconds(batches)}
+        batches = drain(bench, bench.stream(workloads.bulk_table(bench.tables)))
+    return {questions.SOURCE_ROWS.key: bench.workload.bulk_rows / batches_s(batches)}
 
 
 def source_batches(bench: Bench) -> dict[str, float]:
     """Reads one file a batch to `noop`."""
-    batches = _drain(bench, _small_commits(bench), into=None)
-    return {questions.SOURCE_BATCH.key: _median(batches), **_parts("source", batches)}
+    batches = drain(bench, _small_commits(bench))
+    return {questions.SOURCE_BATCH.key: median_ms(batches), **parts_ms("source", batches)}
 
 
 def sink_batches(bench: Bench) -> dict[str, float]:
     """Copies one file a batch to a table."""
     copy = bench.fresh("copy")
-    batches = _drain(bench, _small_commits(bench), into=copy)
-    _expect(copy, bench.workload.commit_count * bench.workload.commit_rows)
-    return {questions.SINK_BATCH.key: _median(batches), **_parts("sink", batches)}
+    batches = drain(bench, _small_commits(bench), into=copy)
+    _expect_rows(copy, bench.workload.commit_count * bench.workload.commit_rows)
+    return {questions.SINK_BATCH.key: median_ms(batches), **parts_ms("sink", batches)}
 
 
 def sink_rows(bench: Bench) -> dict[str, float]:
@@ -111,17 +92,17 @@ def latency(bench: Bench) -> dict[str, float]:
     stream = bench.stream(table, startingVersion="0")
     writer = stream.writeStream.foreachBatch(note).option("checkpointLocation", str(bench.fresh("checkpoint")))
     query = writer.trigger(processingTime="0 seconds").start()
-    _wait(query, lambda: 0 in seen_ns)
+    wait(query, lambda: 0 in seen_ns)
     sizes = ["--count", str(size.appended_commits), "--rows", str(size.appended_rows)]
     pace = ["--interval-s", str(size.append_interval_s)]
     subprocess.run([sys.executable, "-m", "benchmarks.workloads", str(table), *sizes, *pace], check=True)
-    _wait(query, lambda: size.appended_commits in seen_ns)
+    wait(query, lambda: size.appended_commits in seen_ns)
     query.stop()
     counted = range(1 + min(WARM_UP_BATCHES, size.appended_commits // 3), size.appended_commits + 1)
     took_ms = sorted((seen_ns[version] - _committed_ns(table, version)) / 1e6 for version in counted)
     return {
         questions.LATENCY_P50.key: statistics.median(took_ms),
-        questions.LATENCY_P95.key: took_ms[-(-len(took_ms) * 95 // 100) - 1],
+        questions.LATENCY_P95.key: percentile(took_ms, 95),
     }
 
 
@@ -132,10 +113,11 @@ MEASURES: Mapping[Measurement, Callable[[Bench], dict[str, float]]] = {
     Measurement.SINK_ROWS: sink_rows,
     Measurement.SINK_ROWS_OF_PARQUET: sink_rows_of_parquet,
     Measurement.LATENCY: latency,
+    Measurement.CATCH_UP: backlogs.catch_up,
+    Measurement.CHANGE_FEED: backlogs.change_feed,
+    Measurement.OLD_LOG: backlogs.old_log,
+    Measurement.IDLE: idle.idle,
 }
-
-Progress = Mapping[str, Any]
-# Any: Spark's progress as JSON.
 
 
 def _small_commits(bench: Bench) -> DataFrame:
@@ -145,59 +127,18 @@ def _small_commits(bench: Bench) -> DataFrame:
 def _copy_bulk(bench: Bench, stream: Callable[[], DataFrame]) -> float:
     for _ in range(BULK_PASSES):
         copy = bench.fresh("copy")
-        batches = _drain(bench, stream(), into=copy)
-        _expect(copy, bench.workload.bulk_rows)
+        batches = drain(bench, stream(), into=copy)
+        _expect_rows(copy, bench.workload.bulk_rows)
     shutil.rmtree(copy)
-    return _seconds(batches)
+    return batches_s(batches)
 
 
-def _drain(bench: Bench, stream: DataFrame, *, into: Path | None) -> list[Progress]:
-    """Runs the stream to the end of what is there now, to `noop` or into a table; gives the batches that had rows."""
-    writer = stream.writeStream.format(FORMATS[bench.side] if into else "noop")
-    writer = writer.option("checkpointLocation", str(bench.fresh("checkpoint"))).trigger(availableNow=True)
-    query = writer.start(str(into)) if into else writer.start()
-    query.awaitTermination()
-    progress = [json.loads(p.json) for p in query.recentProgress]
-    return [p for p in progress if "addBatch" in p["durationMs"]]
-
-
-def _seconds(batches: Iterable[Progress]) -> float:
-    return sum(float(p["durationMs"]["triggerExecution"]) for p in batches) / 1000
-
-
-def _counted(batches: list[Progress]) -> list[Progress]:
-    return batches[min(WARM_UP_BATCHES, len(batches) // 3) :]
-
-
-def _median(batches: list[Progress], part: str = "triggerExecution") -> float:
-    return statistics.median(float(p["durationMs"].get(part, 0)) for p in _counted(batches))
-
-
-def _parts(prefix: str, batches: list[Progress]) -> dict[str, float]:
-    """Gives the median of each of Spark's own parts of a batch's time."""
-    parts = sorted({part for p in batches for part in p["durationMs"]} - {"triggerExecution"})
-    return {f"{prefix}_batch_{part}_ms": _median(batches, part) for part in parts}
-
-
-def _expect(copy: Path, rows: int) -> None:
-    found = workloads.row_count(copy)
-    if found != rows:
-        raise SystemExit(f"the copy has {found} rows instead of {rows}: its time would say nothing")
+def _expect_rows(copy: Path, rows: int) -> None:
+    expect(workloads.row_count(copy), rows, what="rows of the copy")
 
 
 def _committed_ns(table: Path, version: int) -> int:
     return (table / "_delta_log" / f"{version:020d}.json").stat().st_mtime_ns
-
-
-def _wait(query: StreamingQuery, is_done: Callable[[], bool]) -> None:
-    patience_ends = time.monotonic() + PATIENCE_S
-    while not is_done():
-        error = query.exception()
-        if error is not None:
-            raise error
-        if time.monotonic() > patience_ends:
-            raise SystemExit(f"no such row came within {PATIENCE_S:g} s")
-        time.sleep(0.05)
 
 
 def main() -> None:

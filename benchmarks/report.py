@@ -49,7 +49,14 @@ class Answer:
         """`met` or `missed`, and nothing where there is no goal."""
         if self.goal is None:
             return ""
-        return "met" if self.goal.is_met_by(self.ratio) else "missed"
+        return "met" if self.goal.is_met_by(self.ours if self.question.is_ratio else self.ratio) else "missed"
+
+    @property
+    def goal_text(self) -> str:
+        """The goal, and that it is of our own number where it is; nothing where there is none."""
+        if self.goal is None:
+            return ""
+        return f"ours {self.goal}" if self.question.is_ratio else str(self.goal)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +93,7 @@ def as_json(report: Report) -> dict[str, Any]:
                 "ratio": answer.ratio,
                 "pair_ratios": list(answer.pair_ratios),
                 "pairs": answer.pair_count,
-                "goal": None if answer.goal is None else str(answer.goal),
+                "goal": answer.goal_text or None,
                 "verdict": answer.verdict or None,
             }
             for answer in report.answers
@@ -124,14 +131,19 @@ def _row(answer: Answer) -> str:
     cells = (
         answer.question.text,
         answer.question.unit,
-        f"{answer.ours:,.0f}",
-        f"{answer.jar:,.0f}",
+        number(answer.ours),
+        number(answer.jar),
         f"{answer.ratio:.2f}",
         f"{low:.2f}-{high:.2f} ({answer.pair_count})",
-        "" if answer.goal is None else str(answer.goal),
+        answer.goal_text,
         answer.verdict,
     )
     return f"| {' | '.join(cells)} |"
+
+
+def number(value: float) -> str:
+    """Gives a number as a reader wants it: whole where it is large, three digits where it is small."""
+    return f"{value:,.0f}" if abs(value) >= 10 else f"{value:.3g}"
 
 
 def _answers(samples: Sequence[Sample]) -> Iterator[Answer]:

@@ -1,4 +1,4 @@
-"""The tables that are read, made by another writer (delta-rs) from a seed: the same bytes in every run.
+"""The tables that are read, made by another writer (delta-rs) or file by file from a seed: the same in every run.
 
 A row is `id long, key long, value double, name string`; keys and values are random, names are 20 random hex digits, so
 that nothing is small because it repeats.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import random
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 
+from benchmarks import commits
+from benchmarks.questions import Measurement
+
 NAME_LENGTH = 20
+
+YOUNG, OLD = 20, 20_000
+"""How many commits a log has before those that are read, where it is asked what the log's length costs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +37,12 @@ class Workload:
     appended_commits: int
     appended_rows: int
     append_interval_s: float
+    old_log_batches: int
+    backlog_commits: int
+    backlog_rows: int
+    backlog_batch_files: int
+    inserted_rows: int
+    idle_s: float
 
     def describe(self) -> list[str]:
         """Gives the content in words, for a report."""
@@ -41,6 +54,13 @@ class Workload:
             "first commit on with maxFilesPerTrigger=1",
             f"latency: {self.appended_commits} commits of {self.appended_rows} rows by another process, one every "
             f"{self.append_interval_s:g} s (give or take a fifth), to a query without a pause between batches",
+            f"catch-up: {self.backlog_commits:,} commits of one file of {self.backlog_rows} rows, read from version 0 "
+            f"on with maxFilesPerTrigger={self.backlog_batch_files}",
+            f"changes: {2 * self.inserted_rows:,} of {self.inserted_rows:,} inserted rows, made by the Delta JAR: half "
+            "of the updates and deletes by copies of files, half by deletion vectors",
+            f"length of the log: {self.old_log_batches} commits of one file of {self.commit_rows:,} rows after version "
+            f"{YOUNG} and after version {OLD:,}",
+            f"idle: {self.idle_s:g} s without a pause between looks at the log of the one-file batches",
         ]
 
 
@@ -52,6 +72,12 @@ FULL = Workload(
     appended_commits=60,
     appended_rows=10,
     append_interval_s=0.5,
+    old_log_batches=20,
+    backlog_commits=10_000,
+    backlog_rows=100,
+    backlog_batch_files=1_000,
+    inserted_rows=10_000_000,
+    idle_s=20.0,
 )
 QUICK = Workload(
     bulk_rows=500_000,
@@ -61,6 +87,12 @@ QUICK = Workload(
     appended_commits=10,
     appended_rows=10,
     append_interval_s=0.5,
+    old_log_batches=6,
+    backlog_commits=300,
+    backlog_rows=100,
+    backlog_batch_files=100,
+    inserted_rows=100_000,
+    idle_s=3.0,
 )
 """To see that everything runs; its numbers say nothing."""
 
@@ -75,13 +107,41 @@ def commits_table(folder: Path) -> Path:
     return folder / "commits"
 
 
-def make_tables(folder: Path, workload: Workload) -> float:
-    """Makes both tables below `folder`; gives the bytes on disk of a row of the bulk table."""
-    chance = random.Random(20130101)  # noqa: S311 - the same rows in every run, no secret
-    _write(bulk_table(folder), workload.bulk_files, workload.bulk_rows // workload.bulk_files, chance)
-    _write(commits_table(folder), workload.commit_count, workload.commit_rows, chance)
-    on_disk = sum(file.stat().st_size for file in bulk_table(folder).glob("*.parquet"))
-    return on_disk / workload.bulk_rows
+def backlog_table(folder: Path) -> Path:
+    """Where `make_tables` puts the table of many commits."""
+    return folder / "backlog"
+
+
+def log_table(folder: Path, after: int) -> Path:
+    """Where `make_tables` puts the table whose files to read come after `after` commits."""
+    return folder / f"after-{after}"
+
+
+def changes_table(folder: Path) -> Path:
+    """Where the table of changes is put (changes.py)."""
+    return folder / "changes"
+
+
+def make_tables(folder: Path, workload: Workload, measurements: Collection[Measurement]) -> None:
+    """Makes below `folder` the tables that `measurements` read, but for the one that the JAR makes."""
+    folder.mkdir(parents=True)
+    needed = set(measurements)
+    if needed & {Measurement.SOURCE_ROWS, Measurement.SINK_ROWS, Measurement.SINK_ROWS_OF_PARQUET}:
+        _write(bulk_table(folder), workload.bulk_files, workload.bulk_rows // workload.bulk_files)
+    if needed & {Measurement.SOURCE_BATCHES, Measurement.SINK_BATCHES, Measurement.IDLE}:
+        _write(commits_table(folder), workload.commit_count, workload.commit_rows)
+    if Measurement.CATCH_UP in needed:
+        few = rows(0, workload.backlog_rows, _chance())
+        commits.make(backlog_table(folder), few, commits=workload.backlog_commits)
+    if Measurement.OLD_LOG in needed:
+        for after in (YOUNG, OLD):
+            some, last = rows(0, workload.commit_rows, _chance()), after + workload.old_log_batches
+            commits.make(log_table(folder, after), some, commits=last, first_with_data=after + 1)
+
+
+def bytes_a_row(folder: Path, workload: Workload) -> float:
+    """Gives the bytes on disk of a row of the bulk table."""
+    return sum(file.stat().st_size for file in bulk_table(folder).glob("*.parquet")) / workload.bulk_rows
 
 
 def row_count(table: Path) -> int:
@@ -123,7 +183,12 @@ def commit_rows(version: int, count: int, chance: random.Random) -> pa.Table:
     return rows(0, count, chance).set_column(0, "id", pa.array([version] * count, pa.int64()))
 
 
-def _write(table: Path, commit_count: int, rows_each: int, chance: random.Random) -> None:
+def _chance() -> random.Random:
+    return random.Random(20130101)  # noqa: S311 - the same rows in every run, no secret
+
+
+def _write(table: Path, commit_count: int, rows_each: int) -> None:
+    chance = _chance()
     for number in range(commit_count):
         write_deltalake(str(table), rows(number * rows_each, rows_each, chance), mode="append")
 
