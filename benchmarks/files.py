@@ -73,13 +73,7 @@ def _measured(side: str, table: str) -> Sample:
     begun = time.perf_counter()
     files = count(table)
     seconds = time.perf_counter() - begun
-    return {"seconds": seconds, "peak_mb": _peak_mb(), "files": files}
-
-
-def _peak_mb() -> float:
-    """The peak of the process alone: what getrusage tells begins with that of the process that started it."""
-    status = Path("/proc/self/status").read_text()
-    return int(next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1]) / 1024
+    return {"seconds": seconds, "peak_mb": environment.peak_mb(), "files": files}
 
 
 def _ours() -> Callable[[str], int]:

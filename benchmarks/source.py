@@ -1,0 +1,146 @@
+"""`python -m benchmarks.source`: what the source costs without Spark, in absolute numbers.
+
+Each measurement runs in a process of its own, as often as there are rounds, the measurements by turns; no peer: what is
+bounded is what the README promises. No Spark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks import environment, planner
+from benchmarks.questions import AtMost
+from benchmarks.report import number
+
+RESULTS = Path(__file__).parent / "results"
+ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One number of a measurement, and the most that it should be, if there is a goal."""
+
+    key: str
+    text: str
+    unit: str
+    goal: AtMost | None = None
+
+
+FIGURES = (
+    Figure(key="idle_look_us", text="a look of an idle stream, local disk", unit="us"),
+    Figure(key="idle_look_requests", text="its questions to the disk", unit="calls", goal=AtMost(bound=1)),
+    Figure(key="idle_look_remote_us", text="a look of an idle stream, objects in memory", unit="us"),
+    Figure(key="idle_look_remote_requests", text="its requests to the store", unit="calls", goal=AtMost(bound=1)),
+    Figure(key="old_log_batch_ms", text="a one-file batch at version 20,000, planned and read", unit="ms"),
+    Figure(key="old_log_growth", text="the same over one at version 20", unit="times", goal=AtMost(bound=1.1)),
+    Figure(key="follow_p50_ms", text="from a local commit to `follow`, p50", unit="ms", goal=AtMost(bound=10)),
+    Figure(key="follow_p95_ms", text="from a local commit to `follow`, p95", unit="ms"),
+    Figure(
+        key="snapshot_peak_mb",
+        text="a snapshot of 1,000,000 files in batches of 1,000, peak memory of the planner",
+        unit="MB",
+        goal=AtMost(bound=1_024),
+    ),
+    Figure(key="snapshot_first_batch_ms", text="its first batch, planned", unit="ms"),
+    Figure(key="snapshot_batch_ms", text="each later batch, planned", unit="ms"),
+    Figure(
+        key="task_peak_mb",
+        text="one task of a file of 2 GB in row groups of 128 MB, peak memory",
+        unit="MB",
+        goal=AtMost(bound=512),
+    ),
+    Figure(key="task_rows_per_s", text="its rows", unit="rows/s"),
+)
+
+Sample = Mapping[str, float]
+
+
+def main() -> None:
+    """Makes the tables, measures by turns and writes the report; a quick run is printed and not kept."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.source", description=__doc__)
+    parser.add_argument("--rounds", type=int, help=f"runs of each measurement ({ROUNDS})")
+    parser.add_argument("--quick", action="store_true", help="each once; nothing is written")
+    parser.add_argument("--measurement", choices=planner.MEASURES, action="append", help="only this; may be repeated")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the report goes")
+    parser.add_argument("--scratch", type=Path, help="where tables are made and removed: some 3 GB (the system's)")
+    given = parser.parse_args()
+    named = given.measurement or list(planner.MEASURES)
+    rounds = given.rounds or (1 if given.quick else ROUNDS)
+    with TemporaryDirectory(prefix="tablefeed-bench-", dir=given.scratch) as scratch:
+        for name in named:
+            planner.MAKES[name](Path(scratch))
+        samples = [sample for turn in range(rounds) for sample in _by_turns(named, scratch, turn)]
+    told = [f"{name} {value}" for name, value in {**_versions(), **environment.machine()}.items()]
+    page = as_markdown(samples, rounds=rounds, told=told)
+    if not given.quick:
+        _keep(page, samples, given.results)
+    print(page)
+
+
+def as_markdown(samples: Sequence[Sample], *, rounds: int, told: Sequence[str]) -> str:
+    """Gives the report as a page: each figure's median, what it went between, and its goal."""
+    lines = [
+        "# The source without Spark",
+        "",
+        "| what | unit | median | of one run | goal | |",
+        "| --- | --- | --- | --- | --- | --- |",
+        *(
+            _row(figure, values)
+            for figure in FIGURES
+            if (values := [s[figure.key] for s in samples if figure.key in s])
+        ),
+        "",
+        f"Medians of {rounds} runs. {', '.join(told)}.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _row(figure: Figure, values: Sequence[float]) -> str:
+    median = statistics.median(values)
+    goal, verdict = "", ""
+    if figure.goal is not None:
+        goal, verdict = str(figure.goal), "met" if figure.goal.is_met_by(median) else "missed"
+    span = f"{number(min(values))}-{number(max(values))}"
+    return f"| {' | '.join((figure.text, figure.unit, number(median), span, goal, verdict))} |"
+
+
+def _by_turns(named: Sequence[str], folder: str, turn: int) -> list[Sample]:
+    samples: list[Sample] = []
+    for name in named:
+        command = [sys.executable, "-m", "benchmarks.planner", "--one", name, folder]
+        ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        samples.append(json.loads(ended.stdout.splitlines()[-1]))
+        print(f"round {turn + 1}, {name}: {samples[-1]}", file=sys.stderr, flush=True)
+    return samples
+
+
+def _versions() -> dict[str, str]:
+    return {name: environment.version(name) for name in ("tablefeed", "pyarrow")}
+
+
+def _keep(page: str, samples: Sequence[Sample], results: Path) -> None:
+    date = datetime.now(UTC).date().isoformat()
+    document: dict[str, Any] = {  # Any: JSON
+        "date": date,
+        "versions": _versions(),
+        "machine": environment.machine(),
+        "samples": samples,
+    }
+    results.mkdir(parents=True, exist_ok=True)
+    (results / f"{date}-source.json").write_text(json.dumps(document, indent=1) + "\n")
+    (results / f"{date}-source.md").write_text(page)
+
+
+if __name__ == "__main__":
+    main()
