@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -142,10 +143,15 @@ def test_files_of_which_nothing_is_known_are_in_every_batch_and_one_without_time
     assert where("some") == [0, 3, 4]  # for its rows without a time, and for the others
 
 
-def test_a_table_without_statistics_is_one_batch() -> None:
-    source = a_source(a_log(v0=[NTZ, metadata(ROWS), add("a"), add("b")]), event_time_column="at")
+def test_a_table_without_statistics_is_one_batch_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    source = a_source(a_log(v0=[NTZ, metadata(ROWS), add("a"), add("b")]), event_time_column="AT")
 
-    assert batches(source, source.initial(), ONE) == [["a", "b"]]
+    with caplog.at_level(logging.WARNING, logger="tablefeed"):
+        assert batches(source, source.initial(), ONE) == [["a", "b"]]
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "url=memory:orders version=0 has no statistics of at: the whole table is one batch"
+    ]
 
 
 def test_an_empty_table_is_no_reason_to_stand_still() -> None:
@@ -287,8 +293,10 @@ def test_before_its_first_row_and_behind_its_last_the_snapshot_has_any_order() -
         assert delivered(source, behind, at(3)) == ["late"]
 
 
-@pytest.mark.parametrize("end", [at(0, in_snapshot=True), at(1), by_time(9, version=0)])
-def test_a_batch_of_two_snapshots_is_refused(end: Offset) -> None:
+@pytest.mark.parametrize(
+    "end", [at(0, in_snapshot=True), at(1), by_time(9, version=0), at(1, in_snapshot=True), by_time(-1)]
+)
+def test_a_batch_of_two_snapshots_or_that_goes_back_is_refused(end: Offset) -> None:
     source = a_source(newest_first(), event_time_column="at")
 
     with pytest.raises(OffsetError, match="contradict each other"):

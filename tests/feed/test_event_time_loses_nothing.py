@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from hypothesis import event, given, note, settings
+from hypothesis import event, given, note
 from hypothesis import strategies as st
 
 from feed.logs import Action, a_log, a_source, add, metadata, protocol
@@ -140,7 +140,6 @@ LIMITS = st.builds(
 )
 
 
-@settings(max_examples=300)
 @given(tables(), st.lists(LIMITS, min_size=1, max_size=3), st.booleans())
 def test_every_row_comes_once_and_none_before_one_that_is_earlier(
     table: Table,

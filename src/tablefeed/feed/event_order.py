@@ -8,12 +8,14 @@ the same rows whatever its limits are.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tablefeed.errors import OffsetError
 from tablefeed.feed.event_time import EventTimes, may_have_rows
 from tablefeed.feed.lag import SnapshotLeft
+from tablefeed.feed.offset_json import offset_to_json
 from tablefeed.feed.scan import RowFilter
 from tablefeed.feed.stream_snapshot import InitialSnapshot
 from tablefeed.log.event_time import Spans, Spread, bucket_end, spans
@@ -23,6 +25,9 @@ from tablefeed.model.offset import EventTime, Offset
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+logger = logging.getLogger(__name__)
 
 
 class ByEventTime:
@@ -40,8 +45,17 @@ class ByEventTime:
     def furthest(self, start: Offset, limits: Limits) -> Offset:
         """Gives where a batch that begins at `start`, in the snapshot, ends: in it, or just behind."""
         behind = Offset(table_id=start.table_id, version=Version(start.version + 1))
+        if limits.take_all:
+            return behind
         costs = self._costs_of(start.version)
-        if limits.take_all or costs.spans is None:
+        if costs.spans is None:
+            if costs.file_count:
+                logger.warning(
+                    "url=%s version=%d has no statistics of %s: the whole table is one batch",
+                    self._url,
+                    start.version,
+                    self._event_times.column,
+                )
             return behind
         begin_us = None if start.event_time is None else start.event_time.before_us
         end_us = bucket_end(begin_us, costs.spans, costs.limited(costs.spans, limits))
@@ -55,7 +69,7 @@ class ByEventTime:
         )
 
     def adds(self, version: Version, start: Offset, end: Offset) -> Iterator[AddFile]:
-        """As of `SnapshotOrder`. Raises OffsetError where the two offsets are not of one snapshot."""
+        """As of `SnapshotOrder`. Raises OffsetError where the two are not of one snapshot, or not in order."""
         bounds = self._bounds(version, start, end)
         if bounds is None:
             return iter(())
@@ -70,15 +84,14 @@ class ByEventTime:
     def left(self, end: Offset) -> SnapshotLeft:
         """As of `SnapshotOrder`; bytes are those that `furthest` takes to lie behind `end`."""
         files, costs = self._snapshot.files(end.version), self._costs_of(end.version)
-        sizes = costs.size_bytes
-        before = 0.0
+        before_us, delivered = None, 0.0
         if end.event_time is not None and costs.spans is not None:
-            before = costs.spread("size_bytes", costs.spans).before(end.event_time.before_us)
-        begin_us = None if end.event_time is None else end.event_time.before_us
+            before_us = end.event_time.before_us
+            delivered = costs.spread("size_bytes", costs.spans).before(before_us)
         return SnapshotLeft(
-            files=may_have_rows(files, begin_us, None).true_count,
-            size_bytes=max(sizes - int(before), 0),
-            total_bytes=sizes,
+            files=may_have_rows(files, before_us, None).true_count,
+            size_bytes=max(costs.size_bytes - int(delivered), 0),
+            total_bytes=costs.size_bytes,
         )
 
     def forget(self) -> None:
@@ -88,10 +101,11 @@ class ByEventTime:
 
     def _bounds(self, version: Version, start: Offset, end: Offset) -> tuple[int | None, int | None] | None:
         """The moments between which a batch delivers rows; None: it delivers none of the snapshot."""
-        if start.event_time is not None and start.version != version:
+        if start.event_time is not None and (start.version != version or end.position < start.position):
             raise OffsetError(
                 f"The checkpoint's offsets for {self._url} contradict each other: a batch begins within the initial "
-                f"snapshot at version {start.version} and ends in that at {version}. Start with a new checkpoint.",
+                f"snapshot, at {offset_to_json(start)}, and ends before that, or in another, at {offset_to_json(end)}. "
+                "Start with a new checkpoint.",
                 url=self._url,
             )
         if end.in_snapshot and end.event_time is None:
@@ -115,6 +129,7 @@ class _Costs:
 
         self.version = version
         self._files = files
+        self.file_count = files.num_rows
         self.spans = spans(files["event_low"], files["event_high"], files["event_may_have_value"])
         self.size_bytes = int(pc.sum(files["size_bytes"]).as_py() or 0)
         self._spreads: dict[tuple[str, int], Spread] = {}
