@@ -14,14 +14,14 @@ Batches = dict[int, list[int]]
 """The ids that each batch delivered, a batch that ran twice once."""
 
 
-def drain(session: SparkSession, by: str, table: Path, checkpoint: Path) -> Batches:
+def drain(session: SparkSession, by: str, table: Path, checkpoint: Path, **options: str) -> Batches:
     """Streams `table` with the format `by`, a file a batch, until it is done; gives what this run delivered."""
     batches: Batches = {}
 
     def keep(rows: DataFrame, batch_id: int) -> None:
         batches[batch_id] = sorted(row["id"] for row in rows.collect())
 
-    stream = session.readStream.format(by).option("maxFilesPerTrigger", "1").load(str(table))
+    stream = session.readStream.format(by).options(maxFilesPerTrigger="1", **options).load(str(table))
     writer = stream.writeStream.foreachBatch(keep).option("checkpointLocation", str(checkpoint))
     writer.trigger(availableNow=True).start().awaitTermination()
     return batches

@@ -103,7 +103,7 @@ OPTIONS = [
         "0",
         ["[DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS]", "cannot travel in time: give startingVersion"],
     ),
-    ("withEventTimeOrder", "true", ["Option 'withEventTimeOrder' is not supported here"]),
+    ("withEventTimeOrder", "true", ["[DELTA_ILLEGAL_OPTION]", "it needs the option eventTimeColumn"]),
     ("allowSourceColumnDrop", "yes", ["[DELTA_ILLEGAL_OPTION]", "must be 'always' or a version of the table"]),
     ("fs.s3a.access.key", "k", ["'fs.s3a.access.key' is not supported here", "storage.aws_access_key_id"]),
 ]

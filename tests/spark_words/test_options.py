@@ -62,6 +62,8 @@ def test_without_options_every_one_has_its_default() -> None:
         "maxBytesPerTrigger": None,
         "maxRowsPerTrigger": None,
         "splitCommits": True,
+        "withEventTimeOrder": False,
+        "eventTimeColumn": None,
         "ignoreDeletes": False,
         "ignoreChanges": False,
         "ignoreFileDeletion": False,
@@ -283,7 +285,6 @@ def test_what_spark_itself_passes_is_taken_in_silence(direction: str, caplog: py
 @pytest.mark.parametrize(
     ("direction", "name"),
     [
-        ("stream read", "withEventTimeOrder"),
         ("batch write", "replaceWhere"),
         ("batch write", "partitionOverwriteMode"),
         ("batch write", "dataChange"),
@@ -376,7 +377,7 @@ def test_before_a_read_is_known_to_be_a_stream_only_what_neither_kind_knows_is_r
     with pytest.raises(UnknownOptionError):
         refuse_unknown({"maxFilePerTrigger": "1"})
     with pytest.raises(UnsupportedOptionError):
-        refuse_unknown({"withEventTimeOrder": "true"})
+        refuse_unknown({"clusterBy": "day"})
 
 
 @given(st.sampled_from(DIRECTIONS), st.dictionaries(st.sampled_from(KNOWN) | st.text(max_size=20), st.text()))

@@ -42,6 +42,18 @@ def test_bounds_reach_the_feed_as_they_were_given() -> None:
     assert (time.start, time.end) == (Bound(timestamp="2024-01-01"), Bound(timestamp="2024-01-02", inclusive=False))
 
 
+def test_an_order_by_event_time_names_its_column() -> None:
+    assert options(withEventTimeOrder="true", eventTimeColumn="at").event_time_column == "at"
+    assert options(withEventTimeOrder="false").event_time_column is None
+    with pytest.raises(IllegalOptionError, match="needs the option eventTimeColumn: name the column of withWatermark"):
+        options(withEventTimeOrder="true")
+    for half in ({}, {"withEventTimeOrder": "false"}):
+        with pytest.raises(IllegalOptionError, match="needs the option withEventTimeOrder=true"):
+            options(eventTimeColumn="at", **half)
+    with pytest.raises(IllegalOptionError, match="must be a column's name"):
+        options(withEventTimeOrder="true", eventTimeColumn="")
+
+
 def test_a_thousand_files_are_the_limit_where_none_is_set() -> None:
     assert options().limits == Limits(files=1000)
     assert options(maxBytesPerTrigger="1k").limits == Limits(size_bytes=1024)

@@ -11,7 +11,6 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.offset_json import offset_to_json
@@ -19,9 +18,6 @@ from tablefeed.feed.table_log import TableLog
 from tablefeed.feed.tail import Tail
 from tablefeed.model.actions import Commit, Version
 from tablefeed.model.offset import Offset
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 READ_AHEAD = 8
 """Commits read for one answer that the stream has not come to yet. They are kept, so each is still read once."""
@@ -42,6 +38,15 @@ class Lag:
     files_outstanding: int | None
     bytes_outstanding: int | None
     snapshot_percent: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotLeft:
+    """What of an initial snapshot of `total_bytes` is still to be delivered."""
+
+    files: int
+    size_bytes: int
+    total_bytes: int
 
 
 def lag_to_json(lag: Lag, end: Offset) -> dict[str, object]:
@@ -106,16 +111,16 @@ class LagMeter:
         self._timed: tuple[Version, int | None] | None = None
 
     def behind(
-        self, end: Offset, *, there: Version, snapshot: pa.Array | None, now_ms: int, last: Version | None = None
+        self, end: Offset, *, there: Version, snapshot: SnapshotLeft | None, now_ms: int, last: Version | None = None
     ) -> Lag:
         """Gives what is there beyond `end`, just after the tail was read to it.
 
-        `there` is a version that the log is known to have, `last` the last that the stream delivers; `snapshot` are the
-        sizes of the initial snapshot's files in order, where `end` lies in it. A stream that has come to the end of the
-        log costs no question to the store. One that is behind costs a probe for what comes after the newest version
-        (some twice the logarithm of how many versions are new), one for the time of the oldest undelivered one, and the
-        reading of READ_AHEAD commits at most. Files and bytes are None where more are unread, or one of them cannot be
-        delivered. Raises StoreError.
+        `there` is a version that the log is known to have, `last` the last that the stream delivers; `snapshot` is what
+        is left of the initial snapshot, where `end` lies in it. A stream that has come to the end of the log costs no
+        question to the store. One that is behind costs a probe for what comes after the newest version (some twice the
+        logarithm of how many versions are new), one for the time of the oldest undelivered one, and the reading of
+        READ_AHEAD commits at most. Files and bytes are None where more are unread, or one of them cannot be delivered.
+        Raises StoreError.
         """
         passed = end.version if end.in_snapshot or end.file_index else end.version - 1
         self._newest = self._newest_version(Version(max(there, self._newest, passed)))
@@ -129,7 +134,7 @@ class LagMeter:
             seconds_behind=self._age_s(end.version, now_ms) if versions_behind else 0.0,
             files_outstanding=None if outstanding is None else outstanding[0],
             bytes_outstanding=None if outstanding is None else outstanding[1],
-            snapshot_percent=self._percent(end, snapshot),
+            snapshot_percent=self._percent(snapshot),
         )
 
     def _newest_version(self, there: Version) -> Version:
@@ -148,7 +153,7 @@ class LagMeter:
     def _is_there(self, version: int) -> bool:
         return self._log.head(Version(version)) is not None
 
-    def _outstanding(self, end: Offset, snapshot: pa.Array | None) -> tuple[int, int] | None:
+    def _outstanding(self, end: Offset, snapshot: SnapshotLeft | None) -> tuple[int, int] | None:
         """The files beyond `end` and their bytes."""
         for version in [v for v in self._sizes if v < end.version]:
             del self._sizes[version]
@@ -160,7 +165,7 @@ class LagMeter:
             return None
         files, size_bytes = sum(len(sizes) for sizes in commits), sum(sum(sizes) for sizes in commits)
         if snapshot is not None:
-            return files + len(snapshot) - end.file_index, size_bytes + _total(snapshot[end.file_index :])
+            return files + snapshot.files, size_bytes + snapshot.size_bytes
         taken = commits[0][: end.file_index] if commits else ()
         return files - len(taken), size_bytes - sum(taken)
 
@@ -194,15 +199,9 @@ class LagMeter:
         log_file = self._log.head(version)
         return None if log_file is None else log_file.modified_ms
 
-    def _percent(self, end: Offset, snapshot: pa.Array | None) -> float | None:
+    def _percent(self, snapshot: SnapshotLeft | None) -> float | None:
         if snapshot is None:
             return 100.0 if self._begins_with_snapshot else None
-        total = _total(snapshot)
+        delivered, total = snapshot.total_bytes - snapshot.size_bytes, snapshot.total_bytes
         # Cut off, not rounded: 100 is said when it is done.
-        return math.floor(1000 * _total(snapshot[: end.file_index]) / total) / 10 if total else 0.0
-
-
-def _total(sizes: pa.Array) -> int:
-    import pyarrow.compute as pc
-
-    return int(pc.sum(sizes).as_py() or 0)
+        return math.floor(1000 * delivered / total) / 10 if total else 0.0

@@ -1,7 +1,8 @@
 """Offsets as Spark's checkpoints keep them: Delta-Spark's JSON, so that a stream moves between the two.
 
 On the wire an offset is end-inclusive: `index` is the last file delivered, -1 before the first (docs/offsets.md).
-Versions of the format: 1 is written but for a barrier, which takes 3.
+Versions of the format: 1 is written but for a barrier, which takes 3, and for a position by event time, which
+Delta-Spark has no words for.
 """
 
 from __future__ import annotations
@@ -10,32 +11,44 @@ from collections.abc import Mapping
 
 from tablefeed.errors import OffsetError
 from tablefeed.model.actions import Version
-from tablefeed.model.offset import Barrier, Offset
+from tablefeed.model.offset import Barrier, EventTime, Offset
 
 SOURCE_VERSION = 1
 """What we write where nothing asks for more: the format that knows no barriers."""
 
+EVENT_TIME_SOURCE_VERSION = 1001
+"""Of a position by event time within the initial snapshot: ours alone. Delta-Spark counts its own up from 1 and refuses
+what is above them, which it must: by its fields it would take the position for the snapshot's begin."""
+
 _NEWEST_SOURCE_VERSION = 3
-_BEFORE_FIRST = {1: -1, 3: -100}
+_BEFORE_FIRST = {1: -1, 3: -100, EVENT_TIME_SOURCE_VERSION: -1}
 """`index` before the first file, by the versions of the format that are read."""
 
 _BARRIERS = {Barrier.REACHED: -20, Barrier.PASSED: -19}
 """`index` at a change of the tracked metadata; of no file, so it needs the newest format."""
 
+_COLUMN, _BEFORE_US = "eventTimeColumn", "eventTimeMicros"
+"""The fields of a position by event time, beside Delta-Spark's."""
+
 _LARGEST_VERSION = (1 << 63) - 1
+_FORMAT = "DELTA_INVALID_SOURCE_OFFSET_FORMAT"
 _END = _LARGEST_VERSION - 100
 """Delta-Spark's mark for "behind the last file", in its memory only: no file has this index."""
 
 
 def offset_to_json(offset: Offset) -> dict[str, object]:
     """Gives the JSON object of `offset`, keys in Delta-Spark's order."""
-    return {
+    written: dict[str, object] = {
         "sourceVersion": _NEWEST_SOURCE_VERSION if offset.barrier else SOURCE_VERSION,
         "reservoirId": offset.table_id,
         "reservoirVersion": offset.version,
         "index": _BARRIERS[offset.barrier] if offset.barrier else offset.file_index - 1,
         "isStartingVersion": offset.in_snapshot,
     }
+    if offset.event_time is not None:
+        written["sourceVersion"] = EVENT_TIME_SOURCE_VERSION
+        written |= {_COLUMN: offset.event_time.column, _BEFORE_US: offset.event_time.before_us}
+    return written
 
 
 def offset_from_json(value: Mapping[str, object], *, url: str) -> Offset:
@@ -50,7 +63,10 @@ def offset_from_json(value: Mapping[str, object], *, url: str) -> Offset:
         } if 0 <= version <= _LARGEST_VERSION and not isinstance(version, bool) and not isinstance(index, bool):
             pass
         case _:
-            raise _malformed(url, value, "a field is missing or of another type", "DELTA_INVALID_SOURCE_OFFSET_FORMAT")
+            raise _malformed(url, value, "a field is missing or of another type", _FORMAT)
+    event_time = _event_time(value, source_version, url)
+    if event_time is not None and not (index == -1 and in_snapshot):
+        raise _malformed(url, value, "an event time counts no files and is of a snapshot", _FORMAT)
     barrier = Barrier.NONE
     if index == _BEFORE_FIRST[source_version]:
         index = -1
@@ -58,10 +74,27 @@ def offset_from_json(value: Mapping[str, object], *, url: str) -> Offset:
         barrier = next(barrier for barrier, on_wire in _BARRIERS.items() if on_wire == index)
         index = -1
     elif not 0 <= index < _END:
-        raise _malformed(url, value, f"{index} is no index of a file", "DELTA_INVALID_SOURCE_OFFSET_FORMAT")
+        raise _malformed(url, value, f"{index} is no index of a file", _FORMAT)
     return Offset(
-        table_id=table_id, version=Version(version), file_index=index + 1, in_snapshot=in_snapshot, barrier=barrier
+        table_id=table_id,
+        version=Version(version),
+        file_index=index + 1,
+        in_snapshot=in_snapshot,
+        barrier=barrier,
+        event_time=event_time,
     )
+
+
+def _event_time(value: Mapping[str, object], source_version: int, url: str) -> EventTime | None:
+    if source_version != EVENT_TIME_SOURCE_VERSION:
+        if _COLUMN in value or _BEFORE_US in value:
+            raise _malformed(url, value, f"a position of format {source_version} has no event time", _FORMAT)
+        return None
+    match value.get(_COLUMN), value.get(_BEFORE_US):
+        case (str(column), int(before_us)) if column and not isinstance(before_us, bool):
+            if -_LARGEST_VERSION - 1 <= before_us <= _LARGEST_VERSION:
+                return EventTime(column=column, before_us=before_us)
+    raise _malformed(url, value, f"{_COLUMN} is no name, or {_BEFORE_US} no time", _FORMAT)
 
 
 def _source_version(value: Mapping[str, object], url: str) -> int:
@@ -69,10 +102,10 @@ def _source_version(value: Mapping[str, object], url: str) -> int:
         case {"sourceVersion": int(found)} if not isinstance(found, bool):
             pass
         case {"sourceVersion": other} if other is not None:
-            raise _malformed(url, value, "its sourceVersion is no number", "DELTA_INVALID_SOURCE_OFFSET_FORMAT")
+            raise _malformed(url, value, "its sourceVersion is no number", _FORMAT)
         case _:
             raise _malformed(url, value, "its sourceVersion is missing", "DELTA_INVALID_SOURCE_VERSION")
-    if found > _NEWEST_SOURCE_VERSION:
+    if found > _NEWEST_SOURCE_VERSION and found not in _BEFORE_FIRST:
         raise _malformed(
             url,
             value,

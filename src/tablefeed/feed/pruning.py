@@ -10,7 +10,7 @@ it is judged for thousands of files at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 
 import pyarrow as pa
@@ -47,8 +47,7 @@ class Pruner:
         self._condition = condition
         self._tree = tree(condition)
         paths = [] if self._tree is None else [column.path for column in columns_in(self._tree)]
-        name_of = _logical_name if columns.stored is None else physical_name
-        leaves = {path: leaf for path in paths if (leaf := _leaf(path, schema, name_of)) is not None}
+        leaves = {path: leaf for path in paths if (leaf := leaf_at(path, schema, columns)) is not None}
         self._partitions = {p: leaf for p, leaf in leaves.items() if len(p) == 1 and p[0] in columns.partitions}
         self._asks_partitions_alone = 0 < len(self._partitions) == len(paths)
         judged = frozenset() if self._tree is None else judged_columns(self._tree)
@@ -56,15 +55,13 @@ class Pruner:
 
     def matching(self, files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Gives those of `files` (`tablefeed.delta.columns.FILE_COLUMNS`) that may match, in order; `stats` is null."""
-        for window in windows(files, most_rows=_WINDOW_FILES, most_bytes=_WINDOW_BYTES):
-            for batch in window.combine_chunks().to_batches():
-                yield without_statistics(batch.filter(self.may_match(batch["partition_values"], batch["stats"])))
+        for batch in judged_windows(files):
+            yield without_statistics(batch.filter(self.may_match(batch["partition_values"], batch["stats"])))
 
     def marked(self, files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Gives all of `files` with the column `MAY_MATCH` after their own."""
-        for window in windows(files, most_rows=_WINDOW_FILES, most_bytes=_WINDOW_BYTES):
-            for batch in window.combine_chunks().to_batches():
-                yield batch.append_column(MAY_MATCH, self.may_match(batch["partition_values"], batch["stats"]))
+        for batch in judged_windows(files):
+            yield batch.append_column(MAY_MATCH, self.may_match(batch["partition_values"], batch["stats"]))
 
     def choose(
         self, partition_values: Sequence[Mapping[str, str | None] | None], stats: Sequence[str | None]
@@ -97,16 +94,24 @@ class Pruner:
     def _known(self, values: pa.MapArray) -> Mapping[LeafPath, Known]:
         if not self._partitions:
             return {}
-        files = [dict(pairs or ()) for pairs in values.to_pylist()]
+        files = _pairs(values)
         return {path: _read_values(files, leaf) for path, leaf in self._partitions.items()}
 
 
-def _logical_name(field: Field) -> str:
-    return field.name
+def judged_windows(files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Gives `files` in batches whose statistics can be parsed at once."""
+    for window in windows(files, most_rows=_WINDOW_FILES, most_bytes=_WINDOW_BYTES):
+        yield from window.combine_chunks().to_batches()
 
 
-def _leaf(path: LeafPath, schema: Struct, name_of: Callable[[Field], str]) -> Leaf | None:
-    """The leaf at `path`, by the log's names; None for what has no bounds: lists, maps, whole structs, variants."""
+def partition_values_of(values: pa.MapArray, leaf: Leaf) -> Known:
+    """Gives what the partition column `leaf` is in files with the partition values `values`."""
+    return _read_values(_pairs(values), leaf)
+
+
+def leaf_at(path: LeafPath, schema: Struct, columns: TableColumns) -> Leaf | None:
+    """Gives the leaf at `path` by the log's names; None for what has no bounds: lists, maps, structs, variants."""
+    name_of = _logical_name if columns.stored is None else physical_name
     logged: list[str] = []
     kind: DataType = schema
     for name in path:
@@ -118,6 +123,14 @@ def _leaf(path: LeafPath, schema: Struct, name_of: Callable[[Field], str]) -> Le
     if not isinstance(kind, Primitive | Decimal) or kind in _WITHOUT_ORDER:
         return None
     return Leaf(path=tuple(logged), type=kind)
+
+
+def _logical_name(field: Field) -> str:
+    return field.name
+
+
+def _pairs(values: pa.MapArray) -> list[dict[str, str | None]]:
+    return [dict(pairs or ()) for pairs in values.to_pylist()]
 
 
 def _read_values(files: Sequence[Mapping[str, str | None]], leaf: Leaf) -> Known:

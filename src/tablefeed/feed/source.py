@@ -18,13 +18,14 @@ from tablefeed.feed.bounds import check_protocol
 from tablefeed.feed.change_delivery import ChangeDelivery
 from tablefeed.feed.commit_times import CommitTimes
 from tablefeed.feed.delivery import AppendDelivery, Delivery
+from tablefeed.feed.event_time import EventTimes, check_order, event_time_field
 from tablefeed.feed.lag import Lag, LagMeter
-from tablefeed.feed.scan import RowFilter, ScanFile, ScanTask, balanced_tasks, table_columns
+from tablefeed.feed.scan import RowFilter, ScanFile, ScanTask, TableColumns, balanced_tasks, table_columns
 from tablefeed.feed.schema_tracking import SchemaTracking
 from tablefeed.feed.source_options import SourceOptions
 from tablefeed.feed.stream_bounds import Ending, start_version
 from tablefeed.feed.stream_metadata import FixedMetadata, QuerySchema, SameTable, StreamMetadata, check_table
-from tablefeed.feed.stream_snapshot import InitialSnapshot
+from tablefeed.feed.stream_snapshot import ByFiles, InitialSnapshot, SnapshotOrder
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.feed.tail import Tail
 from tablefeed.log.plan import Limits
@@ -33,6 +34,7 @@ from tablefeed.model.offset import Barrier, Offset
 from tablefeed.model.schema import Struct
 
 if TYPE_CHECKING:
+    from tablefeed.feed.event_order import ByEventTime
     from tablefeed.feed.pruning import Pruner
 
 logger = logging.getLogger(__name__)
@@ -55,7 +57,8 @@ def open_source(
 class StreamSource:
     """The feed of one table for one query. Every offset it gives is of that table.
 
-    `read_schema` is the schema that the query was analysed with; rows are delivered in it for the query's life.
+    `read_schema` is the schema that the query was analysed with; rows are delivered in it for the query's life. Raises
+    IllegalOptionError where it has no such column of event times as the options name.
     """
 
     def __init__(
@@ -64,6 +67,8 @@ class StreamSource:
         self._log = log
         self._schema = read_schema
         self._options = options
+        column = options.event_time_column
+        self._event_time = None if column is None else event_time_field(column, read_schema)
         self._tail = Tail(log, clock=clock, fail_on_data_loss=options.fail_on_data_loss)
         self._times = CommitTimes(log)
         self._initial: Offset | None = None
@@ -120,7 +125,7 @@ class StreamSource:
 
     def lag(self, end: Offset, *, now_ms: int) -> Lag:
         """Gives what is there beyond `end`, where the last `latest` ended. Raises StoreError and as `tasks` does."""
-        snapshot = self._snapshot.files(end.version)["size_bytes"] if end.in_snapshot else None
+        snapshot = self._snapshot_order.left(end) if end.in_snapshot else None
         return self._meter.behind(
             end, there=self._begun.version, last=self._ending.last, snapshot=snapshot, now_ms=now_ms
         )
@@ -142,14 +147,17 @@ class StreamSource:
         self._delivery.begin(start, end)
         metadata = self._metadata.read.metadata
         columns = table_columns(self._metadata.schema, metadata, url=self._log.url, by_file=self._delivery.by_file)
-        files = list(self._files_between(start, end))
-        return balanced_tasks(
-            files,
-            url=self._log.location,
-            storage_options=self._log.storage_options,
-            columns=columns,
-            rows=self._rows,
-        )
+        return [
+            task
+            for files, rows in self._parts(start, end)
+            for task in balanced_tasks(
+                files,
+                url=self._log.location,
+                storage_options=self._log.storage_options,
+                columns=columns,
+                rows=rows,
+            )
+        ]
 
     def delivered(self, end: Offset) -> None:
         """Drops what was kept for batches before `end`, all of which are done.
@@ -160,7 +168,7 @@ class StreamSource:
         self._tail.forget_before(end.version)
         self._times.forget_before(end.version)
         if not end.in_snapshot:
-            self._snapshot.forget()
+            self._snapshot_order.forget()
         if end.barrier and self._options.tracking is not None:
             self._check_offset(end)
             self._metadata.passed(self._there(end.version))
@@ -169,16 +177,24 @@ class StreamSource:
         """Ends the watch on the log."""
         self._log.store.close()
 
-    def _files_between(self, start: Offset, end: Offset) -> Iterator[ScanFile]:
+    def _parts(self, start: Offset, end: Offset) -> Iterator[tuple[list[ScanFile], RowFilter | None]]:
+        """The files of a batch and which of their rows are asked for: of the initial snapshot, then of commits."""
         first = start
         version = _snapshot_version(start, end)
         if version is not None:
-            begin = start.file_index if start.version == version and start.in_snapshot else 0
-            stop = end.file_index if end.in_snapshot else None
-            yield from self._delivery.snapshot_files(self._snapshot.adds(version, begin, stop), version)
+            adds = self._snapshot_order.adds(version, start, end)
+            files = list(self._delivery.snapshot_files(adds, version))
             first = self._offset(Version(version + 1))
-        if end.in_snapshot:
-            return
+            rows = self._snapshot_order.rows(version, start, end)
+            if rows is self._rows and not end.in_snapshot:  # the two are balanced as one
+                files += self._committed_files(first, end)
+                yield files, rows
+                return
+            yield files, rows
+        if not end.in_snapshot:
+            yield list(self._committed_files(first, end)), self._rows
+
+    def _committed_files(self, first: Offset, end: Offset) -> Iterator[ScanFile]:
         last = end.version if end.file_index else Version(end.version - 1)
         seen = Version(first.version - 1)
         for commit in self._tail.commits(first.version, through=last):
@@ -208,6 +224,11 @@ class StreamSource:
         self._metadata.begin_batch(held_at, begins_at, last, commits, in_snapshot=snapshot is not None)
 
     def _furthest(self, start: Offset, limits: Limits, stop_at: Offset | None) -> Offset:
+        if start.in_snapshot and self._by_event_time is not None:
+            behind = self._by_event_time.furthest(start, limits)
+            if behind.in_snapshot or not limits.take_all:  # what is left of the limits is not known
+                return behind
+            start = behind
         met = _Met()
         end = self._delivery.furthest(start, self._steps(start, met), limits, stop_at=stop_at)
         # The way is walked only as far as all before is taken: whoever comes to a change ends there.
@@ -252,6 +273,7 @@ class StreamSource:
 
     def _check_offset(self, offset: Offset) -> None:
         check_table(of_query=offset.table_id, found=self._begun.metadata.table_id, url=self.url)
+        check_order(offset, None if self._event_time is None else self._event_time.name, url=self.url)
 
     def _say_that_it_ended(self, last: Version) -> None:
         if not self._ended:
@@ -275,7 +297,26 @@ class StreamSource:
     @cached_property
     def _snapshot(self) -> InitialSnapshot:
         counts_rows = self._options.limits.rows is not None
-        return InitialSnapshot(self._log, counts_rows=counts_rows, pruner=self._pruner)
+        return InitialSnapshot(self._log, counts_rows=counts_rows, pruner=self._pruner, event_times=self._event_times)
+
+    @cached_property
+    def _snapshot_order(self) -> SnapshotOrder:
+        return self._by_event_time or ByFiles(self._snapshot, where=self._rows)
+
+    @cached_property
+    def _by_event_time(self) -> ByEventTime | None:
+        if self._event_times is None:
+            return None
+        from tablefeed.feed.event_order import ByEventTime
+
+        return ByEventTime(self._snapshot, self._event_times, where=self._rows, url=self.url)
+
+    @cached_property
+    def _event_times(self) -> EventTimes | None:
+        """None where the snapshot goes file by file."""
+        if self._event_time is None:
+            return None
+        return EventTimes(self._event_time, schema=self._metadata.schema, columns=self._columns)
 
     @cached_property
     def _rows(self) -> RowFilter | None:
@@ -292,9 +333,12 @@ class StreamSource:
             return None
         from tablefeed.feed.pruning import Pruner
 
-        schema = self._metadata.schema
-        columns = table_columns(schema, self._metadata.read.metadata, url=self._log.url)
-        return Pruner(self._rows.condition, schema=schema, columns=columns)
+        return Pruner(self._rows.condition, schema=self._metadata.schema, columns=self._columns)
+
+    @cached_property
+    def _columns(self) -> TableColumns:
+        """As the table's own partitioning has them."""
+        return table_columns(self._metadata.schema, self._metadata.read.metadata, url=self._log.url)
 
     @cached_property
     def _meter(self) -> LagMeter:

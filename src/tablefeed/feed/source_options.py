@@ -37,6 +37,8 @@ class SourceOptions:
     """Whether the rows that commits changed are delivered, rather than the files that they added."""
     where: str | None = None
     """Only rows of which this predicate is true are delivered (where.py)."""
+    event_time_column: str | None = None
+    """The column by whose times the whole table, where it comes first, is delivered; None: in the order of files."""
     tracking: TrackingOptions | None = None
     """Where changes of the table's schema are tracked; None: such a change ends the stream."""
 

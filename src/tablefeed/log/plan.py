@@ -34,6 +34,11 @@ class Limits:
         if any(limit is not None and limit < 1 for limit in (self.files, self.size_bytes, self.rows)):
             raise ValueError(f"a limit is at least 1: {self}")
 
+    @property
+    def take_all(self) -> bool:
+        """Whether a batch takes all that is there."""
+        return self.files is None and self.size_bytes is None and self.rows is None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:

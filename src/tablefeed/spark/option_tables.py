@@ -146,6 +146,13 @@ def always_or_version(option: str, text: str) -> int | Literal["always"]:
     return number
 
 
+def column(option: str, value: str) -> str:
+    """A column's name."""
+    if not value:
+        raise IllegalOptionError(option=option, value=value, explain="must be a column's name")
+    return value
+
+
 def columns(option: str, value: str) -> tuple[str, ...]:
     """Column names with commas between them; blanks around a name do not count."""
     names = tuple(name.strip() for name in value.split(","))
@@ -297,6 +304,23 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         default=True,
         doc="false: a batch holds whole commits, one larger than the limits alone; only the initial snapshot is split.",
     ),
+    OptionSpec(
+        name="withEventTimeOrder",
+        parse=boolean,
+        default=False,
+        doc="true: the whole table, where it comes first, is delivered in the order of the times in eventTimeColumn, "
+        "so that a watermark takes no row of an older file for late. A batch holds the rows between two times; the "
+        "limits are met as far as the files' statistics tell, and a file is opened for each batch that has rows of it. "
+        "Not to be changed before the whole table is delivered. Of no effect with startingVersion or "
+        "startingTimestamp.",
+    ),
+    OptionSpec(
+        name="eventTimeColumn",
+        parse=column,
+        default=None,
+        doc="With withEventTimeOrder, the column of `withWatermark`, of which a Python source is not told: one of type "
+        "timestamp or timestamp_ntz, no member of a struct. Its name is met in any case.",
+    ),
     *(OptionSpec(name=name, parse=boolean, default=False, doc=doc) for name, doc in _FALSE_SPECS),
     OptionSpec(
         name="failOnDataLoss",
@@ -374,7 +398,6 @@ BATCH_WRITE: tuple[OptionSpec, ...] = (
 )
 
 NOT_YET: Mapping[str, str] = {
-    "withEventTimeOrder": "The initial snapshot is delivered in order of file modification.",
     "replaceWhere": "Overwrite the whole table, or append.",
     "replaceOn": "Overwrite the whole table, or append.",
     "replaceUsing": "Overwrite the whole table, or append.",

@@ -15,6 +15,7 @@ from typing import Any
 
 from tablefeed.errors import (
     ConflictingOptionsError,
+    IllegalOptionError,
     MissingPathError,
     UnknownOptionError,
     UnsupportedOptionError,
@@ -117,6 +118,25 @@ def wants_changes(options: Mapping[str, str]) -> bool:
         for spec in CHANGE_FEED
         if spec.name.lower() == key.lower()
     )
+
+
+def event_time_column(parsed: ParsedOptions) -> str | None:
+    """Gives the column by whose times a stream's snapshot goes; None: file by file. Raises IllegalOptionError."""
+    ordered, column = parsed["withEventTimeOrder"], parsed["eventTimeColumn"]
+    if ordered and column is None:
+        raise IllegalOptionError(
+            option="withEventTimeOrder",
+            value="true",
+            explain="needs the option eventTimeColumn: name the column of withWatermark, of which a Python source is "
+            "not told",
+        )
+    if column is not None and not ordered:
+        raise IllegalOptionError(
+            option="eventTimeColumn",
+            value=column,
+            explain="needs the option withEventTimeOrder=true: without that the whole table comes file by file",
+        )
+    return str(column) if ordered else None
 
 
 def tracking_options(parsed: ParsedOptions) -> TrackingOptions | None:

@@ -36,6 +36,7 @@ from tablefeed.spark.options import (
     ParsedOptions,
     check_one_end,
     check_one_start,
+    event_time_column,
     parse_options,
     refuse_time_travel,
     schema_given,
@@ -173,7 +174,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def source_options(parsed: ParsedOptions) -> SourceOptions:
-    """Gives the feed's options for what the user set. Raises ConflictingOptionsError for two starts or ends."""
+    """Gives the feed's options for what the user set.
+
+    Raises ConflictingOptionsError for two starts or ends, IllegalOptionError for half an order by event time.
+    """
     check_one_start(parsed["startingVersion"], parsed["startingTimestamp"])
     check_one_end(parsed["endingVersion"], parsed["endingTimestamp"])
     files, size_bytes, rows = (parsed[f"max{what}PerTrigger"] for what in ("Files", "Bytes", "Rows"))
@@ -204,4 +208,5 @@ def source_options(parsed: ParsedOptions) -> SourceOptions:
         change_feed=change_feed,
         tracking=tracking_options(parsed),
         where=parsed["where"],
+        event_time_column=event_time_column(parsed),
     )
