@@ -30,6 +30,7 @@ class Stream:
     checkpoint: Path
     options: dict[str, str] = field(default_factory=dict)
     once: bool = False
+    bounded: bool = False  # whether a run ends with what was there when it began: Trigger.AvailableNow
     feed_columns: bool = False  # whether rows of changes are told with what became of them, and in which version
     _query: Query | None = None
     _planner: StreamReader | None = None
@@ -55,6 +56,8 @@ class Stream:
         frame = self.frame()
         self._query = Query(frame=frame, sink=self._keep, checkpoint=Checkpoint.at(self.checkpoint), once=self.once)
         self._planner = frame.reader()
+        if self.bounded:
+            self._planner.prepareForTriggerAvailableNow()
         return self
 
     def run(self, **options: str) -> list[Row]:
@@ -102,10 +105,9 @@ class Stream:
         last: dict[str, Any] = json.loads(Checkpoint.at(self.checkpoint).ends[-1])
         return last
 
-    def plan(self, version: int, index: int = -1) -> None:
-        """Logs a batch that another planned and did not run: it ends at that offset."""
-        checkpoint = Checkpoint.at(self.checkpoint)
-        checkpoint.begin(json.dumps(self.wire | {"reservoirVersion": version, "index": index}))
+    def plan(self, end: dict[str, Any]) -> None:
+        """Logs a batch that another planned and did not run."""
+        Checkpoint.at(self.checkpoint).begin(json.dumps(end))
 
     def entries(self) -> list[dict[str, Any]]:
         """What is tracked, as JSON."""
