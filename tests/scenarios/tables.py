@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from feed.logs import Action, add, metadata, protocol, put
-from feed.recorded import removed
+from feed.recorded import cdc, data_file, removed, vector
 from tablefeed.store import LocalStore
 
 _ARROW = {"string": pa.string(), "integer": pa.int32(), "byte": pa.int8(), "long": pa.int64()}
@@ -56,7 +56,10 @@ class Table:
     partition_columns: tuple[str, ...] = ()
     version: int = -1
     live: dict[str, Row] = field(default_factory=dict)
+    """Each file that is live, and the first of its rows."""
+    vectors: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _numbers: int = 0
+    _files: int = 0
 
     @property
     def is_mapped(self) -> bool:
@@ -67,13 +70,13 @@ class Table:
         put(LocalStore(str(self.path)), self.version, actions)
         return self.version
 
-    def create(self, *names: str, mapping: str = "", kind: str = "string", **configuration: str) -> Table:
+    def create(self, *columns: str | Column, mapping: str = "", kind: str = "string", **configuration: str) -> Table:
         """Version 0, without rows. `configuration`: properties without their `delta.`."""
         self.configuration = {f"delta.{key}": value for key, value in configuration.items()}
-        self.columns = tuple(Column(name=name, kind=kind) for name in names)
+        self.columns = tuple(Column(name=each, kind=kind) if isinstance(each, str) else each for each in columns)
         if mapping:
             self._map(mapping)
-        self.commit(protocol(2, 5) if mapping else protocol(1, 4), self._metadata())
+        self.commit(protocol(2, 5) if mapping else protocol(1, 4), self.metadata)
         return self
 
     def append(self, *rows: Row | int) -> int:
@@ -82,19 +85,56 @@ class Table:
         Gives the version of the last.
         """
         for row in rows:
-            self.commit(self._file(self._row(row)))
+            self.commit(self.added(self._row(row)))
         return self.version
 
     def append_at_once(self, *rows: Row | int) -> int:
         """One commit of a file for each row."""
-        return self.commit(*(self._file(self._row(row)) for row in rows))
+        return self.commit(*(self.added(self._row(row)) for row in rows))
 
-    def delete(self, *names: str, mention: bool = True) -> int:
-        """Removes files whole; all that are live where none is named."""
-        gone = names or tuple(self.live)
-        assert mention
-        actions = [removed(name, partitionValues=self._partition_values(self.live.pop(name))) for name in gone]
+    def delete(self, row: Row) -> int:
+        """Removes the file that has the row, and says nothing of rows."""
+        return self.commit(self._removed(self._file_of(row)))
+
+    def update(self, *changes: tuple[Row, Row]) -> int:
+        """Rewrites the file of each row with another in its place, and says in a file of changes what became of it."""
+        actions = []
+        for number, (before, after) in enumerate(changes):
+            name = f"_change_data/cdc-{self.version + 1}-{number}.parquet"
+            stored = {
+                column.name: pa.array([then, now], column.arrow().type)
+                for column, then, now in zip(self.columns, before, after, strict=True)
+                if column.name not in self.partition_columns
+            }
+            data_file(self.path, name, **stored, _change_type=["update_preimage", "update_postimage"])
+            actions += [
+                cdc(name, partition_values=self._partition_values(before)),
+                self._removed(self._file_of(before)),
+            ]
+            actions.append(self.added(after))
         return self.commit(*actions)
+
+    def delete_by_vector(self, *positions: tuple[str, Sequence[int]]) -> int:
+        """Deletes rows of files by vectors: each file's name, and all of its positions that are deleted since."""
+        actions = []
+        for name, deleted in positions:
+            then = {"deletionVector": vector(*self.vectors[name])} if name in self.vectors else {}
+            values = self._partition_values(self.live[name])
+            actions.append(removed(name, partitionValues=values, **then))
+            actions.append(add(name, partitionValues=values, deletionVector=vector(*deleted)))
+            self.vectors[name] = tuple(deleted)
+        return self.commit(*actions)
+
+    def append_file(self, *rows: Row) -> str:
+        """One commit of one file that has the rows; gives its name."""
+        action = self.added(rows[0], *rows[1:])
+        self.commit(action)
+        name: str = action["add"]["path"]
+        return name
+
+    def write_metadata(self) -> int:
+        """A commit of the columns and properties as they are in this object."""
+        return self.commit(self.metadata)
 
     def add_column(self, name: str, kind: str = "string", *, within: str | None = None) -> int:
         return self._alter(self._changed(within, lambda these: (*these, self._new(Column(name=name, kind=kind)))))
@@ -112,12 +152,12 @@ class Table:
 
     def set_properties(self, **properties: str) -> int:
         self.configuration |= {key.replace("__", "."): value for key, value in properties.items()}
-        return self.commit(self._metadata())
+        return self.commit(self.metadata)
 
     def upgrade(self) -> int:
         """Turns mapping by name on: the names in files are those that the columns have."""
         self._map("name")
-        return self.commit(protocol(2, 5), self._metadata())
+        return self.commit(protocol(2, 5), self.metadata)
 
     def downgrade(self) -> int:
         """Turns mapping off, as Delta-Spark does: every file is written again under the columns' own names."""
@@ -127,19 +167,19 @@ class Table:
         self.columns = tuple(Column(name=column.name, kind=column.kind) for column in self.columns)
         del self.configuration["delta.columnMapping.mode"]
         kept = [dict(zip(names, row, strict=False)) for row in rows]
-        again = [self._file(tuple(row.get(name) for name in names), data_change=False) for row in kept]
-        return self.commit(self._metadata(), *rewritten, *again)
+        again = [self.added(tuple(row.get(name) for name in names), data_change=False) for row in kept]
+        return self.commit(self.metadata, *rewritten, *again)
 
     def overwrite_schema(self, *columns: Column, partition_columns: Sequence[str] = ()) -> int:
         """An overwrite with no rows under other columns; those of a mapped table keep their names in files."""
         self.columns, self.partition_columns = (columns or self.columns), tuple(partition_columns)
         gone = [removed(name) for name in self.live]
         self.live = {}
-        return self.commit(self._metadata(), *gone)
+        return self.commit(self.metadata, *gone)
 
     def _alter(self, columns: tuple[Column, ...]) -> int:
         self.columns = columns
-        return self.commit(self._metadata())
+        return self.commit(self.metadata)
 
     def _changed(self, within: str | None, change: Any) -> tuple[Column, ...]:  # Any: of columns to columns
         if within is None:
@@ -163,12 +203,19 @@ class Table:
         members = tuple(self._mapped(each) for each in column.members)
         return replace(column, physical=column.name, number=number, members=members)
 
-    def _metadata(self) -> Action:
+    @property
+    def metadata(self) -> Action:
         text = json.dumps({"type": "struct", "fields": [column.json() for column in self.columns]})
         return metadata(text, configuration=self.configuration, partition_columns=self.partition_columns)
 
     def _row(self, row: Row | int) -> Row:
         return row if isinstance(row, tuple) else tuple(_filled(column, row) for column in self.columns)
+
+    def _file_of(self, row: Row) -> str:
+        return next(name for name, held in self.live.items() if held == row)
+
+    def _removed(self, name: str) -> Action:
+        return removed(name, partitionValues=self._partition_values(self.live.pop(name)))
 
     def _partition_values(self, row: Row) -> dict[str, str | None]:
         return {
@@ -177,14 +224,16 @@ class Table:
             if column.name in self.partition_columns
         }
 
-    def _file(self, row: Row, *, data_change: bool = True) -> Action:
-        name = f"{self.version + 1}-{len(self.live)}.parquet"
+    def added(self, row: Row, *more: Row, data_change: bool = True) -> Action:
+        """Writes a file of these rows for the next commit, and gives the action that adds it."""
+        self._files += 1
+        name = f"{self.version + 1}-{self._files}.parquet"
         kept = [
-            (column.arrow(), value)
-            for column, value in zip(self.columns, row, strict=True)
+            (column.arrow(), values)
+            for column, *values in zip(self.columns, row, *more, strict=True)
             if column.name not in self.partition_columns
         ]
-        arrays = [pa.array([_stored(column, value)], column.type) for column, value in kept]
+        arrays = [pa.array([_stored(column, value) for value in values], column.type) for column, values in kept]
         self.path.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.Table.from_arrays(arrays, schema=pa.schema([column for column, _ in kept])), self.path / name)
         self.live[name] = row

@@ -193,7 +193,7 @@ def test_a_stream_of_changes_goes_on_over_a_merge_that_adds_a_column(tmp_path: P
     images = ["update_preimage"] * 5 + ["update_postimage"] * 5
     change = data_file(path, "cdc.parquet", id=even * 2, age=[None] * 5 + ["string"] * 5, _change_type=images)
     table.columns = (*table.columns, Column(name="age"))
-    merged_at = table.commit(table._metadata(), cdc(change), *(removed(name) for name in list(table.live)[::2]))
+    merged_at = table.commit(table.metadata, cdc(change), *(removed(name) for name in list(table.live)[::2]))
     stream = Stream.on(path, readChangeFeed="true", startingVersion="1").tracked
 
     stream.fails(METADATA_EVOLUTION)
@@ -211,15 +211,8 @@ def test_a_stream_of_changes_goes_on_over_a_merge_that_adds_a_column(tmp_path: P
 def test_a_member_of_a_struct_that_is_dropped_or_renamed_waits_for_the_users_word(
     tmp_path: Path, feed: dict[str, str], option: str, says: str, word: str
 ) -> None:
-    table = Table(tmp_path / "table")
-    members = tuple(Column(name=name, physical=name, number=number) for number, name in enumerate("xy", start=3))
-    table.columns = (
-        Column(name="a", physical="a", number=1),
-        Column(name="s", physical="s", number=2, members=members),
-    )
-    table.configuration = {"delta.columnMapping.mode": "name", "delta.enableChangeDataFeed": "true"}
-    table._numbers = 4
-    table.commit(protocol(2, 5), table._metadata())
+    columns = (Column(name="a"), Column(name="s", members=(Column(name="x"), Column(name="y"))))
+    table = Table(tmp_path / "table").create(*columns, mapping="name", enableChangeDataFeed="true")
     table.append(0)
     stream = Stream.on(table.path, **feed).tracked
     assert stream.run() == [("0", ("0", "0"))]
