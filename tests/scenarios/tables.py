@@ -55,6 +55,7 @@ class Table:
     configuration: dict[str, str] = field(default_factory=dict)
     partition_columns: tuple[str, ...] = ()
     version: int = -1
+    protocol: Action = field(default_factory=protocol)
     live: dict[str, Row] = field(default_factory=dict)
     """Each file that is live, and the first of its rows."""
     vectors: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -76,7 +77,8 @@ class Table:
         self.columns = tuple(Column(name=each, kind=kind) if isinstance(each, str) else each for each in columns)
         if mapping:
             self._map(mapping)
-        self.commit(protocol(2, 5) if mapping else protocol(1, 4), self.metadata)
+        self.protocol = protocol(2, 5) if mapping else protocol(1, 4)
+        self.commit(self.protocol, self.metadata)
         return self
 
     def append(self, *rows: Row | int) -> int:
@@ -157,7 +159,12 @@ class Table:
     def upgrade(self) -> int:
         """Turns mapping by name on: the names in files are those that the columns have."""
         self._map("name")
-        return self.commit(protocol(2, 5), self.metadata)
+        self.protocol = protocol(2, 5)
+        return self.commit(self.protocol, self.metadata)
+
+    def set_protocol(self, protocol: Action) -> int:
+        self.protocol = protocol
+        return self.commit(protocol)
 
     def downgrade(self) -> int:
         """Turns mapping off, as Delta-Spark does: every file is written again under the columns' own names."""

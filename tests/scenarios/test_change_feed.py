@@ -250,6 +250,19 @@ def test_a_partition_column_stands_where_the_table_has_it(tmp_path: Path) -> Non
     assert changes(table, startingVersion="0").run() == [(1, 7, 10, "insert", 1), (2, 8, 20, "insert", 1)]
 
 
+@pytest.mark.parametrize("mapping", ["", "name"])
+def test_a_stream_of_a_table_that_tracks_its_rows_has_them_without_their_ids(tmp_path: Path, mapping: str) -> None:
+    table = Table(tmp_path / "table").create("id", "name", mapping=mapping, enableRowTracking="true", **ON)
+    features = ["rowTracking", "domainMetadata", "changeDataFeed", "appendOnly", "invariants"]
+    mapped = ["columnMapping"] if mapping else []
+    table.commit(protocol(2 if mapping else 1, 7, writerFeatures=features + mapped))
+    added = table.added(("1", "Alice"), ("2", "Bob"))
+    added["add"] |= {"baseRowId": 0, "defaultRowCommitVersion": 2}
+    table.commit(added)
+
+    assert changes(table, startingVersion="0").run() == [("1", "Alice", "insert", 2), ("2", "Bob", "insert", 2)]
+
+
 @pytest.mark.parametrize("enabled_at", [2, 5, 8])
 def test_rows_are_dated_by_their_commit_once_it_dates_itself_and_by_its_log_file_before(
     tmp_path: Path, enabled_at: int
