@@ -15,8 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from feed.checkpoints import classic_name, put_checkpoint
 from feed.logs import Action, add, metadata, protocol, put
-from feed.recorded import cdc, data_file, removed, vector
+from feed.recorded import cdc, removed, vector
 from tablefeed.store import LocalStore
 
 _ARROW = {"string": pa.string(), "integer": pa.int32(), "byte": pa.int8(), "long": pa.int64()}
@@ -58,6 +59,7 @@ class Table:
     protocol: Action = field(default_factory=protocol)
     live: dict[str, Row] = field(default_factory=dict)
     """Each file that is live, and the first of its rows."""
+    adds: dict[str, Action] = field(default_factory=dict)
     vectors: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _numbers: int = 0
     _files: int = 0
@@ -103,12 +105,12 @@ class Table:
         actions = []
         for number, (before, after) in enumerate(changes):
             name = f"_change_data/cdc-{self.version + 1}-{number}.parquet"
-            stored = {
-                column.name: pa.array([then, now], column.arrow().type)
-                for column, then, now in zip(self.columns, before, after, strict=True)
-                if column.name not in self.partition_columns
-            }
-            data_file(self.path, name, **stored, _change_type=["update_preimage", "update_postimage"])
+            images = pa.table({"_change_type": ["update_preimage", "update_postimage"]})
+            for column, then, now in zip(self.columns, before, after, strict=True):
+                if column.name not in self.partition_columns:
+                    images = images.append_column(column.arrow(), pa.array([then, now], column.arrow().type))
+            (self.path / name).parent.mkdir(exist_ok=True)
+            pq.write_table(images, self.path / name)
             actions += [
                 cdc(name, partition_values=self._partition_values(before)),
                 self._removed(self._file_of(before)),
@@ -133,6 +135,12 @@ class Table:
         self.commit(action)
         name: str = action["add"]["path"]
         return name
+
+    def checkpoint(self) -> None:
+        """A checkpoint of the newest version."""
+        store = LocalStore(str(self.path))
+        actions = [self.protocol, self.metadata, *(self.adds[name] for name in self.live)]
+        put_checkpoint(store, classic_name(self.version), actions)
 
     def write_metadata(self) -> int:
         """A commit of the columns and properties as they are in this object."""
@@ -244,13 +252,14 @@ class Table:
         self.path.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.Table.from_arrays(arrays, schema=pa.schema([column for column, _ in kept])), self.path / name)
         self.live[name] = row
-        return add(
+        self.adds[name] = add(
             name,
             size=(self.path / name).stat().st_size,
             data_change=data_change,
             modified=self.version + 1,
             partitionValues=self._partition_values(row),
         )
+        return self.adds[name]
 
 
 def _filled(column: Column, number: int) -> Any:

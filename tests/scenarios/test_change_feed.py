@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,10 +24,13 @@ def changes(table: Table, **options: str) -> Stream:
     return replace(stream, feed_columns=True)
 
 
-def numbers(path: Path, *names: str, partition_by: tuple[str, ...] = (), on: bool = True) -> Table:
+MAPPINGS = pytest.mark.parametrize("mapping", ["", "name", "id"])
+
+
+def numbers(path: Path, *names: str, partition_by: tuple[str, ...] = (), on: bool = True, mapping: str = "") -> Table:
     """A table of whole numbers, without rows."""
     table = Table(path / "table", partition_columns=partition_by)
-    return table.create(*names, kind="long", **(ON if on else {}))
+    return table.create(*names, kind="long", mapping=mapping, **(ON if on else {}))
 
 
 def date_commits(table: Table, seconds: int) -> None:
@@ -37,8 +39,9 @@ def date_commits(table: Table, seconds: int) -> None:
         os.utime(table.path / f"_delta_log/{version:020}.json", ((version + 1) * seconds,) * 2)
 
 
-def test_without_a_start_the_whole_table_comes_first_as_inserts_of_its_version(tmp_path: Path) -> None:
-    table = numbers(tmp_path, "value", on=False)
+@MAPPINGS
+def test_without_a_start_the_whole_table_comes_first_as_inserts_of_its_version(tmp_path: Path, mapping: str) -> None:
+    table = numbers(tmp_path, "value", on=False, mapping=mapping)
     table.append_at_once((1,), (9,))
     table.delete((9,))
     table.append((2,))
@@ -71,8 +74,9 @@ def test_a_stream_from_latest_has_what_comes(tmp_path: Path) -> None:
     assert stream.process() == [(3, "insert", 2)]
 
 
-def test_a_stream_from_a_version_has_that_and_what_follows(tmp_path: Path) -> None:
-    table = numbers(tmp_path, "id")
+@MAPPINGS
+def test_a_stream_from_a_version_has_that_and_what_follows(tmp_path: Path, mapping: str) -> None:
+    table = numbers(tmp_path, "id", mapping=mapping)
     table.append_at_once((1,), (2,), (3,))
     table.append_at_once((4,), (5,))
     stream = changes(table, startingVersion="2")
@@ -261,41 +265,6 @@ def test_a_stream_of_a_table_that_tracks_its_rows_has_them_without_their_ids(tmp
     table.commit(added)
 
     assert changes(table, startingVersion="0").run() == [("1", "Alice", "insert", 2), ("2", "Bob", "insert", 2)]
-
-
-@pytest.mark.parametrize("enabled_at", [2, 5, 8])
-def test_rows_are_dated_by_their_commit_once_it_dates_itself_and_by_its_log_file_before(
-    tmp_path: Path, enabled_at: int
-) -> None:
-    table = numbers(tmp_path, "id")
-    stream = changes(table, startingVersion="0", columns="_commit_version,_commit_timestamp")
-    dated = {"delta.enableInCommitTimestamps": "true"} | (
-        {
-            "delta.inCommitTimestampEnablementVersion": str(enabled_at),
-            "delta.inCommitTimestampEnablementTimestamp": str(enabled_at * 7_000_000),
-        }
-    )
-    for version in range(1, 9):
-        if version == enabled_at:
-            table.configuration |= dated
-            features = ["inCommitTimestamp", "changeDataFeed", "appendOnly", "invariants"]
-            enabled = protocol(1, 7, writerFeatures=features)
-            table.commit(info(inCommitTimestamp=version * 7_000_000), enabled, table.metadata)
-        else:
-            own = [info(inCommitTimestamp=version * 7_000_000)] if version > enabled_at else []
-            table.commit(*own, table.added((version,)))
-    date_commits(table, 100)
-    times: dict[int, Any] = {}
-    frame = stream.frame()
-    planner = frame.reader()
-    end = planner.latestOffset(planner.initialOffset(), planner.getDefaultReadLimit())
-    for task in planner.partitions(planner.initialOffset(), end):
-        for batch in planner.read(task):
-            times |= {row["_commit_version"]: row["_commit_timestamp"].timestamp() for row in batch.to_pylist()}
-    planner.stop()
-
-    data = [version for version in range(1, 9) if version != enabled_at]
-    assert times == {v: v * 7_000.0 if v >= enabled_at else (v + 1) * 100.0 for v in data}
 
 
 # --- deletion vectors ------------------------------------------------------------------------------------------------

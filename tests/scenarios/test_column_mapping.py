@@ -195,6 +195,46 @@ def test_no_offset_goes_beyond_a_change_that_the_stream_cannot_read(
     assert (third.rows, third.ends) == ([], ends)
 
 
+@pytest.mark.parametrize("feed", FEEDS)
+def test_a_stream_reads_what_is_there_and_what_comes_while_it_is_up_and_down(
+    tmp_path: Path, mapping: str, feed: Options
+) -> None:
+    table = a_table(tmp_path, mapping, "value")
+    stream = Stream.on(table.path, **feed)
+    assert stream.run() == []
+    table.append_at_once(1, 2, 3)
+    assert stream.process() == texts([1, 2, 3], width=1)
+
+    table.append_at_once(4, 5, 6)
+    assert stream.run() == texts([4, 5, 6], width=1)
+    table.append_at_once(7, 8, 9)
+    assert stream.process() == texts(range(4, 10), width=1)
+
+
+@pytest.mark.parametrize("limit", [{"maxFilesPerTrigger": "1"}, {"maxBytesPerTrigger": "1b"}])
+def test_batches_of_one_file_are_as_many_as_the_files_of_a_table_with_a_checkpoint(
+    tmp_path: Path, mapping: str, limit: Options
+) -> None:
+    table = a_table(tmp_path, mapping, "value")
+    table.append(*range(10))
+    table.checkpoint()
+    table.append(*range(10, 20))
+    stream = Stream.on(table.path, **limit)
+
+    assert stream.run() == texts(range(20), width=1)
+    assert [rows for rows in stream.rows_per_batch if rows] == [1] * 20
+
+
+def test_a_column_that_was_added_before_a_stream_begins_is_null_in_older_rows(tmp_path: Path, mapping: str) -> None:
+    table = a_table(tmp_path, mapping, "id")
+    table.append(*range(5))
+    table.add_column("value")
+    table.append(*range(5, 10))
+
+    older = [(str(number), None) for number in range(5)]
+    assert Stream.on(table.path).run() == [*older, *texts(range(5, 10))]
+
+
 def test_a_stream_of_changes_reads_the_rows_of_a_mapped_table(tmp_path: Path, mapping: str) -> None:
     table = a_table(tmp_path, mapping, "id", "user_name")
     table.append_at_once(("1", "Alice"), ("2", "Bob"))

@@ -1,6 +1,6 @@
 """What a stream makes of the entries in its log of tracked metadata, and which commits it takes together into one.
 
-The stories are those of DeltaSourceSchemaEvolutionSuite and, of commits taken together, of MetadataEvolutionHandlerTest.
+The stories are those of DeltaSourceSchemaEvolutionSuite, and of commits taken together MetadataEvolutionHandlerTest's.
 """
 
 from __future__ import annotations
