@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from spark.streams import PATIENCE_S, refusal
 
@@ -26,6 +27,9 @@ def register_teller(spark: SparkSession) -> None:
 
         def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
             raise RuntimeError(f"told: {self.told}")
+
+        def read(self, partition: InputPartition) -> Iterator[tuple[int]]:  # noqa: ARG002 - Spark's signature
+            raise AssertionError("nothing is planned")
 
     class Teller(DataSource):
         @classmethod
