@@ -58,7 +58,6 @@ def test_a_source_is_told_its_own_options_and_schema_and_neither_its_checkpoint_
 
     text = refusal(run)
 
-    told = text.split("told: ")[1].splitlines()[0]
-    options, schema = json.loads(told)
+    options, schema = json.loads(text.split("RuntimeError: told: ")[1].splitlines()[0])
     assert options in ({"which": "one"}, {"which": "two"})
     assert schema == "StructType([StructField('id', LongType(), True)])"
