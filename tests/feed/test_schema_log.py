@@ -72,6 +72,23 @@ def test_an_entry_in_place_of_another_follows_what_that_one_followed() -> None:
     assert log.replace(newest, tracked(5)).metadata.previous == 0
 
 
+def test_entries_that_replace_and_that_follow_one_another_leave_each_what_it_followed() -> None:
+    log = a_log(MemoryStore("tracked"), tracked(0))
+    first = log.newest()
+    assert first is not None
+    assert log.before(first) is None
+
+    second = log.add(tracked(1), after=first)
+    third = log.replace(second, tracked(2))
+    fourth = log.replace(third, tracked(3))
+    fifth = log.add(tracked(4), after=fourth)
+    sixth = log.replace(fifth, tracked(5))
+
+    assert [each.metadata.previous for each in (second, third, fourth, fifth, sixth)] == [None, 0, 0, None, 3]
+    assert [log.before(each) for each in (second, third, fourth, fifth, sixth)] == [first, first, first, fourth, fourth]
+    assert log.newest() == sixth
+
+
 def test_an_entry_whose_put_was_not_answered_is_there_for_the_next_query() -> None:
     inner = MemoryStore("tracked")
     store = FaultyStore(inner, faults=(Fault(operation="put_if_absent", at=1, when="after"),))

@@ -162,9 +162,22 @@ class Query:
     def run(self) -> None:
         planner = self.frame.reader()
         try:
-            self._run(planner)
+            if not self.once:
+                planner.prepareForTriggerAvailableNow()
+            self.process(planner)
         finally:
             planner.stop()
+
+    def process(self, planner: StreamReader) -> None:
+        """Takes all batches that there are, by a `planner` that may go on after it; one where `once` is set."""
+        limit = ReadAllAvailable() if self.once else planner.getDefaultReadLimit()
+        runs_again = not self.checkpoint.is_done
+        while runs_again or self._begin_next(planner, limit):
+            self._deliver(planner)
+            self.checkpoint.done()
+            runs_again = False
+            if self.once:
+                return
 
     def awaitTermination(self, timeout: int) -> bool:  # noqa: N802
         assert timeout > 0
@@ -172,19 +185,6 @@ class Query:
 
     def stop(self) -> None:
         pass
-
-    def _run(self, planner: StreamReader) -> None:
-        limit = ReadAllAvailable() if self.once else planner.getDefaultReadLimit()
-        if not self.once:
-            planner.prepareForTriggerAvailableNow()
-        checkpoint = self.checkpoint
-        runs_again = not checkpoint.is_done
-        while runs_again or self._begin_next(planner, limit):
-            self._deliver(planner)
-            checkpoint.done()
-            runs_again = False
-            if self.once:
-                return
 
     def _begin_next(self, planner: StreamReader, limit: ReadLimit) -> bool:
         """Logs where the next batch ends; false where nothing is new. A query's first batch may be empty."""

@@ -45,27 +45,36 @@ def open_source(
     *,
     storage_options: Mapping[str, str],
     schema_string: str,
+    analysed_at: Version | None = None,
     options: SourceOptions,
     clock: Callable[[], float],
 ) -> StreamSource:
     """Gives the feed of the table at `location` for a query analysed with the schema text `schema_string`."""
     log = open_log(location, storage_options)
     schema = parse_schema(schema_string, url=log.url)
-    return StreamSource(log, read_schema=schema, options=options, clock=clock)
+    return StreamSource(log, read_schema=schema, analysed_at=analysed_at, options=options, clock=clock)
 
 
 class StreamSource:
     """The feed of one table for one query. Every offset it gives is of that table.
 
-    `read_schema` is the schema that the query was analysed with; rows are delivered in it for the query's life. Raises
-    IllegalOptionError where it has no such column of event times as the options name.
+    `read_schema` is the schema that the query was analysed with, the table's at `analysed_at` (None: where the query
+    begins); rows are delivered in it for the query's life. Raises IllegalOptionError where it has no such column of
+    event times as the options name.
     """
 
     def __init__(
-        self, log: TableLog, *, read_schema: Struct, options: SourceOptions, clock: Callable[[], float]
+        self,
+        log: TableLog,
+        *,
+        read_schema: Struct,
+        analysed_at: Version | None = None,
+        options: SourceOptions,
+        clock: Callable[[], float],
     ) -> None:
         self._log = log
         self._schema = read_schema
+        self._analysed_at = analysed_at
         self._options = options
         column = options.event_time_column
         self._event_time = None if column is None else event_time_field(column, read_schema)
@@ -367,7 +376,12 @@ class StreamSource:
         if self._options.tracking is not None:
             return SchemaTracking(self._begun, analysed=self._schema, options=self._options.tracking)
         return FixedMetadata(
-            QuerySchema(schema=self._schema, begun=self._begun, has_start=self._options.start.is_named)
+            QuerySchema(
+                schema=self._schema,
+                analysed_at=self._begun.version if self._analysed_at is None else self._analysed_at,
+                begun=self._begun,
+                has_start=self._options.start.is_named,
+            )
         )
 
     def _offset(self, version: Version, *, in_snapshot: bool = False, barrier: Barrier = Barrier.NONE) -> Offset:

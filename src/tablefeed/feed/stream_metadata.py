@@ -155,12 +155,13 @@ class SameTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuerySchema:
-    """The schema that a query reads with, and what the table was when it began.
+    """The schema that a query reads with, the table's of version `analysed_at`, and what the table was when it began.
 
     `has_start` says whether the user named a start: the error of a schema that changed then has a class of its own.
     """
 
     schema: Struct
+    analysed_at: Version
     begun: Snapshot
     has_start: bool
 
@@ -171,7 +172,7 @@ class QuerySchema:
         theirs = mapped_schema(metadata, url=url)
         schema = theirs.schema
         self._check_mapping(theirs, version)
-        fits = can_read_older if version <= begun.version else can_read
+        fits = can_read_older if version <= self.analysed_at else can_read
         if fits(self.schema, schema) and metadata.partition_columns == begun.metadata.partition_columns:
             return
         raise SchemaChangedError(
@@ -189,7 +190,7 @@ class QuerySchema:
     def _check_mapping(self, theirs: MappedSchema, version: Version) -> None:
         url, begun = self.begun.log.url, self.begun
         ours = MappedSchema(schema=self.schema, mode=mapping_mode(begun.metadata, url=url))
-        older, newer = (theirs, ours) if version <= begun.version else (ours, theirs)
+        older, newer = (theirs, ours) if version <= self.analysed_at else (ours, theirs)
         if has_mapping_change(older=older, newer=newer):
             raise SchemaChangedError(
                 f"A column of {url} was renamed or dropped: version {version} has "

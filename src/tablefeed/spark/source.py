@@ -30,6 +30,7 @@ from tablefeed.feed.source import StreamSource, open_source
 from tablefeed.feed.source_options import SourceOptions
 from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
+from tablefeed.model.actions import Version
 from tablefeed.model.offset import Offset
 from tablefeed.spark.char import padded
 from tablefeed.spark.options import (
@@ -147,6 +148,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 table_path(self._given, call="load"),
                 storage_options=self._parsed.storage,
                 schema_string=self._analysis.schema_string,
+                analysed_at=Version(self._analysis.version),
                 options=options,
                 clock=time.monotonic,
             )
