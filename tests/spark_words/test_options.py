@@ -66,6 +66,7 @@ def test_without_options_every_one_has_its_default() -> None:
         "ignoreChanges": False,
         "ignoreFileDeletion": False,
         "skipChangeCommits": False,
+        "ignoreAddedColumns": False,
         "failOnDataLoss": True,
         "excludeRegex": None,
         "schemaTrackingLocation": None,

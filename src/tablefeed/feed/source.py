@@ -19,11 +19,12 @@ from tablefeed.feed.change_delivery import ChangeDelivery
 from tablefeed.feed.commit_times import CommitTimes
 from tablefeed.feed.delivery import AppendDelivery, Delivery
 from tablefeed.feed.lag import Lag, LagMeter
+from tablefeed.feed.query_schema import QuerySchema
 from tablefeed.feed.scan import RowFilter, ScanFile, ScanTask, balanced_tasks, table_columns
 from tablefeed.feed.schema_tracking import SchemaTracking
 from tablefeed.feed.source_options import SourceOptions
 from tablefeed.feed.stream_bounds import Ending, start_version
-from tablefeed.feed.stream_metadata import FixedMetadata, QuerySchema, SameTable, StreamMetadata, check_table
+from tablefeed.feed.stream_metadata import FixedMetadata, SameTable, StreamMetadata, check_table
 from tablefeed.feed.stream_snapshot import InitialSnapshot
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.feed.tail import Tail
@@ -323,7 +324,13 @@ class StreamSource:
         if self._options.tracking is not None:
             return SchemaTracking(self._begun, analysed=self._schema, options=self._options.tracking)
         return FixedMetadata(
-            QuerySchema(schema=self._schema, begun=self._begun, has_start=self._options.start.is_named)
+            QuerySchema(
+                schema=self._schema,
+                begun=self._begun,
+                has_start=self._options.start.is_named,
+                ignore_added=self._options.ignore_added_columns,
+                change_feed=self._options.change_feed,
+            )
         )
 
     def _offset(self, version: Version, *, in_snapshot: bool = False, barrier: Barrier = Barrier.NONE) -> Offset:

@@ -159,6 +159,12 @@ _FALSE_SPECS = (
     ("ignoreChanges", "Deliver rewritten files whole, unchanged rows included; implies ignoreDeletes."),
     ("ignoreFileDeletion", "Older name of ignoreChanges."),
     ("skipChangeCommits", "Deliver nothing of a commit that deletes or rewrites rows; the strongest of these."),
+    (
+        "ignoreAddedColumns",
+        "Go on where nullable columns are added to the table, or members to its structs at any depth: rows come in the "
+        "DataFrame's schema, without them, until the stream is started again with a new one. Those rows do not come "
+        "again. Not with schemaTrackingLocation.",
+    ),
 )
 
 _TIME_ZONE = OptionSpec(
