@@ -176,6 +176,19 @@ def test_what_is_added_at_any_depth_is_told_by_its_path() -> None:
     assert added_columns(nested(), nested()) == ()
 
 
+def test_an_element_or_a_value_that_may_be_null_from_now_on_is_more_than_an_addition() -> None:
+    def columns(*, nulls: bool) -> Struct:
+        return table(
+            col("l", Array(LONG, contains_null=nulls)),
+            col("m", Map(STRING, LONG, value_contains_null=nulls)),
+        )
+
+    loose, strict = columns(nulls=True), columns(nulls=False)
+    assert added_columns(loose, strict) == ()
+    for i in (0, 1):
+        assert added_columns(table(strict.fields[i]), table(loose.fields[i], col("new"))) is None
+
+
 @given(SCHEMAS, SCHEMAS)
 def test_a_schema_to_which_nothing_is_added_is_read_as_before(a: Struct, b: Struct) -> None:
     assert added_columns(a, Struct((*a.fields, col("gained")))) == ("gained",)

@@ -20,9 +20,10 @@ from tablefeed.feed.commit_times import CommitTimes
 from tablefeed.feed.delivery import AppendDelivery, Delivery
 from tablefeed.feed.lag import Lag, LagMeter
 from tablefeed.feed.query_schema import QuerySchema
-from tablefeed.feed.scan import RowFilter, ScanFile, ScanTask, balanced_tasks, table_columns
+from tablefeed.feed.scan import RowFilter, ScanFile, ScanTask, table_columns
 from tablefeed.feed.schema_tracking import SchemaTracking
 from tablefeed.feed.source_options import SourceOptions
+from tablefeed.feed.spread import spread
 from tablefeed.feed.stream_bounds import Ending, start_version
 from tablefeed.feed.stream_metadata import FixedMetadata, SameTable, StreamMetadata, check_table
 from tablefeed.feed.stream_snapshot import InitialSnapshot
@@ -143,14 +144,14 @@ class StreamSource:
         self._delivery.begin(start, end)
         metadata = self._metadata.read.metadata
         columns = table_columns(self._metadata.schema, metadata, url=self._log.url, by_file=self._delivery.by_file)
-        files = list(self._files_between(start, end))
-        return balanced_tasks(
-            files,
+        whole = ScanTask(
             url=self._log.location,
             storage_options=self._log.storage_options,
+            files=tuple(self._files_between(start, end)),
             columns=columns,
             rows=self._rows,
         )
+        return spread(whole, least_tasks=self._options.least_tasks, store=self._log.store)
 
     def delivered(self, end: Offset) -> None:
         """Drops what was kept for batches before `end`, all of which are done.

@@ -37,6 +37,8 @@ class SourceOptions:
     """Whether the rows that commits changed are delivered, rather than the files that they added."""
     where: str | None = None
     """Only rows of which this predicate is true are delivered (where.py)."""
+    least_tasks: int | None = None
+    """Over how many tasks a batch is spread at the least (spread.py)."""
     ignore_added_columns: bool = False
     """Whether the stream goes on, without them, where columns are added to the table. Not with `tracking`."""
     tracking: TrackingOptions | None = None

@@ -230,6 +230,15 @@ TRACKING = (
     ),
 )
 
+_TASKS = OptionSpec(
+    name="minPartitions",
+    parse=positive_int,
+    default=None,
+    doc="Over how many tasks a batch is spread at the least, as far as it has files and row groups: as a rule the "
+    "cluster's cores. When it is planned, the footers of the files that may be shared are read for it. Unset: the "
+    "cores of the machine that plans, as Spark does not tell a Python source of the cluster's.",
+)
+
 _ROWS_AND_COLUMNS = (
     OptionSpec(
         name="columns",
@@ -317,6 +326,7 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         doc="Do not read files in whose path, as the log has it, the pattern is found. They count towards the limits.",
     ),
     *TRACKING,
+    _TASKS,
     *_ROWS_AND_COLUMNS,
 )
 
@@ -330,6 +340,7 @@ BATCH_READ: tuple[OptionSpec, ...] = (
         doc="Read the newest version committed at or before this time, a timestamp or a date.",
     ),
     _TIME_ZONE,
+    _TASKS,
     *_ROWS_AND_COLUMNS,
 )
 
