@@ -10,15 +10,14 @@ from dataclasses import dataclass
 
 from tablefeed.delta.column_mapping import (
     MappedSchema,
-    dropped_columns,
     has_mapping_change,
     mapped_schema,
     mapping_mode,
-    renamed_columns,
 )
 from tablefeed.errors import SchemaChangedError
-from tablefeed.feed.align import describe
+from tablefeed.feed.align import describe, nullable
 from tablefeed.feed.change_rules import refuse_reserved_names
+from tablefeed.feed.schema_unblock import needed_words
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.log.compatibility import added_columns, can_read, can_read_older
 from tablefeed.model.actions import Metadata, Version
@@ -67,6 +66,14 @@ class QuerySchema:
             else "DELTA_SCHEMA_CHANGED_WITH_VERSION",
         )
 
+    def is_stricter(self, metadata: Metadata) -> bool:
+        """Says whether it is for what may be null alone that rows under older `metadata` are refused."""
+        theirs = mapped_schema(metadata, url=self.begun.log.url)
+        same_partitions = metadata.partition_columns == self.begun.metadata.partition_columns
+        if not same_partitions or has_mapping_change(older=theirs, newer=self._ours):
+            return False
+        return can_read_older(nullable(self.schema), theirs.schema)
+
     def _added(self, theirs: Struct, version: Version) -> tuple[str, ...]:
         """What the query goes on without. Of a version from before it began that was not dropped again until then."""
         added = (added_columns(self.schema, theirs) if self.ignore_added else None) or ()
@@ -76,48 +83,54 @@ class QuerySchema:
         return added
 
     def _remedy(self, theirs: Struct, metadata: Metadata, version: Version) -> str:
-        """What heals it, given that no column was renamed or dropped."""
+        """What heals it, given that no mapped column was renamed or dropped."""
         begun = self.begun
-        if metadata.partition_columns != begun.metadata.partition_columns:
-            return (
-                "Its partition columns are others. Start it again from the same checkpoint with a "
-                "schemaTrackingLocation, and once more whenever it stops on purpose; or begin with a new checkpoint."
-            )
-        if version > begun.version and can_read_older(theirs, self.schema):
+        same_partitions = metadata.partition_columns == begun.metadata.partition_columns
+        if version <= begun.version:
+            if self.schema != begun.schema and same_partitions and can_read_older(begun.schema, theirs):
+                return "Start the query again with a new DataFrame."
+            return _go_on(theirs, self.schema, None)
+        if same_partitions and can_read_older(theirs, self.schema):
             restart = "Start the query again from the same checkpoint, with a new DataFrame."
             if not self.ignore_added and added_columns(self.schema, theirs):
                 restart += " With ignoreAddedColumns=true it goes on without columns that are added."
             return restart
-        if version > begun.version:
-            return (
-                "No one schema reads what came before and what comes now: begin with a new checkpoint, with the table "
-                f"as it is then or, by startingVersion={version}, with that version."
-            )
-        if self.schema != begun.schema and can_read_older(begun.schema, theirs):
-            return "Start the query again with a new DataFrame."
-        return "Begin with a new checkpoint, and with a later startingVersion or with the table as it is now."
+        return _go_on(self.schema, theirs, version)
+
+    @property
+    def _ours(self) -> MappedSchema:
+        return MappedSchema(schema=self.schema, mode=mapping_mode(self.begun.metadata, url=self.begun.log.url))
 
     def _check_mapping(self, theirs: MappedSchema, version: Version, *, is_older: bool) -> None:
-        url, begun = self.begun.log.url, self.begun
-        ours = MappedSchema(schema=self.schema, mode=mapping_mode(begun.metadata, url=url))
-        older, newer = (theirs, ours) if is_older else (ours, theirs)
+        url = self.begun.log.url
+        older, newer = (theirs, self._ours) if is_older else (self._ours, theirs)
         if not has_mapping_change(older=older, newer=newer):
             return
-        renamed = renamed_columns(older=older.schema, newer=newer.schema)
-        dropped = dropped_columns(older=older.schema, newer=newer.schema)
-        changes = [f"{then} is now {now}" for then, now in renamed] + [f"{column} is gone" for column in dropped]
-        words = [f"allowSourceColumn{word}" for word, found in (("Rename", renamed), ("Drop", dropped)) if found]
-        which = "the version of the change" if is_older else str(version)
-        allowed = f", with {' and '.join(words)} set to {which} or 'always'" if words else ""
         raise SchemaChangedError(
-            f"A column of {url} was renamed or dropped: version {version} has {', '.join(theirs.schema.names)}, and "
-            f"this query reads {', '.join(self.schema.names)}. To go on over that change start it again from the same "
-            f"checkpoint with a schemaTrackingLocation{allowed}, and once more whenever it stops on purpose; or start "
-            f"with a new checkpoint on one side of it. {'; '.join(changes) or 'Other ids in files'}.",
+            f"A column of {url} was renamed or dropped, or has another id in files: version {version} has "
+            f"{', '.join(theirs.schema.names)}, and this query reads {', '.join(self.schema.names)}. "
+            f"{_go_on(older.schema, newer.schema, None if is_older else version)}",
             url=url,
             version=version,
             error_class="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
         )
+
+
+def _go_on(older: Struct, newer: Struct, version: Version | None) -> str:
+    """How a stream comes over a change that no restart alone does; `version` made it, None: one that is not known."""
+    begin = "begin with a new checkpoint, with the table as it is then or with " + (
+        "a later startingVersion" if version is None else f"startingVersion={version}"
+    )
+    needed = needed_words(older, newer)
+    if needed is None:
+        return f"No one schema reads what came before that change and what came after: {begin}."
+    which = "the version of that change" if version is None else str(version)
+    words = f" and {' and '.join(needed)} set to {which} or to 'always'" if needed else ""
+    columns = "; ".join(f"{option} for {', '.join(found)}" for option, found in needed.items())
+    return (
+        f"To go on over that change, start it again from the same checkpoint with a schemaTrackingLocation{words}, and "
+        f"once more whenever it stops on purpose. Or {begin}.{f' Needed are {columns}.' if columns else ''}"
+    )
 
 
 def _columns(schema: Struct, metadata: Metadata) -> str:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable
 from typing import Protocol
 
-from tablefeed.errors import LogError, OffsetError, VersionNotFoundError
+from tablefeed.errors import LogError, OffsetError, SchemaChangedError, VersionNotFoundError
 from tablefeed.feed.change_rules import is_mapped
 from tablefeed.feed.in_force import metadata_at
 from tablefeed.feed.query_schema import QuerySchema
@@ -84,7 +84,13 @@ class FixedMetadata:
             if is_mapped(begun.metadata, url=begun.log.url):
                 raise self._unknown_names(begins_at)
             held = begun.metadata  # cleaned up: whatever changed since is in the commits that are read
-        self._check(held, version)
+        try:
+            self._check(held, version)
+        except SchemaChangedError:
+            # Of `held_at` no row is read any more where it ends before: then its nulls are none of the stream's.
+            if version == begins_at or not self._query.is_stricter(held):
+                raise
+            self._check(metadata_at(begins_at, begun), Version(min(begins_at, begun.version)))
         self._began = True
 
     def begin_batch(
