@@ -16,7 +16,7 @@ import pytest
 
 from feed.logs import Action, a_log, add, metadata, protocol, put
 from feed.tracking import Checkpoint
-from tablefeed.errors import TablefeedError
+from tablefeed.errors import SchemaChangedError, TablefeedError
 from tablefeed.feed.schema_unblock import Allowed
 from tablefeed.feed.source import StreamSource
 from tablefeed.feed.source_options import SourceOptions
@@ -388,3 +388,19 @@ def test_a_stream_that_is_to_read_rows_from_before_a_column_became_not_null_does
     assert error.error_class == STOPPED
     assert "begin with a new checkpoint" in error.message
     assert begun_anew(query, tmp_path / "anew") == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("configuration", [{}, NAME])
+def test_a_dataframe_from_before_a_column_was_added_is_to_be_made_anew(
+    configuration: dict[str, str], tmp_path: Path
+) -> None:
+    query = Untracked(tmp_path / "table", tmp_path / "checkpoint")
+    store = LocalStore(str(query.table))
+    a_log(store, v0=[protocol(2, 5), meta(A, configuration=configuration)], v1=[add("a")])
+    stale = query.source()
+    put(store, 2, [meta(A, B, configuration=configuration), add("b")])
+
+    with pytest.raises(SchemaChangedError, match=f"{RESTART}. With ignoreAddedColumns=true"):
+        next(query.batches(stale, Limits()))
+
+    assert query.start() == [["a", "b"]]

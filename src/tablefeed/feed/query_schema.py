@@ -6,7 +6,7 @@ added is ours (`ignoreAddedColumns`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tablefeed.delta.column_mapping import (
     MappedSchema,
@@ -49,7 +49,7 @@ class QuerySchema:
         theirs = mapped_schema(metadata, url=url)
         added = self._added(theirs.schema, version)
         is_older = version <= self.begun.version and not added
-        self._check_mapping(theirs, version, is_older=is_older)
+        self._check_mapping(theirs, metadata, version, is_older=is_older)
         if self.change_feed:
             refuse_reserved_names(added, url=url)
         fits = bool(added) or (can_read_older if is_older else can_read)(self.schema, theirs.schema)
@@ -57,7 +57,7 @@ class QuerySchema:
             return added
         raise SchemaChangedError(
             f"The schema of {url} at version {version} cannot be read with the schema that this query started with. "
-            f"{self._remedy(theirs.schema, metadata, version)} Started with: "
+            f"{self._remedy(theirs, metadata, version)} Started with: "
             f"{_columns(self.schema, self.begun.metadata)}. At that version: {_columns(theirs.schema, metadata)}.",
             url=url,
             version=version,
@@ -82,34 +82,36 @@ class QuerySchema:
             return added if set(added) <= set(still) else ()
         return added
 
-    def _remedy(self, theirs: Struct, metadata: Metadata, version: Version) -> str:
-        """What heals it, given that no mapped column was renamed or dropped."""
-        begun = self.begun
-        same_partitions = metadata.partition_columns == begun.metadata.partition_columns
-        if version <= begun.version:
-            if self.schema != begun.schema and same_partitions and can_read_older(begun.schema, theirs):
-                return "Start the query again with a new DataFrame."
-            return _go_on(theirs, self.schema, None)
-        if same_partitions and can_read_older(theirs, self.schema):
+    def _remedy(self, theirs: MappedSchema, metadata: Metadata, version: Version) -> str:
+        """What heals it that rows of `version` cannot be delivered."""
+        is_newer = version > self.begun.version
+        newest = theirs if is_newer else replace(self._ours, schema=self.begun.schema)
+        read = self._ours if is_newer else theirs
+        if (
+            newest.schema != self.schema
+            and metadata.partition_columns == self.begun.metadata.partition_columns
+            and can_read_older(newest.schema, read.schema)
+            and not has_mapping_change(older=read, newer=newest)
+        ):
             restart = "Start the query again from the same checkpoint, with a new DataFrame."
-            if not self.ignore_added and added_columns(self.schema, theirs):
+            if not self.ignore_added and added_columns(self.schema, newest.schema):
                 restart += " With ignoreAddedColumns=true it goes on without columns that are added."
             return restart
-        return _go_on(self.schema, theirs, version)
+        return _go_on(self.schema, theirs.schema, version) if is_newer else _go_on(theirs.schema, self.schema, None)
 
     @property
     def _ours(self) -> MappedSchema:
         return MappedSchema(schema=self.schema, mode=mapping_mode(self.begun.metadata, url=self.begun.log.url))
 
-    def _check_mapping(self, theirs: MappedSchema, version: Version, *, is_older: bool) -> None:
+    def _check_mapping(self, theirs: MappedSchema, metadata: Metadata, version: Version, *, is_older: bool) -> None:
         url = self.begun.log.url
         older, newer = (theirs, self._ours) if is_older else (self._ours, theirs)
         if not has_mapping_change(older=older, newer=newer):
             return
         raise SchemaChangedError(
-            f"A column of {url} was renamed or dropped, or has another id in files: version {version} has "
-            f"{', '.join(theirs.schema.names)}, and this query reads {', '.join(self.schema.names)}. "
-            f"{_go_on(older.schema, newer.schema, None if is_older else version)}",
+            f"A column of {url} was renamed or dropped, or has another id in files. "
+            f"{self._remedy(theirs, metadata, version)} Version {version} has {', '.join(theirs.schema.names)}, and "
+            f"this query reads {', '.join(self.schema.names)}.",
             url=url,
             version=version,
             error_class="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
