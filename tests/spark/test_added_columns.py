@@ -52,6 +52,7 @@ def test_rows_come_in_the_dataframes_schema_until_a_new_one_is_started(spark: Sp
         assert batches.get(timeout=PATIENCE_S) == [{"id": 1, "items": [{"sku": "a"}]}]
         put(table, more=["x"], id=[2], items=[[{"price": 7, "sku": "b"}]])
         assert batches.get(timeout=PATIENCE_S) == [{"id": 2, "items": [{"sku": "b"}]}]
+        query.processAllAvailable()  # that batch is done: it would come again
     finally:
         query.stop()
     put(table, id=[3], items=[[{"sku": "c", "price": 8}]], more=["y"])
