@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablefeed.log.compatibility import can_read, can_read_older, widens
+from tablefeed.log.compatibility import added_columns, can_read, can_read_older, widens
 from tablefeed.model.schema import Array, DataType, Decimal, Field, Map, Primitive, Struct
 
 LONG, INT, STRING, VOID = (Primitive(name) for name in ("long", "integer", "string", "void"))
@@ -161,3 +161,35 @@ def test_a_widened_column_reads_older_rows_and_no_newer_ones_at_any_depth() -> N
     assert can_read_older(nested("long"), nested("integer"))
     assert not can_read_older(nested("integer"), nested("long"))
     assert not can_read(nested("long"), nested("integer"))
+
+
+def test_what_is_added_at_any_depth_is_told_by_its_path() -> None:
+    def nested(*more: Field) -> Struct:
+        inner = table(col("x"), *more)
+        return table(
+            col("s", inner),
+            col("l", Array(inner, contains_null=True)),
+            col("m", Map(STRING, inner, value_contains_null=True)),
+        )
+
+    assert added_columns(nested(), table(*nested(col("y")), col("z"))) == ("s.y", "l.element.y", "m.value.y", "z")
+    assert added_columns(nested(), nested()) == ()
+
+
+def test_an_element_or_a_value_that_may_be_null_from_now_on_is_more_than_an_addition() -> None:
+    def columns(*, nulls: bool) -> Struct:
+        return table(
+            col("l", Array(LONG, contains_null=nulls)),
+            col("m", Map(STRING, LONG, value_contains_null=nulls)),
+        )
+
+    loose, strict = columns(nulls=True), columns(nulls=False)
+    assert added_columns(loose, strict) == ()
+    for i in (0, 1):
+        assert added_columns(table(strict.fields[i]), table(loose.fields[i], col("new"))) is None
+
+
+@given(SCHEMAS, SCHEMAS)
+def test_a_schema_to_which_nothing_is_added_is_read_as_before(a: Struct, b: Struct) -> None:
+    assert added_columns(a, Struct((*a.fields, col("gained")))) == ("gained",)
+    assert added_columns(a, b) != () or can_read(a, b)

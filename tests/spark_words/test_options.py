@@ -68,6 +68,7 @@ def test_without_options_every_one_has_its_default() -> None:
         "ignoreChanges": False,
         "ignoreFileDeletion": False,
         "skipChangeCommits": False,
+        "ignoreAddedColumns": False,
         "failOnDataLoss": True,
         "excludeRegex": None,
         "schemaTrackingLocation": None,
@@ -76,6 +77,7 @@ def test_without_options_every_one_has_its_default() -> None:
         "allowSourceColumnRename": None,
         "allowSourceColumnDrop": None,
         "allowSourceColumnTypeChange": None,
+        "minPartitions": None,
         "columns": None,
         "where": None,
     }
@@ -115,6 +117,7 @@ def test_the_case_of_a_name_does_not_matter() -> None:
         ("stream read", "maxBytesPerTrigger", "9223372036854775807", 2**63 - 1),
         ("stream read", "maxRowsPerTrigger", "9223372036854775807", 2**63 - 1),
         ("stream read", "splitCommits", "false", False),
+        ("batch read", "minPartitions", "64", 64),
         ("stream read", "startingVersion", "0", 0),
         ("stream read", "startingVersion", "+2", 2),
         ("stream read", "startingVersion", "9223372036854775807", 2**63 - 1),
@@ -148,6 +151,7 @@ def test_a_switch_is_true_or_false(value: str) -> None:
 
 @pytest.mark.parametrize("value", ["0", "-1", "", " 1", "1.0", "1e3", "ten", "1_000", "٣", "2147483648", "9" * 5000])
 def test_a_limit_of_files_is_a_positive_integer(value: str) -> None:
+    assert "must be a positive integer" in illegal("batch read", "minPartitions", value).message
     assert "must be a positive integer" in illegal("stream read", "maxFilesPerTrigger", value).message
 
 

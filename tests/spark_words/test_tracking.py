@@ -81,6 +81,11 @@ def test_commits_that_are_gone_are_not_passed_over_where_one_may_have_changed_th
         options_of(schemaTrackingLocation="/c", failOnDataLoss="false")
 
 
+def test_a_stream_does_not_both_stop_at_added_columns_and_go_on_without_them() -> None:
+    with pytest.raises(ConflictingOptionsError, match="leave one out"):
+        options_of(schemaLocation="/c", ignoreAddedColumns="true")
+
+
 def test_a_stream_is_analysed_with_the_schema_that_is_tracked(table: LocalStore, given: dict[str, str]) -> None:
     assert analyse(given).tracked is False
     at_rest(given)

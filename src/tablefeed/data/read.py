@@ -120,6 +120,18 @@ def read_batches(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.
         ) from error
 
 
+def row_group_places(source: Any) -> list[tuple[int, int]]:
+    """Gives the byte in the middle of each row group of a file, by which it is in a `Share`, and its size in bytes.
+
+    In the order of bytes; none where `source` (as of `read_batches`) cannot be read as Parquet: who reads it says why.
+    """
+    try:
+        metadata = _open(source).metadata
+        return sorted(_place(metadata.row_group(i)) for i in range(metadata.num_row_groups))
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        return []
+
+
 def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordBatch]:
     parquet = _open(source)
     _check_footer(parquet, plan, file)
@@ -163,10 +175,16 @@ def _shared(metadata: pq.FileMetaData, share: Share | None) -> Iterator[range]:
 
 
 def _is_in(group: pq.RowGroupMetaData, share: Share) -> bool:
+    middle, _ = _place(group)
+    return (share.begin is None or share.begin <= middle) and (share.end is None or middle < share.end)
+
+
+def _place(group: pq.RowGroupMetaData) -> tuple[int, int]:
+    """The byte in the middle of a row group, and how many it has."""
     columns = [group.column(i) for i in range(group.num_columns)]
     begin = min((_begin(column) for column in columns), default=0)
-    middle = begin + sum(column.total_compressed_size for column in columns) // 2
-    return (share.begin is None or share.begin <= middle) and (share.end is None or middle < share.end)
+    size = sum(column.total_compressed_size for column in columns)
+    return begin + size // 2, size
 
 
 def _begin(column: pq.ColumnChunkMetaData) -> int:

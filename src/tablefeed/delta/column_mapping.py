@@ -84,10 +84,12 @@ def has_mapping_change(*, older: MappedSchema, newer: MappedSchema) -> bool:
     """Says whether files of the one cannot be read with the other, as a column was renamed or dropped between them.
 
     The rule is Delta-Spark's. Turning mapping on changes nothing, for the names of then become the physical ones;
-    turning it off does.
+    turning it off does. So does another id of a column that files have by its id, which would be read as null.
     """
     if newer.mode is MappingMode.NONE:
         return older.mode is not MappingMode.NONE
+    if older.mode is newer.mode is MappingMode.ID and _renumbered(older.schema, newer.schema):
+        return True
     now = {physical: logical[-1] for physical, logical in _paths(newer.schema)}
     return any(now.get(physical) != logical[-1] for physical, logical in _paths(older.schema))
 
@@ -114,6 +116,16 @@ def dropped_columns(*, older: Struct, newer: Struct) -> list[str]:
 def physical_schema(schema: Struct) -> Struct:
     """Gives `schema` with the names that files have, at every depth."""
     return _renamed(schema)
+
+
+def _renumbered(older: Struct, newer: Struct) -> bool:
+    now = _numbers(newer)
+    return any(now.get(physical, number) != number for physical, number in _numbers(older).items())
+
+
+def _numbers(schema: Struct) -> dict[_Path, object]:
+    fields = zip(_paths(schema), _fields(schema), strict=True)
+    return {physical: field.metadata.get(names.COLUMN_ID) for (physical, _), field in fields}
 
 
 def _check_names(schema: Struct, *, url: str) -> None:

@@ -86,7 +86,7 @@ def new_table_schema(incoming: Struct, *, partition_columns: Sequence[str], url:
         raise refuse(f"({', '.join(partition_columns)}) names a column twice", "DELTA_DUPLICATE_COLUMNS_FOUND")
     if len(partition_columns) >= len(incoming.fields):
         raise refuse("all of its columns partition it", "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION")
-    return Struct(tuple(Field(f.name, _nullable(f.type), nullable=True) for f in incoming))
+    return nullable(incoming)
 
 
 def aligned(
@@ -110,6 +110,11 @@ def aligned(
 def same_type(table: DataType, incoming: DataType) -> bool:
     """Says whether two types are equal but for what they say about null."""
     return _nullable(table) == _nullable(incoming)
+
+
+def nullable(schema: Struct) -> Struct:
+    """Gives `schema` with null allowed everywhere but as a map's key."""
+    return Struct(tuple(Field(f.name, _nullable(f.type), nullable=True) for f in schema))
 
 
 def describe(kind: DataType) -> str:
@@ -162,7 +167,7 @@ def _retyped(column: pa.Array, field: pa.Field, url: str) -> pa.Array:
 def _nullable(kind: DataType) -> DataType:
     match kind:
         case Struct():
-            return Struct(tuple(Field(f.name, _nullable(f.type), nullable=True) for f in kind))
+            return nullable(kind)
         case Array(element):
             return Array(_nullable(element), contains_null=True)
         case Map(key, value):

@@ -20,7 +20,8 @@ from tablefeed.feed.change_range import Bounds, change_versions
 from tablefeed.feed.change_rules import OneSchema, Recorded, RowsTracked, is_mapped, refuse_reserved_names, rows_tracked
 from tablefeed.feed.in_force import metadata_before
 from tablefeed.feed.read_time import Deduplication, ReadTimeRows, deduplication
-from tablefeed.feed.scan import BATCH_ROWS, ScanTask, balanced_tasks, table_columns
+from tablefeed.feed.scan import BATCH_ROWS, ScanTask, table_columns
+from tablefeed.feed.spread import spread
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.feed.timeline import monotone
 from tablefeed.log.changes import ChangedFile, ChangeType, changed_files, implied_changes
@@ -89,9 +90,15 @@ def changes(
 
 
 def change_tasks(
-    url: str, bounds: Bounds, *, version: int, storage_options: Mapping[str, str], where: str | None = None
+    url: str,
+    bounds: Bounds,
+    *,
+    version: int,
+    storage_options: Mapping[str, str],
+    where: str | None = None,
+    least_tasks: int | None = None,
 ) -> list[ScanTask]:
-    """Gives the recorded changes of the versions that `bounds` mean, as balanced tasks.
+    """Gives the recorded changes of the versions that `bounds` mean, spread over tasks.
 
     `version` is the newest that counts; rows are of its schema. `where` may name the table's columns alone, and leaves
     out rows but no file. Raises as `changes` and `row_filter` do, for any of the versions before a row is read.
@@ -104,18 +111,19 @@ def change_tasks(
         return []
     feed = _open_feed(newest, versions, None, compute_updates=False, read=newest)
     _check_start(feed, log_files)
-    files = [
+    files = tuple(
         changed_scan_file(file, row_change(commit, file.change_type, url=log.url))
         for commit, changed in _commits(feed, log_files)
         for file in changed
-    ]
+    )
     columns = table_columns(newest.schema, newest.metadata, url=log.url, by_file=True)
     rows = None
     if where is not None:
         from tablefeed.feed.where import row_filter
 
         rows = row_filter(where, newest.schema)
-    return balanced_tasks(files, url=url, storage_options=storage_options, columns=columns, rows=rows)
+    whole = ScanTask(url=url, storage_options=storage_options, files=files, columns=columns, rows=rows)
+    return spread(whole, least_tasks=least_tasks, store=log.store)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,8 @@ Planned where the log is known, read where it is not: a task carries all that it
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ from tablefeed.delta.column_mapping import mapping_mode, physical_name, stored_s
 from tablefeed.errors import DataFileError, ObjectNotFoundError
 from tablefeed.feed.arguments import filtered
 from tablefeed.feed.table_files import TableFiles, for_store
-from tablefeed.log.plan import pack
 from tablefeed.model.actions import AddFile, DeletionVector, Metadata
 from tablefeed.model.schema import DataType, Struct
 from tablefeed.store import Store, open_store
@@ -30,15 +28,6 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 65_536
 """Rows of one Arrow batch. Measured: 8k rows cost up to 3x in the hand-over to Spark, more than 64k gain nothing."""
-
-SHARE_BYTES = 32 << 20
-"""What a share of a file has at the least: less is not worth another look at its footer."""
-
-MOST_SHARES = 10_000
-"""Of one file; a terabyte has as many."""
-
-TASK_BYTES = 128 << 20
-"""Bytes of Parquet in one task where there are more than the cores take at once (Spark's maxPartitionBytes)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,49 +147,6 @@ def table_columns(
     )
 
 
-def balanced_tasks(
-    files: Sequence[ScanFile],
-    *,
-    url: str,
-    storage_options: Mapping[str, str],
-    columns: TableColumns,
-    rows: RowFilter | None = None,
-) -> list[ScanTask]:
-    """Spreads `files` over tasks of much the same size: one a core, more where they are over `TASK_BYTES`.
-
-    Larger files than a task's worth are shared by several.
-    """
-    total = sum(f.size_bytes for f in files)
-    most = min(TASK_BYTES, max(SHARE_BYTES, -(-total // (os.cpu_count() or 1))))
-    shares = [share for file in files for share in shared(file, most_bytes=most)]
-    sizes = [size for _, size in shares]
-    count = max(os.cpu_count() or 1, -(-total // TASK_BYTES))
-    return [
-        ScanTask(
-            url=url,
-            storage_options=storage_options,
-            files=tuple(shares[i][0] for i in task),
-            columns=columns,
-            rows=rows,
-        )
-        for task in pack(sizes, task_count=count)
-    ]
-
-
-def shared(file: ScanFile, *, most_bytes: int) -> list[tuple[ScanFile, int]]:
-    """Gives `file` in shares of at most `most_bytes`, and their sizes; as it is where it is no larger.
-
-    Beyond `MOST_SHARES` they are larger: a log may say any size.
-    """
-    count = min(-(-file.size_bytes // most_bytes), MOST_SHARES)
-    if count <= 1:
-        return [(file, file.size_bytes)]
-    bounds = [file.size_bytes * i // count for i in range(count + 1)]
-    # The log may be wrong about a file's size: its own ends are left open, so that no row group is.
-    ends = [None, *bounds[1:-1], None]
-    return [(replace(file, share=(ends[i], ends[i + 1])), bounds[i + 1] - bounds[i]) for i in range(count)]
-
-
 def read_task(
     task: ScanTask, schema: pa.Schema, *, store: Store | None = None, positions: str | None = None
 ) -> Iterator[pa.RecordBatch]:
@@ -232,7 +178,7 @@ def _read_files(
     from tablefeed.data.read import FileColumns, ReadPlan, Share, read_batches
     from tablefeed.feed.vectors import VectorReader
 
-    store = store or _store(task.url, tuple(sorted(task.storage_options.items())))
+    store = store or task_store(task)
     plan = ReadPlan(url=store.url, schema=schema, stored=_stored(task.columns, schema), batch_rows=BATCH_ROWS)
     files = TableFiles(store, storage_options=task.storage_options)
     vectors = VectorReader(files)
@@ -322,6 +268,11 @@ def _check_told(file: ScanFile, batch: pa.RecordBatch, url: str) -> None:
         url=url,
         path=file.path,
     )
+
+
+def task_store(task: ScanTask) -> Store:
+    """Gives the store of the table of `task`, opened once a process."""
+    return _store(task.url, tuple(sorted(task.storage_options.items())))
 
 
 @lru_cache(maxsize=32)

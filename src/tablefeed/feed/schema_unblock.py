@@ -33,38 +33,54 @@ class Allowed:
 def check_allowed(*, previous: TrackedMetadata, current: TrackedMetadata, allowed: Allowed, url: str) -> None:
     """Raises SchemaChangedError where a stream of `url` may not go on from `previous` to `current` by itself."""
     older, newer = parse_schema(previous.schema_string, url=url), parse_schema(current.schema_string, url=url)
-    _check_types(older, newer, current.version, url)
-    changes = (
-        ("allowSourceColumnRename", allowed.rename, _renamed(older, newer)),
-        ("allowSourceColumnDrop", allowed.drop, dropped_columns(older=older, newer=newer)),
-        ("allowSourceColumnTypeChange", allowed.type_change, _widened(older, newer)),
-    )
-    waiting = [(option, found) for option, word, found in changes if found and word not in ("always", current.version)]
+    needed = needed_words(older, newer)
+    if needed is None:
+        raise _never(older, newer, current.version, url)
+    words = {
+        "allowSourceColumnRename": allowed.rename,
+        "allowSourceColumnDrop": allowed.drop,
+        "allowSourceColumnTypeChange": allowed.type_change,
+    }
+    waiting = {option: found for option, found in needed.items() if words[option] not in ("always", current.version)}
     if not waiting:
         return
-    words = " and ".join(option for option, _ in waiting)
-    columns = "; ".join(column for _, found in waiting for column in found)
+    columns = "; ".join(column for found in waiting.values() for column in found)
     raise SchemaChangedError(
         f"Columns of {url} were renamed, dropped or given a wider type between versions {previous.version} and "
         f"{current.version}: {columns}. See to it that what the stream writes to can take that. Then start the stream "
-        f"with the source option {words} set to {current.version}, for this change, or to 'always'.",
+        f"with the source option {' and '.join(waiting)} set to {current.version}, for this change, or to 'always'.",
         url=url,
         version=current.version,
         error_class="DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION",
     )
 
 
-def _check_types(older: Struct, newer: Struct, version: Version, url: str) -> None:
+def needed_words(older: Struct, newer: Struct) -> dict[str, list[str]] | None:
+    """Gives the options that a change from `older` to `newer` waits for, each with the columns that it is for.
+
+    None where no stream goes on over it: values of before cannot be read with `newer`.
+    """
     # By the names of files: a column that was dropped and made anew is no change of a type.
     if not can_read_shared(physical_schema(newer), physical_schema(older)):
-        raise SchemaChangedError(
-            f"The schema of {url} at version {version} has a column whose values of before cannot be read with it: "
-            f"{', '.join(_widened(older, newer)) or 'one that may not be null any more'}. Begin anew with a new "
-            "checkpoint and a new schemaTrackingLocation.",
-            url=url,
-            version=version,
-            error_class="DELTA_SCHEMA_CHANGED_WITH_VERSION",
-        )
+        return None
+    found = {
+        "allowSourceColumnRename": _renamed(older, newer),
+        "allowSourceColumnDrop": dropped_columns(older=older, newer=newer),
+        "allowSourceColumnTypeChange": _widened(older, newer),
+    }
+    return {option: columns for option, columns in found.items() if columns}
+
+
+def _never(older: Struct, newer: Struct, version: Version, url: str) -> SchemaChangedError:
+    return SchemaChangedError(
+        f"The schema of {url} at version {version} has a column whose values of before cannot be read with it: "
+        f"{', '.join(_widened(older, newer)) or 'one that may not be null any more'}. Begin anew with a new "
+        f"checkpoint and a new schemaTrackingLocation, with the table as it is then or with "
+        f"startingVersion={version}.",
+        url=url,
+        version=version,
+        error_class="DELTA_SCHEMA_CHANGED_WITH_VERSION",
+    )
 
 
 def _renamed(older: Struct, newer: Struct) -> list[str]:

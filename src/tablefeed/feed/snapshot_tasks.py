@@ -6,16 +6,22 @@ from collections.abc import Mapping
 
 from tablefeed.delta.columns import to_add_files
 from tablefeed.feed.pruning import Pruner
-from tablefeed.feed.scan import ScanTask, balanced_tasks, scan_file, table_columns
+from tablefeed.feed.scan import ScanTask, scan_file, table_columns
+from tablefeed.feed.spread import spread
 from tablefeed.feed.table_log import open_log
 from tablefeed.feed.where import row_filter
 from tablefeed.model.actions import Version
 
 
 def snapshot_tasks(
-    location: str, *, version: int, storage_options: Mapping[str, str], where: str | None = None
+    location: str,
+    *,
+    version: int,
+    storage_options: Mapping[str, str],
+    where: str | None = None,
+    least_tasks: int | None = None,
 ) -> list[ScanTask]:
-    """Gives the live files of the table at `location` as of `version`, as balanced tasks.
+    """Gives the live files of the table at `location` as of `version`, spread over tasks.
 
     With `where`, those that may have such rows, of which these are delivered. Raises as `row_filter` does.
     """
@@ -25,5 +31,6 @@ def snapshot_tasks(
     if where is not None:
         rows = row_filter(where, snapshot.schema)
         live = Pruner(rows.condition, schema=snapshot.schema, columns=columns).matching(live)
-    files = [scan_file(add) for batch in live for add in to_add_files(batch)]
-    return balanced_tasks(files, url=location, storage_options=storage_options, columns=columns, rows=rows)
+    files = tuple(scan_file(add) for batch in live for add in to_add_files(batch))
+    whole = ScanTask(url=location, storage_options=storage_options, files=files, columns=columns, rows=rows)
+    return spread(whole, least_tasks=least_tasks, store=snapshot.log.store)

@@ -20,11 +20,13 @@ from tablefeed.feed.commit_times import CommitTimes
 from tablefeed.feed.delivery import AppendDelivery, Delivery
 from tablefeed.feed.event_time import EventTimes, check_order, event_time_field
 from tablefeed.feed.lag import Lag, LagMeter
-from tablefeed.feed.scan import RowFilter, ScanFile, ScanTask, TableColumns, balanced_tasks, table_columns
+from tablefeed.feed.query_schema import QuerySchema
+from tablefeed.feed.scan import RowFilter, ScanFile, ScanTask, TableColumns, table_columns
 from tablefeed.feed.schema_tracking import SchemaTracking
 from tablefeed.feed.source_options import SourceOptions
+from tablefeed.feed.spread import spread
 from tablefeed.feed.stream_bounds import Ending, start_version
-from tablefeed.feed.stream_metadata import FixedMetadata, QuerySchema, SameTable, StreamMetadata, check_table
+from tablefeed.feed.stream_metadata import FixedMetadata, SameTable, StreamMetadata, check_table
 from tablefeed.feed.stream_snapshot import ByFiles, InitialSnapshot, SnapshotOrder
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.feed.tail import Tail
@@ -159,12 +161,16 @@ class StreamSource:
         return [
             task
             for files, rows in self._parts(start, end)
-            for task in balanced_tasks(
-                files,
-                url=self._log.location,
-                storage_options=self._log.storage_options,
-                columns=columns,
-                rows=rows,
+            for task in spread(
+                ScanTask(
+                    url=self._log.location,
+                    storage_options=self._log.storage_options,
+                    files=tuple(files),
+                    columns=columns,
+                    rows=rows,
+                ),
+                least_tasks=self._options.least_tasks,
+                store=self._log.store,
             )
         ]
 
@@ -381,6 +387,8 @@ class StreamSource:
                 analysed_at=self._begun.version if self._analysed_at is None else self._analysed_at,
                 begun=self._begun,
                 has_start=self._options.start.is_named,
+                ignore_added=self._options.ignore_added_columns,
+                change_feed=self._options.change_feed,
             )
         )
 

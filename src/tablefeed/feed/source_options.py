@@ -39,6 +39,10 @@ class SourceOptions:
     """Only rows of which this predicate is true are delivered (where.py)."""
     event_time_column: str | None = None
     """The column by whose times the whole table, where it comes first, is delivered; None: in the order of files."""
+    least_tasks: int | None = None
+    """Over how many tasks a batch is spread at the least (spread.py)."""
+    ignore_added_columns: bool = False
+    """Whether the stream goes on, without them, where columns are added to the table. Not with `tracking`."""
     tracking: TrackingOptions | None = None
     """Where changes of the table's schema are tracked; None: such a change ends the stream."""
 

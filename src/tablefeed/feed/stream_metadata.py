@@ -1,24 +1,25 @@
 """Which metadata of a table a stream can go on with: the same table, and a schema that its query can read.
 
-A query keeps the schema that it was analysed with for its life. The rules here are Delta-Spark's for a stream that does
-not track metadata; those for one that does are in schema_tracking.py. The planner (source.py) asks either alike.
+A query keeps the schema that it was analysed with for its life. The rules for a stream that does not track metadata are
+those of query_schema.py, for one that does those of schema_tracking.py. The planner (source.py) asks either alike.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
-from tablefeed.delta.column_mapping import MappedSchema, has_mapping_change, mapped_schema, mapping_mode
 from tablefeed.errors import LogError, OffsetError, SchemaChangedError, VersionNotFoundError
 from tablefeed.feed.change_rules import is_mapped
 from tablefeed.feed.in_force import metadata_at
+from tablefeed.feed.query_schema import QuerySchema
 from tablefeed.feed.table_log import Snapshot
-from tablefeed.log.compatibility import can_read, can_read_older
 from tablefeed.model.actions import Commit, Metadata, Version
 from tablefeed.model.schema import Struct
 from tablefeed.store import Entry
+
+logger = logging.getLogger(__name__)
 
 
 class StreamMetadata(Protocol):
@@ -65,6 +66,7 @@ class FixedMetadata:
     def __init__(self, query: QuerySchema) -> None:
         self._query = query
         self._began = False
+        self._told: frozenset[str] = frozenset()
         self.read, self.schema = query.begun, query.schema
 
     def begin(self, held_at: Version, begins_at: Version, *, in_snapshot: bool) -> None:  # noqa: ARG002 - all the same
@@ -82,7 +84,13 @@ class FixedMetadata:
             if is_mapped(begun.metadata, url=begun.log.url):
                 raise self._unknown_names(begins_at)
             held = begun.metadata  # cleaned up: whatever changed since is in the commits that are read
-        self._query.check(held, version)
+        try:
+            self._check(held, version)
+        except SchemaChangedError:
+            # Of `held_at` no row is read any more where it ends before: then its nulls are none of the stream's.
+            if version == begins_at or not self._query.is_stricter(held):
+                raise
+            self._check(metadata_at(begins_at, begun), Version(min(begins_at, begun.version)))
         self._began = True
 
     def begin_batch(
@@ -100,7 +108,7 @@ class FixedMetadata:
     def check(self, commit: Commit) -> None:
         """As of `StreamMetadata`."""
         if commit.metadata is not None:
-            self._query.check(commit.metadata, commit.version)
+            self._check(commit.metadata, commit.version)
 
     def changes(self, commit: Commit) -> bool:  # noqa: ARG002 - whatever it changes, `check` let it pass
         """As of `StreamMetadata`."""
@@ -111,6 +119,20 @@ class FixedMetadata:
 
     def passed(self, commit: Commit) -> None:
         """As of `StreamMetadata`."""
+
+    def _check(self, metadata: Metadata, version: Version) -> None:
+        begun = self._query.begun
+        check_table(of_query=begun.metadata.table_id, found=metadata.table_id, url=begun.log.url)
+        added = self._query.check(metadata, version)
+        if not self._told.issuperset(added):
+            # Commits are walked by each plan that comes to them: of a column it is said once.
+            self._told |= frozenset(added)
+            logger.warning(
+                "url=%s version=%d columns=%s were added and are not read until this query is started again",
+                begun.log.url,
+                version,
+                ", ".join(added),
+            )
 
     def _unknown_names(self, version: Version) -> LogError:
         url = self._query.begun.log.url
@@ -151,52 +173,3 @@ class SameTable:
         elif read_to < version:
             return  # still behind what was there at the start, which stands
         self._seen = (read_to, log.head(read_to))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuerySchema:
-    """The schema that a query reads with, the table's of version `analysed_at`, and what the table was when it began.
-
-    `has_start` says whether the user named a start: the error of a schema that changed then has a class of its own.
-    """
-
-    schema: Struct
-    analysed_at: Version
-    begun: Snapshot
-    has_start: bool
-
-    def check(self, metadata: Metadata, version: Version) -> None:
-        """Raises OffsetError or SchemaChangedError where rows of `version` cannot be delivered with this schema."""
-        url, begun = self.begun.log.url, self.begun
-        check_table(of_query=begun.metadata.table_id, found=metadata.table_id, url=url)
-        theirs = mapped_schema(metadata, url=url)
-        schema = theirs.schema
-        self._check_mapping(theirs, version)
-        fits = can_read_older if version <= self.analysed_at else can_read
-        if fits(self.schema, schema) and metadata.partition_columns == begun.metadata.partition_columns:
-            return
-        raise SchemaChangedError(
-            f"The schema of {url} at version {version} cannot be read with the schema that this query "
-            f"started with. Start the query again with a new DataFrame; where that does not help, begin anew with a "
-            f"new checkpoint. Started with: {', '.join(self.schema.names)}. At that version: "
-            f"{', '.join(schema.names)}.",
-            url=url,
-            version=version,
-            error_class="DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS"
-            if self.has_start
-            else "DELTA_SCHEMA_CHANGED_WITH_VERSION",
-        )
-
-    def _check_mapping(self, theirs: MappedSchema, version: Version) -> None:
-        url, begun = self.begun.log.url, self.begun
-        ours = MappedSchema(schema=self.schema, mode=mapping_mode(begun.metadata, url=url))
-        older, newer = (theirs, ours) if version <= self.analysed_at else (ours, theirs)
-        if has_mapping_change(older=older, newer=newer):
-            raise SchemaChangedError(
-                f"A column of {url} was renamed or dropped: version {version} has "
-                f"{', '.join(theirs.schema.names)}, and this query reads {', '.join(self.schema.names)}. Give it a "
-                "schemaTrackingLocation to go on over that change, or start with a new checkpoint on one side of it.",
-                url=url,
-                version=version,
-                error_class="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
-            )

@@ -29,6 +29,16 @@ def can_read_shared(read: Struct, data: Struct) -> bool:
     )
 
 
+def added_columns(read: Struct, data: Struct) -> tuple[str, ...] | None:
+    """Gives the columns and members, dotted, that `data` has beside all of those of `read`; None where more differs.
+
+    Each of them may be null. Rows of `data` without them are rows of `read`. A member of a map's key is none of them:
+    keys that it alone tells apart would be one.
+    """
+    found = list(_beside(read, data, ""))
+    return None if None in found else tuple(path for path in found if path is not None)
+
+
 def type_changes(older: DataType, newer: DataType, path: str = "") -> Iterator[str]:
     """Gives the columns, at every depth, that both have and whose type is another, with both types."""
     match older, newer:
@@ -72,6 +82,39 @@ _DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 
 
 _SameType = Callable[[DataType, DataType], bool]
+
+
+def _beside(read: DataType, data: DataType, path: str) -> Iterator[str | None]:
+    """The paths of what `data` has beside `read`, and None for whatever else differs so that `read` cannot read it."""
+    match read, data:
+        case Struct(), Struct():
+            yield from _members_beside(read, data, path)
+        case Array(), Array():
+            if data.contains_null and not read.contains_null:
+                yield None
+            yield from _beside(read.element, data.element, f"{path}.element")
+        case Map(), Map():
+            if data.value_contains_null and not read.value_contains_null:
+                yield None
+            yield from (None for _ in _beside(read.key, data.key, path))
+            yield from _beside(read.value, data.value, f"{path}.value")
+        case _ if read != data:
+            yield None
+
+
+def _members_beside(read: Struct, data: Struct, path: str) -> Iterator[str | None]:
+    ours = {f.name: f for f in read}
+    if not ours.keys() <= set(data.names):
+        yield None
+    for field in data:
+        inside = f"{path}.{field.name}" if path else field.name
+        known = ours.get(field.name)
+        if known is None:
+            yield inside if field.nullable else None
+            continue
+        if field.nullable and not known.nullable:
+            yield None
+        yield from _beside(known.type, field.type, inside)
 
 
 def _word(kind: DataType) -> str:

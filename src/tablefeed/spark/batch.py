@@ -47,13 +47,19 @@ class BatchReader(DataSourceReader):
         parsed = parse_options(options, "read of changes" if analysis.change_feed else "batch read")
         self._storage = parsed.storage
         self._where = parsed["where"]
+        self._least_tasks = parsed["minPartitions"]
         self._bounds = change_bounds(parsed) if analysis.change_feed else None
         self._schema = schema
         self._version = analysis.version
 
     def partitions(self) -> Sequence[InputPartition]:
         """The table's files as tasks."""
-        asked = {"version": self._version, "storage_options": self._storage, "where": self._where}
+        asked = {
+            "version": self._version,
+            "storage_options": self._storage,
+            "where": self._where,
+            "least_tasks": self._least_tasks,
+        }
         if self._bounds is None:
             from tablefeed.feed.snapshot_tasks import snapshot_tasks
 

@@ -166,6 +166,12 @@ _FALSE_SPECS = (
     ("ignoreChanges", "Deliver rewritten files whole, unchanged rows included; implies ignoreDeletes."),
     ("ignoreFileDeletion", "Older name of ignoreChanges."),
     ("skipChangeCommits", "Deliver nothing of a commit that deletes or rewrites rows; the strongest of these."),
+    (
+        "ignoreAddedColumns",
+        "Go on where nullable columns are added to the table, or members to its structs at any depth: rows come in the "
+        "DataFrame's schema, without them, until the stream is started again with a new one. Those rows do not come "
+        "again. Not with schemaTrackingLocation.",
+    ),
 )
 
 _TIME_ZONE = OptionSpec(
@@ -229,6 +235,15 @@ TRACKING = (
             ("TypeChange", "a column of a wider type"),
         )
     ),
+)
+
+_TASKS = OptionSpec(
+    name="minPartitions",
+    parse=positive_int,
+    default=None,
+    doc="Over how many tasks a batch is spread at the least, as far as it has files and row groups: as a rule the "
+    "cluster's cores. When it is planned, the footers of the files that may be shared are read for it. Unset: the "
+    "cores of the machine that plans, as Spark does not tell a Python source of the cluster's.",
 )
 
 _ROWS_AND_COLUMNS = (
@@ -335,6 +350,7 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         doc="Do not read files in whose path, as the log has it, the pattern is found. They count towards the limits.",
     ),
     *TRACKING,
+    _TASKS,
     *_ROWS_AND_COLUMNS,
 )
 
@@ -348,6 +364,7 @@ BATCH_READ: tuple[OptionSpec, ...] = (
         doc="Read the newest version committed at or before this time, a timestamp or a date.",
     ),
     _TIME_ZONE,
+    _TASKS,
     *_ROWS_AND_COLUMNS,
 )
 

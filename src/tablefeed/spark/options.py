@@ -149,6 +149,11 @@ def tracking_options(parsed: ParsedOptions) -> TrackingOptions | None:
             options=("schemaTrackingLocation", "failOnDataLoss"),
             remedy="A commit that is gone may be one that changed the schema: leave failOnDataLoss=false out.",
         )
+    if parsed["ignoreAddedColumns"]:
+        raise ConflictingOptionsError(
+            options=("schemaTrackingLocation", "ignoreAddedColumns"),
+            remedy="The one stops at an added column to go on with it, the other goes on without: leave one out.",
+        )
     return TrackingOptions(
         location=location,
         tracking_id=parsed["streamingSourceTrackingId"],

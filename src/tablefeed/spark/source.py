@@ -208,6 +208,8 @@ def source_options(parsed: ParsedOptions) -> SourceOptions:
         fail_on_data_loss=parsed["failOnDataLoss"],
         exclude=parsed["excludeRegex"],
         change_feed=change_feed,
+        least_tasks=parsed["minPartitions"],
+        ignore_added_columns=parsed["ignoreAddedColumns"],
         tracking=tracking_options(parsed),
         where=parsed["where"],
         event_time_column=event_time_column(parsed),
