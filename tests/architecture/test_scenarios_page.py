@@ -58,10 +58,10 @@ def what_stands_at(anchor: str) -> str:
     """The item of a list, or the section, that an anchor of docs/migrating.md leads to; empty where there is none."""
     item = re.search(rf'^- <a id="{anchor}"></a>(.*?)(?=^- |^#|^$)', MIGRATING + "\n", re.MULTILINE | re.DOTALL)
     if item is not None:
-        return item[1]
+        return " ".join(item[1].split())
     for heading, section in re.findall(r"^#+ (.*)\n((?:(?!#).*\n?)*)", MIGRATING, re.MULTILINE):
         if re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") == anchor:
-            return str(section)
+            return " ".join(section.split())
     return ""
 
 
