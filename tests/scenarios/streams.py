@@ -8,12 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 
 from support.micro_batches import Batch, Frame, Query, SparkModel
 
 Row = Any  # the value of a table of one column, and of another a tuple of its values
 Offset = tuple[int, int, bool]  # reservoirVersion, index and isStartingVersion of the JSON
+
+
+class Stopped(Exception):  # noqa: N818 (no error)
+    """What a test stops a query with."""
 
 
 @dataclass(slots=True)
@@ -48,13 +53,21 @@ class Stream:
         (writer.trigger(once=True) if once else writer.trigger(availableNow=True)).start()
         return self.batches[before:]
 
+    def run_until(self, *, batches: int) -> None:
+        """Runs a query that is stopped when so many batches are done, in the midst of the next."""
+        stop_at = len(self.batches) + batches
+        with pytest.raises(Stopped):
+            self._writer(self.frame(), stop_at=stop_at).trigger(availableNow=True).start()
+
     def start(self, frame: Frame | None = None, **options: str) -> Query:
         """A query that goes on when the table does, at each `processAllAvailable`."""
         query: Query = self._writer(self.frame(**options) if frame is None else frame).start()
         return query
 
-    def _writer(self, frame: Frame) -> Any:
+    def _writer(self, frame: Frame, *, stop_at: int | None = None) -> Any:
         def keep(batch: Batch, _number: int) -> None:
+            if len(self.batches) == stop_at:
+                raise Stopped
             columns = batch.toArrow().to_pydict()
             rows = list(zip(*columns.values(), strict=True))
             if rows:

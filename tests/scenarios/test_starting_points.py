@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from feed.logs import add, info, metadata, protocol
 from feed.recorded import data_file
-from scenarios.streams import append, commit, commit_file, grown, stream
+from scenarios.streams import append, commit, commit_file, stream
 from tablefeed.errors import IllegalOptionError, OptionError, TableError, VersionNotFoundError
 
 START_S = 1_594_795_800

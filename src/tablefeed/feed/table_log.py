@@ -17,6 +17,7 @@ from tablefeed.delta.schema import parse_schema, to_arrow
 from tablefeed.errors import (
     CorruptLogError,
     LogError,
+    LogGapError,
     ObjectNotFoundError,
     StoreError,
     TablefeedError,
@@ -25,7 +26,7 @@ from tablefeed.errors import (
 from tablefeed.feed.segment_reader import Reading, SegmentReader, unreadable_log_file
 from tablefeed.feed.table_files import for_store
 from tablefeed.log.replay import fold
-from tablefeed.log.segment import LogSegment, build_segment
+from tablefeed.log.segment import LogSegment, build_segment, latest_checkpoint
 from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
 from tablefeed.model.logfile import LogFile
 from tablefeed.model.schema import Struct
@@ -158,7 +159,20 @@ class TableLog:
         files = self.listing()
         if not files:
             raise self._no_table()
-        return build_segment(files, version=version, url=self.url, without=without)
+        try:
+            return build_segment(files, version=version, url=self.url, without=without)
+        except LogGapError as hole:
+            newest = latest_checkpoint(files)
+            if hint is None or (newest is not None and newest >= hint):
+                raise
+            raise LogGapError(
+                url=self.url,
+                expected=hole.expected,
+                found=hole.found,
+                remedy=f"The log's last checkpoint, of version {hint}, would stand in for that, and is gone or lacks a "
+                "part. Restore either.",
+                error_class="DELTA_MISSING_PART_FILES",
+            ) from hole
 
     def commit(self, version: Version, *, timed: bool = False) -> Commit | None:
         """Gives the commit of `version`, None where there is no such log file; one request.
