@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from feed.logs import TABLE_ID, Action, metadata
 from support.micro_batches import Batch, Frame, Query, SparkModel
 
+BY_NAME = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "2"}
 Row = Any  # the value of a table of one column, and of another a tuple of its values
 Offset = tuple[int, int, bool]  # reservoirVersion, index and isStartingVersion of the JSON
 
@@ -46,10 +49,10 @@ class Stream:
     def frame(self, **options: str) -> Frame:
         return SparkModel().readStream.format("tablefeed").options(**(self.options | options)).load(str(self.table))
 
-    def run(self, frame: Frame | None = None, *, once: bool = False, **options: str) -> list[list[Row]]:
+    def run(self, frame: Frame | None = None, *, once: bool = False) -> list[list[Row]]:
         """Runs the query to what is there now, and gives the batches of this run that had rows."""
         before = len(self.batches)
-        writer = self._writer(self.frame(**options) if frame is None else frame)
+        writer = self._writer(self.frame() if frame is None else frame)
         (writer.trigger(once=True) if once else writer.trigger(availableNow=True)).start()
         return self.batches[before:]
 
@@ -59,9 +62,17 @@ class Stream:
         with pytest.raises(Stopped):
             self._writer(self.frame(), stop_at=stop_at).trigger(availableNow=True).start()
 
-    def start(self, frame: Frame | None = None, **options: str) -> Query:
+    def stand_at(self, version: int) -> None:
+        """Makes the query one that has delivered all before `version`, in whatever way."""
+        offset = {"sourceVersion": 1, "reservoirId": TABLE_ID, "reservoirVersion": version, "index": -1}
+        for name, logged in (("offsets", json.dumps({**offset, "isStartingVersion": False})), ("commits", "")):
+            batches = self.checkpoint / name
+            batches.mkdir(exist_ok=True)
+            (batches / str(len(list(batches.iterdir())))).write_text(f"v1\n{{}}\n{logged}")
+
+    def start(self, frame: Frame | None = None) -> Query:
         """A query that goes on when the table does, at each `processAllAvailable`."""
-        query: Query = self._writer(self.frame(**options) if frame is None else frame).start()
+        query: Query = self._writer(self.frame() if frame is None else frame).start()
         return query
 
     def _writer(self, frame: Frame, *, stop_at: int | None = None) -> Any:
@@ -105,6 +116,20 @@ def commit(table: Path, version: int, *actions: dict[str, Any]) -> None:
     """Another writer's commit of these actions."""
     commit_file(table, version).parent.mkdir(parents=True, exist_ok=True)
     commit_file(table, version).write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
+def mapped(mapping: Mapping[str, str] = BY_NAME, **columns: tuple[int, str]) -> Action:
+    """The metadata of a table whose columns have an id, by which their name in files is made, and a type."""
+    fields = [
+        {
+            "name": name,
+            "type": kind,
+            "nullable": True,
+            "metadata": {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{number}"},
+        }
+        for name, (number, kind) in columns.items()
+    ]
+    return metadata(json.dumps({"type": "struct", "fields": fields}), configuration=mapping)
 
 
 def _nulls_first(row: Row) -> Any:

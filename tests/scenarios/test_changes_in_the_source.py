@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from feed.logs import add, metadata
-from feed.recorded import VECTORS, data_file, removed, schema, vector
+from feed.logs import add, metadata, protocol
+from feed.recorded import VECTORS, data_file, recorded, removed, schema, vector
 from scenarios.streams import append, commit, grown, stream
 from tablefeed.errors import ChangeRefusedError
 
@@ -285,3 +285,43 @@ def test_array_column_and_deletion_vectors_preserve_element_identity(table: Path
     vectors(table, 1, file, 0, 2, 4, 6, 8)
 
     assert stream(table).run() == [[(n, [10 * n, 10 * n + 1]) for n in (1, 3, 5, 7, 9)]]
+
+
+def variants(*numbers: int) -> pa.Array:
+    """Variants of one byte's numbers, in the Parquet encoding of a column that is not shredded."""
+    parts = pa.array([b"\x0c" + bytes([n]) for n in numbers]), pa.array([b"\x01\x00\x00"] * len(numbers))
+    fields = [pa.field(name, pa.binary(), nullable=False) for name in ("value", "metadata")]
+    return pa.StructArray.from_arrays(parts, fields=fields)
+
+
+def test_streaming_read_with_variant_column_and_deletion_vectors_preserves_payload_identity(table: Path) -> None:
+    """Each row with the payload of its own, with and without rows that are deleted."""
+    features = ["deletionVectors", "variantType"]
+    file = data_file(table, "0.parquet", id=list(range(10)), v=variants(*range(10)))
+    columns = metadata(schema(("id", "long"), ("v", "variant")))
+    commit(table, 0, protocol(3, 7, readerFeatures=features, writerFeatures=features), columns, add(file))
+    whole = stream(table)
+    whole.run()
+    vectors(table, 1, file, 0, 2, 4, 6, 8)
+    query = stream(table)
+    query.run()
+
+    def numbers(rows: list[Any]) -> list[tuple[int, int]]:
+        return sorted((number, payload["value"][1]) for number, payload in rows)
+
+    assert numbers(whole.batches[0]) == [(n, n) for n in range(10)]
+    assert numbers(query.batches[0]) == [(n, n) for n in (1, 3, 5, 7, 9)]
+
+
+def test_a_stream_of_changes_of_a_table_that_tracks_its_rows_has_its_own_columns(table: Path) -> None:
+    tracking = {"delta.enableRowTracking": "true", "delta.rowTracking.materializedRowIdColumnName": "_row-id-1"}
+    features = ["changeDataFeed", "rowTracking", "domainMetadata"]
+    columns = recorded(schema(("id", "long"), ("who", "string")), configuration=tracking)
+    file = add(data_file(table, "0.parquet", id=[1, 2], who=["Alice", "Bob"]), baseRowId=0, defaultRowCommitVersion=1)
+    commit(table, 0, protocol(1, 7, writerFeatures=features), columns)
+    commit(table, 1, file)
+    query = stream(table, readChangeFeed="true", startingVersion="0", columns="id,who")
+
+    query.run()
+
+    assert query.rows == [(1, "Alice"), (2, "Bob")]

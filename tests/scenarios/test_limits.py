@@ -52,11 +52,11 @@ def test_a_limit_changes_with_a_restart(
     table: Path, limit: dict[str, str], then: dict[str, str], batches: list[int]
 ) -> None:
     query = stream(grown(table, *range(10)))
-    query.start(**limit).processAllAvailable()
+    query.start(query.frame(**limit)).processAllAvailable()
     assert [len(batch) for batch in query.batches] == [1] * 10
     grown(table, *range(10, 20))
 
-    query.start(**then).processAllAvailable()
+    query.start(query.frame(**then)).processAllAvailable()
 
     assert [len(batch) for batch in query.batches[10:]] == batches
     assert query.rows == list(range(20))

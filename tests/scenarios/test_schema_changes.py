@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 from pyspark.sql.types import LongType
 
 from feed.logs import Action, add, metadata, protocol
 from feed.recorded import data_file, schema
-from scenarios.streams import append, commit, stream
+from scenarios.streams import append, commit, mapped, stream
 from tablefeed.errors import SchemaChangedError, TablefeedError
 
 ID, MORE = ("id", "string"), ("newcol", "string")
 CHANGED = "DELTA_SCHEMA_CHANGED_WITH_VERSION"
 INCOMPATIBLE = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
-BY_NAME = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "2"}
-BY_ID = BY_NAME | {"delta.columnMapping.mode": "id"}
 WIDENING = protocol(3, 7, readerFeatures=["typeWidening"], writerFeatures=["typeWidening"])
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     return tmp_path / "table"
-
-
-def mapped(mapping: Mapping[str, str] = BY_NAME, **columns: tuple[int, str]) -> Action:
-    """The metadata of a table whose columns have an id, by which their name in files is made, and a type."""
-    fields = [
-        {
-            "name": name,
-            "type": kind,
-            "nullable": True,
-            "metadata": {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{number}"},
-        }
-        for name, (number, kind) in columns.items()
-    ]
-    return metadata(json.dumps({"type": "struct", "fields": fields}), configuration=mapping)
 
 
 def test_the_schema_may_change_before_a_streaming_query_starts(table: Path) -> None:
@@ -185,6 +165,53 @@ def test_a_stale_data_frame_does_not_go_on_over_a_change_that_its_rows_would_not
             assert caught.value.error_class == CHANGED
 
 
+@pytest.mark.parametrize(
+    "columns",
+    [
+        pytest.param(schema(ID, MORE), id="snapshotHasExtraColumn"),
+        pytest.param(schema(("other", "string")), id="analysisHasExtraColumn, columnRenamed"),
+        pytest.param(schema(("id", "long")), id="columnTypeChanged"),
+        pytest.param(schema(("ID", "string")), id="columnNameCaseDiffers"),
+    ],
+)
+def test_a_stale_data_frame_is_refused_though_its_query_went_past_the_change(table: Path, columns: str) -> None:
+    two_strings(table)
+    query = stream(table)
+    stale = query.frame()
+    query.run(stale)
+    commit(table, 3, metadata(columns))
+    commit(table, 4, add(data_file(table, "4.parquet", id=["4"])))
+    query.stand_at(4)
+
+    with pytest.raises(SchemaChangedError):
+        query.run(stale)
+    assert query.rows == ["1", "2"]
+
+
+def test_a_stale_data_frame_of_the_same_columns_goes_on(table: Path) -> None:
+    """A struct among them, and a partition at the end."""
+    inner = {"type": "struct", "fields": [{"name": "x", "type": "integer", "nullable": True, "metadata": {}}]}
+    columns = schema(("id", "long"), ("data", inner), ("part", "long"))
+
+    def write(version: int) -> None:
+        data = pa.array([{"x": version}], pa.struct({"x": pa.int32()}))
+        file = data_file(table, f"{version}.parquet", id=[version], data=data)
+        commit(table, version, add(file, partitionValues={"part": "7"}))
+
+    commit(table, 0, protocol(), metadata(columns, partition_columns=["part"]))
+    write(1)
+    query = stream(table)
+    stale = query.frame()
+    query.run(stale)
+    properties = {"delta.appendOnly": "true"}
+    commit(table, 2, metadata(columns, partition_columns=["part"], configuration=properties))
+    write(3)
+
+    query.run(stale)
+
+    assert query.batches == [[(1, {"x": 1}, 7)], [(3, {"x": 3}, 7)]]
+
+
 # --- columns that go or get another name -----------------------------------------------------------------------------
 
 
@@ -202,134 +229,6 @@ def test_drop_or_rename_column_fails_with_the_non_additive_schema_change_error(t
     with pytest.raises(SchemaChangedError) as caught:
         live.processAllAvailable()
     assert caught.value.error_class == INCOMPATIBLE
-
-
-# --- columns of partitions, and their place --------------------------------------------------------------------------
-
-
-def rows_by_part(table: Path, first: int, names: tuple[str, str] = ("id", "col3")) -> Action:
-    """A file of one row, `first` and ten times and a hundred times of that, the second its partition."""
-    file = data_file(table, f"{first}.parquet", **{names[0]: [first], names[1]: pa.array([first * 100], pa.int32())})
-    return add(file, partitionValues={"part": str(first * 10)})
-
-
-def partitioned_in_the_middle(table: Path) -> None:
-    columns = schema(("id", "long"), ("part", "long"), ("col3", "integer"))
-    commit(table, 0, protocol(), metadata(columns, partition_columns=["part"]))
-    commit(table, 1, *(rows_by_part(table, first) for first in (1, 2, 3)))
-
-
-def test_streaming_read_returns_correct_data_from_a_table_with_a_partition_column_in_the_middle(table: Path) -> None:
-    partitioned_in_the_middle(table)
-    query = stream(table)
-
-    query.run()
-
-    assert query.frame().schema.names == ["id", "part", "col3"]
-    assert query.rows == [(1, 10, 100), (2, 20, 200), (3, 30, 300)]
-
-
-def test_streaming_read_with_column_pruning_and_a_partition_column_in_the_middle(table: Path) -> None:
-    partitioned_in_the_middle(table)
-    query = stream(table, columns="part,id")
-
-    query.run()
-
-    assert query.rows == [(10, 1), (20, 2), (30, 3)]
-
-
-def test_reading_from_a_partitioned_table_succeeds_during_restart(table: Path) -> None:
-    partitioned_in_the_middle(table)
-    query = stream(table)
-    query.run()
-    commit(table, 2, rows_by_part(table, 4), rows_by_part(table, 5))
-
-    query.run()
-
-    assert query.rows == [(n, n * 10, n * 100) for n in (1, 2, 3, 4, 5)]
-
-
-def test_reading_from_a_table_with_multiple_partition_columns_succeeds_during_restart(table: Path) -> None:
-    def write(a: int, p1: str, b: int, p2: str, c: float) -> None:
-        row: dict[str, Any] = {"a": [a], "p1": [p1], "b": [b], "p2": [p2], "c": [c]}
-        write_deltalake(str(table), pa.table(row), mode="append", partition_by=["p2", "p1"])
-
-    write(1, "x", 10, "y", 1.5)
-    write(2, "x", 20, "z", 2.5)
-    write(3, "w", 30, "y", 3.5)
-    query = stream(table)
-    query.run()
-    write(4, "w", 40, "z", 4.5)
-
-    query.run()
-
-    assert query.rows == [
-        (1, "x", 10, "y", 1.5),
-        (2, "x", 20, "z", 2.5),
-        (3, "w", 30, "y", 3.5),
-        (4, "w", 40, "z", 4.5),
-    ]
-
-
-def test_streaming_read_with_column_mapping_id_and_a_partition_column_in_the_middle(table: Path) -> None:
-    kinds = {"id": (1, "long"), "part": (2, "long"), "col3": (3, "integer")}
-    action = mapped(BY_ID | {"delta.columnMapping.maxColumnId": "3"}, **kinds)
-    action["metaData"]["partitionColumns"] = ["part"]
-    fields = [
-        pa.field("any", pa.int64(), metadata={"PARQUET:field_id": "1"}),
-        pa.field("other", pa.int32(), metadata={"PARQUET:field_id": "3"}),
-    ]
-    rows = pa.table([[1, 2, 3], pa.array([100, 200, 300], pa.int32())], schema=pa.schema(fields))
-    commit(table, 0, protocol(2, 5), action)
-    for n in range(3):
-        row = rows.slice(n, 1)
-        (table / f"{n}.parquet").parent.mkdir(exist_ok=True)
-        pa.parquet.write_table(row, table / f"{n}.parquet")
-    files = [add(f"{n}.parquet", partitionValues={"col-2": str(10 * n + 10)}) for n in range(3)]
-    commit(table, 1, *files)
-    query = stream(table)
-
-    query.run()
-
-    assert query.frame().schema.names == ["id", "part", "col3"]
-    assert query.rows == [(1, 10, 100), (2, 20, 200), (3, 30, 300)]
-
-
-def test_streaming_read_after_column_rename_with_a_partition_column_in_the_middle(table: Path) -> None:
-    def names(part: str, last: str) -> Action:
-        action = mapped(
-            BY_NAME | {"delta.columnMapping.maxColumnId": "3"},
-            **{"id": (1, "long"), part: (2, "long"), last: (3, "integer")},
-        )
-        action["metaData"]["partitionColumns"] = [part]
-        return action
-
-    def row(n: int) -> Action:
-        file = data_file(table, f"{n}.parquet", **{"col-1": [n], "col-3": pa.array([n * 100], pa.int32())})
-        return add(file, partitionValues={"col-2": str(n * 10)})
-
-    commit(table, 0, protocol(2, 5), names("part", "original_col"))
-    commit(table, 1, row(1))
-    commit(table, 2, names("part", "renamed_col"))
-    commit(table, 3, row(2))
-    commit(table, 4, names("renamed_part", "renamed_col"))
-    commit(table, 5, row(3))
-    query = stream(table)
-
-    query.run()
-
-    assert query.frame().schema.names == ["id", "renamed_part", "renamed_col"]
-    assert query.rows == [(1, 10, 100), (2, 20, 200), (3, 30, 300)]
-
-
-def test_streaming_read_preserves_a_percent_literal_string_partition_value(table: Path) -> None:
-    rows = pa.table({"id": [1, 2, 3], "p": ["%20", "%25", "a%2Fb"]})
-    write_deltalake(str(table), rows, partition_by=["p"])
-    query = stream(table)
-
-    query.run()
-
-    assert query.rows == [(1, "%20"), (2, "%25"), (3, "a%2Fb")]
 
 
 def test_no_schema_throws_an_exception(table: Path) -> None:
