@@ -129,11 +129,12 @@ def test_initial_snapshot_commit_file_missing_but_checkpoint_intact_succeeds(tab
     assert query.rows == sorted([*range(10)] * 4)
 
 
-def test_initial_snapshot_both_checkpoint_and_commit_file_missing_fails(table: Path) -> None:
+@pytest.mark.parametrize("lost", [0, 1])
+def test_initial_snapshot_both_checkpoint_and_commit_file_missing_fails(table: Path, lost: int) -> None:
     DeltaTable(str(ten_rows(table, 4))).create_checkpoint()
     for file in checkpoint_files(table):
         file.unlink()
-    commit_file(table, 1).unlink()
+    commit_file(table, lost).unlink()
 
     with pytest.raises(LogError) as caught:
         stream(table).frame()

@@ -17,11 +17,11 @@ from tablefeed.delta.schema import parse_schema, to_arrow
 from tablefeed.errors import (
     CorruptLogError,
     LogError,
-    LogGapError,
     ObjectNotFoundError,
     StoreError,
     TablefeedError,
     TableNotFoundError,
+    VersionNotFoundError,
 )
 from tablefeed.feed.segment_reader import Reading, SegmentReader, unreadable_log_file
 from tablefeed.feed.table_files import for_store
@@ -151,7 +151,9 @@ class TableLog:
     def segment(self, version: Version | None = None, *, without: frozenset[str] = frozenset()) -> LogSegment:
         """Gives the files that `version`, or the newest version, is read from; `without` leaves checkpoints out."""
         hint = self._hinted_version()
-        if hint is not None and not without and (version is None or hint <= version):
+        if hint is not None and version is not None and hint > version:
+            hint = None
+        if hint is not None and not without:
             try:
                 return build_segment(self.listing(hint), version=version, url=self.url, without=without)
             except (LogError, TableNotFoundError):
@@ -161,16 +163,16 @@ class TableLog:
             raise self._no_table()
         try:
             return build_segment(files, version=version, url=self.url, without=without)
-        except LogGapError as hole:
+        except VersionNotFoundError:
+            raise
+        except LogError as hole:
             newest = latest_checkpoint(files)
             if hint is None or (newest is not None and newest >= hint):
                 raise
-            raise LogGapError(
+            raise LogError(
+                f"The last checkpoint of {self.url}, of version {hint}, is gone or lacks a part, and so are commits "
+                "that it would stand in for. Restore either.",
                 url=self.url,
-                expected=hole.expected,
-                found=hole.found,
-                remedy=f"The log's last checkpoint, of version {hint}, would stand in for that, and is gone or lacks a "
-                "part. Restore either.",
                 error_class="DELTA_MISSING_PART_FILES",
             ) from hole
 
