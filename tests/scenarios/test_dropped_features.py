@@ -30,6 +30,7 @@ def table(tmp_path: Path) -> Path:
 def history(table: Path, *commits: Action | int) -> None:
     """A commit for each: of a protocol, or of a file with this one row."""
     commit(table, 0, CLEAN, recorded())
+    os.utime(commit_file(table, 0), (0, 0))
     for version, what in enumerate(commits, 1):
         commit(table, version, add(data_file(table, f"{what}.parquet", id=[what])) if isinstance(what, int) else what)
         os.utime(commit_file(table, version), (1000 * version, 1000 * version))

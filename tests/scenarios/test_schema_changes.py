@@ -183,8 +183,9 @@ def test_a_stale_data_frame_is_refused_though_its_query_went_past_the_change(tab
     commit(table, 4, add(data_file(table, "4.parquet", id=["4"])))
     query.stand_at(4)
 
-    with pytest.raises(SchemaChangedError):
+    with pytest.raises(SchemaChangedError) as caught:
         query.run(stale)
+    assert caught.value.error_class == CHANGED
     assert query.rows == ["1", "2"]
 
 
