@@ -1,142 +1,136 @@
-"""A streaming query over a table, started and stopped as Delta-Spark's suites do, on the model of Spark's batches."""
+"""Queries that run Delta-Spark's scenarios: each start is a new DataFrame on one checkpoint, on a model of Spark."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
-from scenarios.tables import Row
-from support.micro_batches import Batch, Checkpoint, Frame, Query, SparkModel
-from tablefeed.errors import TablefeedError
-from tablefeed.spark.source import StreamReader
+from feed.logs import TABLE_ID, Action, metadata
+from support.micro_batches import Batch, Frame, Query, SparkModel
 
-METADATA_EVOLUTION = "DELTA_STREAMING_METADATA_EVOLUTION"
-BLOCKED = "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION"
-NON_ADDITIVE = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
-SCHEMA_CHANGED = "DELTA_SCHEMA_CHANGED_WITH_VERSION"
-INIT_FAILED = "DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA"
+BY_NAME = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "2"}
+Row = Any  # the value of a table of one column, and of another a tuple of its values
+Offset = tuple[int, int, bool]  # reservoirVersion, index and isStartingVersion of the JSON
+
+
+class Stopped(Exception):  # noqa: N818 (no error)
+    """What a test stops a query with."""
 
 
 @dataclass(slots=True)
 class Stream:
-    """The query on `checkpoint` that reads `table` with `options`, whose rows are those since its last start."""
+    """A query over the table at `table`, what it has delivered in all its runs, and where its batches ended."""
 
     table: Path
+    options: dict[str, str]
     checkpoint: Path
-    options: dict[str, str] = field(default_factory=dict)
-    once: bool = False
-    bounded: bool = False  # whether a run ends with what was there when it began: Trigger.AvailableNow
-    feed_columns: bool = False  # whether rows of changes are told with what became of them, and in which version
-    _query: Query | None = None
-    _planner: StreamReader | None = None
-    _batches: list[list[Row]] = field(default_factory=list)
-
-    @classmethod
-    def on(cls, table: Path, **options: str) -> Stream:
-        return cls(table, table.parent / "checkpoint", options)
-
-    @property
-    def tracked(self) -> Stream:
-        """The same query, with its schema tracked below its checkpoint."""
-        options = self.options | {"schemaTrackingLocation": str(self.checkpoint / "_schema_location")}
-        return replace(self, options=options)
-
-    def frame(self) -> Frame:
-        return SparkModel().readStream.format("tablefeed").options(**self.options).load(str(self.table))
-
-    def start(self, **options: str) -> Stream:
-        """A new DataFrame and a run of the query from it; nothing is read yet."""
-        self.options = self.options | options
-        self._batches = []
-        frame = self.frame()
-        self._query = Query(frame=frame, sink=self._keep, checkpoint=Checkpoint.at(self.checkpoint), once=self.once)
-        self._planner = frame.reader()
-        if self.bounded:
-            self._planner.prepareForTriggerAvailableNow()
-        return self
-
-    def run(self, **options: str) -> list[Row]:
-        """Starts it and processes all that is there; gives the rows. Raises what ends it."""
-        return self.start(**options).process()
-
-    def process(self) -> list[Row]:
-        """All that is there now, by the run that goes on: gives the rows since its start."""
-        assert self._query is not None
-        assert self._planner is not None
-        self._query.process(self._planner)
-        return self.rows
-
-    def fails(self, error_class: str, **options: str) -> TablefeedError:
-        """Starts it and processes until it fails with that class; the rows before are in `rows`."""
-        with pytest.raises(TablefeedError) as caught:
-            self.run(**options)
-        assert caught.value.error_class == error_class, caught.value
-        return caught.value
-
-    def goes_down(self, error_class: str) -> TablefeedError:
-        """As `fails`, by the run that goes on."""
-        with pytest.raises(TablefeedError) as caught:
-            self.process()
-        assert caught.value.error_class == error_class, caught.value
-        return caught.value
+    batches: list[list[Row]] = field(default_factory=list)
+    """Those that had rows."""
 
     @property
     def rows(self) -> list[Row]:
-        return sorted((row for batch in self._batches for row in batch), key=repr)
+        """Every row that was delivered, sorted, nulls first."""
+        return sorted((row for batch in self.batches for row in batch), key=_nulls_first)
 
     @property
-    def rows_per_batch(self) -> list[int]:
-        return [len(batch) for batch in self._batches]
+    def ends(self) -> list[Offset]:
+        """The logged offsets."""
+        batches = sorted((self.checkpoint / "offsets").iterdir(), key=lambda batch: int(batch.name))
+        ends = [json.loads(batch.read_text().split("\n")[2]) for batch in batches]
+        return [(end["reservoirVersion"], end["index"], end["isStartingVersion"]) for end in ends]
 
-    @property
-    def ends(self) -> list[tuple[int, int]]:
-        """Version and index of each batch's end, as they stand in the checkpoint."""
-        values = [json.loads(end) for end in Checkpoint.at(self.checkpoint).ends]
-        return [(value["reservoirVersion"], value["index"]) for value in values]
+    def frame(self, **options: str) -> Frame:
+        return SparkModel().readStream.format("tablefeed").options(**(self.options | options)).load(str(self.table))
 
-    @property
-    def wire(self) -> dict[str, Any]:
-        """The last batch's end."""
-        last: dict[str, Any] = json.loads(Checkpoint.at(self.checkpoint).ends[-1])
-        return last
+    def run(self, frame: Frame | None = None, *, once: bool = False) -> list[list[Row]]:
+        """Runs the query to what is there now, and gives the batches of this run that had rows."""
+        before = len(self.batches)
+        writer = self._writer(self.frame() if frame is None else frame)
+        (writer.trigger(once=True) if once else writer.trigger(availableNow=True)).start()
+        return self.batches[before:]
 
-    def plan(self, end: dict[str, Any]) -> None:
-        """Logs a batch that another planned and did not run."""
-        Checkpoint.at(self.checkpoint).begin(json.dumps(end))
+    def run_until(self, *, batches: int) -> None:
+        """Runs a query that is stopped when so many batches are done, in the midst of the next."""
+        stop_at = len(self.batches) + batches
+        with pytest.raises(Stopped):
+            self._writer(self.frame(), stop_at=stop_at).trigger(availableNow=True).start()
 
-    def entries(self) -> list[dict[str, Any]]:
-        """What is tracked, as JSON."""
-        found = Path(self.options["schemaTrackingLocation"]).glob("_schema_log_*/[0-9]*")
-        paths = sorted(found, key=lambda path: int(path.name))
-        return [json.loads(path.read_text("utf-8").split("\n")[1]) for path in paths]
+    def stand_at(self, version: int) -> None:
+        """Makes the query one that has delivered all before `version`, in whatever way."""
+        offset = {"sourceVersion": 1, "reservoirId": TABLE_ID, "reservoirVersion": version, "index": -1}
+        for name, logged in (("offsets", json.dumps({**offset, "isStartingVersion": False})), ("commits", "")):
+            batches = self.checkpoint / name
+            batches.mkdir(exist_ok=True)
+            (batches / str(len(list(batches.iterdir())))).write_text(f"v1\n{{}}\n{logged}")
 
-    def tracked_version(self) -> int | None:
-        entries = self.entries()
-        return entries[-1]["deltaCommitVersion"] if entries else None
+    def start(self, frame: Frame | None = None) -> Query:
+        """A query that goes on when the table does, at each `processAllAvailable`."""
+        query: Query = self._writer(self.frame() if frame is None else frame).start()
+        return query
 
-    def tracked_columns(self) -> list[str]:
-        fields = json.loads(self.entries()[-1]["dataSchemaJson"])["fields"]
-        return [each["name"] for each in fields]
+    def _writer(self, frame: Frame, *, stop_at: int | None = None) -> Any:
+        def keep(batch: Batch, _number: int) -> None:
+            if len(self.batches) == stop_at:
+                raise Stopped
+            columns = batch.toArrow().to_pydict()
+            rows = list(zip(*columns.values(), strict=True))
+            if rows:
+                self.batches.append([row[0] for row in rows] if len(columns) == 1 else rows)
 
-    def _keep(self, batch: Batch, _number: int) -> None:
-        self._batches.append([_plain(row) for row in self._told(batch.rows).to_pylist()])
-
-    def _told(self, rows: pa.Table) -> pa.Table:
-        untold = (
-            ["_commit_timestamp"] if self.feed_columns else ["_commit_timestamp", "_change_type", "_commit_version"]
-        )
-        return rows.drop_columns([name for name in untold if name in rows.column_names])
-
-
-def texts(numbers: range | list[int], width: int = 2) -> list[Row]:
-    """Rows that have a number in each column, as text."""
-    return sorted(((str(number),) * width for number in numbers), key=repr)
+        return frame.writeStream.foreachBatch(keep).option("checkpointLocation", str(self.checkpoint))
 
 
-def _plain(row: dict[str, Any]) -> Row:
-    return tuple(_plain(value) if isinstance(value, dict) else value for value in row.values())
+def stream(table: Path, **options: str) -> Stream:
+    """A query whose checkpoint lies beside the table."""
+    number = len(list(table.parent.glob("checkpoint-*")))
+    checkpoint = table.parent / f"checkpoint-{number}"
+    checkpoint.mkdir()
+    return Stream(table, options, checkpoint)
+
+
+def append(table: Path, *values: Row, name: str = "value", **columns: list[Any]) -> None:
+    """A commit of one file, by delta-rs; it makes the table, and adds columns that are new."""
+    rows = pa.table(columns or {name: list(values)})
+    write_deltalake(str(table), rows, mode="append", schema_mode="merge")
+
+
+def grown(table: Path, *values: Row) -> Path:
+    """A table with a commit of one row for each of `values`."""
+    for value in values:
+        append(table, value)
+    return table
+
+
+def commit_file(table: Path, version: int) -> Path:
+    return table / "_delta_log" / f"{version:020d}.json"
+
+
+def commit(table: Path, version: int, *actions: dict[str, Any]) -> None:
+    """Another writer's commit of these actions."""
+    commit_file(table, version).parent.mkdir(parents=True, exist_ok=True)
+    commit_file(table, version).write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
+def mapped(mapping: Mapping[str, str] = BY_NAME, **columns: tuple[int, str]) -> Action:
+    """The metadata of a table whose columns have an id, by which their name in files is made, and a type."""
+    fields = [
+        {
+            "name": name,
+            "type": kind,
+            "nullable": True,
+            "metadata": {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{number}"},
+        }
+        for name, (number, kind) in columns.items()
+    ]
+    return metadata(json.dumps({"type": "struct", "fields": fields}), configuration=mapping)
+
+
+def _nulls_first(row: Row) -> Any:
+    return [(value is not None, value) for value in (row if isinstance(row, tuple) else (row,))]

@@ -13,7 +13,7 @@ import pytest
 
 from feed.logs import info, protocol
 from feed.recorded import VECTORS, removed
-from scenarios.streams import Stream
+from scenarios.queries import Stream
 from scenarios.tables import Column, Table
 
 ON = {"enableChangeDataFeed": "true"}

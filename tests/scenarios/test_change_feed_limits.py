@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from feed.recorded import VECTORS, removed, vector
-from scenarios.streams import Stream
+from scenarios.queries import Stream
 from scenarios.tables import Table
 
 ONE = [{"maxFilesPerTrigger": "1"}, {"maxBytesPerTrigger": "1b"}]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.streams import NON_ADDITIVE, SCHEMA_CHANGED, Stream, texts
+from scenarios.queries import NON_ADDITIVE, SCHEMA_CHANGED, Stream, texts
 from scenarios.tables import Table
 
 ONE_FILE = {"maxFilesPerTrigger": "1"}

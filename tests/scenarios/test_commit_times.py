@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from feed.logs import info, protocol
-from scenarios.streams import Stream
+from scenarios.queries import Stream
 from scenarios.tables import Table
 
 FEATURES = ["inCommitTimestamp", "changeDataFeed", "appendOnly", "invariants"]

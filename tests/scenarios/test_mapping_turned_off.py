@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.streams import METADATA_EVOLUTION, NON_ADDITIVE, Stream
+from scenarios.queries import METADATA_EVOLUTION, NON_ADDITIVE, Stream
 from scenarios.tables import Table
 
 STORIES = [

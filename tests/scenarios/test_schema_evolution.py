@@ -13,7 +13,7 @@ import pytest
 
 from feed.logs import protocol
 from feed.recorded import cdc, data_file, removed
-from scenarios.streams import BLOCKED, METADATA_EVOLUTION, Stream, texts
+from scenarios.queries import BLOCKED, METADATA_EVOLUTION, Stream, texts
 from scenarios.tables import Column, Table
 
 RENAME = {"allowSourceColumnRename": "always", "allowSourceColumnDrop": "always"}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from feed.logs import TABLE_ID
-from scenarios.streams import INIT_FAILED, METADATA_EVOLUTION, NON_ADDITIVE, Stream, texts
+from scenarios.queries import INIT_FAILED, METADATA_EVOLUTION, NON_ADDITIVE, Stream, texts
 from scenarios.tables import Table
 
 RENAME = {"allowSourceColumnRename": "always", "allowSourceColumnDrop": "always"}

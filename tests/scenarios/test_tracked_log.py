@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from feed.logs import TABLE_ID, protocol
-from scenarios.streams import METADATA_EVOLUTION, Stream
+from scenarios.queries import METADATA_EVOLUTION, Stream
 from scenarios.tables import Table
 
 IN_FORCE = {"allowSourceColumnRename": "always", "allowSourceColumnDrop": "always"}

@@ -12,7 +12,7 @@ import pytest
 
 from feed.logs import protocol
 from feed.recorded import removed
-from scenarios.streams import BLOCKED, METADATA_EVOLUTION, SCHEMA_CHANGED, Stream
+from scenarios.queries import BLOCKED, METADATA_EVOLUTION, SCHEMA_CHANGED, Stream
 from scenarios.tables import Column, Table
 
 WIDENING = protocol(3, 7, readerFeatures=["typeWidening"], writerFeatures=["typeWidening", "appendOnly", "invariants"])

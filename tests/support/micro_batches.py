@@ -4,7 +4,7 @@
 The order of calls is that of Spark's MicroBatchExecution: a batch's end is logged before it runs and its number after;
 a restart runs a batch again that is logged and not known to be done, from and to where it was.
 
-Not modelled: a user's schema, which Spark judges before us; processes other than this one; other triggers.
+Not modelled: a user's schema, which Spark judges before us; processes other than this one; the clock of a trigger.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 from pyspark.sql.datasource import CaseInsensitiveDict
@@ -39,6 +40,7 @@ class Batch:
 
 
 Sink = Callable[[Batch, int], None]
+Trigger = Literal["availableNow", "once", "processingTime"]
 
 
 class SparkModel:
@@ -95,7 +97,7 @@ class DataStreamWriter:
     frame: Frame
     sink: Sink | None = None
     checkpoint: Path | None = None
-    once: bool = False
+    when: Trigger = "processingTime"
 
     def foreachBatch(self, sink: Sink) -> DataStreamWriter:  # noqa: N802
         self.sink = sink
@@ -108,15 +110,22 @@ class DataStreamWriter:
 
     def trigger(self, *, availableNow: bool = False, once: bool = False) -> DataStreamWriter:  # noqa: N803
         assert availableNow is not once
-        self.once = once
+        self.when = "once" if once else "availableNow"
         return self
 
     def start(self) -> Query:
-        """Runs the query to its end, so that what fails there fails here."""
+        """Runs a query that ends of itself to its end, so that what fails there fails here."""
         assert self.sink is not None
         assert self.checkpoint is not None
-        query = Query(frame=self.frame, sink=self.sink, checkpoint=Checkpoint.at(self.checkpoint), once=self.once)
-        query.run()
+        query = Query(
+            frame=self.frame,
+            sink=self.sink,
+            checkpoint=Checkpoint.at(self.checkpoint),
+            when=self.when,
+            planner=self.frame.reader(),
+        )
+        if self.when != "processingTime":
+            query.run()
         return query
 
 
@@ -152,39 +161,43 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """One start of a query on a checkpoint: Trigger.AvailableNow, or Trigger.Once, which takes one batch of it all."""
+    """One start of a query on a checkpoint.
+
+    With Trigger.AvailableNow it runs to its end, with Trigger.Once takes one batch of all that is there, and without a
+    trigger does, at each `processAllAvailable`, what Spark would have done until then, and lives until it is stopped.
+    """
 
     frame: Frame
     sink: Sink
     checkpoint: Checkpoint
-    once: bool
+    when: Trigger
+    planner: StreamReader
 
     def run(self) -> None:
-        planner = self.frame.reader()
         try:
-            if not self.once:
-                planner.prepareForTriggerAvailableNow()
-            self.process(planner)
+            self.processAllAvailable()
         finally:
-            planner.stop()
-
-    def process(self, planner: StreamReader) -> None:
-        """Takes all batches that there are, by a `planner` that may go on after it; one where `once` is set."""
-        limit = ReadAllAvailable() if self.once else planner.getDefaultReadLimit()
-        runs_again = not self.checkpoint.is_done
-        while runs_again or self._begin_next(planner, limit):
-            self._deliver(planner)
-            self.checkpoint.done()
-            runs_again = False
-            if self.once:
-                return
+            self.stop()
 
     def awaitTermination(self, timeout: int) -> bool:  # noqa: N802
         assert timeout > 0
         return True
 
     def stop(self) -> None:
-        pass
+        self.planner.stop()
+
+    def processAllAvailable(self) -> None:  # noqa: N802
+        planner, checkpoint = self.planner, self.checkpoint
+        limit = ReadAllAvailable() if self.when == "once" else planner.getDefaultReadLimit()
+        if self.when == "availableNow":
+            planner.prepareForTriggerAvailableNow()
+        runs_again = not checkpoint.is_done
+        while runs_again or self._begin_next(planner, limit):
+            self._deliver(planner)
+            checkpoint.done()
+            runs_again = False
+            if self.when == "once":
+                return
 
     def _begin_next(self, planner: StreamReader, limit: ReadLimit) -> bool:
         """Logs where the next batch ends; false where nothing is new. A query's first batch may be empty."""

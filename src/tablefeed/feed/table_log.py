@@ -21,11 +21,12 @@ from tablefeed.errors import (
     StoreError,
     TablefeedError,
     TableNotFoundError,
+    VersionNotFoundError,
 )
 from tablefeed.feed.segment_reader import Reading, SegmentReader, unreadable_log_file
 from tablefeed.feed.table_files import for_store
 from tablefeed.log.replay import fold
-from tablefeed.log.segment import LogSegment, build_segment
+from tablefeed.log.segment import LogSegment, build_segment, latest_checkpoint
 from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
 from tablefeed.model.logfile import LogFile
 from tablefeed.model.schema import Struct
@@ -150,7 +151,9 @@ class TableLog:
     def segment(self, version: Version | None = None, *, without: frozenset[str] = frozenset()) -> LogSegment:
         """Gives the files that `version`, or the newest version, is read from; `without` leaves checkpoints out."""
         hint = self._hinted_version()
-        if hint is not None and not without and (version is None or hint <= version):
+        if hint is not None and version is not None and hint > version:
+            hint = None
+        if hint is not None and not without:
             try:
                 return build_segment(self.listing(hint), version=version, url=self.url, without=without)
             except (LogError, TableNotFoundError):
@@ -158,7 +161,20 @@ class TableLog:
         files = self.listing()
         if not files:
             raise self._no_table()
-        return build_segment(files, version=version, url=self.url, without=without)
+        try:
+            return build_segment(files, version=version, url=self.url, without=without)
+        except VersionNotFoundError:
+            raise
+        except LogError as hole:
+            newest = latest_checkpoint(files)
+            if hint is None or (newest is not None and newest >= hint):
+                raise
+            raise LogError(
+                f"The last checkpoint of {self.url}, of version {hint}, is gone or lacks a part, and so are commits "
+                "that it would stand in for. Restore either.",
+                url=self.url,
+                error_class="DELTA_MISSING_PART_FILES",
+            ) from hole
 
     def commit(self, version: Version, *, timed: bool = False) -> Commit | None:
         """Gives the commit of `version`, None where there is no such log file; one request.

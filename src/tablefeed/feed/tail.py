@@ -106,12 +106,11 @@ class Tail:
         if not self._fail_on_data_loss:
             self._behind_hole[version] = min(later)
             return min(later)
-        before_start = not any(f.kind is LogFileKind.COMMIT and f.version < version for f in self._log.listing())
         raise LogGapError(
             url=self._log.url,
             expected=version,
             found=min(later),
             remedy="They were removed before this reader came to them. Restart from a new checkpoint, or set "
             "failOnDataLoss=false to go on without them.",
-            error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION" if before_start else None,
+            error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
         )

@@ -108,6 +108,11 @@ def earliest_reproducible(listing: Iterable[LogFile]) -> Version | None:
     return _Log(listing).earliest
 
 
+def latest_checkpoint(listing: Iterable[LogFile]) -> Version | None:
+    """The version of the newest whole checkpoint in `listing`; None without one."""
+    return max(_Log(listing).checkpoints, default=None)
+
+
 _Checkpoint = tuple[LogFile, ...]
 
 
