@@ -1,0 +1,91 @@
+"""DuckDB in this process: SQL over one batch of rows, in order and without files, network or extensions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tablefeed.data.sql.terms import PythonFunction, Scope
+
+if TYPE_CHECKING:
+    import duckdb
+
+_CONFIG = {
+    "threads": "1",  # a task of Spark's has one core
+    "memory_limit": "1GB",  # of one batch's columns; never for a table
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "enable_external_access": "false",
+}
+
+ROWS = "tablefeed_rows"
+"""What SQL calls the batch."""
+
+
+class Engine:
+    """A connection of one thread's, which may be used for many expressions."""
+
+    def __init__(self) -> None:
+        import duckdb
+
+        self._connection: duckdb.DuckDBPyConnection = duckdb.connect(config=dict(_CONFIG))
+        self._connection.execute("SET TimeZone = 'UTC'")
+        self._functions: set[str] = set()
+
+    def add(self, functions: Iterable[PythonFunction]) -> None:
+        """Makes functions known by their names; one that is known stays."""
+        from duckdb.func import FunctionNullHandling, PythonUDFType
+
+        for function in functions:
+            if function.name in self._functions:
+                continue
+            self._functions.add(function.name)
+            self._connection.create_function(
+                function.name,
+                function.function,
+                [self._connection.type(kind) for kind in function.takes],
+                self._connection.type(function.gives),
+                type=PythonUDFType.ARROW,
+                null_handling=FunctionNullHandling.SPECIAL,
+            )
+
+    def run(self, sql: str, rows: pa.Table) -> pa.Table:
+        """The result of `sql` over `rows`, which it calls ROWS."""
+        self._connection.register(ROWS, rows)
+        try:
+            return self._connection.sql(sql).to_arrow_table()
+        finally:
+            self._connection.unregister(ROWS)
+
+
+_LOCAL = threading.local()
+
+
+def engine() -> Engine:
+    """The engine of the thread that asks."""
+    found: Engine | None = getattr(_LOCAL, "engine", None)
+    if found is None:
+        found = _LOCAL.engine = Engine()
+    return found
+
+
+def query(stages: Sequence[Sequence[tuple[str, str]]], values: Mapping[str, str]) -> str:
+    """The SQL that binds `stages` one over the other and gives `values` by name."""
+    source = ROWS
+    for bound in stages:
+        if bound:
+            named = ", ".join(f"{sql} AS {name}" for name, sql in bound)
+            source = f"(SELECT *, {named} FROM {source})"  # noqa: S608  # names are ours, texts are quoted
+    return f"SELECT {', '.join(f'{sql} AS {name}' for name, sql in values.items())} FROM {source}"  # noqa: S608  # ours
+
+
+def constant(scope: Scope, sql: str, fails: str | None) -> tuple[object, int | None]:
+    """The value, and the failure, of a term that names no column."""
+    found = engine()
+    found.add(scope.functions.values())
+    rows = pa.table({"row": pa.nulls(1)})
+    result = found.run(query(scope.stages, {"value": sql, "fails": fails or "NULL::INTEGER"}), rows)
+    return result.column(0)[0].as_py(), result.column(1)[0].as_py()

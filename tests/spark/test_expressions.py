@@ -1,0 +1,145 @@
+"""Expressions that rules of a table are made of have Spark's own values, row by row, or are refused by name."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from support.expressions import EXPRESSIONS, SCHEMA, rows
+from tablefeed.data.sql import Asked, NotExactError, Program, RowFailedError, compile_expressions
+from tablefeed.data.sql.terms import spelt
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+_MOST_REFUSED = 0.15
+_AT_ONCE = 60
+_MOST_FAILED = 4
+"""Failing rows of one expression that Spark is asked about: each is a query of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ours:
+    text: str
+    program: Program
+    values: dict[int, object]
+    failed: tuple[int, ...]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/St_Johns"])
+def test_every_expression_has_sparks_values_or_is_refused(
+    spark: SparkSession, zone: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", zone)
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    session.createDataFrame(pa.Table.from_batches([rows()])).createOrReplaceTempView("edges")
+    ours, refused = _evaluated(zone)
+
+    different = [*_differing_values(session, ours), *_rows_that_spark_takes(session, ours)]
+
+    share = len(refused) / len(EXPRESSIONS)
+    odd = len({text for text, _ in different})
+    said = f"{len(ours) - odd} equal, {len(refused)} refused ({share:.1%}), {odd} different"
+    with capsys.disabled():
+        print(f"\nexpressions in {zone}: {said}")  # noqa: T201  # what the README answers for
+    assert different == []
+    assert share < _MOST_REFUSED
+    assert len(ours) >= 200
+
+
+def _evaluated(zone: str) -> tuple[list[_Ours], dict[str, str]]:
+    ours, refused = [], {}
+    for text in EXPRESSIONS:
+        try:
+            program = compile_expressions([Asked(text=text)], SCHEMA, time_zone=zone)
+            ours.append(_row_by_row(text, program))
+        except NotExactError as error:
+            refused[text] = error.reason
+    return ours, refused
+
+
+def _row_by_row(text: str, program: Program) -> _Ours:
+    batch = rows()
+    try:
+        values = dict(enumerate(_plain(program.evaluate(batch)[0])))
+        return _Ours(text=text, program=program, values=values, failed=())
+    except RowFailedError:
+        pass
+    values, failed = {}, []
+    for row in range(batch.num_rows):
+        try:
+            values[row] = _plain(program.evaluate(batch.slice(row, 1))[0])[0]
+        except RowFailedError:
+            failed.append(row)
+    return _Ours(text=text, program=program, values=values, failed=tuple(failed))
+
+
+def _differing_values(session: SparkSession, ours: Sequence[_Ours]) -> Iterator[tuple[str, str]]:
+    for start in range(0, len(ours), _AT_ONCE):
+        yield from _differing(session, ours[start : start + _AT_ONCE])
+
+
+def _differing(session: SparkSession, ours: Sequence[_Ours]) -> Iterator[tuple[str, str]]:
+    from pyspark.errors import PySparkException
+
+    columns = []
+    for index, one in enumerate(ours):
+        asked = f"id IN ({', '.join(map(str, one.values)) or -1})"
+        sql = one.text if not one.failed else f"CASE WHEN {asked} THEN {one.text} END"
+        columns.append(f"{sql} AS v{index}")
+    try:
+        found = session.sql(f"SELECT {', '.join(columns)} FROM edges ORDER BY id")  # noqa: S608  # ours
+        kinds = [field.dataType.simpleString() for field in found.schema]
+        table = found.toArrow()
+    except PySparkException as error:
+        if len(ours) == 1:
+            yield ours[0].text, f"Spark raises and ours does not: {str(error)[:200]}"
+            return
+        half = len(ours) // 2
+        yield from _differing(session, ours[:half])
+        yield from _differing(session, ours[half:])
+        return
+    for index, one in enumerate(ours):
+        theirs = _plain(table.column(index).combine_chunks())
+        if kinds[index] != spelt(one.program.expressions[0].type):
+            yield one.text, f"Spark's type is {kinds[index]}, ours {spelt(one.program.expressions[0].type)}"
+        odd = [(row, theirs[row], value) for row, value in one.values.items() if theirs[row] != value]
+        if odd:
+            yield one.text, f"(row, Spark's, ours): {odd[:4]}"
+
+
+def _rows_that_spark_takes(session: SparkSession, ours: Sequence[_Ours]) -> Iterator[tuple[str, str]]:
+    for one in ours:
+        taken = [row for row in one.failed[:_MOST_FAILED] if _is_taken(session, one.text, row)]
+        if taken:
+            yield one.text, f"Spark has values of rows {taken}, which ours refuses"
+
+
+def _is_taken(session: SparkSession, text: str, row: int) -> bool:
+    from pyspark.errors import PySparkException
+
+    try:
+        session.sql(f"SELECT {text} AS v FROM edges WHERE id = {row}").toArrow()  # noqa: S608  # ours
+    except PySparkException:
+        return False
+    return True
+
+
+def _plain(array: pa.Array) -> list[object]:
+    """Values that are equal exactly where all their bits are, but for NaNs."""
+    kind = array.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        # Python has no year 10000.
+        return list(array.cast(pa.int32() if pa.types.is_date(kind) else pa.int64()).to_pylist())
+    if pa.types.is_floating(kind):
+        code = "<d" if kind.bit_width == 64 else "<f"
+        return [None if v is None else "nan" if v != v else struct.pack(code, v) for v in array.to_pylist()]
+    return list(array.to_pylist())
