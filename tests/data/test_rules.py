@@ -208,3 +208,18 @@ def test_a_text_that_is_too_long_is_found_at_every_depth(kind: DataType, path: t
 
 def test_no_rows_keep_every_rule() -> None:
     assert _kept(_checks("x > 0"), _schema(x=_INT), {"x": []}).num_rows == 0
+
+
+def test_a_text_that_is_no_utf_8_is_refused_and_names_the_table() -> None:
+    broken = pa.array([b"\xff"]).view(pa.string())
+    setting = Setting(url="memory:t", absent=frozenset(), time_zone=None, now_us=_NOW_US)
+    rules = RowRules(_checks("upper(s) = s"), _schema(s=_STRING), setting)
+
+    with pytest.raises(InvalidRowsError, match="The rules of memory:t cannot be evaluated on these rows"):
+        rules(pa.record_batch({"s": broken}))
+
+
+@pytest.mark.parametrize("zone", ["Nowhere/City", "CST", "+19:00"])
+def test_a_time_zone_that_is_not_known_refuses_a_rule_that_hangs_on_it(zone: str) -> None:
+    with pytest.raises(UnsupportedExpressionError, match="time zone"):
+        _kept(_checks("year(t) > 0"), _schema(t=_TIMESTAMP), {"t": [None]}, zone=zone)

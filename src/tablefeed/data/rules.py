@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablefeed.data.sql import Asked, NotExactError, Program, RowFailedError, compile_expressions
+from tablefeed.data.sql import Asked, EngineError, NotExactError, Program, RowFailedError, compile_expressions
 from tablefeed.errors import InvalidRowsError, UnsupportedExpressionError
 from tablefeed.model.rules import Check, TableRules, TextLimit
 from tablefeed.model.schema import Field, Primitive, Struct
@@ -102,10 +102,7 @@ class RowRules:
             ) from error
 
     def _filled(self, batch: pa.RecordBatch, filler: _Filler) -> pa.RecordBatch:
-        try:
-            values = filler.program.evaluate(batch)
-        except RowFailedError as error:
-            raise self._failed("A column cannot be filled", error, batch, filler.program) from error
+        values = self._evaluated("A column cannot be filled", filler.program, batch)
         made = dict(zip(filler.names, values, strict=True))
         columns = [
             column if (value := made.get(field.name)) is None else value.cast(field.type)
@@ -114,10 +111,7 @@ class RowRules:
         return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
     def _check(self, batch: pa.RecordBatch, program: Program) -> None:
-        try:
-            held = program.evaluate(batch)
-        except RowFailedError as error:
-            raise self._failed("A constraint cannot be evaluated", error, batch, program) from error
+        held = self._evaluated("A constraint cannot be evaluated", program, batch)
         for check, expression, holds in zip(self._checks, program.expressions, held, strict=True):
             row = pc.index(holds.fill_null(False), False).as_py()  # noqa: FBT003  # Arrow's words
             if row >= 0:
@@ -129,6 +123,18 @@ class RowRules:
                     url=self._setting.url,
                     error_class="DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
                 )
+
+    def _evaluated(self, what: str, program: Program, batch: pa.RecordBatch) -> list[pa.Array]:
+        try:
+            return program.evaluate(batch)
+        except RowFailedError as error:
+            raise self._failed(what, error, batch, program) from error
+        except EngineError as error:
+            raise InvalidRowsError(
+                f"The rules of {self._setting.url} cannot be evaluated on these rows: {error}. Nothing of this write "
+                "was committed: correct the rows, or write smaller batches.",
+                url=self._setting.url,
+            ) from error
 
     def _failed(self, what: str, error: RowFailedError, batch: pa.RecordBatch, program: Program) -> InvalidRowsError:
         columns = next((e.columns for e in program.expressions if e.text == error.text), ())

@@ -9,7 +9,8 @@ DuckDB and Spark raise at different times, so what is said to DuckDB never raise
 reason why Spark would raise for a row, and whether it is asked at all follows Spark's order of evaluation.
 """
 
+from tablefeed.data.sql.engine import EngineError
 from tablefeed.data.sql.expression import Asked, Expression, Program, compile_expressions
 from tablefeed.data.sql.terms import NotExactError, RowFailedError
 
-__all__ = ["Asked", "Expression", "NotExactError", "Program", "RowFailedError", "compile_expressions"]
+__all__ = ["Asked", "EngineError", "Expression", "NotExactError", "Program", "RowFailedError", "compile_expressions"]

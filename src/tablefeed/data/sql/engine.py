@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import threading
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -25,6 +27,10 @@ ROWS = "tablefeed_rows"
 """What SQL calls the batch."""
 
 
+class EngineError(ValueError):
+    """DuckDB does not take what it is given; the text is its own."""
+
+
 class Engine:
     """A connection of one thread's, which may be used for many expressions."""
 
@@ -34,6 +40,8 @@ class Engine:
         self._connection: duckdb.DuckDBPyConnection = duckdb.connect(config=dict(_CONFIG))
         self._connection.execute("SET TimeZone = 'UTC'")
         self._functions: set[str] = set()
+        # At the latest when Python ends: functions of ours that DuckDB still holds then are reported on stderr.
+        weakref.finalize(self, self._connection.close)
 
     def add(self, functions: Iterable[PythonFunction]) -> None:
         """Makes functions known by their names; one that is known stays."""
@@ -53,23 +61,39 @@ class Engine:
             )
 
     def run(self, sql: str, rows: pa.Table) -> pa.Table:
-        """The result of `sql` over `rows`, which it calls ROWS."""
-        self._connection.register(ROWS, rows)
+        """The result of `sql` over `rows`, which it calls ROWS. Raises EngineError."""
+        import duckdb
+
         try:
-            return self._connection.sql(sql).to_arrow_table()
-        finally:
-            self._connection.unregister(ROWS)
+            self._connection.register(ROWS, rows)
+            try:
+                return self._connection.sql(sql).to_arrow_table()
+            finally:
+                self._connection.unregister(ROWS)
+        except duckdb.Error as error:
+            raise EngineError(str(error).partition("\n")[0]) from error
 
 
 _LOCAL = threading.local()
 
 
 def engine() -> Engine:
-    """The engine of the thread that asks."""
+    """The engine of the thread that asks. Raises EngineError where DuckDB is not installed."""
     found: Engine | None = getattr(_LOCAL, "engine", None)
     if found is None:
-        found = _LOCAL.engine = Engine()
+        try:
+            found = _LOCAL.engine = Engine()
+        except ImportError as error:
+            remedy = 'pip install "tablefeed[rules]" where the tasks\' Python runs'
+            raise EngineError(f"DuckDB is not installed: {remedy}") from error
     return found
+
+
+@functools.cache
+def knows_zone(name: str) -> bool:
+    """Whether `name` is a time zone of DuckDB's, spelt as it spells it."""
+    sql = "SELECT count(*) FROM pg_timezone_names() WHERE name = (SELECT name FROM " + ROWS + ")"  # noqa: S608  # ours
+    return bool(engine().run(sql, pa.table({"name": [name]})).column(0)[0].as_py())
 
 
 def query(stages: Sequence[Sequence[tuple[str, str]]], values: Mapping[str, str]) -> str:

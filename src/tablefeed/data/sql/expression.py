@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from tablefeed.data.sql.casts import assigned
-from tablefeed.data.sql.engine import engine, query
+from tablefeed.data.sql.engine import EngineError, engine, query
 from tablefeed.data.sql.parse import parse
-from tablefeed.data.sql.terms import Failure, PythonFunction, RowFailedError, Scope, Term
+from tablefeed.data.sql.terms import Failure, NotExactError, PythonFunction, RowFailedError, Scope, Term
 from tablefeed.data.sql.translate import translate
 from tablefeed.data.sql.values import arrow_type, taken, terms_value
 from tablefeed.model.schema import DataType, Struct
@@ -50,16 +50,24 @@ class Program:
         """Gives for each expression an array with a value for each row of `batch`, in order.
 
         Columns of `batch` have the Arrow types of the table's schema. Raises RowFailedError for the first expression
-        for which Spark would raise, at its first such row.
+        for which Spark would raise, at its first such row, and EngineError for rows that no engine takes, such as text
+        that is no UTF-8.
         """
         if batch.num_rows == 0:
             return [pa.array([], arrow_type(e.type)) for e in self.expressions]
-        rows = [taken(batch.column(name)) for name in self.inputs.values()] or [pa.nulls(batch.num_rows)]
+        columns = iter(self._run([batch.column(name) for name in self.inputs.values()], batch.num_rows).columns)
+        return [_values(expression, columns) for expression in self.expressions]
+
+    def try_out(self, schema: Struct) -> None:
+        """Raises EngineError where the engine does not take the program, for rows of `schema`."""
+        kinds = {field.name: field.type for field in schema}
+        self._run([pa.array([], arrow_type(kinds[name])) for name in self.inputs.values()], 0)
+
+    def _run(self, columns: Sequence[pa.Array], num_rows: int) -> pa.Table:
+        rows = [taken(column) for column in columns] or [pa.nulls(num_rows)]
         found = engine()
         found.add(self.functions)
-        result = found.run(self.sql, pa.Table.from_arrays(rows, names=list(self.inputs) or ["row"]))
-        columns = iter(result.columns)
-        return [_values(expression, columns) for expression in self.expressions]
+        return found.run(self.sql, pa.Table.from_arrays(rows, names=list(self.inputs) or ["row"]))
 
 
 def compile_expressions(
@@ -70,6 +78,19 @@ def compile_expressions(
     `time_zone` is the session's, None where it is not known; `now_us` the moment that `current_timestamp()` is, None
     where the expressions may not hang on it. Raises NotExactError for what is not evaluated exactly as Spark does.
     """
+    try:
+        program = _compiled(asked, schema, time_zone, now_us)
+        program.try_out(schema)
+    except EngineError as error:
+        if len(asked) > 1:
+            for one in asked:  # which of them it is
+                compile_expressions([one], schema, time_zone=time_zone, now_us=now_us)
+        text = asked[0].text
+        raise NotExactError(text, part=text, reason=f"it cannot be evaluated here: {error}") from error
+    return program
+
+
+def _compiled(asked: Sequence[Asked], schema: Struct, time_zone: str | None, now_us: int | None) -> Program:
     shared = Scope(text="", schema=schema, zone=time_zone, now_us=now_us)
     expressions: list[Expression] = []
     values: dict[str, str] = {}

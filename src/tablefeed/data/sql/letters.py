@@ -31,4 +31,9 @@ def _mapped(texts: pa.ChunkedArray, one: Callable[[str], str], ascii_only: Calla
 
 
 def _is_known(text: str) -> bool:
-    return text.isascii() or all(unicodedata.category(character) != "Cn" for character in text)
+    return text.isascii() or all(unicodedata.category(c) != "Cn" or _is_never_one(ord(c)) for c in text)
+
+
+def _is_never_one(code: int) -> bool:
+    """Whether Unicode promises that a code is and stays no character."""
+    return 0xFDD0 <= code <= 0xFDEF or code & 0xFFFE == 0xFFFE

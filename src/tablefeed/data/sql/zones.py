@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from tablefeed.data.sql.engine import knows_zone
 from tablefeed.data.sql.terms import ZONE_REMEDY, Scope, text_sql
 
 DAY_US = 86_400_000_000
@@ -28,7 +29,7 @@ def zone_offset_us(zone: str) -> int | None:
         minutes = int(fixed["hours"]) * 60 + int(fixed["minutes"] or 0)
         if minutes <= 18 * 60:
             return minutes * 60_000_000 * (-1 if fixed["sign"] == "-" else 1)
-    if _REGION.fullmatch(zone) is None:
+    if _REGION.fullmatch(zone) is None or not knows_zone(zone):
         raise ValueError(f"the time zone {zone} is not read here: name it as Area/City, UTC or +01:00")
     return None
 
