@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import pytest
 from support.expressions import EXPRESSIONS, SCHEMA, rows
 from tablefeed.data.sql import Asked, NotExactError, Program, RowFailedError, compile_expressions
 from tablefeed.data.sql.terms import spelt
+from tablefeed.delta.schema import format_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,10 +39,13 @@ class _Ours:
 def test_every_expression_has_sparks_values_or_is_refused(
     spark: SparkSession, zone: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from pyspark.sql.types import StructType
+
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", zone)
     session.conf.set("spark.sql.ansi.enabled", "true")
-    session.createDataFrame(pa.Table.from_batches([rows()])).createOrReplaceTempView("edges")
+    schema = StructType.fromJson(json.loads(format_schema(SCHEMA)))
+    session.createDataFrame(pa.Table.from_batches([rows()]), schema).createOrReplaceTempView("edges")
     ours, refused = _evaluated(zone)
 
     different = [*_differing_values(session, ours), *_rows_that_spark_takes(session, ours)]

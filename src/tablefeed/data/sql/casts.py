@@ -134,8 +134,10 @@ def _to_floating(scope: Scope, term: Term, to: DataType) -> Term | None:
     if kind == FLOAT:
         return strict(scope, to, [term], "{}::DOUBLE")
     if kind == DOUBLE:
-        most = "3.4028234663852886e38::DOUBLE"
-        inside = f"CASE WHEN isfinite({{0}}) AND abs({{0}}) > {most} THEN NULL ELSE TRY_CAST({{0}} AS FLOAT) END"
+        # From half a step above the largest float on, Java rounds to infinity.
+        most = "3.4028235677973366e38::DOUBLE"
+        outer = f"WHEN {{0}} >= {most} THEN 'inf'::FLOAT WHEN {{0}} <= -{most} THEN '-inf'::FLOAT"
+        inside = f"CASE WHEN isnan({{0}}) THEN 'nan'::FLOAT {outer} ELSE TRY_CAST({{0}} AS FLOAT) END"
         return strict(scope, to, [term], inside, Failure.RANGE)
     if isinstance(kind, Decimal):
         # By way of the text, whose reading rounds once.

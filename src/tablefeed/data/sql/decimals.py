@@ -32,7 +32,10 @@ def arithmetic(scope: Scope, operation: Operation, left: Term, right: Term) -> T
         sides = f"({{}}::{duck(kind)}) {operation} ({{}}::{duck(kind)})"
         return strict(scope, kind, [left, right], f"TRY_CAST(TRY({sides}) AS {duck(kind)})", Failure.OVERFLOW)
     if operation == "*" and raw[0] <= MOST_DIGITS:
-        return strict(scope, kind, [left, right], f"TRY_CAST(TRY({{}} * {{}}) AS {duck(kind)})", Failure.OVERFLOW)
+        # Of operands of up to 18 digits DuckDB's product has no more either.
+        wide = duck(Decimal(max(a.precision, 19), a.scale))
+        product = f"TRY({{}}::{wide} * {{}})" if raw[0] > 18 else "TRY({} * {})"
+        return strict(scope, kind, [left, right], f"TRY_CAST({product} AS {duck(kind)})", Failure.OVERFLOW)
     name = f"decimal_{_NAMES[operation]}_{a.precision}_{a.scale}_{b.precision}_{b.scale}"
     takes = (duck(a), duck(b))
     scope.python(PythonFunction(name=name, takes=takes, gives=duck(kind), function=_function(operation, a, b, kind)))

@@ -152,7 +152,10 @@ def _to_whole(name: str) -> Maker:
         if isinstance(term.type, Decimal):
             kind = Decimal(min(term.type.precision - term.type.scale + 1, 38), 0)
             return c.strict(kind, [term], f"TRY_CAST({name}({{}}) AS {duck(kind)})", Failure.OVERFLOW)
-        raise c.refuse(f"it is evaluated for whole numbers and decimals, not {spelt(term.type)}")
+        if term.type in FLOATING:
+            whole = f"CASE WHEN isnan({{0}}) THEN 0 ELSE TRY_CAST({name}({{0}}) AS BIGINT) END"
+            return c.strict(LONG, [term], whole, Failure.OVERFLOW)
+        raise c.refuse(f"{spelt(term.type)} is no number")
 
     return make
 
@@ -248,7 +251,7 @@ def _concat(c: Call) -> Term:
 
 
 def _concat_ws(c: Call) -> Term:
-    if any(t.type not in (STRING, VOID) for t in c.arguments):
+    if any(is_nested(t.type) or t.type == BINARY for t in c.arguments):
         raise c.refuse("it is evaluated for texts")
     terms = [c.text(i) for i in range(len(c.arguments))]
     sql = f"concat_ws({', '.join(t.sql for t in terms)})"
@@ -373,6 +376,11 @@ def _make_date(c: Call) -> Term:
     return c.strict(DATE, [c.whole(0), c.whole(1), c.whole(2)], f"({sql})::INTEGER", Failure.RANGE)
 
 
+def _unix_timestamp(c: Call) -> Term:
+    """Whole seconds, and unlike unix_seconds rounded towards 1970."""
+    return c.strict(LONG, [c.timestamp(0)], "({} // 1000000)")
+
+
 def _unix(divisor: int) -> Maker:
     floor = f"(({{0}} - ({{0}} % {divisor} + {divisor}) % {divisor}) // {divisor})"
     return lambda c: c.strict(LONG, [c.timestamp(0)], floor)
@@ -396,6 +404,13 @@ def _hex(c: Call) -> Term:
     if term.type in INTEGRALS:
         return c.strict(STRING, [cast(c.scope, term, LONG)], "to_hex({})")
     return c.strict(STRING, [term if term.type == BINARY else c.text(0)], "hex({})")
+
+
+def _from_unixtime(c: Call) -> Term:
+    if c.arguments[0].type not in INTEGRALS:
+        raise c.refuse("it is evaluated for whole numbers")
+    moment = c.strict(TIMESTAMP, [cast(c.scope, c.arguments[0], LONG)], "TRY({} * 1000000)", Failure.OVERFLOW)
+    return times.formatted(c.scope, moment, "yyyy-MM-dd HH:mm:ss")
 
 
 def _now(c: Call) -> Term:
@@ -486,14 +501,15 @@ FUNCTIONS: Mapping[str, tuple[Sequence[int], Maker]] = {
     "make_date": ((3,), _make_date),
     "unix_date": ((1,), _unix_date),
     "date_from_unix_date": ((1,), lambda c: c.strict(DATE, [c.whole(0)], "{}")),
-    "unix_timestamp": ((1,), _unix(1_000_000)),
-    "to_unix_timestamp": ((1,), _unix(1_000_000)),
+    "unix_timestamp": ((1,), _unix_timestamp),
+    "to_unix_timestamp": ((1,), _unix_timestamp),
     "unix_seconds": ((1,), _unix(1_000_000)),
     "unix_millis": ((1,), _unix(1000)),
     "unix_micros": ((1,), _unix(1)),
     "timestamp_seconds": ((1,), _from_unix(1_000_000)),
     "timestamp_millis": ((1,), _from_unix(1000)),
     "timestamp_micros": ((1,), _from_unix(1)),
+    "from_unixtime": ((1,), _from_unixtime),
     "current_timestamp": ((0,), _now),
     "now": ((0,), _now),
     "current_date": ((0,), _today),

@@ -67,6 +67,7 @@ def _parser() -> Any:  # Any: a class of sqlglot's, made where sqlglot is there
         FUNCTIONS: dict[str, object] = {}  # noqa: RUF012  # sqlglot's way
         FUNCTION_PARSERS = {  # noqa: RUF012
             "CAST": lambda self: _marked(base.FUNCTION_PARSERS["CAST"](self)),
+            "TRIM": base.FUNCTION_PARSERS["TRIM"],
             "EXTRACT": base.FUNCTION_PARSERS["EXTRACT"],
         }
         NO_PAREN_FUNCTIONS: dict[object, object] = {}  # noqa: RUF012

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from tablefeed.data.sql.terms import (
     DATE,
     INT,
+    INTEGRALS,
     NTZ,
     STRING,
     TIMESTAMP,
@@ -61,6 +62,12 @@ def cast_to_time(scope: Scope, term: Term, to: DataType) -> Term | None:
         return strict(scope, DATE, [clock_of(scope, term)], days_of("{0}"))
     if kind == TIMESTAMP and to == NTZ:
         return clock_of(scope, term)
+    if kind in INTEGRALS and to == TIMESTAMP:
+        # Seconds, and as TimeUnit.toMicros the outermost where there are too many.
+        most = 9_223_372_036_854
+        outer = f"WHEN {{0}}::BIGINT > {most} THEN 9223372036854775807 WHEN {{0}}::BIGINT < -{most}"
+        sql = f"CASE {outer} THEN -9223372036854775807 - 1 ELSE {{0}}::BIGINT * 1000000 END"
+        return strict(scope, TIMESTAMP, [term], sql)
     if kind == DATE and to == NTZ:
         return strict(scope, NTZ, [term], f"({{}}::BIGINT * {DAY_US})")
     if kind == DATE and to == TIMESTAMP:
@@ -75,11 +82,12 @@ def cast_to_time(scope: Scope, term: Term, to: DataType) -> Term | None:
     return None
 
 
-_DAY_TEXT = "([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})"
 _DATE_TEXT = rf"(?s)^{_BLANKS}([0-9]{{4}})(-([0-9]{{1,2}})(-([0-9]{{1,2}})([ T].*)?)?)?{_BLANKS}$"
-_TIME_TEXT = r"([0-9]{1,2}):([0-9]{1,2})(:([0-9]{1,2})(\.([0-9]{0,9}))?)?"
+_TIME_TEXT = r"([0-9]{1,2})(:([0-9]{1,2})(:([0-9]{1,2})(\.([0-9]{0,9}))?)?)?"
 _ZONE_TEXT = r" ?(Z|UTC|([+-])([0-9]{1,2}):([0-9]{2}))"
-_MOMENT_TEXT = rf"^{_BLANKS}{_DAY_TEXT}([ T]{_TIME_TEXT}({_ZONE_TEXT})?)?{_BLANKS}$"
+_MOMENT_TEXT = (
+    rf"^{_BLANKS}([0-9]{{4}})(-([0-9]{{1,2}})(-([0-9]{{1,2}})([ T]{_TIME_TEXT}({_ZONE_TEXT})?)?)?)?{_BLANKS}$"
+)
 
 
 def _parsed(scope: Scope, term: Term, to: DataType) -> Term:
@@ -90,9 +98,10 @@ def _parsed(scope: Scope, term: Term, to: DataType) -> Term:
         month, day = f"coalesce({month}, 1)", f"coalesce({day}, 1)"
         value = f"TRY(make_date({year}, {month}, {day})) - DATE '1970-01-01'"
         return _or_failed(scope, DATE, term, f"CASE WHEN {year} > 0 THEN {value} END::INTEGER", stage)
-    names = {1: "y", 2: "m", 3: "d", 5: "h", 6: "i", 8: "s", 10: "f", 12: "z", 13: "g", 14: "j", 15: "k"}
+    names = {1: "y", 3: "m", 5: "d", 7: "h", 9: "i", 11: "s", 13: "f", 14: "z", 16: "g", 17: "j", 18: "k"}
     parts, stage = scope.bind(_groups(term.sql, _MOMENT_TEXT, names), term.stage)
-    number = {n: f"coalesce(TRY_CAST(nullif({parts}.{n}, '') AS BIGINT), 0)" for n in "ymdhisjk"}
+    least = {"m": 1, "d": 1}
+    number = {n: f"coalesce(TRY_CAST(nullif({parts}.{n}, '') AS BIGINT), {least.get(n, 0)})" for n in "ymdhisjk"}
     day = f"TRY(make_date({number['y']}, {number['m']}, {number['d']}))"
     fraction = f"TRY_CAST(rpad({parts}.f, 6, '0')[1:6] AS BIGINT)"
     clock = (
@@ -101,10 +110,10 @@ def _parsed(scope: Scope, term: Term, to: DataType) -> Term:
         f" * 1000000 + {fraction} END"
     )
     clock, stage = scope.bind(clock, stage)
-    if to == NTZ:
-        return _or_failed(scope, NTZ, term, f"CASE WHEN {parts}.z = '' THEN {clock} END", stage)
+    sound = f"({number['j']} < 18 AND {number['k']} < 60)"
+    if to == NTZ:  # a zone is read, and passed over
+        return _or_failed(scope, NTZ, term, f"CASE WHEN {parts}.z = '' OR {sound} THEN {clock} END", stage)
     shift = f"(CASE WHEN {parts}.g = '-' THEN -60000000 ELSE 60000000 END) * ({number['j']} * 60 + {number['k']})"
-    sound = f"{number['j']} < 18 AND {number['k']} < 60"
     zoned = f"CASE WHEN {parts}.z <> '' AND {sound} THEN {clock} - ({shift}) END"
     if isinstance(term.literal, str) and re.search(_ZONE_TEXT + _BLANKS + r"\Z", term.literal):
         return _or_failed(scope, TIMESTAMP, term, zoned, stage)
@@ -257,8 +266,7 @@ def add_months(scope: Scope, date: Term, months: Term) -> Term:
     day = as_date(date.sql)
     added = f"CASE WHEN {near} THEN (TRY(({day}) + to_months({months.sql}))::DATE - DATE '1970-01-01')::INTEGER END"
     name, stage = scope.bind(added, stage)
-    inside = f"CASE WHEN {name} BETWEEN {_FIRST_DAY} AND {_LAST_DAY} THEN {name} END"
-    return strict(scope, DATE, [date, months], inside, Failure.RANGE, stage=stage)
+    return strict(scope, DATE, [date, months], name, Failure.RANGE, stage=stage)
 
 
 def add_clock_months(scope: Scope, moment: Term, months: int) -> Term:

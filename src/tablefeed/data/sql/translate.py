@@ -244,6 +244,18 @@ def _call(scope: Scope, node: exp.Expr) -> Term:
     return functions.call(scope, name, _said(node), [translate(scope, e) for e in node.expressions])
 
 
+def _trimmed(scope: Scope, node: exp.Expr) -> Term:
+    position = str(node.args.get("position") or "BOTH").upper()
+    name = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}.get(position)
+    if name is None:
+        raise _unknown(scope, node)
+    if node.expression is None and position == "BOTH":
+        return functions.call(scope, "trim", _said(node), [_inner(scope, node)])
+    characters = Term(type=STRING, sql="' '") if node.expression is None else translate(scope, node.expression)
+    texts = [cast(scope, _inner(scope, node), STRING), cast(scope, characters, STRING)]
+    return strict(scope, STRING, texts, f"{name}({{}}, {{}})")
+
+
 def _extract(scope: Scope, node: exp.Expr) -> Term:
     part = str(node.this.name).lower()
     if part not in ("year", "quarter", "month", "week", "day", "hour", "minute"):
@@ -387,6 +399,7 @@ _MAKERS: Mapping[str, tuple[_Maker, tuple[str, ...]]] = {
     "case": (_case, ("this", "ifs", "default")),
     "if": (_if, ("this", "true", "false")),
     "anonymous": (_call, ("this", "expressions")),
+    "trim": (_trimmed, (*_BOTH, "position")),
     "extract": (_extract, _BOTH),
     "cast": (_cast, ("this", "to", "_type")),
     "trycast": (_cast, ("this", "to", "_type")),

@@ -13,8 +13,8 @@ from tablefeed.data.sql.engine import knows_zone
 from tablefeed.data.sql.terms import ZONE_REMEDY, Scope, text_sql
 
 DAY_US = 86_400_000_000
-FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""The years 1 to 9999."""
+FIRST_US, LAST_US = -62_167_219_200_000_000, 253_433_923_199_999_999
+"""The years 0 to 10000: what any zone's clock shows in the years 1 to 9999, and some more."""
 
 _FIXED = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>[01]?[0-9])(?::(?P<minutes>[0-5][0-9]))?")
 _REGION = re.compile(r"[A-Za-z]+/[A-Za-z0-9_+/-]+")
@@ -44,7 +44,7 @@ def _zone(scope: Scope, part: str) -> tuple[str, int | None]:
 
 
 def offset(scope: Scope, instant: str, stage: int, part: str) -> tuple[str, int]:
-    """The zone's offset in microseconds at an instant; null outside of the years 1 to 9999."""
+    """The zone's offset in microseconds at an instant; null outside of the years 0 to 10000."""
     zone, fixed = _zone(scope, part)
     if fixed is not None:
         return f"CASE WHEN {instant} BETWEEN {FIRST_US} AND {LAST_US} THEN {fixed}::BIGINT END", stage
@@ -53,7 +53,7 @@ def offset(scope: Scope, instant: str, stage: int, part: str) -> tuple[str, int]
 
 
 def wall_clock(scope: Scope, instant: str, stage: int, part: str) -> tuple[str, int]:
-    """The wall clock at an instant, both in microseconds; null outside of the years 1 to 9999."""
+    """The wall clock at an instant, both in microseconds; null outside of the years 0 to 10000."""
     _, fixed = _zone(scope, part)
     if fixed == 0:
         return f"CASE WHEN {instant} BETWEEN {FIRST_US} AND {LAST_US} THEN {instant} END", stage
@@ -64,7 +64,7 @@ def wall_clock(scope: Scope, instant: str, stage: int, part: str) -> tuple[str, 
 def instant_of(scope: Scope, clock: str, stage: int, part: str, *, kept: str | None = None) -> tuple[str, int]:
     """The instant that a wall clock means; `kept` is the offset that it has where that is one of its offsets.
 
-    Null outside of the years 1 to 9999, a day at their ends included.
+    Null outside of the years 0 to 10000, a day at their ends included.
     """
     _, fixed = _zone(scope, part)
     if fixed is not None:
