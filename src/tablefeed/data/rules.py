@@ -184,8 +184,8 @@ def _shown(batch: pa.RecordBatch, row: int, columns: Sequence[str]) -> str:
 def _value(value: pa.Scalar) -> str:
     try:
         text = "null" if not value.is_valid else str(value.as_py())
-    except (OverflowError, ValueError):  # a time that Python has no value for
-        text = str(value.cast(pa.int64() if value.type.bit_width == 64 else pa.int32()).as_py())
+    except (OverflowError, ValueError):
+        text = f"(a {value.type} that Python has no value for)"
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 

@@ -38,6 +38,8 @@ def parse(text: str) -> exp.Expr:
             if word == "::" or word.upper() in _UNREAD_WORDS:
                 raise NotExactError(text, part=word, reason="it is not evaluated here: write it in other words")
         found = _parser()(dialect=dialect).parse_into(exp.Condition, tokens, text)
+    except RecursionError as error:
+        raise NotExactError(text, part=text, reason="it nests too deep") from error
     except (SqlglotError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         if isinstance(error, NotExactError):
             raise
