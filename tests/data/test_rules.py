@@ -223,3 +223,8 @@ def test_a_text_that_is_no_utf_8_is_refused_and_names_the_table() -> None:
 def test_a_time_zone_that_is_not_known_refuses_a_rule_that_hangs_on_it(zone: str) -> None:
     with pytest.raises(UnsupportedExpressionError, match="time zone"):
         _kept(_checks("year(t) > 0"), _schema(t=_TIMESTAMP), {"t": [None]}, zone=zone)
+
+
+def test_a_generated_column_may_not_hang_on_the_moment_as_a_default_may() -> None:
+    with pytest.raises(UnsupportedExpressionError, match="the generation expression of column at"):
+        _kept(TableRules(generated={"at": "now()"}), _schema(x=_INT, at=_TIMESTAMP), {"x": [1]})

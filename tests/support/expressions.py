@@ -376,6 +376,21 @@ LEAST(s, 'b')
 i32 > 0 IS TRUE
 (i32 > 0) = b
 (i32 > 0) <=> (i64 > 0)
+i32 IN ('1', '42')
+n IN (1, 2)
+d IN ('1970-01-01', ts)
+CASE WHEN b THEN '1' ELSE 2 END
+IF(b, d, '2020-01-01')
+COALESCE(n, 0)
+COALESCE(d, ts)
+NULLIF(i32, '1')
+GREATEST(n, 'b')
+LEAST(dec, i32)
+i64 = '1.5'
+n + 1.5
+i32 IS NULL OR i32 BETWEEN 0 AND 150 AND s <> ''
+b <=> (s LIKE 'a%')
+NOT b <=> true
 """
 
 _NUMBERS = """
@@ -742,6 +757,12 @@ arr IS NOT NULL AND SIZE(arr) >= 1
 UPPER(SUBSTRING(s, 1, 1))
 LENGTH(TRIM(s)) > 0
 s = UPPER(s) AND LENGTH(s) = 3
+UPPER(i32)
+LENGTH(CONCAT(s, s)) <= 10
+SUBSTRING(s, 1, 1) IN ('a', 'A', 'é')
+COALESCE(TRIM(s), '') <> ''
+LOWER(s) LIKE '%com'
+st.b LIKE 'x%'
 """
 
 EXPRESSIONS: tuple[str, ...] = tuple(
