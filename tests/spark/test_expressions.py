@@ -29,6 +29,7 @@ _MOST_FAILED = 2
 _REFUSED_ROWS = {
     "CAST(n AS DECIMAL(10,1))": "a number with an exponent",
     "DATE_ADD(d, i32)": "days beyond the last, where Spark begins again with the first",
+    **dict.fromkeys(("ceil(f64)", "floor(f64)", "ceil(f32)"), "beyond a bigint, where not every Spark raises"),
 }
 """Where rows of an expression are refused that Spark has values of."""
 
