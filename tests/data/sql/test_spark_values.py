@@ -264,14 +264,13 @@ def _check(text: str, row: Mapping[str, object], value: object, *, zone: str) ->
 
 
 def _array(value: object, kind: pa.DataType) -> pa.Array:
-    is_text = isinstance(value, str) and not pa.types.is_string(kind)
-    if is_text and pa.types.is_timestamp(kind):
+    if not isinstance(value, str) or pa.types.is_string(kind):
+        return pa.array([value], kind)
+    if pa.types.is_decimal(kind):
+        return pa.array([Decimal(value)], kind)
+    if pa.types.is_timestamp(kind):
         return pa.array([value]).cast(pa.timestamp("us")).cast(pa.int64()).cast(kind)
-    return pa.array([Decimal(value)], kind) if is_text and pa.types.is_decimal(kind) else _cast(value, kind)
-
-
-def _cast(value: object, kind: pa.DataType) -> pa.Array:
-    return pa.array([value]).cast(kind) if pa.types.is_date(kind) else pa.array([value], kind)
+    return pa.array([value]).cast(kind)
 
 
 def _plain(array: pa.Array) -> object:
