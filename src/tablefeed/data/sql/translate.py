@@ -5,29 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from decimal import Decimal as Number
 from typing import TYPE_CHECKING
 
 from tablefeed.data.sql import functions, intervals, operators
 from tablefeed.data.sql.casts import cast
-from tablefeed.data.sql.coerce import MOST_DIGITS
+from tablefeed.data.sql.literals import boolean, bytes_literal, named_type, null, number, text_or_number
 from tablefeed.data.sql.parse import WRITTEN
 from tablefeed.data.sql.patterns import like, regex
 from tablefeed.data.sql.terms import (
-    BINARY,
     BOOLEAN,
     BYTE,
     DATE,
-    DOUBLE,
-    FLOAT,
     INT,
     INTEGRALS,
     LONG,
-    NTZ,
     SHORT,
     STRING,
-    TIMESTAMP,
-    VOID,
     Failure,
     Scope,
     Term,
@@ -37,7 +30,7 @@ from tablefeed.data.sql.terms import (
     text_sql,
 )
 from tablefeed.data.sql.values import decoded
-from tablefeed.model.schema import Array, DataType, Decimal, Field, Map, Struct
+from tablefeed.model.schema import Array, Field, Map, Struct
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -161,62 +154,11 @@ def _negated(scope: Scope, node: exp.Expr) -> Term:
 
     inner = node.this
     if isinstance(inner, exp.Literal) and not inner.is_string:
-        return _number(scope, f"-{inner.this}")
+        return number(scope, f"-{inner.this}")
     if isinstance(inner, exp.TryCast) and WRITTEN not in inner.meta and isinstance(inner.this, exp.Literal):
         # -128Y is one literal: its digits alone are no tinyint.
-        return cast(scope, _number(scope, f"-{inner.this.this}"), _type(scope, inner.args["to"]))
+        return cast(scope, number(scope, f"-{inner.this.this}"), named_type(scope, inner.args["to"]))
     return operators.negated(scope, _said(node), translate(scope, inner))
-
-
-def _literal(scope: Scope, node: exp.Expr) -> Term:
-    if not node.is_string:
-        return _number(scope, str(node.this))
-    value = str(node.this)
-    if "'" in value or "\0" in value:
-        raise scope.refuse(_said(node), "a quote within a text is read by a setting of Spark's session")
-    return Term(type=STRING, sql=text_sql(value), literal=value)
-
-
-_NUMBER = re.compile(r"-?(?:[0-9]+(?P<point>\.[0-9]*)?|\.[0-9]+)(?P<exponent>[eE][+-]?[0-9]+)?")
-
-
-def _number(scope: Scope, text: str) -> Term:
-    spelt_right = _NUMBER.fullmatch(text)
-    if spelt_right is None or len(text) > 2 * MOST_DIGITS:
-        raise scope.refuse(text, "it is no number that is read here")
-    if spelt_right["exponent"]:
-        value = float(text)
-        if value in (float("inf"), float("-inf")):
-            raise scope.refuse(text, "it is above every double")
-        return Term(type=DOUBLE, sql=f"'{value!r}'::DOUBLE")
-    if "." in text:
-        return _decimal(scope, Number(text))
-    whole = int(text)
-    for kind, bits, duck in ((INT, 31, "INTEGER"), (LONG, 63, "BIGINT")):
-        if -(1 << bits) <= whole < 1 << bits:
-            return Term(type=kind, sql=f"'{whole}'::{duck}", literal=whole)
-    return _decimal(scope, Number(whole))
-
-
-def _decimal(scope: Scope, value: Number) -> Term:
-    _, digits, exponent = value.as_tuple()
-    scale = max(-int(exponent), 0)
-    precision = max(len(digits), scale)
-    if precision > MOST_DIGITS:
-        raise scope.refuse(str(value), "it has more digits than a decimal")
-    return Term(type=Decimal(precision, scale), sql=f"'{value:f}'::DECIMAL({precision},{scale})")
-
-
-def _boolean(_: Scope, node: exp.Expr) -> Term:
-    return Term(type=BOOLEAN, sql="true" if node.this else "false")
-
-
-def _null(_scope: Scope, _node: exp.Expr) -> Term:
-    return Term(type=VOID, sql="NULL")
-
-
-def _bytes(_: Scope, node: exp.Expr) -> Term:
-    return Term(type=BINARY, sql=f"unhex('{node.this}')")
 
 
 def _case(scope: Scope, node: exp.Expr) -> Term:
@@ -263,37 +205,8 @@ def _extract(scope: Scope, node: exp.Expr) -> Term:
     return functions.call(scope, part, _said(node), [translate(scope, node.expression)])
 
 
-_TYPES: Mapping[str, DataType] = {
-    "BOOLEAN": BOOLEAN,
-    "TINYINT": BYTE,
-    "SMALLINT": SHORT,
-    "INT": INT,
-    "BIGINT": LONG,
-    "FLOAT": FLOAT,
-    "DOUBLE": DOUBLE,
-    "TEXT": STRING,
-    "BINARY": BINARY,
-    "DATE": DATE,
-    "TIMESTAMPTZ": TIMESTAMP,
-    "TIMESTAMPLTZ": TIMESTAMP,
-    "TIMESTAMPNTZ": NTZ,
-}
-
-
-def _type(scope: Scope, node: exp.Expr) -> DataType:
-    name = getattr(node.this, "name", "")
-    parameters = [str(p.this) for p in node.expressions]
-    if name == "DECIMAL" and len(parameters) <= 2 and all(p.isdecimal() for p in parameters):
-        precision, scale = [*map(int, parameters), *(10, 0)[len(parameters) :]]
-        if 1 <= precision <= MOST_DIGITS and 0 <= scale <= precision:
-            return Decimal(precision, scale)
-    if name in _TYPES and not parameters:
-        return _TYPES[name]
-    raise scope.refuse(_said(node), "this type is not evaluated here")
-
-
 def _cast(scope: Scope, node: exp.Expr) -> Term:
-    term = cast(scope, _inner(scope, node), _type(scope, node.args["to"]))
+    term = cast(scope, _inner(scope, node), named_type(scope, node.args["to"]))
     if WRITTEN in node.meta and isinstance(term.literal, int):
         return replace(term, literal=None)
     return term
@@ -392,10 +305,10 @@ _MAKERS: Mapping[str, tuple[_Maker, tuple[str, ...]]] = {
     "like": (_like, (*_BOTH, "negate")),
     "regexplike": (_rlike, (*_BOTH, "negate")),
     "neg": (_negated, ("this",)),
-    "literal": (_literal, ("this", "is_string")),
-    "boolean": (_boolean, ("this",)),
-    "null": (_null, ()),
-    "hexstring": (_bytes, ("this",)),
+    "literal": (text_or_number, ("this", "is_string")),
+    "boolean": (boolean, ("this",)),
+    "null": (null, ()),
+    "hexstring": (bytes_literal, ("this",)),
     "case": (_case, ("this", "ifs", "default")),
     "if": (_if, ("this", "true", "false")),
     "anonymous": (_call, ("this", "expressions")),
