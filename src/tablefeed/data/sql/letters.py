@@ -30,8 +30,14 @@ def _mapped(texts: pa.ChunkedArray, one: Callable[[str], str], ascii_only: Calla
     return pa.array([None if t is None or not _is_known(t) else one(t) for t in column.to_pylist()], pa.string())
 
 
+_LATE = frozenset("\u019b\u0264\ua7d3\ua7d5")
+"""Small letters that were there long before their capitals, which came with Unicode 16: Pythons and Sparks differ."""
+
+
 def _is_known(text: str) -> bool:
-    return text.isascii() or all(unicodedata.category(c) != "Cn" or _is_never_one(ord(c)) for c in text)
+    return text.isascii() or (
+        _LATE.isdisjoint(text) and all(unicodedata.category(c) != "Cn" or _is_never_one(ord(c)) for c in text)
+    )
 
 
 def _is_never_one(code: int) -> bool:
