@@ -28,6 +28,9 @@ EXAMPLES: dict[str, TablefeedError] = {
     "UnsupportedFeatureError": errors.UnsupportedFeatureError("text", url=URL, features=("x", "y")),
     "SchemaMismatchError": errors.SchemaMismatchError("text", url=URL, error_class="DELTA_METADATA_MISMATCH"),
     "InvalidRowsError": errors.InvalidRowsError("text", url=URL),
+    "UnsupportedExpressionError": errors.UnsupportedExpressionError(
+        url=URL, rule="its constraint c", expression="hash(x) > 0", reason="hash is not evaluated"
+    ),
     "AppendOnlyError": errors.AppendOnlyError("text", url=URL),
     "LogError": errors.LogError("text", url=URL),
     "CorruptLogError": errors.CorruptLogError("cut off", url=URL, log_file="_delta_log/3.json", line=2),

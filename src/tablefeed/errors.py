@@ -12,6 +12,7 @@
     │   ├── UnsupportedFeatureError     the protocol or a feature asks for what is not handled
     │   ├── SchemaMismatchError         rows that do not fit the table's schema or partitioning
     │   ├── InvalidRowsError            rows that break a rule of the table
+    │   ├── UnsupportedExpressionError  a rule of the table in SQL that is not evaluated as Spark would
     │   └── AppendOnlyError             a removal on an append-only table
     ├── LogError                    the log's bytes or its files are not what the protocol says
     │   ├── CorruptLogError             a log file that cannot be read
@@ -146,6 +147,18 @@ class SchemaMismatchError(TableError):
 
 class InvalidRowsError(TableError):
     """A row breaks a rule of the table; nothing of its batch was committed."""
+
+
+class UnsupportedExpressionError(TableError):
+    """The table's `rule` is SQL, `expression`, that is not evaluated here exactly as by Spark; nothing was written."""
+
+    def __init__(self, *, url: str, rule: str, expression: str, reason: str) -> None:
+        self.rule, self.expression = rule, expression
+        super().__init__(
+            f"{url} cannot be written: {rule}, {expression}, is not evaluated here exactly as by Spark: {reason}. "
+            "Write it with Spark's own Delta, or write the rule in other words.",
+            url=url,
+        )
 
 
 class AppendOnlyError(TableError):

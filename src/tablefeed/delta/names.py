@@ -66,6 +66,7 @@ FEATURE_PREFIX = "delta.feature."
 COLUMN_INVARIANTS = "delta.invariants"
 GENERATION_EXPRESSION = "delta.generationExpression"
 CURRENT_DEFAULT = "CURRENT_DEFAULT"
+CHAR_VARCHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # Spark's own
 IDENTITY_PREFIX = "delta.identity."
 TYPE_CHANGES = "delta.typeChanges"
 COLUMN_ID = "delta.columnMapping.id"

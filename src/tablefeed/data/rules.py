@@ -1,0 +1,206 @@
+"""A table's rules kept by the rows that are written: columns filled, conditions checked (Delta-Spark's Constraints).
+
+What a rule's SQL means is `tablefeed.data.sql`'s; NOT NULL is `write`'s, which sees the rows last. No files here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.data.sql import Asked, EngineError, NotExactError, Program, RowFailedError, compile_expressions
+from tablefeed.errors import InvalidRowsError, UnsupportedExpressionError
+from tablefeed.model.rules import Check, TableRules, TextLimit
+from tablefeed.model.schema import Field, Primitive, Struct
+
+_MOST_SHOWN = 200
+"""Characters of a value in an error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What a write knows beside its rows.
+
+    `url` names the table in errors. `absent` are the columns, as the schema spells them, that the rows do not bring:
+    they are filled. `time_zone` is the session's, None where it is not known; `now_us` the moment of this write, which
+    defaults such as `current_timestamp()` take.
+    """
+
+    url: str
+    absent: frozenset[str]
+    time_zone: str | None
+    now_us: int
+
+
+class RowRules:
+    """Fills and checks batches of a table's schema. Built once, for many batches.
+
+    Raises UnsupportedExpressionError, when built, for a rule that is not evaluated exactly as Spark does with ANSI mode
+    on. A batch costs one query for all that is checked and one for each kind of column that is filled.
+    """
+
+    def __init__(self, rules: TableRules, schema: Struct, setting: Setting) -> None:
+        self._setting, self._schema, self._limits = setting, schema, rules.limits
+        absent = [field for field in schema if field.name in setting.absent]
+        # In this order: a generated column may name one that has a default.
+        self._fillers = [
+            _Filler(program, names)
+            for program, names in (
+                self._filling("the default", [f for f in absent if f.name not in rules.generated], rules.defaults),
+                self._filling("the generation expression", absent, rules.generated),
+            )
+            if program is not None
+        ]
+        self._checks = [*rules.checks, *_of_given(rules, setting.absent)]
+        self._program = self._checking() if self._checks else None
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Gives the rows, in order and in the same schema, with the absent columns filled.
+
+        Raises InvalidRowsError for the first rule that a row breaks, with the row's values of the columns that the rule
+        names. A condition that is null breaks it, as one that is false does. Nulls in NOT NULL columns are not looked
+        for.
+        """
+        for filler in self._fillers:
+            batch = self._filled(batch, filler)
+        if self._program is not None:
+            self._check(batch, self._program)
+        for limit in self._limits:
+            self._check_length(batch, limit)
+        return batch
+
+    def _filling(
+        self, what: str, fields: Sequence[Field], expressions: Mapping[str, str]
+    ) -> tuple[Program | None, tuple[str, ...]]:
+        fields = [field for field in fields if field.name in expressions]
+        is_default = what == "the default"
+        programs = [(f"{what} of column {f.name}", Asked(text=expressions[f.name], wanted=f.type)) for f in fields]
+        schema, now_us = (Struct(()), self._setting.now_us) if is_default else (self._schema, None)
+        program = self._compiled(programs, schema, now_us) if programs else None
+        return program, tuple(field.name for field in fields)
+
+    def _checking(self) -> Program:
+        asked = [(_said(check), Asked(text=check.expression)) for check in self._checks]
+        program = self._compiled(asked, self._schema, None)
+        for (rule, one), expression in zip(asked, program.expressions, strict=True):
+            if expression.type != Primitive("boolean"):
+                reason = "it is no condition: its value is no boolean"
+                raise UnsupportedExpressionError(url=self._setting.url, rule=rule, expression=one.text, reason=reason)
+        return program
+
+    def _compiled(self, asked: Sequence[tuple[str, Asked]], schema: Struct, now_us: int | None) -> Program:
+        zone = self._setting.time_zone
+        try:
+            return compile_expressions([one for _, one in asked], schema, time_zone=zone, now_us=now_us)
+        except NotExactError as error:
+            rule = next(rule for rule, one in asked if one.text == error.text)
+            raise UnsupportedExpressionError(
+                url=self._setting.url, rule=rule, expression=error.text, reason=str(error)
+            ) from error
+
+    def _filled(self, batch: pa.RecordBatch, filler: _Filler) -> pa.RecordBatch:
+        values = self._evaluated("A column cannot be filled", filler.program, batch)
+        made = dict(zip(filler.names, values, strict=True))
+        columns = [
+            column if (value := made.get(field.name)) is None else value.cast(field.type)
+            for field, column in zip(batch.schema, batch.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+    def _check(self, batch: pa.RecordBatch, program: Program) -> None:
+        held = self._evaluated("A constraint cannot be evaluated", program, batch)
+        for check, expression, holds in zip(self._checks, program.expressions, held, strict=True):
+            row = pc.index(holds.fill_null(False), False).as_py()  # noqa: FBT003  # Arrow's words
+            if row >= 0:
+                shown = _shown(batch, row, expression.columns)
+                raise InvalidRowsError(
+                    f"CHECK constraint {check.name} ({check.expression}) violated by row with values:\n{shown}\n"
+                    f"Nothing of this write to {self._setting.url} was committed: filter these rows out, or correct "
+                    "them.",
+                    url=self._setting.url,
+                    error_class="DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+                )
+
+    def _evaluated(self, what: str, program: Program, batch: pa.RecordBatch) -> list[pa.Array]:
+        try:
+            return program.evaluate(batch)
+        except RowFailedError as error:
+            raise self._failed(what, error, batch, program) from error
+        except EngineError as error:
+            raise InvalidRowsError(
+                f"The rules of {self._setting.url} cannot be evaluated on these rows: {error}. Nothing of this write "
+                "was committed: correct the rows, or write smaller batches.",
+                url=self._setting.url,
+            ) from error
+
+    def _failed(self, what: str, error: RowFailedError, batch: pa.RecordBatch, program: Program) -> InvalidRowsError:
+        columns = next((e.columns for e in program.expressions if e.text == error.text), ())
+        return InvalidRowsError(
+            f"{what}: {error.text} meets {error.reason} in the row with values:\n{_shown(batch, error.row, columns)}\n"
+            f"Nothing of this write to {self._setting.url} was committed: filter these rows out, or correct them.",
+            url=self._setting.url,
+        )
+
+    def _check_length(self, batch: pa.RecordBatch, limit: TextLimit) -> None:
+        for texts in _texts(batch.column(limit.path[0]), limit.path[1:]):
+            row = pc.index(pc.greater(pc.utf8_length(texts), limit.length).fill_null(False), True).as_py()  # noqa: FBT003
+            if row >= 0:
+                raise InvalidRowsError(
+                    f'Value "{_value(texts[row])}" exceeds char/varchar type length limitation: {".".join(limit.path)} '
+                    f"of {self._setting.url} is {limit.kind}({limit.length}). Nothing of this write was committed: "
+                    "shorten these values, or filter their rows out.",
+                    url=self._setting.url,
+                    error_class="DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class _Filler:
+    """Columns that are made, and what makes them, in the same order."""
+
+    program: Program
+    names: tuple[str, ...]
+
+
+def _of_given(rules: TableRules, absent: frozenset[str]) -> Iterator[Check]:
+    """The conditions that generated columns keep where the rows bring them ("Generated Columns": `<=>`)."""
+    for name, expression in rules.generated.items():
+        if name not in absent:
+            quoted = name.replace("`", "``")
+            yield Check(name="Generated Column", expression=f"`{quoted}` <=> ({expression})")
+
+
+def _said(check: Check) -> str:
+    return f"its constraint {check.name}"
+
+
+def _shown(batch: pa.RecordBatch, row: int, columns: Sequence[str]) -> str:
+    return "\n".join(f" - {name} : {_value(batch.column(name)[row])}" for name in sorted(columns))
+
+
+def _value(value: pa.Scalar) -> str:
+    try:
+        text = "null" if not value.is_valid else str(value.as_py())
+    except (OverflowError, ValueError):
+        text = f"(a {value.type} that Python has no value for)"
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
+
+def _texts(array: pa.Array, path: Sequence[str]) -> Iterator[pa.Array]:
+    """The texts below a column, at `path`, that are there."""
+    if not path:
+        yield array
+        return
+    kind = array.type
+    if pa.types.is_struct(kind):
+        yield from _texts(pc.struct_field(array, [path[0]]), path[1:])
+    elif pa.types.is_map(kind):
+        entries = array.drop_null()
+        entries = entries.cast(pa.list_(pa.struct([kind.key_field, kind.item_field])))
+        members = pc.struct_field(pc.list_flatten(entries), [0 if path[0] == "key" else 1])
+        yield from _texts(members, path[1:])
+    else:
+        yield from _texts(pc.list_flatten(array), path[1:])

@@ -1,0 +1,115 @@
+"""DuckDB in this process: SQL over one batch of rows, in order and without files, network or extensions."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tablefeed.data.sql.terms import PythonFunction, Scope
+
+if TYPE_CHECKING:
+    import duckdb
+
+_CONFIG = {
+    "threads": "1",  # a task of Spark's has one core
+    "memory_limit": "1GB",  # of one batch's columns; never for a table
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "enable_external_access": "false",
+}
+
+ROWS = "tablefeed_rows"
+"""What SQL calls the batch."""
+
+
+class EngineError(ValueError):
+    """DuckDB does not take what it is given; the text is its own."""
+
+
+class Engine:
+    """A connection of one thread's, which may be used for many expressions."""
+
+    def __init__(self) -> None:
+        import duckdb
+
+        self._connection: duckdb.DuckDBPyConnection = duckdb.connect(config=dict(_CONFIG))
+        self._connection.execute("SET TimeZone = 'UTC'")
+        self._functions: set[str] = set()
+        # At the latest when Python ends: functions of ours that DuckDB still holds then are reported on stderr.
+        weakref.finalize(self, self._connection.close)
+
+    def add(self, functions: Iterable[PythonFunction]) -> None:
+        """Makes functions known by their names; one that is known stays."""
+        from duckdb.func import FunctionNullHandling, PythonUDFType
+
+        for function in functions:
+            if function.name in self._functions:
+                continue
+            self._functions.add(function.name)
+            self._connection.create_function(
+                function.name,
+                function.function,
+                [self._connection.type(kind) for kind in function.takes],
+                self._connection.type(function.gives),
+                type=PythonUDFType.ARROW,
+                null_handling=FunctionNullHandling.SPECIAL,
+            )
+
+    def run(self, sql: str, rows: pa.Table) -> pa.Table:
+        """The result of `sql` over `rows`, which it calls ROWS. Raises EngineError."""
+        import duckdb
+
+        try:
+            self._connection.register(ROWS, rows)
+            try:
+                return self._connection.sql(sql).to_arrow_table()
+            finally:
+                self._connection.unregister(ROWS)
+        except duckdb.Error as error:
+            raise EngineError(str(error).partition("\n")[0]) from error
+
+
+_LOCAL = threading.local()
+
+
+def engine() -> Engine:
+    """The engine of the thread that asks. Raises EngineError where DuckDB is not installed."""
+    found: Engine | None = getattr(_LOCAL, "engine", None)
+    if found is None:
+        try:
+            found = _LOCAL.engine = Engine()
+        except ImportError as error:
+            remedy = 'pip install "tablefeed[rules]" where the tasks\' Python runs'
+            raise EngineError(f"DuckDB is not installed: {remedy}") from error
+    return found
+
+
+@functools.cache
+def knows_zone(name: str) -> bool:
+    """Whether `name` is a time zone of DuckDB's, spelt as it spells it."""
+    sql = "SELECT count(*) FROM pg_timezone_names() WHERE name = (SELECT name FROM " + ROWS + ")"  # noqa: S608  # ours
+    return bool(engine().run(sql, pa.table({"name": [name]})).column(0)[0].as_py())
+
+
+def query(stages: Sequence[Sequence[tuple[str, str]]], values: Mapping[str, str]) -> str:
+    """The SQL that binds `stages` one over the other and gives `values` by name."""
+    source = ROWS
+    for bound in stages:
+        if bound:
+            named = ", ".join(f"{sql} AS {name}" for name, sql in bound)
+            source = f"(SELECT *, {named} FROM {source})"  # noqa: S608  # names are ours, texts are quoted
+    return f"SELECT {', '.join(f'{sql} AS {name}' for name, sql in values.items())} FROM {source}"  # noqa: S608  # ours
+
+
+def constant(scope: Scope, sql: str, fails: str | None) -> tuple[object, int | None]:
+    """The value, and the failure, of a term that names no column."""
+    found = engine()
+    found.add(scope.functions.values())
+    rows = pa.table({"row": pa.nulls(1)})
+    result = found.run(query(scope.stages, {"value": sql, "fails": fails or "NULL::INTEGER"}), rows)
+    return result.column(0)[0].as_py(), result.column(1)[0].as_py()

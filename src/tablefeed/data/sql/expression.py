@@ -1,0 +1,128 @@
+"""Expressions of Spark's SQL, compiled once for the columns of a table and evaluated batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from tablefeed.data.sql.casts import assigned
+from tablefeed.data.sql.engine import EngineError, engine, query
+from tablefeed.data.sql.parse import parse
+from tablefeed.data.sql.terms import Failure, NotExactError, PythonFunction, RowFailedError, Scope, Term
+from tablefeed.data.sql.translate import translate
+from tablefeed.data.sql.values import arrow_type, taken, terms_value
+from tablefeed.model.schema import DataType, Struct
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """An expression's text, and the type of the column that it is assigned to, None where to none.
+
+    The assignment is Spark's under ANSI: a value that the column's type does not hold fails.
+    """
+
+    text: str
+    wanted: DataType | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expression:
+    """What `text` says of a row: of Spark's type `type`, by `columns`, the columns that it names as they are spelt."""
+
+    text: str
+    type: DataType
+    columns: tuple[str, ...]
+    can_fail: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """Expressions that are evaluated together, by whichever thread: the engine behind is a thread's own."""
+
+    expressions: tuple[Expression, ...]
+    sql: str
+    inputs: Mapping[str, str]
+    functions: tuple[PythonFunction, ...]
+
+    def evaluate(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        """Gives for each expression an array with a value for each row of `batch`, in order.
+
+        Columns of `batch` have the Arrow types of the table's schema. Raises RowFailedError for the first expression
+        for which Spark would raise, at its first such row, and EngineError for rows that no engine takes, such as text
+        that is no UTF-8.
+        """
+        if batch.num_rows == 0:
+            return [pa.array([], arrow_type(e.type)) for e in self.expressions]
+        columns = iter(self._run([batch.column(name) for name in self.inputs.values()], batch.num_rows).columns)
+        return [_values(expression, columns) for expression in self.expressions]
+
+    def try_out(self, schema: Struct) -> None:
+        """Raises EngineError where the engine does not take the program, for rows of `schema`."""
+        kinds = {field.name: field.type for field in schema}
+        self._run([pa.array([], arrow_type(kinds[name])) for name in self.inputs.values()], 0)
+
+    def _run(self, columns: Sequence[pa.Array], num_rows: int) -> pa.Table:
+        rows = [taken(column) for column in columns] or [pa.nulls(num_rows)]
+        found = engine()
+        found.add(self.functions)
+        return found.run(self.sql, pa.Table.from_arrays(rows, names=list(self.inputs) or ["row"]))
+
+
+def compile_expressions(
+    asked: Sequence[Asked], schema: Struct, *, time_zone: str | None, now_us: int | None = None
+) -> Program:
+    """Gives the program of expressions over rows of `schema`.
+
+    `time_zone` is the session's, None where it is not known; `now_us` the moment that `current_timestamp()` is, None
+    where the expressions may not hang on it. Raises NotExactError for what is not evaluated exactly as Spark does.
+    """
+    try:
+        program = _compiled(asked, schema, time_zone, now_us)
+        program.try_out(schema)
+    except EngineError as error:
+        if len(asked) > 1:
+            for one in asked:  # which of them it is
+                compile_expressions([one], schema, time_zone=time_zone, now_us=now_us)
+        text = asked[0].text
+        raise NotExactError(text, part=text, reason=f"it cannot be evaluated here: {error}") from error
+    return program
+
+
+def _compiled(asked: Sequence[Asked], schema: Struct, time_zone: str | None, now_us: int | None) -> Program:
+    shared = Scope(text="", schema=schema, zone=time_zone, now_us=now_us)
+    expressions: list[Expression] = []
+    values: dict[str, str] = {}
+    for index, one in enumerate(asked):
+        scope = replace(shared, text=one.text, named=[])
+        term = _term(scope, one)
+        values[f"v{index}"] = term.sql
+        if term.fails is not None:
+            values[f"f{index}"] = f"({term.fails})::INTEGER"
+        columns = tuple(dict.fromkeys(scope.named))
+        expressions.append(Expression(text=one.text, type=term.type, columns=columns, can_fail=term.fails is not None))
+    return Program(
+        expressions=tuple(expressions),
+        sql=query(shared.stages, values),
+        inputs=dict(shared.columns),
+        functions=tuple(shared.functions.values()),
+    )
+
+
+def _term(scope: Scope, asked: Asked) -> Term:
+    tree = parse(asked.text)
+    try:
+        term = translate(scope, tree)
+        return term if asked.wanted is None else assigned(scope, term, asked.wanted)
+    except RecursionError as error:
+        raise scope.refuse(asked.text, "it nests too deep") from error
+
+
+def _values(expression: Expression, columns: Iterator[pa.ChunkedArray]) -> pa.Array:
+    values = next(columns)
+    fails = next(columns) if expression.can_fail else None
+    if fails is not None and fails.null_count < len(fails):
+        row, failure = next((i, f) for i, f in enumerate(fails.to_pylist()) if f is not None)
+        raise RowFailedError(expression.text, row=row, reason=Failure(failure).reason)
+    return terms_value(values.combine_chunks(), expression.type)

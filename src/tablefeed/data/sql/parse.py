@@ -1,0 +1,137 @@
+"""sqlglot's tree of an expression, as far as Spark's grammar makes the same of the text.
+
+sqlglot knows many dialects and translates functions into common ones; here its parser is told to keep every function
+as a name and arguments, so that only Spark's own names are met. Its operators bind in another order than Spark's in
+places (`||`, `&` and `|`, `=` and `<`): a tree that Spark would build otherwise is refused, parentheses make it one.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tablefeed.data.sql.terms import NotExactError
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+_REMEDY = 'pip install "tablefeed[rules]" where the tasks\' Python runs'
+
+
+def parse(text: str) -> exp.Expr:
+    """Gives the tree of `text`. Raises NotExactError for what is no expression, or none that is read alike."""
+    try:
+        from sqlglot import exp
+        from sqlglot.dialects.spark import Spark
+        from sqlglot.errors import SqlglotError
+    except ImportError as error:
+        raise NotExactError(text, part=text, reason=f"it needs sqlglot: {_REMEDY}") from error
+    if "\\" in text:
+        # Whether it escapes what follows is a setting of Spark's session.
+        raise NotExactError(text, part="\\", reason="what a backslash means is a setting of Spark's session")
+    dialect = Spark()
+    try:
+        tokens = dialect.tokenize(text)
+        for token in tokens:
+            word = text[token.start : token.end + 1]
+            if word == "::" or word.upper() in _UNREAD_WORDS:
+                raise NotExactError(text, part=word, reason="it is not evaluated here: write it in other words")
+        found = _parser()(dialect=dialect).parse_into(exp.Condition, tokens, text)
+    except RecursionError as error:
+        raise NotExactError(text, part=text, reason="it nests too deep") from error
+    except (SqlglotError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        if isinstance(error, NotExactError):
+            raise
+        reason = "it is no expression that can be read; a name that is a word of SQL stands in backticks"
+        raise NotExactError(text, part=text, reason=reason) from error
+    if len(found) != 1 or found[0] is None:
+        raise NotExactError(text, part=text, reason="it is not one expression")
+    try:
+        _check_binding(found[0], text)
+    except RecursionError as error:
+        raise NotExactError(text, part=text, reason="it nests too deep") from error
+    tree: exp.Expr = found[0]
+    return tree
+
+
+_UNREAD_WORDS = frozenset({"CHAR", "VARCHAR", "CHARACTER", "COLLATE"})
+"""As types they have lengths, which sqlglot drops."""
+
+
+@functools.cache
+def _parser() -> Any:  # Any: a class of sqlglot's, made where sqlglot is there
+    from sqlglot.dialects.spark import Spark
+
+    base = Spark.parser_class
+
+    class _NamesOnly(base):  # type: ignore[misc, valid-type]  # its class is a value to mypy
+        FUNCTIONS: dict[str, object] = {}  # noqa: RUF012  # sqlglot's way
+        FUNCTION_PARSERS = {  # noqa: RUF012
+            "CAST": lambda self: _marked(base.FUNCTION_PARSERS["CAST"](self)),
+            "TRIM": base.FUNCTION_PARSERS["TRIM"],
+            "EXTRACT": base.FUNCTION_PARSERS["EXTRACT"],
+        }
+        NO_PAREN_FUNCTIONS: dict[object, object] = {}  # noqa: RUF012
+
+    return _NamesOnly
+
+
+def _marked(node: exp.Expr) -> exp.Expr:
+    node.meta[WRITTEN] = True
+    return node
+
+
+WRITTEN = "written"
+"""Marks a cast that was written as one: sqlglot makes casts of the literals 5L and 1.5BD as well."""
+
+_OR, _AND, _NOT, _PREDICATE, _COMPARISON, _BIT_OR, _BIT_XOR, _BIT_AND, _SUM, _PRODUCT, _UNARY, _PRIMARY = range(12)
+
+_LEVELS = {
+    "or": _OR,
+    "and": _AND,
+    "not": _NOT,
+    "is": _PREDICATE,
+    "in": _PREDICATE,
+    "between": _PREDICATE,
+    "like": _PREDICATE,
+    "regexplike": _PREDICATE,
+    **dict.fromkeys(("eq", "neq", "lt", "lte", "gt", "gte", "nullsafeeq"), _COMPARISON),
+    "bitwiseor": _BIT_OR,
+    "bitwisexor": _BIT_XOR,
+    "bitwiseand": _BIT_AND,
+    **dict.fromkeys(("add", "sub", "dpipe"), _SUM),
+    **dict.fromkeys(("mul", "div", "intdiv", "mod"), _PRODUCT),
+    **dict.fromkeys(("neg", "bitwisenot"), _UNARY),
+}
+"""How tightly each operator binds in Spark's SqlBaseParser; what is not here stands by itself."""
+
+
+def _check_binding(node: exp.Expr, text: str) -> None:
+    level = _LEVELS.get(node.key, _PRIMARY)
+    for child, least in _operands(node, level):
+        if _LEVELS.get(child.key, _PRIMARY) < least:
+            reason = "Spark may bind its parts in another order: put parentheses around them"
+            raise NotExactError(text, part=node.sql("spark"), reason=reason)
+    for child in node.iter_expressions():
+        _check_binding(child, text)
+
+
+def _operands(node: exp.Expr, level: int) -> Iterator[tuple[exp.Expr, int]]:
+    """The operands of an operator, each with the loosest level that may stand there without parentheses."""
+    if level == _PRIMARY:
+        return
+    if level in (_OR, _AND):
+        # Of three in a row it does not matter which two are joined first.
+        yield node.args["this"], level
+        yield node.args["expression"], level
+    elif level == _NOT:
+        yield node.this, _NOT
+    elif level == _UNARY:
+        yield node.this, _UNARY
+    else:
+        yield node.this, _COMPARISON if level == _PREDICATE else level
+        if node.key not in ("is", "in"):
+            for name in ("expression", "low", "high"):
+                if node.args.get(name) is not None:
+                    yield node.args[name], level + 1 if level != _PREDICATE else _BIT_OR

@@ -1,0 +1,180 @@
+"""Functions of texts, which Spark counts in characters and compares by bytes (UTF8String)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tablefeed.data.sql.calls import ANY, Call, Known, Maker
+from tablefeed.data.sql.casts import cast
+from tablefeed.data.sql.letters import lower, upper
+from tablefeed.data.sql.terms import (
+    BINARY,
+    BOOLEAN,
+    INT,
+    INTEGRALS,
+    LONG,
+    STRING,
+    Failure,
+    PythonFunction,
+    Term,
+    first,
+    is_nested,
+)
+from tablefeed.model.schema import DataType
+
+
+def _of_texts(kind: DataType, sql: str) -> Maker:
+    return lambda c: c.strict(kind, [c.text(i) for i in range(len(c.arguments))], sql)
+
+
+def _length(c: Call) -> Term:
+    if c.arguments[0].type == BINARY:
+        return c.strict(INT, [c.arguments[0]], "octet_length({})::INTEGER")
+    return c.strict(INT, [c.text(0)], "length({})::INTEGER")
+
+
+def _octet_length(c: Call) -> Term:
+    sql = "octet_length({})::INTEGER" if c.arguments[0].type == BINARY else "strlen({})::INTEGER"
+    return c.strict(INT, [c.arguments[0] if c.arguments[0].type == BINARY else c.text(0)], sql)
+
+
+def _cased(name: str, function: Callable[..., object]) -> Maker:
+    def make(c: Call) -> Term:
+        python = PythonFunction(name=f"java_{name}", takes=("VARCHAR",), gives="VARCHAR", function=function)
+        c.scope.python(python)
+        return c.strict(STRING, [c.text(0)], f"java_{name}({{}})", Failure.RANGE)
+
+    return make
+
+
+def _trimmed(name: str) -> Maker:
+    return lambda c: c.strict(STRING, [c.text(0)], f"{name}({{}}, ' ')")
+
+
+def _substring(c: Call) -> Term:
+    """Positions count from 1, and from the end where negative; 0 is 1. What lies before the text counts."""
+    text, begin = c.text(0), c.whole(1)
+    size = c.whole(2) if len(c.arguments) > 2 else Term(type=INT, sql="2147483647")
+    start = "CASE WHEN {1} > 0 THEN {1}::BIGINT - 1 WHEN {1} < 0 THEN length({0}) + {1} ELSE 0 END"
+    until = f"least(({start}) + {{2}}, 2147483647)"
+    inside = f"greatest({until} - greatest({start}, 0), 0)"
+    null = "{1} IS NULL OR {2} IS NULL OR {0} IS NULL"
+    some = f"substring({{0}}, greatest({start}, 0) + 1, {inside})"
+    sql = f"CASE WHEN {null} THEN NULL WHEN {{2}} <= 0 THEN '' ELSE {some} END"
+    return c.strict(STRING, [text, begin, size], sql)
+
+
+def _left(c: Call) -> Term:
+    return c.strict(
+        STRING, [c.text(0), c.whole(1)], "CASE WHEN {1} <= 0 AND {0} IS NOT NULL THEN '' ELSE left({0}, {1}) END"
+    )
+
+
+def _right(c: Call) -> Term:
+    return c.strict(
+        STRING, [c.text(0), c.whole(1)], "CASE WHEN {1} <= 0 AND {0} IS NOT NULL THEN '' ELSE right({0}, {1}) END"
+    )
+
+
+def _concat(c: Call) -> Term:
+    if any(is_nested(t.type) or t.type == BINARY for t in c.arguments):
+        raise c.refuse("it is evaluated for texts")
+    terms = [c.text(i) for i in range(len(c.arguments))]
+    return c.strict(STRING, terms, f"({' || '.join('{}' for _ in terms)})")
+
+
+def _concat_ws(c: Call) -> Term:
+    if any(is_nested(t.type) or t.type == BINARY for t in c.arguments):
+        raise c.refuse("it is evaluated for texts")
+    terms = [c.text(i) for i in range(len(c.arguments))]
+    sql = f"concat_ws({', '.join(t.sql for t in terms)})"
+    return Term(type=STRING, sql=sql, fails=first(*(t.fails for t in terms)), stage=max(t.stage for t in terms))
+
+
+def _instr(c: Call) -> Term:
+    return c.strict(INT, [c.text(0), c.text(1)], "instr({}, {})::INTEGER")
+
+
+def _locate(c: Call) -> Term:
+    return c.strict(INT, [c.text(1), c.text(0)], "instr({}, {})::INTEGER")
+
+
+def _padded(name: str) -> Maker:
+    def make(c: Call) -> Term:
+        size = c.whole(1)
+        blank = c.text(2) if len(c.arguments) > 2 else Term(type=STRING, sql="' '", literal=" ")
+        if blank.literal in (None, ""):
+            raise c.refuse("it is evaluated with what it pads by written out")
+        if not isinstance(c.arguments[1].literal, int) or c.arguments[1].literal > _MOST_PADDED:
+            raise c.refuse(f"it is evaluated to a literal length of at most {_MOST_PADDED}")
+        sql = f"{name}({{}}, greatest({{}}, 0), {{}})"
+        return c.strict(STRING, [c.text(0), size, blank], sql)
+
+    return make
+
+
+_MOST_PADDED = 100_000
+
+
+def _replace(c: Call) -> Term:
+    return c.strict(
+        STRING,
+        [c.text(0), c.text(1), c.text(2)],
+        "CASE WHEN {1} = '' AND {2} IS NOT NULL THEN {0} ELSE replace({0}, {1}, {2}) END",
+    )
+
+
+def _digest(name: str) -> Maker:
+    def make(c: Call) -> Term:
+        term = c.arguments[0] if c.arguments[0].type == BINARY else c.text(0)
+        return c.strict(STRING, [term], f"{name}({{}})")
+
+    return make
+
+
+def _sha2(c: Call) -> Term:
+    if c.arguments[1].literal not in (0, 256):
+        raise c.refuse("it is evaluated for 256 bits")
+    term = c.arguments[0] if c.arguments[0].type == BINARY else c.text(0)
+    return c.strict(STRING, [term], "sha256({})")
+
+
+def _hex(c: Call) -> Term:
+    term = c.arguments[0]
+    if term.type in INTEGRALS:
+        return c.strict(STRING, [cast(c.scope, term, LONG)], "to_hex({})")
+    return c.strict(STRING, [term if term.type == BINARY else c.text(0)], "hex({})")
+
+
+TEXT_FUNCTIONS: Known = {
+    **dict.fromkeys(("length", "len", "char_length", "character_length"), ((1,), _length)),
+    "octet_length": ((1,), _octet_length),
+    "upper": ((1,), _cased("upper", upper)),
+    "ucase": ((1,), _cased("upper", upper)),
+    "lower": ((1,), _cased("lower", lower)),
+    "lcase": ((1,), _cased("lower", lower)),
+    "trim": ((1,), _trimmed("trim")),
+    "btrim": ((1,), _trimmed("trim")),
+    "ltrim": ((1,), _trimmed("ltrim")),
+    "rtrim": ((1,), _trimmed("rtrim")),
+    "substring": ((2, 3), _substring),
+    "substr": ((2, 3), _substring),
+    "left": ((2,), _left),
+    "right": ((2,), _right),
+    "concat": (ANY, _concat),
+    "concat_ws": (range(2, 1000), _concat_ws),
+    "startswith": ((2,), _of_texts(BOOLEAN, "starts_with({}, {})")),
+    "endswith": ((2,), _of_texts(BOOLEAN, "ends_with({}, {})")),
+    "contains": ((2,), _of_texts(BOOLEAN, "contains({}, {})")),
+    "instr": ((2,), _instr),
+    "locate": ((2,), _locate),
+    "position": ((2,), _locate),
+    "lpad": ((2, 3), _padded("lpad")),
+    "rpad": ((2, 3), _padded("rpad")),
+    "replace": ((3,), _replace),
+    "md5": ((1,), _digest("md5")),
+    "sha": ((1,), _digest("sha1")),
+    "sha1": ((1,), _digest("sha1")),
+    "sha2": ((2,), _sha2),
+    "hex": ((1,), _hex),
+}

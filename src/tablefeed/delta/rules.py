@@ -1,0 +1,181 @@
+"""The rules that a table's rows must keep, as metaData has them.
+
+PROTOCOL.md, "Column Invariants", "CHECK Constraints", "Generated Columns", "Default Columns"; Spark's marks of CHAR and
+VARCHAR columns.
+
+Text in, values out: what the SQL means is for who evaluates it. Whether the table's protocol lets a rule be used is
+features.py's to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import orjson
+
+from tablefeed.delta import names
+from tablefeed.errors import UnsupportedFeatureError
+from tablefeed.model.rules import Check, TableRules, TextLimit
+from tablefeed.model.schema import Array, DataType, Field, Map, Struct
+
+
+def table_rules(schema: Struct, configuration: Mapping[str, str], *, url: str) -> TableRules:
+    """Gives the rules of a table with `schema` and table properties `configuration`.
+
+    Raises UnsupportedFeatureError for an invariant in a form that is not known, and for a generation expression or a
+    default below the top, where no writer may put one.
+    """
+    checks = [
+        Check(name=key[len(names.CHECK_CONSTRAINT_PREFIX) :], expression=expression)
+        for key, expression in sorted(configuration.items())
+        if key.lower().startswith(names.CHECK_CONSTRAINT_PREFIX)
+    ]
+    return TableRules(
+        checks=(*checks, *_invariants(schema, (), url)),
+        generated=_expressions(schema, names.GENERATION_EXPRESSION, url),
+        defaults=_expressions(schema, names.CURRENT_DEFAULT, url),
+        limits=tuple(limit for field in schema for limit in _limits(field, url)),
+    )
+
+
+def _invariants(schema: Struct, above: tuple[str, ...], url: str) -> Iterator[Check]:
+    for field in schema:
+        path = (*above, field.name)
+        written = field.metadata.get(names.COLUMN_INVARIANTS)
+        if written is not None:
+            expression = _invariant(written)
+            if expression is None:
+                raise _unreadable(url, f"the invariant of column {'.'.join(path)}, {written!s:.200}", "invariants")
+            yield Check(name=f"EXPRESSION({expression})", expression=expression)
+        # As Delta-Spark: those in arrays and maps have no rows of their own, and are not looked at.
+        if isinstance(field.type, Struct):
+            yield from _invariants(field.type, path, url)
+
+
+def _invariant(written: object) -> str | None:
+    """The SQL of an invariant, which one protocol text has bare and the other, with all real tables, within JSON."""
+    if not isinstance(written, str):
+        return None
+    if not written.lstrip().startswith("{"):
+        return written
+    try:
+        expression = orjson.loads(written)["expression"]["expression"]
+    except (orjson.JSONDecodeError, LookupError, TypeError):
+        return None
+    return expression if isinstance(expression, str) else None
+
+
+def _expressions(schema: Struct, key: str, url: str) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for field in schema:
+        written = field.metadata.get(key)
+        if written is None and not _is_below(field.type, key):
+            continue
+        if not isinstance(written, str):
+            raise _unreadable(url, f"{key} of column {field.name}", key)
+        found[field.name] = written
+    return found
+
+
+def _is_below(kind: DataType, key: str) -> bool:
+    match kind:
+        case Struct():
+            return any(key in field.metadata or _is_below(field.type, key) for field in kind)
+        case Array(element=element):
+            return _is_below(element, key)
+        case Map(key=of_key, value=value):
+            return _is_below(of_key, key) or _is_below(value, key)
+    return False
+
+
+def _unreadable(url: str, what: str, feature: str) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(
+        f"{url} cannot be written: {what} is in a form that this version of tablefeed does not know. Drop that rule "
+        "from the table, or write it with another writer.",
+        url=url,
+        features=(feature,),
+        error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
+    )
+
+
+_TOKEN = re.compile(r"\s*(?:(?P<name>`(?:[^`]|``)+`|[^\s`<>:,()]+)|(?P<mark>[<>:,()]))")
+
+
+def _limits(field: Field, url: str) -> Iterator[TextLimit]:
+    declared = field.metadata.get(names.CHAR_VARCHAR_TYPE)
+    if declared is None:
+        return
+    reader = _DeclaredType(str(declared))
+    try:
+        yield from reader.limits((field.name,))
+    except ValueError as error:
+        what = f"the declared type of column {field.name}, {declared!s:.200}"
+        raise _unreadable(url, what, names.CHAR_VARCHAR_TYPE) from error
+
+
+class _DeclaredType:
+    """Reads the limits out of a type in Spark's words: varchar(5), array<char(2)>, struct<a:map<string,varchar(3)>>."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens: list[str] = []
+        at = 0
+        while at < len(text.rstrip()):
+            token = _TOKEN.match(text, at)
+            if token is None:
+                raise ValueError(text)
+            self._tokens.append(token["name"] or token["mark"])
+            at = token.end()
+        self._at = 0
+
+    def limits(self, path: tuple[str, ...]) -> list[TextLimit]:
+        """All limits of the whole text."""
+        found = self._type(path)
+        if self._at != len(self._tokens):
+            raise ValueError(self._tokens)
+        return found
+
+    def _type(self, path: tuple[str, ...]) -> list[TextLimit]:
+        word = self._next().lower()
+        if word in ("char", "varchar"):
+            self._expect("(")
+            length = int(self._next())
+            self._expect(")")
+            return [TextLimit(path=path, length=length, kind="char" if word == "char" else "varchar")]
+        if word in ("array", "map", "struct") and self._peek() == "<":
+            return self._parts(word, path)
+        if self._peek() == "(":
+            while self._next() != ")":
+                pass
+        return []
+
+    def _parts(self, word: str, path: tuple[str, ...]) -> list[TextLimit]:
+        self._expect("<")
+        found: list[TextLimit] = []
+        inner = iter(("element",) if word == "array" else ("key", "value"))
+        while self._peek() != ">":
+            if word == "struct":
+                name = self._next()
+                name = name[1:-1].replace("``", "`") if name.startswith("`") else name
+                self._expect(":")
+            else:
+                name = next(inner, "")
+            found += self._type((*path, name))
+            if self._peek() != ">":
+                self._expect(",")
+        self._expect(">")
+        return found
+
+    def _peek(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _next(self) -> str:
+        word = self._peek()
+        if not word:
+            raise ValueError(self._tokens)
+        self._at += 1
+        return word
+
+    def _expect(self, mark: str) -> None:
+        if self._next() != mark:
+            raise ValueError(self._tokens)

@@ -1,0 +1,48 @@
+"""The rules of a table that its rows are held against when they are written, in SQL as the log has them.
+
+That a column is NOT NULL is a part of its schema (`Field.nullable`) and stands there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A condition that must be true of every row: a CHECK constraint by its name, or a column's invariant."""
+
+    name: str
+    expression: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextLimit:
+    """The most characters of a text that was declared as CHAR(n) or VARCHAR(n).
+
+    `path` names it from its column down; elements, keys and values are called `element`, `key` and `value`.
+    """
+
+    path: tuple[str, ...]
+    length: int
+    kind: Literal["char", "varchar"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRules:
+    """All rules of a table. `generated` and `defaults` are expressions by column, as the schema spells it."""
+
+    checks: tuple[Check, ...] = ()
+    generated: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    defaults: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    limits: tuple[TextLimit, ...] = ()
+
+    @property
+    def needs_sql(self) -> bool:
+        """Whether expressions are to be evaluated."""
+        return bool(self.checks or self.generated or self.defaults)

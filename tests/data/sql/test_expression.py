@@ -1,0 +1,118 @@
+"""Expressions are evaluated together, in the order of the rows, and fail where Spark's order of evaluation fails."""
+
+from __future__ import annotations
+
+import threading
+
+import pyarrow as pa
+import pytest
+
+from tablefeed.data.sql import Asked, NotExactError, Program, RowFailedError, compile_expressions
+from tablefeed.model.schema import Field, Primitive, Struct
+
+_SCHEMA = Struct(
+    (
+        Field("Id", Primitive("long"), nullable=True),
+        Field("s", Primitive("string"), nullable=True),
+        Field("t", Primitive("timestamp"), nullable=True),
+        Field("odd `name", Primitive("integer"), nullable=True),
+    )
+)
+
+
+def _program(*texts: str, zone: str | None = None) -> Program:
+    return compile_expressions([Asked(text=text) for text in texts], _SCHEMA, time_zone=zone)
+
+
+def _rows(*ids: int | None) -> pa.RecordBatch:
+    return pa.record_batch({"Id": pa.array(ids, pa.int64()), "s": pa.array([str(i) for i in ids])})
+
+
+def test_every_row_has_its_value_in_its_place_beyond_one_vector_of_the_engine() -> None:
+    ids = list(range(100_000))
+
+    (twice,) = _program("Id * 2").evaluate(_rows(*ids))
+
+    assert twice == pa.array([i * 2 for i in ids])
+
+
+def test_expressions_of_one_program_each_have_their_own_columns() -> None:
+    program = _program("id > 0", "s = '1'", "`odd ``name` = 1", "1 = 1")
+
+    assert [e.columns for e in program.expressions] == [("Id",), ("s",), ("odd `name",), ()]
+
+
+def test_an_expression_without_columns_has_a_value_for_each_row() -> None:
+    assert _program("1 + 1").evaluate(_rows(7, 8)) == [pa.array([2, 2], pa.int32())]
+
+
+def test_the_first_row_that_fails_is_told() -> None:
+    with pytest.raises(RowFailedError, match="Id \\+ 1: a result is out of the range") as caught:
+        _program("Id + 1").evaluate(_rows(1, 2**63 - 1, 2**63 - 1))
+
+    assert (caught.value.row, caught.value.text) == (1, "Id + 1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Id = 0 OR 1 / Id > 0",
+        "Id <> 0 AND 1 / Id > 0",
+        "CASE WHEN Id = 0 THEN 0 ELSE 1 DIV Id END",
+        "coalesce(Id, 1 DIV (Id - Id))",
+        "if(Id = 0, 1.0, 1 / Id)",
+        "nullif(Id, 0) / 1",
+        "NULL + 1 DIV 0",
+    ],
+)
+def test_what_spark_does_not_look_at_does_not_fail(text: str) -> None:
+    assert len(_program(text).evaluate(_rows(0, 1))[0]) == 2
+
+
+@pytest.mark.parametrize("text", ["1 DIV Id > 0 AND Id <> 0", "coalesce(1 DIV Id, 0)", "1 DIV Id IS NULL"])
+def test_what_spark_looks_at_first_fails_first(text: str) -> None:
+    with pytest.raises(RowFailedError, match="a division by zero"):
+        _program(text).evaluate(_rows(0))
+
+
+def test_a_program_is_evaluated_by_any_thread() -> None:
+    program, found = _program("upper(s) = s"), list[pa.Array]()
+
+    thread = threading.Thread(target=lambda: found.extend(program.evaluate(_rows(1, 2))))
+    thread.start()
+    thread.join()
+
+    assert found == [pa.array([True, True])]
+
+
+@pytest.mark.parametrize(
+    "text", ["year(t) = 2024", "t > '2024-01-01'", "cast(t AS DATE) = s", "t = '2024-01-01 00:00'"]
+)
+def test_what_hangs_on_an_unknown_time_zone_is_refused_with_the_remedy(text: str) -> None:
+    with pytest.raises(NotExactError, match="set the option timeZone"):
+        _program(text)
+
+
+@pytest.mark.parametrize("text", ["t > TIMESTAMP'2024-01-01 00:00:00Z'", "t > '2024-01-01 00:00:00+01:00'", "t = t"])
+def test_what_does_not_hang_on_the_time_zone_needs_none(text: str) -> None:
+    assert _program(text).expressions[0].type == Primitive("boolean")
+
+
+@pytest.mark.parametrize("zone", ["UTC", "+00:00", "GMT", "Etc/UTC", "UTC+0"])
+def test_zones_without_an_offset_are_alike(zone: str) -> None:
+    batch = pa.record_batch({"t": pa.array([-1], pa.timestamp("us", tz="UTC"))})
+
+    assert _program("hour(t)", zone=zone).evaluate(batch) == [pa.array([23], pa.int32())]
+
+
+def test_two_columns_whose_names_differ_in_case_alone_are_told_apart_by_the_exact_one() -> None:
+    twins = Struct((Field("a", Primitive("integer"), nullable=True), Field("A", Primitive("string"), nullable=True)))
+
+    with pytest.raises(NotExactError, match="there is no b"):
+        compile_expressions([Asked(text="b = 1")], twins, time_zone=None)
+    assert compile_expressions([Asked(text="A")], twins, time_zone=None).expressions[0].type == Primitive("string")
+
+
+def test_an_expression_that_nests_too_deep_is_refused() -> None:
+    with pytest.raises(NotExactError):
+        _program("Id" + " + Id" * 5000)

@@ -1,0 +1,65 @@
+"""A text becomes a tree only where Spark's grammar would make the same one of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tablefeed.data.sql import NotExactError
+from tablefeed.data.sql.parse import parse
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = 1 AND b = 2 AND c = 3 OR d",
+        "NOT a = 1 AND b",
+        "a + b * c - d / e % f",
+        "a | (b & c)",
+        "a & b | c",
+        "-a + b",
+        "a BETWEEN 1 AND 2 AND b",
+        "a + 1 IN (1, 2) OR b IS NOT NULL",
+        "a || 'x' || b",
+        "a = b = c",
+        "NOT a IN (1)",
+        "a LIKE 'x%' AND b NOT LIKE 'y'",
+        "(a OR b) AND NOT (c OR d)",
+        "a > 1 IS TRUE",
+    ],
+)
+def test_operators_that_bind_as_in_spark_need_no_parentheses(text: str) -> None:
+    assert parse(text) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a || b + 1",  # Spark: (a || b) + 1
+        "a | b & c",  # Spark: a | (b & c)
+        "a ^ b & c",
+        "a = b < c",  # Spark: (a = b) < c
+        "a < b = c <> d > e",
+    ],
+)
+def test_operators_that_sqlglot_binds_otherwise_are_refused_until_there_are_parentheses(text: str) -> None:
+    with pytest.raises(NotExactError, match="put parentheses around them"):
+        parse(text)
+
+
+@pytest.mark.parametrize("text", ["a::int", "CAST(a AS VARCHAR(3)) = 'x'", "a = 'x' COLLATE UTF8_LCASE"])
+def test_words_whose_meaning_sqlglot_drops_are_refused(text: str) -> None:
+    with pytest.raises(NotExactError, match="write it in other words"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a = ", "a; b", "SELECT 1", "a,", "'open", "a = b AS c", "a BETWEEN b = c AND d", "(" * 400 + "a" + ")" * 400],
+)
+def test_what_is_no_expression_is_refused(text: str) -> None:
+    with pytest.raises(NotExactError):
+        parse(text)
+
+
+def test_a_function_keeps_the_name_that_was_written() -> None:
+    assert parse("nvl(DATE_ADD(d, 1), d)").sql("spark") == "NVL(DATE_ADD(d, 1), d)"

@@ -1,0 +1,40 @@
+"""Clocks and instants are told as another mind tells them: Python's zoneinfo, whose fold 0 is java.time's choice."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pytest
+
+from tablefeed.data.sql import Asked, compile_expressions
+from tablefeed.model.schema import Field, Primitive, Struct
+
+_SCHEMA = Struct(
+    (
+        Field("t", Primitive("timestamp"), nullable=True),
+        Field("n", Primitive("timestamp_ntz"), nullable=True),
+    )
+)
+_HALF_HOURS = [datetime(year, 1, 1) + timedelta(minutes=30 * i) for year in (1945, 2024) for i in range(366 * 48)]  # noqa: DTZ001  # wall clocks
+
+
+@pytest.mark.parametrize(
+    "zone", ["Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kolkata"]
+)
+def test_a_wall_clock_means_the_earlier_instant_and_goes_on_over_a_gap(zone: str) -> None:
+    batch = pa.record_batch(
+        {
+            "t": pa.array([moment.replace(tzinfo=UTC) for moment in _HALF_HOURS], pa.timestamp("us", tz="UTC")),
+            "n": pa.array(_HALF_HOURS, pa.timestamp("us")),
+        }
+    )
+    asked = [Asked(text="CAST(n AS TIMESTAMP)"), Asked(text="CAST(t AS TIMESTAMP_NTZ)")]
+
+    instants, clocks = compile_expressions(asked, _SCHEMA, time_zone=zone).evaluate(batch)
+
+    there = ZoneInfo(zone)
+    assert instants == pa.array([clock.replace(tzinfo=there).astimezone(UTC) for clock in _HALF_HOURS], instants.type)
+    seen = [moment.replace(tzinfo=UTC).astimezone(there).replace(tzinfo=None) for moment in _HALF_HOURS]
+    assert clocks == pa.array(seen, clocks.type)

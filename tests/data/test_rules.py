@@ -1,0 +1,230 @@
+"""Rows keep the rules of their table: absent columns are filled, and what breaks a rule is named with its values."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal as Number
+
+import pyarrow as pa
+import pytest
+
+from tablefeed.data.rules import RowRules, Setting
+from tablefeed.data.sql.values import arrow_type
+from tablefeed.errors import InvalidRowsError, UnsupportedExpressionError
+from tablefeed.model.rules import Check, TableRules, TextLimit
+from tablefeed.model.schema import Array, DataType, Decimal, Field, Map, Primitive, Struct
+
+_INT, _LONG, _STRING = Primitive("integer"), Primitive("long"), Primitive("string")
+_DATE, _TIMESTAMP = Primitive("date"), Primitive("timestamp")
+_NOW_US = 1_700_000_000_000_000
+
+
+def _schema(**kinds: DataType) -> Struct:
+    return Struct(tuple(Field(name, kind, nullable=True) for name, kind in kinds.items()))
+
+
+def _kept(
+    rules: TableRules, schema: Struct, rows: dict[str, list[object]], *, zone: str | None = None
+) -> pa.RecordBatch:
+    """The rows under `rules`; columns that they lack are absent."""
+    count = len(next(iter(rows.values())))
+    fields = [pa.field(f.name, arrow_type(f.type)) for f in schema]
+    columns = [pa.array(rows.get(f.name, [None] * count), f.type) for f in fields]
+    absent = frozenset(schema.names) - rows.keys()
+    setting = Setting(url="memory:t", absent=absent, time_zone=zone, now_us=_NOW_US)
+    return RowRules(rules, schema, setting)(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
+
+
+def _checks(*expressions: str) -> TableRules:
+    return TableRules(checks=tuple(Check(name=f"c{i}", expression=e) for i, e in enumerate(expressions)))
+
+
+def test_rows_that_keep_all_rules_pass_as_they_are() -> None:
+    rows: dict[str, list[object]] = {"x": [1, 2], "s": ["a", None]}
+
+    kept = _kept(_checks("x > 0", "s IS NULL OR s <> ''"), _schema(x=_INT, s=_STRING), rows)
+
+    assert kept.to_pydict() == rows
+
+
+@pytest.mark.parametrize("broken", [0, None])
+def test_a_condition_that_is_false_or_null_is_broken_and_named_with_the_columns_that_it_names(broken: object) -> None:
+    schema = _schema(x=_INT, y=_INT, s=_STRING)
+
+    with pytest.raises(InvalidRowsError) as caught:
+        _kept(_checks("y = y", "X > 0 AND s <> 'b'"), schema, {"x": [1, broken], "y": [7, 8], "s": ["a", "c"]})
+
+    assert caught.value.message.startswith(
+        "[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint c1 (X > 0 AND s <> 'b') violated by row with values:\n"
+        f" - s : c\n - x : {'null' if broken is None else broken}\n"
+    )
+    assert "memory:t" in caught.value.message
+
+
+def test_the_first_broken_row_is_the_one_that_is_shown() -> None:
+    with pytest.raises(InvalidRowsError, match=r"(?s) - x : -1\n"):
+        _kept(_checks("x > 0"), _schema(x=_INT), {"x": [1, -1, -2]})
+
+
+def test_a_row_for_which_spark_raises_is_refused_with_its_values_and_without_a_wrapped_number() -> None:
+    with pytest.raises(InvalidRowsError, match=r"x \+ 1 > 0 meets a result is out of the range") as caught:
+        _kept(_checks("x + 1 > 0"), _schema(x=_INT), {"x": [1, 2**31 - 1]})
+
+    assert " - x : 2147483647" in caught.value.message
+
+
+def test_a_failure_that_the_left_side_decides_against_is_none() -> None:
+    rows: dict[str, list[object]] = {"x": [0, 1]}
+
+    assert _kept(_checks("x = 0 OR 1 / x > 0"), _schema(x=_INT), rows).to_pydict() == rows
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("hash(x) > 0", "the function hash is not evaluated here"),
+        ("x > rand()", "the function rand is not evaluated here"),
+        ("t < current_timestamp()", "another at every call"),
+        ("t > '2024-01-01'", "set the option timeZone"),
+        ("missing > 0", "there is no missing among"),
+        ("x +", "no expression that can be read"),
+        ("x > 0; x < 1", "not one expression"),
+        ("s || x + 1 = 'a'", "parentheses"),
+        ("x | 1 & 2 > 0", "parentheses"),
+        ("x", "no boolean"),
+        ("s RLIKE '\\\\d'", "backslash"),
+        ("x::int > 0", "::"),
+    ],
+)
+def test_a_rule_that_is_not_evaluated_exactly_refuses_the_write_by_name(expression: str, said: str) -> None:
+    with pytest.raises(UnsupportedExpressionError, match="its constraint c0") as caught:
+        _kept(_checks(expression), _schema(x=_INT, s=_STRING, t=_TIMESTAMP), {"x": [1], "s": ["a"], "t": [None]})
+
+    assert said in caught.value.message
+    assert (caught.value.expression, caught.value.rule) == (expression, "its constraint c0")
+
+
+def test_an_absent_generated_column_is_computed_in_the_type_of_its_column() -> None:
+    rules = TableRules(generated={"day": "CAST(t AS DATE)", "twice": "x * 2"})
+    schema = _schema(t=_TIMESTAMP, day=_DATE, x=_INT, twice=_LONG)
+
+    kept = _kept(rules, schema, {"t": [datetime(2024, 6, 1, 23, tzinfo=UTC)], "x": [4]}, zone="Europe/Berlin")
+
+    assert kept.column("day").to_pylist() == [date(2024, 6, 2)]
+    assert kept.column("twice") == pa.array([8], pa.int64())
+
+
+def test_a_generated_value_that_its_column_does_not_hold_is_refused() -> None:
+    schema = _schema(x=_LONG, y=Primitive("byte"))
+
+    with pytest.raises(InvalidRowsError, match="A column cannot be filled: x meets"):
+        _kept(TableRules(generated={"y": "x"}), schema, {"x": [128]})
+
+
+@pytest.mark.parametrize(("given", "is_kept"), [(2024, True), (2023, False), (None, False)])
+def test_a_given_generated_column_must_be_what_it_would_be(given: object, *, is_kept: bool) -> None:
+    rules = TableRules(generated={"y": "YEAR(d)"})
+    rows: dict[str, list[object]] = {"d": [date(2024, 1, 1)], "y": [given]}
+
+    if is_kept:
+        assert _kept(rules, _schema(d=_DATE, y=_INT), rows).to_pydict() == rows
+    else:
+        with pytest.raises(InvalidRowsError, match=r"CHECK constraint Generated Column \(`y` <=> \(YEAR\(d\)\)\)"):
+            _kept(rules, _schema(d=_DATE, y=_INT), rows)
+
+
+def test_a_given_generated_column_may_be_null_where_its_expression_is() -> None:
+    rules = TableRules(generated={"y": "YEAR(d)"})
+
+    assert _kept(rules, _schema(d=_DATE, y=_INT), {"d": [None], "y": [None]}).num_rows == 1
+
+
+def test_an_absent_column_takes_its_default_and_a_given_null_stays_null() -> None:
+    rules = TableRules(
+        defaults={"n": "7", "s": "'new'", "p": "1.5", "at": "current_timestamp()", "on": "current_date()", "g": "1"}
+    )
+    schema = _schema(x=_INT, n=_LONG, s=_STRING, p=Decimal(5, 2), at=_TIMESTAMP, on=_DATE, g=_INT)
+
+    kept = _kept(rules, schema, {"x": [1, 2], "g": [None, 3]}, zone="Asia/Tokyo")
+
+    assert kept.to_pydict() == {
+        "x": [1, 2],
+        "n": [7, 7],
+        "s": ["new", "new"],
+        "p": [Number("1.50")] * 2,
+        "at": [datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)] * 2,
+        "on": [date(2023, 11, 15)] * 2,
+        "g": [None, 3],
+    }
+
+
+def test_a_generated_column_may_hang_on_one_that_took_its_default_and_both_are_checked() -> None:
+    rules = TableRules(
+        defaults={"n": "7"}, generated={"m": "n + x"}, checks=(Check(name="small", expression="m < 10"),)
+    )
+    schema = _schema(x=_INT, n=_INT, m=_INT)
+
+    assert _kept(rules, schema, {"x": [1]}).to_pydict() == {"x": [1], "n": [7], "m": [8]}
+    with pytest.raises(InvalidRowsError, match=" - m : 10"):
+        _kept(rules, schema, {"x": [3]})
+
+
+@pytest.mark.parametrize("default", ["x", "uuid()", "'a'"])
+def test_a_default_that_is_no_constant_of_its_type_is_refused_by_name(default: str) -> None:
+    with pytest.raises(UnsupportedExpressionError, match="the default of column n"):
+        _kept(TableRules(defaults={"n": default}), _schema(x=_INT, n=_INT), {"x": [1]})
+
+
+def _limit(*path: str, length: int = 3) -> TableRules:
+    return TableRules(limits=(TextLimit(path=path, length=length, kind="varchar"),))
+
+
+def test_a_text_is_measured_in_characters_and_a_null_has_none() -> None:
+    rows: dict[str, list[object]] = {"s": ["äöü", "🤦ab", None, ""]}
+
+    assert _kept(_limit("s"), _schema(s=_STRING), rows).to_pydict() == rows
+
+
+def test_a_text_that_is_too_long_by_a_blank_alone_is_refused() -> None:
+    with pytest.raises(InvalidRowsError, match=r"\[DELTA_EXCEED_CHAR_VARCHAR_LIMIT\] Value \"abc \" exceeds.*s of mem"):
+        _kept(_limit("s"), _schema(s=_STRING), {"s": ["abc "]})
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "value"),
+    [
+        (Array(_STRING, contains_null=True), ("element",), ["ab", None, "long"]),
+        (Map(_STRING, _STRING, value_contains_null=True), ("key",), [("long", "a")]),
+        (Map(_STRING, _STRING, value_contains_null=True), ("value",), [("a", None), ("b", "long")]),
+        (Struct((Field("a", _STRING, nullable=True),)), ("a",), {"a": "long"}),
+        (Array(Struct((Field("a", _STRING, nullable=True),)), contains_null=True), ("element", "a"), [{"a": "long"}]),
+    ],
+)
+def test_a_text_that_is_too_long_is_found_at_every_depth(kind: DataType, path: tuple[str, ...], value: object) -> None:
+    assert _kept(_limit("c", *path, length=4), _schema(c=kind), {"c": [None, value]}).num_rows == 2
+    with pytest.raises(InvalidRowsError, match='Value "long" exceeds'):
+        _kept(_limit("c", *path), _schema(c=kind), {"c": [None, value]})
+
+
+def test_no_rows_keep_every_rule() -> None:
+    assert _kept(_checks("x > 0"), _schema(x=_INT), {"x": []}).num_rows == 0
+
+
+def test_a_text_that_is_no_utf_8_is_refused_and_names_the_table() -> None:
+    broken = pa.array([b"\xff"]).view(pa.string())
+    setting = Setting(url="memory:t", absent=frozenset(), time_zone=None, now_us=_NOW_US)
+    rules = RowRules(_checks("upper(s) = s"), _schema(s=_STRING), setting)
+
+    with pytest.raises(InvalidRowsError, match="The rules of memory:t cannot be evaluated on these rows"):
+        rules(pa.record_batch({"s": broken}))
+
+
+@pytest.mark.parametrize("zone", ["Nowhere/City", "CST", "+19:00"])
+def test_a_time_zone_that_is_not_known_refuses_a_rule_that_hangs_on_it(zone: str) -> None:
+    with pytest.raises(UnsupportedExpressionError, match="time zone"):
+        _kept(_checks("year(t) > 0"), _schema(t=_TIMESTAMP), {"t": [None]}, zone=zone)
+
+
+def test_a_generated_column_may_not_hang_on_the_moment_as_a_default_may() -> None:
+    with pytest.raises(UnsupportedExpressionError, match="the generation expression of column at"):
+        _kept(TableRules(generated={"at": "now()"}), _schema(x=_INT, at=_TIMESTAMP), {"x": [1]})

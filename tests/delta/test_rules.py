@@ -1,0 +1,101 @@
+"""The rules of a table are read from its metaData in every spelling that tables have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from tablefeed.delta.rules import table_rules
+from tablefeed.errors import UnsupportedFeatureError
+from tablefeed.model.rules import Check, TableRules
+from tablefeed.model.schema import Array, DataType, Field, Primitive, Struct
+
+_INT, _STRING = Primitive("integer"), Primitive("string")
+
+
+def _rules(*fields: Field, configuration: Mapping[str, str] | None = None) -> TableRules:
+    return table_rules(Struct(fields), configuration or {}, url="memory:t")
+
+
+def _field(name: str, kind: DataType = _INT, **metadata: object) -> Field:
+    return Field(name, kind, nullable=True, metadata={_KEYS[key]: value for key, value in metadata.items()})
+
+
+_KEYS = {
+    "invariant": "delta.invariants",
+    "generated": "delta.generationExpression",
+    "default": "CURRENT_DEFAULT",
+    "declared": "__CHAR_VARCHAR_TYPE_STRING",
+}
+
+
+def test_check_constraints_are_the_properties_with_the_prefix_by_their_names_in_order() -> None:
+    configuration = {"delta.constraints.z": "x > 0", "delta.constraints.a": "x < 9", "delta.appendOnly": "true"}
+
+    rules = _rules(_field("x"), configuration=configuration)
+
+    assert rules.checks == (Check(name="a", expression="x < 9"), Check(name="z", expression="x > 0"))
+
+
+@pytest.mark.parametrize("written", ['{"expression":{"expression":"x > 3"}}', "x > 3"])
+def test_an_invariant_is_read_bare_and_within_json(written: str) -> None:
+    rules = _rules(_field("x", invariant=written))
+
+    assert rules.checks == (Check(name="EXPRESSION(x > 3)", expression="x > 3"),)
+
+
+def test_an_invariant_of_a_struct_s_member_is_one() -> None:
+    member = _field("x", invariant="s.x > 3")
+
+    assert _rules(_field("s", Struct((member,)))).checks == (Check(name="EXPRESSION(s.x > 3)", expression="s.x > 3"),)
+
+
+@pytest.mark.parametrize("written", ['{"rule": 1}', '{"expression": "x > 3"}', 7, "{"])
+def test_an_invariant_in_another_form_is_refused(written: object) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="the invariant of column x"):
+        _rules(_field("x", invariant=written))
+
+
+def test_generation_expressions_and_defaults_are_kept_by_column() -> None:
+    rules = _rules(_field("y", generated="YEAR(d)"), _field("n", default="7"), _field("x"))
+
+    assert (rules.generated, rules.defaults) == ({"y": "YEAR(d)"}, {"n": "7"})
+    assert rules.needs_sql
+
+
+def test_a_default_below_the_top_is_refused() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="CURRENT_DEFAULT of column s"):
+        _rules(_field("s", Array(Struct((_field("n", default="7"),)), contains_null=True)))
+
+
+@pytest.mark.parametrize(
+    ("declared", "limits"),
+    [
+        ("varchar(5)", [(("c",), 5, "varchar")]),
+        ("char(2)", [(("c",), 2, "char")]),
+        ("array<varchar(5)>", [(("c", "element"), 5, "varchar")]),
+        ("map<char(1),decimal(10,2)>", [(("c", "key"), 1, "char")]),
+        (
+            "struct<a:int,b:map<string,varchar(3)>,`odd:``name`:char(4)>",
+            [(("c", "b", "value"), 3, "varchar"), (("c", "odd:`name"), 4, "char")],
+        ),
+    ],
+)
+def test_the_lengths_of_char_and_varchar_are_read_at_every_depth(
+    declared: str, limits: list[tuple[tuple[str, ...], int, str]]
+) -> None:
+    rules = _rules(_field("c", _STRING, declared=declared))
+
+    assert [(one.path, one.length, one.kind) for one in rules.limits] == limits
+    assert not rules.needs_sql
+
+
+@pytest.mark.parametrize("declared", ["varchar", "varchar(x)", "array<varchar(5)", "struct<a>", "varchar(5) x"])
+def test_a_declared_type_that_cannot_be_read_is_refused(declared: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="the declared type of column c"):
+        _rules(_field("c", _STRING, declared=declared))
+
+
+def test_a_table_without_rules_has_none() -> None:
+    assert _rules(_field("x")) == TableRules()
