@@ -138,6 +138,7 @@ def _changed(
     known = {column.name.lower() for column in before}
     if not is_mapped:
         check_new_columns([column for column in after if column.name.lower() not in known], url=url)
+    _check_reserved(metadata, after, url)
     features.check_supported(protocol, after, url=url)
     after, configuration = with_mapping(after, metadata, new_name=_new_name, url=url)
     changed = replace(
@@ -156,6 +157,17 @@ def _changed(
         configuration=changed.configuration,
         metadata=changed,
     )
+
+
+def _check_reserved(metadata: Metadata, after: Struct, url: str) -> None:
+    reserved = {names.CHANGE_TYPE, names.COMMIT_VERSION, names.COMMIT_TIMESTAMP}
+    taken = next((column.name for column in after if column.name.lower() in reserved), None)
+    if taken is not None and metadata.configuration.get(names.ENABLE_CHANGE_DATA_FEED, "").lower() == "true":
+        raise SchemaMismatchError(
+            f"The rows have a column {taken!r}, which the change data feed of {url} has itself. Rename it.",
+            url=url,
+            error_class="RESERVED_CDC_COLUMNS_ON_WRITE",
+        )
 
 
 def _check_widened(widened: Sequence[str], metadata: Metadata, schema: Struct, protocol: Protocol, url: str) -> None:
