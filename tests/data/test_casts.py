@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablefeed.data.assignment import Assignment, Policy, assigned, is_assignable, needs_zone
-from tablefeed.data.casts import CastError
+from tablefeed.data.assignment import Assignment, Policy, is_assignable, needs_zone
+from tablefeed.data.casts import CastError, assigned
 from tablefeed.data.retype import LossyConversionError
 from tablefeed.data.spark_texts import nearest_single, to_local, to_utc
 from tablefeed.model.schema import Array, Primitive

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from support.cast_values import TARGETS, VALUES, column, comparable
-from tablefeed.data.assignment import Assignment, Policy, assigned, is_assignable
+from tablefeed.data.assignment import Assignment, Policy, is_assignable
+from tablefeed.data.casts import assigned
 from tablefeed.data.retype import LossyConversionError
 from tablefeed.data.spark_texts import nearest_single
 from tablefeed.delta.schema import parse_schema

@@ -14,10 +14,6 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from enum import StrEnum
 
-import pyarrow as pa
-
-from tablefeed.data.casts import cast
-from tablefeed.data.retype import Conversion, LossyConversionError, conversion, lossless
 from tablefeed.model.schema import Array, DataType, Decimal, Map, Primitive, Struct
 
 
@@ -57,44 +53,6 @@ def needs_zone(incoming: DataType, table: DataType) -> bool:
     """Says whether that takes a time zone: moments have one, texts, days and clocks do not."""
     moment = Primitive("timestamp")
     return (incoming == moment) != (table == moment)
-
-
-def assigned(found: pa.DataType, wanted: pa.DataType, how: Assignment) -> Conversion | None:
-    """How arrays of incoming type `found` are stored as `wanted`; None: as they are.
-
-    Raises LossyConversionError where the two have nothing in common, the conversion CastError for a value that
-    `wanted` does not hold. Which pairs the policy forbids is not looked at here.
-    """
-
-    def leaf(found: pa.DataType, wanted: pa.DataType) -> Conversion:
-        try:
-            if _is_one_type(found, wanted):
-                return lossless(found, wanted)
-        except LossyConversionError:
-            pass
-        return cast(found, wanted, how.zone)
-
-    return conversion(found, wanted, leaf=leaf)
-
-
-def _is_one_type(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether both are forms of one type of a table's: then no value changes."""
-    return _family(found) == _family(wanted)
-
-
-def _family(kind: pa.DataType) -> object:
-    is_a = pa.types
-    if is_a.is_string(kind) or is_a.is_large_string(kind) or is_a.is_string_view(kind):
-        return "string"
-    if any(is_bytes(kind) for is_bytes in (is_a.is_binary, is_a.is_large_binary, is_a.is_binary_view)):
-        return "binary"
-    if is_a.is_fixed_size_binary(kind):
-        return "binary"
-    if is_a.is_date(kind):
-        return "date"
-    if is_a.is_timestamp(kind):
-        return "timestamp_ntz" if kind.tz is None else "timestamp"
-    return kind
 
 
 def _casts(incoming: DataType, table: DataType) -> bool:

@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.data import spark_texts
-from tablefeed.data.retype import Conversion, LossyConversionError, lossless
+from tablefeed.data.assignment import Assignment
+from tablefeed.data.retype import Conversion, LossyConversionError, conversion, lossless
 from tablefeed.model.java_text import DAY_US, date_text, java_double, java_float, timestamp_text
 
 INVALID_INPUT = "CAST_INVALID_INPUT"
@@ -38,6 +39,21 @@ class CastError(LossyConversionError):
 
 
 Value = Callable[[Any], object]  # Any: each takes its own type's value
+
+
+def assigned(found: pa.DataType, wanted: pa.DataType, how: Assignment) -> Conversion | None:
+    """How arrays of incoming type `found` are stored as `wanted`; None: as they are.
+
+    Raises LossyConversionError where the two have nothing in common, the conversion CastError for a value that
+    `wanted` does not hold. Which pairs the policy forbids is not looked at here.
+    """
+
+    def leaf(found: pa.DataType, wanted: pa.DataType) -> Conversion:
+        if _logical(found) == _logical(wanted):  # two forms of one type of a table's: no value changes
+            return lossless(found, wanted)
+        return cast(found, wanted, how.zone)
+
+    return conversion(found, wanted, leaf=leaf)
 
 
 def cast(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Conversion:
@@ -64,12 +80,27 @@ def cast(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Conver
     raise LossyConversionError(found, wanted)
 
 
+def _logical(kind: pa.DataType) -> object:
+    """What a table calls all forms of one type."""
+    if _is_text(kind):
+        return "string"
+    if _is_bytes(kind):
+        return "binary"
+    if pa.types.is_date(kind):
+        return "date"
+    if pa.types.is_timestamp(kind):
+        return "timestamp_ntz" if kind.tz is None else "timestamp"
+    return kind
+
+
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
+    is_a = pa.types
+    checks = (is_a.is_binary, is_a.is_large_binary, is_a.is_binary_view, is_a.is_fixed_size_binary)
+    return any(check(kind) for check in checks)
 
 
 # --- value by value ------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tablefeed.data.assignment import Assignment, assigned, leaves, needs_zone
+from tablefeed.data.assignment import Assignment, leaves, needs_zone
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.evolution import as_new, has_void
 from tablefeed.model.schema import Array, DataType, Field, Map, Struct
@@ -133,6 +133,7 @@ class _Column:
     """One column of the table, made of one of the rows', or of none (null)."""
 
     def __init__(self, source: tuple[int, pa.DataType] | None, field: pa.Field, how: Assignment, url: str) -> None:
+        from tablefeed.data.casts import assigned
         from tablefeed.data.retype import LossyConversionError
 
         self._source, self._field, self._url = source, field, url

@@ -101,7 +101,7 @@ def _schema_mode(*, merge: bool, overwrite: bool, kind: WriteKind) -> SchemaMode
         raise ConflictingOptionsError(
             options=("mode", "overwrite_schema"), remedy="Only an overwrite replaces the schema: set mode='overwrite'."
         )
-    return schema_mode(merge=merge, overwrite=overwrite)
+    return schema_mode(kind, merge=merge, overwrite=overwrite)
 
 
 def _zone(name: object) -> tzinfo | None:

@@ -9,6 +9,7 @@ from datetime import tzinfo
 from tablefeed.data.assignment import Assignment, Policy
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.evolution import SchemaMode
+from tablefeed.log.transaction import WriteKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,18 +21,16 @@ class WriteRules:
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
-def write_rules(*, merge: bool, overwrite: bool, policy: Policy, zone: tzinfo | None) -> WriteRules:
-    """Gives the rules that a writer's options mean; see `schema_mode`."""
-    return WriteRules(
-        schema=schema_mode(merge=merge, overwrite=overwrite), assignment=Assignment(policy=policy, zone=zone)
-    )
-
-
-def schema_mode(*, merge: bool, overwrite: bool) -> SchemaMode:
-    """Gives what mergeSchema and overwriteSchema ask for: who replaces a schema need not merge it."""
-    if overwrite:
+def schema_mode(kind: WriteKind, *, merge: bool, overwrite: bool) -> SchemaMode:
+    """Gives what mergeSchema and overwriteSchema ask of a write; the second asks nothing of an append."""
+    if overwrite and kind is WriteKind.OVERWRITE:
         return SchemaMode.OVERWRITE
     return SchemaMode.MERGE if merge else SchemaMode.FIXED
+
+
+def write_rules(schema: SchemaMode, *, policy: Policy, zone: tzinfo | None) -> WriteRules:
+    """Gives the rules that a writer's options mean."""
+    return WriteRules(schema=schema, assignment=Assignment(policy=policy, zone=zone))
 
 
 def policy(value: object, option: str) -> Policy:

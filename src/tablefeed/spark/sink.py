@@ -20,7 +20,7 @@ from tablefeed.feed.commit import Surroundings, Transaction, commit, delete_lose
 from tablefeed.feed.known_state import newest_state, remember
 from tablefeed.feed.operations import batch_write, micro_batch
 from tablefeed.feed.sink import WritePlan, plan_write, write_task
-from tablefeed.feed.write_rules import write_rules
+from tablefeed.feed.write_rules import schema_mode, write_rules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.spark.options import ParsedOptions, check_txn_pair, parse_options, table_path
@@ -150,8 +150,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind) -> WritePlan:
     rules = write_rules(
-        merge=options["mergeSchema"],
-        overwrite=options["overwriteSchema"],
+        schema_mode(kind, merge=options["mergeSchema"], overwrite=options["overwriteSchema"]),
         policy=options["storeAssignmentPolicy"],
         zone=options["timeZone"],
     )
