@@ -88,6 +88,7 @@ SCENARIOS: dict[str, list[Rows | str]] = {
     ],
     "no type": [rows("1 AS a"), rows("1 AS a", "null AS b", **MERGE)],
     "no type inside": [rows("1 AS a"), rows("1 AS a", "array(null) AS b", **MERGE)],
+    "no type for a known column": [rows("1 AS a"), rows("null AS a")],
     "a clock": [rows("1 AS a"), rows("1 AS a", "TIMESTAMP_NTZ'2024-01-01 00:00:00' AS b", **MERGE)],
     "a name that Parquet has not": [rows("1 AS a"), rows("1 AS a", "2 AS `b c`", **MERGE)],
     "a missing partition column": [

@@ -113,10 +113,10 @@ def widened_columns(older: Struct, newer: Struct) -> list[str]:
 
 
 def refuse_void(field: Field, url: str) -> None:
-    """Raises SchemaMismatchError for a new column of no type, at any depth."""
+    """Raises SchemaMismatchError for a column of no type, at any depth."""
     if has_void(field.type):
         raise SchemaMismatchError(
-            f"Column {field.name!r} of the rows for {url} has no type (void), so no column can be made of it. Cast it.",
+            f"Column {field.name!r} is of no type: the rows have void, which no column of {url} can be. Cast it.",
             url=url,
             error_class="DELTA_NULL_SCHEMA_IN_STREAMING_WRITE",
         )
@@ -150,6 +150,7 @@ def _refuse_doubles(incoming: Struct, url: str) -> None:
 def _merged_field(field: Field, incoming: Field, how: Merging) -> Field:
     kind = _merged_type(field.type, incoming.type, how)
     if kind is None:
+        refuse_void(incoming, how.url)
         what = f"Column {field.name!r} of {how.url} is {describe(field.type)}, but the rows have "
         raise SchemaMismatchError(
             f"{what}{describe(incoming.type)}, which is not stored as that. Cast it before writing.",
