@@ -12,6 +12,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.errors import PySparkException
 
+import tablefeed
 from peer.logs import actions_of_kind
 from spark.streams import finish
 
@@ -197,3 +198,90 @@ def test_the_same_streams_leave_the_same_schema_and_rows_or_are_refused_alike(
     assert refusals[1] == refusals[0]
     assert metadata(ours / "table") == metadata(theirs / "table")
     assert by_the_jar(delta_spark, ours / "table") == by_the_jar(delta_spark, theirs / "table")
+
+
+Batch = tuple[list[str], str, dict[str, str]]
+"""One batch write: its columns as expressions, its mode, its options, `partitionBy` among them."""
+OVERWRITE = {"overwriteSchema": "true"}
+
+BATCHES: dict[str, list[Batch | str]] = {
+    "another schema": [
+        (["1 AS id", "'x' AS p", "2L AS same"], "append", {"partitionBy": "p"}),
+        (["'a' AS id", "2L AS same", "1.5D AS q"], "overwrite", {"partitionBy": "q", **OVERWRITE}),
+    ],
+    "no partitions any more": [
+        (["1 AS id", "'x' AS p"], "append", {"partitionBy": "p"}),
+        (["1 AS id", "'y' AS p"], "overwrite", OVERWRITE),
+    ],
+    "the same schema": [(["1 AS id"], "append", {}), (["2 AS id"], "overwrite", OVERWRITE)],
+    "comments go, properties stay": [
+        CREATE + "(a INT COMMENT 'first', b INT NOT NULL) USING delta TBLPROPERTIES ('mine' = 'x')",
+        (["1 AS a", "2 AS b"], "overwrite", OVERWRITE),
+    ],
+    "mapped columns of one name and type": [
+        CREATE + "(a INT, b STRING, s STRUCT<x: INT, y: INT>, c INT) " + MAPPED % "name",
+        (
+            ["'x' AS b", "1L AS a", "named_struct('x', 1, 'z', 2) AS s", "7 AS d"],
+            "overwrite",
+            OVERWRITE,
+        ),
+    ],
+    "leave on an append": [(["1 AS a"], "append", {}), (["1 AS a", "2 AS b"], "append", OVERWRITE)],
+    "both on an append": [(["1 AS a"], "append", {}), (["1 AS a", "2 AS b"], "append", {**OVERWRITE, **MERGE})],
+    "merged in an overwrite": [(["1 AS a"], "append", {}), (["2 AS b"], "overwrite", MERGE)],
+    "merged and partitioned otherwise": [
+        (["1 AS a", "2 AS b", "3 AS c"], "append", {"partitionBy": "a"}),
+        (["1 AS a", "2 AS b", "3 AS c", "4 AS d"], "append", {"partitionBy": "b", **MERGE}),
+    ],
+    "all columns partition it": [
+        (["1 AS a", "2 AS b"], "append", {}),
+        (["1 AS a"], "overwrite", {"partitionBy": "a", **OVERWRITE}),
+    ],
+}
+
+
+def run_batches(session: SparkSession, writer: str, steps: list[Batch | str], table: Path) -> str | None:
+    for number, step in enumerate(steps):
+        if isinstance(step, str):
+            session.sql(step.replace("{table}", str(table)))
+            continue
+        columns, mode, options = step
+        frame = session.range(1).selectExpr(*columns).coalesce(1)
+        sink = frame.write.format(writer).mode(mode).options(**options)
+        if writer == "delta" and "partitionBy" in options:
+            sink = sink.partitionBy(options["partitionBy"])
+        try:
+            sink.save(str(table))
+        except PySparkException as error:
+            return f"{number}: {error_class(str(error))}"
+    return None
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_the_same_batches_leave_the_same_schema_and_rows_or_are_refused_alike(
+    delta_spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+
+    refusals = [run_batches(delta_spark, w, BATCHES[name], t) for w, t in (("delta", theirs), ("tablefeed", ours))]
+
+    assert refusals[1] == refusals[0]
+    assert metadata(ours) == metadata(theirs)
+    assert by_the_jar(delta_spark, ours) == by_the_jar(delta_spark, theirs)
+
+
+def test_a_new_table_of_mapped_columns_is_the_jars(delta_spark: SparkSession, tmp_path: Path) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    rows = pa.table({"id": [1], "a b": ["x"], "s": [{"k": [{"z": 1}]}]})
+    columns = "(id BIGINT, `a b` STRING, s STRUCT<k: ARRAY<STRUCT<z: BIGINT>>>) "
+    delta_spark.sql((CREATE + columns + MAPPED % "name").replace("{table}", str(theirs)))
+
+    tablefeed.append(theirs, rows)
+    tablefeed.append(ours, rows, properties={"delta.columnMapping.mode": "name"})
+
+    told = metadata(theirs)
+    told["configuration"] = {k: v for k, v in told["configuration"].items() if k.startswith("delta.columnMapping")}
+    assert metadata(ours) == told
+    assert by_the_jar(delta_spark, ours) == by_the_jar(delta_spark, theirs)
+    features = [actions_of_kind(table, "protocol")[-1]["writerFeatures"] for table in (ours, theirs)]
+    assert set(features[0]) <= set(features[1])
