@@ -194,6 +194,11 @@ def test_elements_keys_and_values_are_cast() -> None:
     assert stored([[("1", ["2024-01-01", None])]], found, wanted) == [[(1, [date(2024, 1, 1), None])]]
 
 
+def test_a_key_that_is_null_after_the_cast_is_refused() -> None:
+    with pytest.raises(LossyConversionError, match="a key that is null"):
+        stored([[(math.nan, 1)]], pa.map_(pa.float64(), pa.int8()), pa.map_(pa.decimal128(5, 2), pa.int8()))
+
+
 def test_a_value_that_does_not_fit_is_named_by_its_path() -> None:
     found, wanted = pa.struct([("tags", pa.list_(pa.string()))]), pa.struct([("tags", pa.list_(pa.int32()))])
 

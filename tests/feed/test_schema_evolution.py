@@ -393,9 +393,10 @@ def test_the_largest_id_is_what_columns_have_where_the_property_says_less() -> N
     told = metadata(raw(("id", "long", mapping)), configuration={**NAME, "delta.columnMapping.maxColumnId": "3"})
     log = a_log(v0=[protocol(2, 5), told])
 
-    plan = a_write(log, log.load(), schema=WITH_NEW, rules=MERGE).plan
+    changed = a_write(log, log.load(), schema=WITH_NEW, rules=MERGE).plan.metadata
 
-    assert plan.configuration["delta.columnMapping.maxColumnId"] == "8"
+    assert changed is not None
+    assert changed.configuration["delta.columnMapping.maxColumnId"] == "8"
 
 
 def test_an_id_that_is_no_number_gives_no_new_column() -> None:

@@ -270,6 +270,8 @@ def _map(found: pa.MapType, wanted: pa.MapType, stored: pa.MapType, leaf: Leaf) 
     def convert_map(array: pa.MapArray) -> pa.MapArray:
         array = array if leaf is lossless else _only_its_own(array)
         keys = array.keys if convert_key is None else convert_key(array.keys)
+        if keys.null_count:
+            raise LossyConversionError(found, wanted, reason="a key that is null there")
         items = array.items if convert_item is None else convert_item(array.items)
         return _rebuilt(array, wanted, pa.StructArray.from_arrays([keys, items], fields=entry_fields))
 

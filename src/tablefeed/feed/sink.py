@@ -48,8 +48,9 @@ class Planned:
 class WritePlan:
     """What tasks write against. Small; crosses to every task and back to the commit.
 
-    `found` is None where the table is not there yet: this write makes it. `schema_string`, `partition_columns` and
-    `configuration` are the table's after the write, and `metadata` is what says so in the log, None where it is said.
+    `found` is None where the table is not there yet: this write makes it, with the properties `configuration`.
+    `schema_string` and `partition_columns` are the table's after the write, and `metadata` is what has to say so in
+    the log of one that is there; None: it does.
     """
 
     location: str
@@ -110,7 +111,7 @@ def plan_write(
         ),
         schema_string=target.schema_string,
         partition_columns=target.partition_columns,
-        configuration=dict(target.configuration),
+        configuration=dict(target.configuration) if snapshot is None else {},
         metadata=target.metadata,
         mapping=mapping_mode(draft, url=log.url),
         alignment=align(target.schema, rows, partition_columns=target.partition_columns, url=log.url),
