@@ -121,14 +121,19 @@ def test_what_could_lose_something_is_refused_by_the_strict_policy() -> None:
         (several(INT), several(LONG), several(LONG)),
         (Map(INT, INT, value_contains_null=True), Map(LONG, LONG, value_contains_null=True), LONG_TO_LONG),
         (struct(a("x", INT)), struct(a("x", LONG)), struct(a("x", LONG))),
-        (INT, Primitive("double"), INT),
-        (INT, Decimal(20, 0), INT),
+        (INT, Primitive("double"), Primitive("double")),
+        (LONG, Primitive("double"), LONG),
+        (INT, Primitive("float"), INT),
+        (Primitive("byte"), Decimal(11, 1), Decimal(11, 1)),
+        (Primitive("byte"), Decimal(9, 0), Primitive("byte")),
+        (LONG, Decimal(20, 0), Decimal(20, 0)),
+        (LONG, Decimal(20, 1), LONG),
         (INT, TEXT, INT),
         (Primitive("date"), Primitive("timestamp"), Primitive("date")),
     ],
     ids=str,
 )  # fmt: skip
-def test_types_become_wider_within_their_family_where_the_table_allows_it_and_are_cast_to_else(
+def test_types_become_wider_where_the_table_allows_it_and_are_cast_to_else(
     table: DataType, incoming: DataType, after: DataType
 ) -> None:
     assert merged(struct(a("c", table)), struct(a("c", incoming)), WIDEN) == struct(a("c", after))

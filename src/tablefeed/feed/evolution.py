@@ -178,18 +178,21 @@ def _merged_type(table: DataType, incoming: DataType, how: Merging) -> DataType 
 
 
 _INTEGERS = ("byte", "short", "integer", "long")
+_WIDER_KINDS = {("float", "double"), ("date", "timestamp_ntz")} | {(low, "double") for low in _INTEGERS[:3]}
 
 
 def is_widened_by_writes(table: DataType, incoming: DataType) -> bool:
     """Says whether a write with mergeSchema makes the one type the other, where a table allows type widening.
 
-    Fewer pairs than ALTER TABLE has: Delta-Spark's `isTypeChangeSupportedForSchemaEvolution`.
+    Delta-Spark's `isTypeChangeSupported`, all of which it applies by default (`typeWidening.allowAutomaticWidening`).
     """
     match table, incoming:
         case Primitive(low), Primitive(high) if low in _INTEGERS and high in _INTEGERS:
             return _INTEGERS.index(low) < _INTEGERS.index(high)
         case Primitive(low), Primitive(high):
-            return (low, high) in {("float", "double"), ("date", "timestamp_ntz")}
+            return (low, high) in _WIDER_KINDS
+        case Primitive(low), Decimal(precision, scale) if low in _INTEGERS:
+            return precision - scale >= (20 if low == "long" else 10)
         case Decimal(precision, scale), Decimal(wider, wider_scale):
             return table != incoming and wider - wider_scale >= precision - scale and wider_scale >= scale
         case _:
