@@ -129,7 +129,8 @@ def _check_rivals(
     if plan.table_id is not None and state.metadata.table_id != plan.table_id:
         raise _conflict(log, "it was deleted and made anew", state.version, "DELTA_METADATA_CHANGED")
     if not _same_shape(state, plan):
-        raise _conflict(log, "its schema or partitioning changed", state.version, "DELTA_METADATA_CHANGED")
+        reason = "its schema or partitioning changed; run the write again (restart the query) on what it is now"
+        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
     if plan.table_id is None:
         # Another first batch made the table. It is the table we would have made: go on as an append to it.
         features.check_writable(
