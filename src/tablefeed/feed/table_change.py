@@ -104,7 +104,8 @@ def replaced_table(
     for column in after:
         refuse_void(column, url)
     partition_columns = spelled_as(after, partition_by)
-    after = like_before(after, schema)
+    if mapping_mode(metadata, url=url) is not MappingMode.NONE:
+        after = like_before(after, schema)
     unchanged = format_schema(after) == format_schema(schema)
     if unchanged and partition_columns == metadata.partition_columns:
         return _as_it_is(metadata, schema)
