@@ -18,7 +18,8 @@ FUNCTIONS = {
     "changes": "(url, *, start_version, end_version, start_timestamp, end_timestamp, columns, filter, "
     "deduplication_mode, compute_updates, storage_options)",
     "follow": "(url, *, after, poll_interval_s, storage_options)",
-    "append": "(url, data, *, mode, partition_by, app_id, txn_version, merge_schema, properties, storage_options)",
+    "append": "(url, data, *, mode, partition_by, app_id, txn_version, merge_schema, overwrite_schema, "
+    "store_assignment, time_zone, properties, storage_options)",
 }
 
 TABLE = {

@@ -8,6 +8,7 @@ import pytest
 from tablefeed.delta.features import (
     FEATURES,
     check_readable,
+    check_supported,
     check_writable,
     required_protocol,
 )
@@ -126,20 +127,28 @@ def test_a_writer_feature_in_use_refuses_writing_and_lets_reading_be(feature: st
 
 
 @pytest.mark.parametrize(
-    ("feature", "protocol", "table"),
+    ("protocol", "table"),
     [
-        ("columnMapping", legacy(2, 5), a_table(properties={"delta.columnMapping.mode": "name"})),
-        ("columnMapping", listing("columnMapping"), a_table(properties={"delta.columnMapping.mode": "id"})),
-        ("typeWidening", listing("typeWidening"), a_table(column={"delta.typeChanges": [{}]})),
-        ("typeWidening", listing("typeWidening-preview"), a_table(column={"delta.typeChanges": [{}]})),
-        ("typeWidening", listing("typeWidening"), a_table(properties={"delta.enableTypeWidening": "true"})),
+        (legacy(2, 5), a_table(properties={"delta.columnMapping.mode": "name"})),
+        (listing("columnMapping"), a_table(properties={"delta.columnMapping.mode": "id"})),
+        (listing("typeWidening"), a_table(column={"delta.typeChanges": [{}]})),
+        (listing("typeWidening-preview"), a_table(column={"delta.typeChanges": [{}]})),
+        (listing("typeWidening"), a_table(properties={"delta.enableTypeWidening": "true"})),
     ],
 )
-def test_a_feature_that_changes_what_files_hold_is_read_and_refuses_writing_while_in_use(
-    feature: str, protocol: Protocol, table: Metadata
-) -> None:
+def test_tables_of_mapped_and_of_widened_columns_are_read_and_written(protocol: Protocol, table: Metadata) -> None:
     check_readable(protocol, table, url=URL)
-    assert refused(protocol, table) == ((feature,), "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
+    check_writable(protocol, table, url=URL, removes=True)
+
+
+def test_a_type_that_needs_a_feature_is_no_new_column_of_a_table_without_it() -> None:
+    schema = Struct((Field("clock", Array(Primitive("timestamp_ntz"), contains_null=True), nullable=True),))
+
+    check_supported(listing("timestampNtz"), schema, url=URL)
+    with pytest.raises(UnsupportedFeatureError, match="SET TBLPROPERTIES") as caught:
+        check_supported(legacy(1, 2), schema, url=URL)
+    assert caught.value.features == ("timestampNtz",)
+    assert caught.value.error_class == "DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT"
 
 
 def test_a_column_mapping_that_the_protocol_does_not_support_is_refused() -> None:
@@ -152,7 +161,7 @@ def test_a_column_mapping_that_the_protocol_does_not_support_is_refused() -> Non
 
 
 def test_use_is_found_in_nested_columns_too() -> None:
-    inner = {"name": "i", "type": "long", "nullable": True, "metadata": {"delta.typeChanges": [{}]}}
+    inner = {"name": "i", "type": "long", "nullable": True, "metadata": {"delta.invariants": "i > 0"}}
     kind = {
         "type": "map",
         "keyType": "string",
@@ -163,7 +172,7 @@ def test_use_is_found_in_nested_columns_too() -> None:
             "elementType": {"type": "struct", "fields": [inner]},
         },
     }
-    assert refused(listing("typeWidening"), a_table(kind=kind))[0] == ("typeWidening",)
+    assert refused(listing("invariants"), a_table(kind=kind))[0] == ("invariants",)
 
 
 def test_column_mapping_switched_off_is_no_mapping() -> None:

@@ -14,6 +14,7 @@ from tablefeed.feed.sink import plan_write
 from tablefeed.feed.source import StreamSource
 from tablefeed.feed.source_options import SourceOptions
 from tablefeed.feed.table_log import Snapshot, TableLog
+from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Commit, Txn, Version
 from tablefeed.model.offset import Offset
@@ -124,13 +125,14 @@ def a_write(
     kind: WriteKind = WriteKind.APPEND,
     txn: tuple[str, int] | None = None,
     schema: pa.Schema = ID,
+    rules: WriteRules | None = None,
 ) -> Transaction:
     """A write of the files `paths`, which are planned and, in the store, there, and not committed yet."""
     for path in paths:
         log.store.replace(path, b"rows")
     operation: Operation = batch_write(kind, ()) if txn is None else micro_batch(*txn)
     return Transaction(
-        plan=plan_write(log, snapshot, schema, partition_by=(), kind=kind),
+        plan=plan_write(log, snapshot, schema, partition_by=(), kind=kind, rules=rules),
         files=tuple(a_file(path) for path in paths),
         kind=kind,
         operation=operation,

@@ -19,6 +19,7 @@ from tablefeed.errors import (
     ConflictingOptionsError,
     IllegalOptionError,
     InvalidRowsError,
+    OptionError,
     SchemaMismatchError,
     StoreConfigError,
     StoreError,
@@ -129,9 +130,9 @@ def test_columns_meet_by_name_whatever_their_order_and_case_and_missing_ones_are
 @pytest.mark.parametrize(
     ("rows", "text"),
     [
-        (pa.table({"Id": ["x"]}), r"Column 'Id' .* is long, but the rows have string"),
-        (pa.table({"Id": pa.array([1], pa.int32())}), "is long, but the rows have integer"),
-        (pa.table({"tags": [[1]]}), "is array<string>, but the rows have array<long>"),
+        (pa.table({"Id": [True]}), r"Column 'Id' .* is long, but the rows have boolean"),
+        (pa.table({"Id": [{"a": 1}]}), "is long, but the rows have struct<a:long>"),
+        (pa.table({"tags": [[[1]]]}), "is array<string>, but the rows have array<array<long>>"),
         (pa.table({"Id": [1], "extra": [1]}), "have a column 'extra'"),
         (pa.table({"Id": pa.nulls(1)}), "rows have void"),
         (pa.table([[1], [2]], names=["Id", "ID"]), "DELTA_DUPLICATE_COLUMNS_FOUND"),
@@ -254,9 +255,21 @@ def test_other_modes_are_refused(tmp_path: Path, mode: Any) -> None:
         tablefeed.append(tmp_path, ROWS, mode=mode)
 
 
-def test_merge_schema_is_refused_with_what_to_do_instead(table: Path) -> None:
-    with pytest.raises(IllegalOptionError, match="add the columns first"):
-        tablefeed.append(table, ROWS, merge_schema=True)
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"store_assignment": "legacy"}, "'legacy', which wraps numbers"),
+        ({"store_assignment": 1}, "must be 'ansi' or 'strict'"),
+        ({"time_zone": "Nowhere/Land"}, "must be a time zone"),
+        ({"overwrite_schema": True}, "Only an overwrite replaces the schema"),
+        ({"merge_schema": "yes"}, "merge_schema"),
+    ],
+)
+def test_rules_of_schema_that_there_are_none_of_are_refused_in_words(
+    table: Path, arguments: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(OptionError, match=text):
+        tablefeed.append(table, ROWS, **arguments)
 
 
 # --- app_id and txn_version ------------------------------------------------------------------------------------------

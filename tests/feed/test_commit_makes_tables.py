@@ -28,6 +28,7 @@ from tablefeed.errors import (
 from tablefeed.feed.commit import Transaction, commit, new_table
 from tablefeed.feed.sink import plan_write
 from tablefeed.feed.table_log import TableLog
+from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.store import Fault, FaultyStore, MemoryStore
 
@@ -168,10 +169,11 @@ def test_a_table_deleted_between_plan_and_commit_is_not_made_again_by_an_append(
 
 def test_a_new_table_with_properties_that_ask_for_more_than_we_do_is_refused_by_name() -> None:
     log = log_of(MemoryStore("orders"))
-    plan = plan_write(log, None, ID, partition_by=(), kind=WriteKind.APPEND)
+    rules = WriteRules(properties={"delta.enableRowTracking": "true"})
+    plan = plan_write(log, None, ID, partition_by=(), kind=WriteKind.APPEND, rules=rules)
 
     with pytest.raises(UnsupportedFeatureError, match="rowTracking"):
-        new_table(plan, {"delta.enableRowTracking": "true"}, now_ms=NOW_MS)
+        new_table(plan, now_ms=NOW_MS)
 
 
 def test_a_write_without_an_application_is_committed_as_often_as_it_is_asked_for() -> None:

@@ -21,7 +21,8 @@ pytestmark = pytest.mark.spark
     ("incoming", "words"),
     [
         (["id", "id + 1 AS more"], ["[DELTA_METADATA_MISMATCH]", "a column 'more'", "Drop the column"]),
-        (["cast(id AS string) AS id"], ["[DELTA_FAILED_TO_MERGE_FIELDS]", "is long", "have string", "Cast it"]),
+        (["id > 0 AS id"], ["[DELTA_FAILED_TO_MERGE_FIELDS]", "is long", "have boolean", "Cast it"]),
+        (["'x' AS id"], ["[CAST_INVALID_INPUT]", "the value 'x'", "column 'id'", "correct or filter"]),
     ],
 )
 def test_rows_that_do_not_fit_the_table_are_refused_and_nothing_is_written(
@@ -89,7 +90,7 @@ def test_complete_mode_is_refused_by_us_and_update_mode_by_spark(spark: SparkSes
     ("option", "value", "words"),
     [
         ("partitionedBy", "id", ["Unknown option 'partitionedby'", "Did you mean 'partitionBy'?"]),
-        ("mergeSchema", "true", ["Option 'mergeSchema' is not supported here"]),
+        ("storeAssignmentPolicy", "legacy", ["'storeAssignmentPolicy'", "'legacy', which wraps numbers"]),
         ("fs.s3a.endpoint", "x", ["'fs.s3a.endpoint' is not supported here", "storage.aws_endpoint_url"]),
     ],
 )

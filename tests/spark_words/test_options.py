@@ -86,6 +86,8 @@ def test_without_options_every_one_has_its_default() -> None:
         "userMetadata": None,
         "mergeSchema": False,
         "overwriteSchema": False,
+        "storeAssignmentPolicy": "ansi",
+        "timeZone": None,
         "txnAppId": None,
         "txnVersion": None,
     }

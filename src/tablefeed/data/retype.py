@@ -14,6 +14,9 @@ import pyarrow as pa
 
 Conversion = Callable[[pa.Array], pa.Array]
 
+Leaf = Callable[[pa.DataType, pa.DataType], Conversion]
+"""How arrays of one type that is not nested become arrays of another. Raises LossyConversionError where they cannot."""
+
 
 class LossyConversionError(ValueError):
     """A type or a value that the wanted type cannot hold. `column` is the path to it, from the top."""
@@ -90,27 +93,35 @@ class ShreddedVariantError(LossyConversionError):
     """A variant whose values are partly in columns of their own, which are not put together here."""
 
 
-def conversion(found: pa.DataType, wanted: pa.DataType, stored: pa.DataType | None = None) -> Conversion | None:
+def lossless(found: pa.DataType, wanted: pa.DataType) -> Conversion:
+    """The leaf of a reader: the same values in another form, or in a type that holds them all."""
+    if not _holds(found, wanted):
+        raise LossyConversionError(found, wanted)
+    return lambda array: array.cast(wanted)
+
+
+def conversion(
+    found: pa.DataType, wanted: pa.DataType, stored: pa.DataType | None = None, leaf: Leaf = lossless
+) -> Conversion | None:
     """How arrays of `found` become arrays of `wanted`; None: they are. LossyConversionError where they cannot.
 
     `stored` is `wanted` with the names of struct members, or with the field ids, that `found` uses; None: the same.
+    `leaf` decides on what is not nested, at every depth.
     """
     stored = wanted if stored is None else stored
     if found == wanted and stored == wanted and not has_field_ids(_inner_fields(stored)):
         return None
     if pa.types.is_dictionary(found):
-        return _then(lambda array: array.dictionary_decode(), conversion(found.value_type, wanted, stored))
+        return _then(lambda array: array.dictionary_decode(), conversion(found.value_type, wanted, stored, leaf))
     if isinstance(found, pa.BaseExtensionType):
-        return _then(lambda array: array.storage, conversion(found.storage_type, wanted, stored))
+        return _then(lambda array: array.storage, conversion(found.storage_type, wanted, stored, leaf))
     if pa.types.is_struct(wanted) and pa.types.is_struct(found):
-        return _struct(found, wanted, stored)
+        return _struct(found, wanted, stored, leaf)
     if pa.types.is_map(wanted) and pa.types.is_map(found):
-        return _map(found, wanted, stored)
+        return _map(found, wanted, stored, leaf)
     if pa.types.is_list(wanted) and _is_any_list(found):
-        return _list(found, wanted, stored)
-    if not _holds(found, wanted):
-        raise LossyConversionError(found, wanted)
-    return lambda array: array.cast(wanted)
+        return _list(found, wanted, stored, leaf)
+    return leaf(found, wanted)
 
 
 def extra_columns(found: Iterable[pa.Field], wanted: Iterable[pa.Field], parent: str = "") -> list[str]:
@@ -177,11 +188,21 @@ def _is_any_list(kind: pa.DataType) -> bool:
     return any(check(kind) for check in checks)
 
 
-def _member(found: pa.DataType, wanted: pa.Field, stored: pa.DataType) -> Conversion | None:
+def _member(found: pa.DataType, wanted: pa.Field, stored: pa.DataType, leaf: Leaf) -> Conversion | None:
     try:
-        return conversion(found, wanted.type, stored)
+        convert = conversion(found, wanted.type, stored, leaf)
     except LossyConversionError as error:
         raise error.inside(wanted.name) from error
+    if convert is None or leaf is lossless:
+        return convert
+
+    def convert_member(array: pa.Array) -> pa.Array:
+        try:
+            return convert(array)
+        except LossyConversionError as error:
+            raise error.inside(wanted.name) from error
+
+    return convert_member
 
 
 def _field_id(field: pa.Field) -> bytes | None:
@@ -197,7 +218,7 @@ def _is_variant(kind: pa.StructType) -> bool:
     return any((member.metadata or {}).get(b"variant") == b"true" for member in kind)
 
 
-def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType) -> Conversion:
+def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType, leaf: Leaf) -> Conversion:
     indexes = {member.name: index for index, member in enumerate(found)}
     if _is_variant(wanted):
         if _SHREDDED in indexes:
@@ -209,13 +230,18 @@ def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType) 
         field, stored_field = wanted.field(i), stored.field(i)
         name = there.find(stored_field)
         index = None if name is None else indexes[name]
-        convert = None if index is None else _member(found.field(index).type, field, stored_field.type)
+        convert = None if index is None else _member(found.field(index).type, field, stored_field.type, leaf)
         plan.append((index, convert, field))
 
     def convert_struct(array: pa.StructArray) -> pa.StructArray:
         members = []
+        # Where the struct is null its members are nobody's: a cast must not fail on what they happen to hold.
+        present = array.flatten() if array.null_count and leaf is not lossless else None
         for index, convert, field in plan:
-            member = pa.nulls(len(array), field.type) if index is None else array.field(index)
+            if index is None:
+                member = pa.nulls(len(array), field.type)
+            else:
+                member = array.field(index) if present is None else present[index]
             members.append(member if convert is None else convert(member))
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(members, fields=list(wanted), mask=mask)
@@ -223,29 +249,41 @@ def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType) 
     return convert_struct
 
 
-def _list(found: pa.DataType, wanted: pa.ListType, stored: pa.ListType) -> Conversion:
-    convert = _member(found.value_type, wanted.value_field, stored.value_type)
+def _list(found: pa.DataType, wanted: pa.ListType, stored: pa.ListType, leaf: Leaf) -> Conversion:
+    convert = _member(found.value_type, wanted.value_field, stored.value_type, leaf)
     as_list = pa.list_(found.value_field)
 
     def convert_list(array: pa.Array) -> pa.ListArray:
         plain = array if pa.types.is_list(array.type) else array.cast(as_list)
+        plain = plain if leaf is lossless else _only_its_own(plain)
         values = plain.values if convert is None else convert(plain.values)
         return _rebuilt(plain, wanted, values)
 
     return convert_list
 
 
-def _map(found: pa.MapType, wanted: pa.MapType, stored: pa.MapType) -> Conversion:
-    convert_key = _member(found.key_type, wanted.key_field, stored.key_type)
-    convert_item = _member(found.item_type, wanted.item_field, stored.item_type)
+def _map(found: pa.MapType, wanted: pa.MapType, stored: pa.MapType, leaf: Leaf) -> Conversion:
+    convert_key = _member(found.key_type, wanted.key_field, stored.key_type, leaf)
+    convert_item = _member(found.item_type, wanted.item_field, stored.item_type, leaf)
     entry_fields = [wanted.key_field, wanted.item_field]
 
     def convert_map(array: pa.MapArray) -> pa.MapArray:
+        array = array if leaf is lossless else _only_its_own(array)
         keys = array.keys if convert_key is None else convert_key(array.keys)
+        if keys.null_count:
+            raise LossyConversionError(found, wanted, reason="a key that is null there")
         items = array.items if convert_item is None else convert_item(array.items)
         return _rebuilt(array, wanted, pa.StructArray.from_arrays([keys, items], fields=entry_fields))
 
     return convert_map
+
+
+def _only_its_own(array: pa.Array) -> pa.Array:
+    """The lists or maps without the values before, between and after them, which a cast must not fail on."""
+    ends = array.offsets
+    if not array.null_count and len(array) and ends[0].as_py() == 0 and ends[-1].as_py() == len(array.values):
+        return array
+    return array.take(pa.array(range(len(array)), pa.int64()))
 
 
 def _rebuilt(array: pa.Array, wanted: pa.DataType, values: pa.Array) -> pa.Array:

@@ -66,6 +66,15 @@ def stored_schema(schema: Struct, mode: MappingMode, *, url: str) -> pa.Schema |
     return pa.schema([_with_ids(arrow, field) for arrow, field in zip(stored, schema, strict=True)])
 
 
+def files_schema(schema: Struct, mode: MappingMode, *, url: str) -> pa.Schema | None:
+    """Gives the Arrow schema with which files of a mapped table are written; None where columns are not mapped.
+
+    Names are physical, and every field has its id, in both modes ("Writer Requirements for Column Mapping"). Raises
+    LogError as `stored_schema` does.
+    """
+    return None if mode is MappingMode.NONE else stored_schema(schema, MappingMode.ID, url=url)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedSchema:
     """A schema and the mode in which the table was when it had it."""

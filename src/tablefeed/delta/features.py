@@ -133,6 +133,31 @@ def required_protocol(schema: Struct, properties: Mapping[str, str]) -> Protocol
     )
 
 
+def check_supported(protocol: Protocol, schema: Struct, *, url: str) -> None:
+    """Raises UnsupportedFeatureError where a type of `schema` needs a feature that `protocol` does not list.
+
+    As Delta-Spark, no write adds one to a table that is there: its other readers and writers would stop.
+    """
+    uses = Uses(properties={}, column_keys=frozenset(), types=frozenset(_type_words(schema)))
+    listed = (protocol.writer_features or frozenset()) & (protocol.reader_features or frozenset())
+    missing = sorted(name for name, feature in FEATURES.items() if feature.is_active(uses) and name not in listed)
+    if missing:
+        raise UnsupportedFeatureError(
+            f"The new columns need features that {url} does not have: {', '.join(missing)}. Nothing was written. Add "
+            f"them to the table first (ALTER TABLE ... SET TBLPROPERTIES ('{names.FEATURE_PREFIX}{missing[0]}' = "
+            "'supported')), or cast the columns.",
+            url=url,
+            features=tuple(missing),
+            error_class="DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
+        )
+
+
+def is_type_widening_enabled(protocol: Protocol, metadata: Metadata) -> bool:
+    """Says whether a write may make a column's type wider: the property is on, and the feature there."""
+    on = metadata.configuration.get(names.ENABLE_TYPE_WIDENING, "").lower() == "true"
+    return on and not {"typeWidening", "typeWidening-preview"}.isdisjoint(protocol.writer_features or ())
+
+
 # --- what makes a feature active -----------------------------------------------------------------------------------
 
 
@@ -195,7 +220,7 @@ FEATURES: Mapping[str, Feature] = {
         # Appends and removes of whole files are changes without a cdc file ("Reader Requirements for AddCDCFile").
         _writers("changeDataFeed", _HANDLED, _property(names.ENABLE_CHANGE_DATA_FEED), implied_from=4),
         _writers("generatedColumns", _INACTIVE, _column_key(names.GENERATION_EXPRESSION), implied_from=4),
-        _both("columnMapping", _HANDLED, _INACTIVE, _mapped, implied_from=5),
+        _both("columnMapping", _HANDLED, _HANDLED, _mapped, implied_from=5),
         _writers("identityColumns", _INACTIVE, _column_key(names.IDENTITY_PREFIX), implied_from=6),
         _writers("allowColumnDefaults", _INACTIVE, _column_key(names.CURRENT_DEFAULT)),
         # Appends write none, and the remove of a file repeats the one it has.
@@ -221,8 +246,8 @@ FEATURES: Mapping[str, Feature] = {
         # We write no checkpoint and clean nothing up.
         _writers("checkpointProtection", _HANDLED),
         _writers("inCommitTimestamp", _INACTIVE, _property(names.ENABLE_IN_COMMIT_TIMESTAMPS)),
-        _both("typeWidening", _HANDLED, _INACTIVE, _widened),
-        # Widened columns are the same in the preview, and refused for writing under the name above.
+        # What columns were is kept in their metadata, and told of those that a write widens (feed/evolution.py).
+        _both("typeWidening", _HANDLED, _HANDLED, _widened),
         _both("typeWidening-preview", _HANDLED, _HANDLED),
         _both("variantType", _HANDLED, _REFUSED, _type("variant")),
         _both("variantType-preview", _HANDLED, _REFUSED),

@@ -46,6 +46,7 @@ APPEND_ONLY = "delta.appendOnly"
 CHECK_CONSTRAINT_PREFIX = "delta.constraints."
 CHECKPOINT_POLICY = "delta.checkpointPolicy"
 COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
+MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 ENABLE_CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
 ENABLE_CHANGE_DATA_CAPTURE = "delta.enableChangeDataCapture"  # what Delta-Spark called the same before
 ENABLE_DELETION_VECTORS = "delta.enableDeletionVectors"

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import math
 import re
-import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tablefeed.errors import TablefeedError
+from tablefeed.model.java_text import DAY_US, date_text, days_of, java_double, java_float, time_text, timestamp_text
 from tablefeed.model.schema import DataType, Decimal, Primitive
 
 PartitionValue = bool | int | float | decimal.Decimal | str | bytes
@@ -66,7 +65,7 @@ def directory_text(value: PartitionValue | None, data_type: DataType) -> str | N
     Delta-Spark's directories have those as SQL does, in its session's zone; here they are in UTC.
     """
     if data_type == Primitive("timestamp") and isinstance(value, int):
-        return _timestamp_ntz_text(value)
+        return timestamp_text(value)
     return serialise(value, data_type)
 
 
@@ -136,43 +135,6 @@ def _to_scale(value: decimal.Decimal, data_type: Decimal) -> decimal.Decimal:
         raise ValueError("it has more digits") from None
 
 
-def _java_double(value: float) -> str:
-    return _java_text(value, repr(value))
-
-
-def _java_float(value: float) -> str:
-    """As Java has a float, `value` being one widened: the fewest digits that tell it from other floats."""
-    shortest = next((text for digits in range(9) if _as_single(text := f"{value:.{digits}e}") == value), repr(value))
-    return _java_text(value, shortest)
-
-
-def _as_single(text: str) -> float:
-    try:
-        (single,) = struct.unpack("f", struct.pack("f", float(text)))
-    except OverflowError:  # rounded up beyond the largest
-        return math.inf
-    return float(single)
-
-
-def _java_text(value: float, shortest: str) -> str:
-    """Double.toString: plain from 1e-3 to 1e7, else d.dE±n, always with a digit after the point."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    number = decimal.Decimal(shortest).normalize()
-    exponent = number.adjusted()
-    if value == 0 or -3 <= exponent < 7:
-        text = format(number, "f")
-        return text if "." in text else f"{text}.0"
-    sign, digits, _ = number.as_tuple()
-    if len(digits) == 1 and float(two := f"{value:.1e}") == value:
-        # Java takes the nearest of two digits where one would do: 4.9E-324.
-        _, digits, _ = decimal.Decimal(two).as_tuple()
-    first, rest = digits[0], "".join(map(str, digits[1:])) or "0"
-    return f"{'-' if sign else ''}{first}.{rest}E{exponent}"
-
-
 # --- days and instants ---------------------------------------------------------------------------------------------
 
 _DATE = r"(?P<year>[+-]?[0-9]{4,})-(?P<month>[0-9]{1,2})-(?P<day>[0-9]{1,2})"
@@ -185,42 +147,24 @@ _USUAL_INSTANT = re.compile(
     r"([1-9][0-9]{3}-[0-9]{2}-[0-9]{2}[ T](?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(?:\.[0-9]{3}(?:[0-9]{3})?)?)Z?"
 )
 
-_DAYS_IN_400_YEARS = 146_097  # after which the calendar repeats
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
 _EPOCH_START = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - in the zone of what is counted from it
-_DAY_US = 86_400_000_000
-
-
-def _days(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 in the proleptic Gregorian calendar, of any year. Raises ValueError for no such day."""
-    cycles, year_of_cycle = divmod(year - 1, 400)
-    return datetime.date(year_of_cycle + 1, month, day).toordinal() + cycles * _DAYS_IN_400_YEARS - _EPOCH
-
-
-def _date_text(days: int) -> str:
-    cycles, day_of_cycle = divmod(days + _EPOCH - 1, _DAYS_IN_400_YEARS)
-    date = datetime.date.fromordinal(day_of_cycle + 1)
-    year = date.year + 400 * cycles
-    # Java's text of a year: four digits, and a sign beyond them.
-    shown = f"+{year}" if year > 9999 else f"{'-' if year < 0 else ''}{abs(year):04d}"
-    return f"{shown}-{date.month:02d}-{date.day:02d}"
 
 
 def _parse_date(text: str) -> int:
     found = _DAY.fullmatch(text)
     if found is None:
         raise ValueError
-    return _within(_days(int(found["year"]), int(found["month"]), int(found["day"])), 32)
+    return _within(days_of(int(found["year"]), int(found["month"]), int(found["day"])), 32)
 
 
 def _parse_timestamp(text: str) -> int:
     if usual := _USUAL_INSTANT.fullmatch(text):
         since = datetime.datetime.fromisoformat(usual[1]) - _EPOCH_START
-        return since.days * _DAY_US + since.seconds * 1_000_000 + since.microseconds
+        return since.days * DAY_US + since.seconds * 1_000_000 + since.microseconds
     found = _INSTANT.fullmatch(text)
     if found is None:
         raise ValueError
-    day_us = _days(int(found["year"]), int(found["month"]), int(found["day"])) * _DAY_US
+    day_us = days_of(int(found["year"]), int(found["month"]), int(found["day"])) * DAY_US
     hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
     if hour > 23 or minute > 59 or second > 59:
         raise ValueError("there is no such time of day")
@@ -245,19 +189,8 @@ def _parse_timestamp_ntz(text: str) -> int:
 
 
 def _timestamp_text(micros: int) -> str:
-    days, of_day_us = divmod(micros, _DAY_US)
-    return f"{_date_text(days)}T{_time_text(of_day_us)}.{of_day_us % 1_000_000:06d}Z"
-
-
-def _timestamp_ntz_text(micros: int) -> str:
-    days, of_day_us = divmod(micros, _DAY_US)
-    fraction = f".{of_day_us % 1_000_000:06d}".rstrip("0").rstrip(".")
-    return f"{_date_text(days)} {_time_text(of_day_us)}{fraction}"
-
-
-def _time_text(of_day_us: int) -> str:
-    minutes, second = divmod(of_day_us // 1_000_000, 60)
-    return f"{minutes // 60:02d}:{minutes % 60:02d}:{second:02d}"
+    days, of_day_us = divmod(micros, DAY_US)
+    return f"{date_text(days)}T{time_text(of_day_us)}.{of_day_us % 1_000_000:06d}Z"
 
 
 # --- the rest ------------------------------------------------------------------------------------------------------
@@ -310,11 +243,11 @@ _PARSERS: Mapping[str, Callable[[str], PartitionValue]] = {
     "timestamp_ntz": _parse_timestamp_ntz,
 }
 _WRITERS: Mapping[str, Callable[[Any], str]] = {  # Any: each takes its own type's value
-    "float": _java_float,
-    "double": _java_double,
+    "float": java_float,
+    "double": java_double,
     "boolean": _boolean_text,
     "binary": _binary_text,
-    "date": _date_text,
+    "date": date_text,
     "timestamp": _timestamp_text,
-    "timestamp_ntz": _timestamp_ntz_text,
+    "timestamp_ntz": timestamp_text,
 }

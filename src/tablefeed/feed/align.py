@@ -1,7 +1,7 @@
 """How incoming rows become a table's rows: which column goes where, or why they do not fit.
 
-Columns meet by name, case-insensitively; a column that is missing becomes null where it may. Types must be equal:
-nothing is cast on the way in.
+Columns meet by name, case-insensitively; a column that is missing becomes null where it may. What the table's schema
+is once they are written is evolution.py's, what becomes of values `tablefeed.data.assignment`'s.
 """
 
 from __future__ import annotations
@@ -10,11 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tablefeed.errors import SchemaMismatchError
-from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struct
+from tablefeed.data.assignment import Assignment, leaves, needs_zone
+from tablefeed.errors import InvalidRowsError, SchemaMismatchError
+from tablefeed.feed.evolution import as_new, has_void
+from tablefeed.model.schema import Array, DataType, Field, Map, Struct
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tablefeed.data.retype import Conversion
 
 _FORBIDDEN_IN_NAMES = " ,;{}()\n\t="
 """Characters that Parquet's schema cannot carry without column mapping, as Delta-Spark refuses them."""
@@ -28,108 +32,152 @@ class Alignment:
 
 
 def align(table: Struct, incoming: Struct, *, partition_columns: Sequence[str], url: str) -> Alignment:
-    """Fits `incoming` to `table`. Raises SchemaMismatchError, naming the column, where it does not fit."""
+    """Fits `incoming` to `table`, which has all of its columns. Raises SchemaMismatchError for one that is needed."""
     positions = {f.name.lower(): i for i, f in enumerate(incoming)}
-    known = {f.name.lower() for f in table}
-    extra = [f.name for f in incoming if f.name.lower() not in known]
-    if extra:
-        raise SchemaMismatchError(
-            f"The rows have a column {extra[0]!r} that {url} has not; it has {', '.join(table.names)}. Drop the "
-            "column, or add it to the table first (mergeSchema is not supported by this version).",
-            url=url,
-            error_class="DELTA_METADATA_MISMATCH",
-        )
     sources: list[int | None] = []
     for column in table:
         position = positions.get(column.name.lower())
         if position is None:
             _check_may_be_missing(column, partition_columns, url)
-        elif not same_type(column.type, incoming.fields[position].type):
-            raise SchemaMismatchError(
-                f"Column {column.name!r} of {url} is {describe(column.type)}, but the rows have "
-                f"{describe(incoming.fields[position].type)}. Cast it before writing.",
-                url=url,
-                error_class="DELTA_FAILED_TO_MERGE_FIELDS",
-            )
         sources.append(position)
     return Alignment(sources=tuple(sources))
 
 
-def new_table_schema(incoming: Struct, *, partition_columns: Sequence[str], url: str) -> Struct:
+def check_zone(table: Struct, incoming: Struct, how: Assignment, *, url: str) -> None:
+    """Raises SchemaMismatchError where a moment is to be made of a text, a day or a clock, or the reverse, nowhere."""
+    if how.zone is not None:
+        return
+    columns = {field.name.lower(): field for field in table}
+    for field in incoming:
+        column = columns[field.name.lower()]
+        if any(needs_zone(one, other) for one, other in leaves(field.type, column.type)):
+            raise SchemaMismatchError(
+                f"Column {column.name!r} of {url} and of the rows differ in whether they are moments in time. Set the "
+                "option timeZone (time_zone in Python) to the zone in which days and clocks are meant, or cast it.",
+                url=url,
+                error_class="DELTA_FAILED_TO_MERGE_FIELDS",
+            )
+
+
+def new_table_schema(incoming: Struct, *, partition_columns: Sequence[str], url: str, any_name: bool = False) -> Struct:
     """Gives the schema of a table made for `incoming`: every column nullable, as no stream can promise more.
 
-    Raises SchemaMismatchError for what no table can be: void columns, names that Parquet cannot carry, a partition
-    column that is not there or of a type that has no text, nothing but partition columns.
+    Raises SchemaMismatchError for what no table can be: void columns, names that Parquet cannot carry (unless
+    `any_name`: then files have others), a partition column that is not there or of a type that has no text, nothing
+    but partition columns.
     """
-
-    def refuse(why: str, error_class: str) -> SchemaMismatchError:
-        return SchemaMismatchError(f"No table can be made at {url}: {why}.", url=url, error_class=error_class)
-
     if not incoming.fields:
-        raise refuse("the rows have no columns", "DELTA_EMPTY_DATA")
+        raise _no_table("the rows have no columns", "DELTA_EMPTY_DATA", url)
+    if not any_name:
+        check_new_columns(incoming.fields, url=url)
     for column in incoming:
+        if has_void(column.type):
+            raise _no_table(
+                f"column {column.name!r} has no type (void); cast it", "DELTA_NULL_SCHEMA_IN_STREAMING_WRITE", url
+            )
+    check_partition_by(incoming, partition_columns, url=url)
+    return Struct(tuple(as_new(f) for f in incoming))
+
+
+def check_new_columns(columns: Sequence[Field], *, url: str) -> None:
+    """Raises SchemaMismatchError for a name, at any depth, that a table without column mapping cannot have."""
+    for column in columns:
         if any(c in _FORBIDDEN_IN_NAMES for name in _names(column) for c in name):
-            raise refuse(
+            raise _no_table(
                 f"column {column.name!r} has one of the characters {_FORBIDDEN_IN_NAMES!r} in its name; rename it",
                 "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
+                url,
             )
-        if _has_void(column.type):
-            raise refuse(f"column {column.name!r} has no type (void); cast it", "DELTA_NULL_SCHEMA_IN_STREAMING_WRITE")
+
+
+def check_partition_by(incoming: Struct, partition_columns: Sequence[str], *, url: str) -> None:
+    """Raises SchemaMismatchError where no table of `incoming` can be partitioned by those columns."""
     by_name = {f.name.lower(): f for f in incoming}
     for name in partition_columns:
-        column_ = by_name.get(name.lower())
-        if column_ is None:
-            raise refuse(f"there is no column {name!r} to partition by", "DELTA_PARTITION_COLUMN_NOT_FOUND")
-        if isinstance(column_.type, Array | Map | Struct):
-            raise refuse(f"column {name!r} is nested: it cannot partition", "DELTA_INVALID_PARTITION_COLUMN_TYPE")
+        column = by_name.get(name.lower())
+        if column is None:
+            raise _no_table(f"there is no column {name!r} to partition by", "DELTA_PARTITION_COLUMN_NOT_FOUND", url)
+        if isinstance(column.type, Array | Map | Struct):
+            raise _no_table(
+                f"column {name!r} is nested: it cannot partition", "DELTA_INVALID_PARTITION_COLUMN_TYPE", url
+            )
     if len({n.lower() for n in partition_columns}) < len(partition_columns):
-        raise refuse(f"({', '.join(partition_columns)}) names a column twice", "DELTA_DUPLICATE_COLUMNS_FOUND")
+        raise _no_table(f"({', '.join(partition_columns)}) names a column twice", "DELTA_DUPLICATE_COLUMNS_FOUND", url)
     if len(partition_columns) >= len(incoming.fields):
-        raise refuse("all of its columns partition it", "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION")
-    return nullable(incoming)
+        raise _no_table("all of its columns partition it", "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION", url)
 
 
 def aligned(
-    batches: Iterable[pa.RecordBatch], alignment: Alignment, schema: pa.Schema, *, url: str
+    batches: Iterable[pa.RecordBatch], alignment: Alignment, schema: pa.Schema, how: Assignment, *, url: str
 ) -> Iterator[pa.RecordBatch]:
-    """Gives `batches` with the columns of `schema`, the table's in Arrow.
+    """Gives `batches` with the columns of `schema`, the table's in Arrow, values cast as `how` says.
 
-    Only representations change (units, layouts, names inside lists). Raises SchemaMismatchError for a value that the
-    table's cannot hold, such as a nanosecond.
+    Raises InvalidRowsError for a value that the table's type cannot hold, or a text that is none of it;
+    SchemaMismatchError for one that only its representation keeps out, such as a nanosecond.
     """
     import pyarrow as pa
 
+    found: pa.Schema | None = None
+    columns: list[_Column] = []
     for batch in batches:
-        columns = [
-            pa.nulls(batch.num_rows, type=field.type) if source is None else _retyped(batch.column(source), field, url)
-            for source, field in zip(alignment.sources, schema, strict=True)
-        ]
-        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        if found is None or not batch.schema.equals(found):
+            found = batch.schema
+            columns = [
+                _Column(None if source is None else (source, found.field(source).type), field, how, url)
+                for source, field in zip(alignment.sources, schema, strict=True)
+            ]
+        yield pa.RecordBatch.from_arrays([column.of(batch) for column in columns], schema=schema)
 
 
-def same_type(table: DataType, incoming: DataType) -> bool:
-    """Says whether two types are equal but for what they say about null."""
-    return _nullable(table) == _nullable(incoming)
+class _Column:
+    """One column of the table, made of one of the rows', or of none (null)."""
+
+    def __init__(self, source: tuple[int, pa.DataType] | None, field: pa.Field, how: Assignment, url: str) -> None:
+        from tablefeed.data.casts import assigned
+        from tablefeed.data.retype import LossyConversionError
+
+        self._source, self._field, self._url = source, field, url
+        self._convert: Conversion | None = None
+        if source is not None:
+            try:
+                self._convert = assigned(source[1], field.type, how)
+            except LossyConversionError as error:
+                raise self._mismatch(error) from error
+
+    def of(self, batch: pa.RecordBatch) -> pa.Array:
+        import pyarrow as pa
+
+        from tablefeed.data.casts import CastError
+        from tablefeed.data.retype import LossyConversionError
+
+        if self._source is None:
+            return pa.nulls(batch.num_rows, type=self._field.type)
+        column = batch.column(self._source[0])
+        try:
+            return column if self._convert is None else self._convert(column)
+        except CastError as error:
+            path = ".".join((self._field.name, *error.column))
+            raise InvalidRowsError(
+                f"A value of the rows does not fit column {path!r} of {self._url}: it cannot be stored as "
+                f"{error.wanted} ({error.reason}). Nothing of this write was committed: correct or filter the rows.",
+                url=self._url,
+                error_class=error.error_class,
+            ) from error
+        except (LossyConversionError, pa.ArrowException) as error:
+            raise self._mismatch(error) from error
+
+    def _mismatch(self, error: Exception) -> SchemaMismatchError:
+        found = None if self._source is None else self._source[1]
+        return SchemaMismatchError(
+            f"Column {self._field.name!r} of {self._url} is {self._field.type}, which does not hold a value of the "
+            f"rows ({found}): {error}. Cast it before writing.",
+            url=self._url,
+            error_class="DELTA_FAILED_TO_MERGE_FIELDS",
+        )
 
 
-def nullable(schema: Struct) -> Struct:
-    """Gives `schema` with null allowed everywhere but as a map's key."""
-    return Struct(tuple(Field(f.name, _nullable(f.type), nullable=True) for f in schema))
-
-
-def describe(kind: DataType) -> str:
-    """Gives a type in Spark's short form."""
-    match kind:
-        case Primitive(name):
-            return name
-        case Array(element):
-            return f"array<{describe(element)}>"
-        case Map(key, value):
-            return f"map<{describe(key)},{describe(value)}>"
-        case Struct():
-            return f"struct<{','.join(f'{f.name}:{describe(f.type)}' for f in kind)}>"
-        case _:
-            return f"decimal({kind.precision},{kind.scale})"
+def _no_table(why: str, error_class: str, url: str) -> SchemaMismatchError:
+    return SchemaMismatchError(f"No table can be made at {url}: {why}.", url=url, error_class=error_class)
 
 
 def _check_may_be_missing(column: Field, partition_columns: Sequence[str], url: str) -> None:
@@ -145,47 +193,6 @@ def _check_may_be_missing(column: Field, partition_columns: Sequence[str], url: 
             url=url,
             error_class="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
         )
-
-
-def _retyped(column: pa.Array, field: pa.Field, url: str) -> pa.Array:
-    import pyarrow as pa
-
-    from tablefeed.data.retype import LossyConversionError, conversion
-
-    try:
-        convert = conversion(column.type, field.type)
-        return column if convert is None else convert(column)
-    except (LossyConversionError, pa.ArrowException) as error:
-        raise SchemaMismatchError(
-            f"Column {field.name!r} of {url} is {field.type}, which does not hold a value of the rows ({column.type}): "
-            f"{error}. Cast it before writing.",
-            url=url,
-            error_class="DELTA_FAILED_TO_MERGE_FIELDS",
-        ) from error
-
-
-def _nullable(kind: DataType) -> DataType:
-    match kind:
-        case Struct():
-            return nullable(kind)
-        case Array(element):
-            return Array(_nullable(element), contains_null=True)
-        case Map(key, value):
-            return Map(_nullable(key), _nullable(value), value_contains_null=True)
-        case _:
-            return kind
-
-
-def _has_void(kind: DataType) -> bool:
-    match kind:
-        case Struct():
-            return any(_has_void(f.type) for f in kind)
-        case Array(element):
-            return _has_void(element)
-        case Map(key, value):
-            return _has_void(key) or _has_void(value)
-        case _:
-            return kind == Primitive("void")
 
 
 def _names(column: Field) -> Iterator[str]:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Literal
 
+from tablefeed.data.assignment import Assignment
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, SchemaMismatchError
 from tablefeed.feed.arguments import column_names, location, store_options, switch, text, whole_number
 from tablefeed.feed.commit import Surroundings, Transaction, commit, new_table
+from tablefeed.feed.evolution import SchemaMode
 from tablefeed.feed.operations import batch_write
 from tablefeed.feed.sink import current_snapshot, plan_write, write_task
 from tablefeed.feed.table_log import open_log
+from tablefeed.feed.timestamp_text import read_zone
+from tablefeed.feed.write_rules import WriteRules, policy, schema_mode
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
@@ -30,6 +35,9 @@ def append(
     app_id: str | None = None,
     txn_version: int | None = None,
     merge_schema: bool = False,
+    overwrite_schema: bool = False,
+    store_assignment: Literal["ansi", "strict"] = "ansi",
+    time_zone: str | None = None,
     properties: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Committed | AlreadyApplied:
@@ -38,12 +46,25 @@ def append(
     `data` is a pyarrow Table, RecordBatch or RecordBatchReader, anything with `__arrow_c_stream__`, or an iterable of
     record batches; it is read once and never held whole. With `app_id` and `txn_version` the rows are committed once:
     where the table records that application at that version or above, nothing is written and AlreadyApplied comes
-    back. "overwrite" replaces all rows in the same version. `properties` are a new table's. Raises
-    SchemaMismatchError, InvalidRowsError, ConflictError, CommitUnknownError, NotExclusiveError, OptionError.
+    back. "overwrite" replaces all rows in the same version. `properties` are a new table's.
+
+    Values are cast to the table's types as Spark's ANSI store assignment does, "strict" only where nothing can be
+    lost; `time_zone` is where days, clocks and texts are read as moments. `merge_schema` adds the columns that the
+    table has not, and widens types where it allows that; `overwrite_schema` gives an overwritten table the rows'
+    schema and `partition_by`. Raises SchemaMismatchError, InvalidRowsError, ConflictError, CommitUnknownError,
+    NotExclusiveError, OptionError.
     """
-    kind = _kind(mode, merge_schema=switch(merge_schema, argument="merge_schema"))
+    kind = _kind(mode)
+    rules = WriteRules(
+        schema=_schema_mode(
+            merge=switch(merge_schema, argument="merge_schema"),
+            overwrite=switch(overwrite_schema, argument="overwrite_schema"),
+            kind=kind,
+        ),
+        assignment=Assignment(policy=policy(store_assignment, "store_assignment"), zone=_zone(time_zone)),
+        properties=_properties(properties),
+    )
     txn = _txn(app_id, txn_version)
-    properties = _properties(properties)
     partition_by = column_names(
         (partition_by,) if isinstance(partition_by, str) else partition_by, argument="partition_by"
     )
@@ -52,11 +73,11 @@ def append(
     log = open_log(location(url), store_options(storage_options))
     reader = _reader(data, log.url)
     state = current_snapshot(log)
-    plan = plan_write(log, state, reader.schema, partition_by=partition_by, kind=kind)
+    plan = plan_write(log, state, reader.schema, partition_by=partition_by, kind=kind, rules=rules)
     if txn is not None and state is not None and plan.recorded.get(txn.app_id, -1) >= txn.txn_version:
         return AlreadyApplied(version=state.version, recorded_txn_version=plan.recorded[txn.app_id])
     if state is None:
-        new_table(plan, properties, now_ms=_now_ms())  # refused before a file is written
+        new_table(plan, now_ms=_now_ms())  # refused before a file is written
     files = write_task(plan, reader, task=0, now_ms=_now_ms())
     transaction = Transaction(
         plan=plan,
@@ -64,20 +85,34 @@ def append(
         kind=kind,
         operation=batch_write(kind, plan.partition_columns),
         txn=txn,
-        properties=properties if state is None else {},
     )
     outcome, _ = commit(log, state, transaction, Surroundings(now_ms=_now_ms, sleep=time.sleep))
     return outcome
 
 
-def _kind(mode: object, *, merge_schema: bool) -> WriteKind:
+def _kind(mode: object) -> WriteKind:
     if not isinstance(mode, str) or mode not in ("append", "overwrite"):
         raise IllegalOptionError(option="mode", value=str(mode), explain="must be 'append' or 'overwrite'")
-    if merge_schema:
-        raise IllegalOptionError(
-            option="merge_schema", value="True", explain="is not supported by this version; add the columns first"
-        )
     return WriteKind(mode)
+
+
+def _schema_mode(*, merge: bool, overwrite: bool, kind: WriteKind) -> SchemaMode:
+    if overwrite and kind is not WriteKind.OVERWRITE:
+        raise ConflictingOptionsError(
+            options=("mode", "overwrite_schema"), remedy="Only an overwrite replaces the schema: set mode='overwrite'."
+        )
+    return schema_mode(kind, merge=merge, overwrite=overwrite)
+
+
+def _zone(name: object) -> tzinfo | None:
+    if name is None:
+        return None
+    zone = read_zone(text(name, argument="time_zone").strip())
+    if zone is None:
+        raise IllegalOptionError(
+            option="time_zone", value=str(name), explain="must be a time zone such as 'Europe/Berlin' or '+01:00'"
+        )
+    return zone
 
 
 def _txn(app_id: str | None, txn_version: int | None) -> Txn | None:

@@ -11,8 +11,8 @@ import importlib.metadata
 import logging
 import random
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from tablefeed.delta import codec, features, names
 from tablefeed.delta.commit_info import Provenance, Write, commit_info
@@ -52,7 +52,7 @@ class Surroundings:
 class Transaction:
     """What is to be committed: files written under `plan`, and the words that describe them.
 
-    `operation` is commitInfo's; `txn` makes it once-only. `properties` are for a table that this makes.
+    `operation` is commitInfo's; `txn` makes it once-only.
     """
 
     plan: WritePlan
@@ -61,7 +61,6 @@ class Transaction:
     operation: Operation
     txn: Txn | None = None
     user_metadata: str | None = None
-    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 def commit(
@@ -130,7 +129,8 @@ def _check_rivals(
     if plan.table_id is not None and state.metadata.table_id != plan.table_id:
         raise _conflict(log, "it was deleted and made anew", state.version, "DELTA_METADATA_CHANGED")
     if not _same_shape(state, plan):
-        raise _conflict(log, "its schema or partitioning changed", state.version, "DELTA_METADATA_CHANGED")
+        reason = "its schema or partitioning changed; run the write again (restart the query) on what it is now"
+        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
     if plan.table_id is None:
         # Another first batch made the table. It is the table we would have made: go on as an append to it.
         features.check_writable(
@@ -150,13 +150,15 @@ def _check_rivals(
 
 
 def _same_shape(state: Snapshot, plan: WritePlan) -> bool:
-    if state.metadata.partition_columns != plan.partition_columns:
+    expected = plan if plan.found is None else plan.found
+    if state.metadata.partition_columns != expected.partition_columns:
         return False
-    if state.metadata.schema_string == plan.schema_string:
+    if state.metadata.schema_string == expected.schema_string:
         return True
     from tablefeed.delta.schema import parse_schema
 
-    return state.schema == parse_schema(plan.schema_string, url=plan.location)  # writers space their JSON differently
+    # Writers space their JSON differently.
+    return state.schema == parse_schema(expected.schema_string, url=plan.location)
 
 
 def _conflict(log: TableLog, reason: str, winner: int, error_class: str) -> ConflictError:
@@ -178,9 +180,9 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
         )
     removes = _removes(transaction, state, now_ms)
     txn = transaction.txn
-    metadata = protocol = None
+    protocol, metadata = None, transaction.plan.metadata
     if state is None:
-        protocol, metadata = new_table(transaction.plan, transaction.properties, now_ms=now_ms)
+        protocol, metadata = new_table(transaction.plan, now_ms=now_ms)
     info = commit_info(
         transaction.operation,
         Provenance(
@@ -204,17 +206,17 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
     )
 
 
-def new_table(plan: WritePlan, properties: Mapping[str, str], *, now_ms: int) -> tuple[Protocol, Metadata]:
+def new_table(plan: WritePlan, *, now_ms: int) -> tuple[Protocol, Metadata]:
     """Gives what a table made under `plan` is. Raises UnsupportedFeatureError for properties that we cannot honour."""
     from tablefeed.delta.schema import parse_schema
 
     schema = parse_schema(plan.schema_string, url=plan.location)
-    protocol = features.required_protocol(schema, properties)
+    protocol = features.required_protocol(schema, plan.configuration)
     metadata = Metadata(
         table_id=str(uuid.uuid4()),
         schema_string=plan.schema_string,
         partition_columns=plan.partition_columns,
-        configuration=dict(properties),
+        configuration=dict(plan.configuration),
         created_ms=now_ms,
     )
     features.check_writable(protocol, metadata, url=plan.location, removes=False)

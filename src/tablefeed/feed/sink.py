@@ -7,6 +7,8 @@ the log's bytes `tablefeed.delta`'s, what a rival's commit means `tablefeed.log.
 
 from __future__ import annotations
 
+import random
+import string
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -14,13 +16,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import features, partition_values, paths
-from tablefeed.delta.schema import format_schema, from_arrow, parse_schema, to_arrow
+from tablefeed.delta.column_mapping import MappingMode, files_schema, mapping_mode, physical_name
+from tablefeed.delta.schema import from_arrow, parse_schema, to_arrow
 from tablefeed.errors import SchemaMismatchError, StoreError, TableNotFoundError
-from tablefeed.feed.align import Alignment, align, aligned, new_table_schema
+from tablefeed.feed.align import Alignment, align, aligned, check_zone
+from tablefeed.feed.evolution import SchemaMode
+from tablefeed.feed.table_change import Target, changed_table, new_table, replaced_table
 from tablefeed.feed.table_files import for_store
 from tablefeed.feed.table_log import Snapshot, TableLog
+from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
-from tablefeed.model.actions import AddFile, Version
+from tablefeed.model.actions import AddFile, Metadata, Version
 from tablefeed.model.schema import DataType, Struct
 from tablefeed.store import open_store
 
@@ -29,45 +35,100 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What the table was when the write was planned: a commit finds it so, or is none."""
+
+    table_id: str
+    version: Version
+    schema_string: str
+    partition_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WritePlan:
     """What tasks write against. Small; crosses to every task and back to the commit.
 
-    `table_id` and `version` are None where the table is not there yet: this write makes it.
+    `found` is None where the table is not there yet: this write makes it, with the properties `configuration`.
+    `schema_string` and `partition_columns` are the table's after the write, and `metadata` is what has to say so in
+    the log of one that is there; None: it does.
     """
 
     location: str
     storage_options: Mapping[str, str]
-    table_id: str | None
-    version: Version | None
+    found: Planned | None
     schema_string: str
     partition_columns: tuple[str, ...]
+    configuration: Mapping[str, str]
+    metadata: Metadata | None
+    mapping: MappingMode
     alignment: Alignment
+    rules: WriteRules
     recorded: Mapping[str, int]
     """The newest version that each application has recorded in the table, by its id."""
 
+    @property
+    def table_id(self) -> str | None:
+        """The id of the table that was found."""
+        return None if self.found is None else self.found.table_id
+
+    @property
+    def version(self) -> Version | None:
+        """The version at which it was found."""
+        return None if self.found is None else self.found.version
+
 
 def plan_write(
-    log: TableLog, snapshot: Snapshot | None, incoming: pa.Schema, *, partition_by: Sequence[str], kind: WriteKind
+    log: TableLog,
+    snapshot: Snapshot | None,
+    incoming: pa.Schema,
+    *,
+    partition_by: Sequence[str],
+    kind: WriteKind,
+    rules: WriteRules | None = None,
 ) -> WritePlan:
-    """Fits `incoming` to the table as it is, or to a new one. Raises TableError for what does not fit or is refused."""
+    """Fits `incoming` to the table, as it is or as `rules` let it become, or to a new one.
+
+    Raises TableError for what does not fit or is refused.
+    """
+    rules = rules or WriteRules()
     rows = from_arrow(incoming, url=log.url)
     if snapshot is None:
-        schema = new_table_schema(rows, partition_columns=partition_by, url=log.url)
-        partition_columns = _spelled_as(schema, partition_by)
+        target = new_table(rows, partition_by=partition_by, rules=rules, url=log.url)
     else:
-        features.check_writable(snapshot.protocol, snapshot.metadata, url=log.url, removes=kind is WriteKind.OVERWRITE)
-        schema, partition_columns = snapshot.schema, snapshot.metadata.partition_columns
-        _check_partitioning(partition_by, partition_columns, log.url)
+        target = _existing(snapshot, rows, partition_by=partition_by, kind=kind, rules=rules)
+    check_zone(target.schema, rows, rules.assignment, url=log.url)
+    draft = Metadata(table_id="", schema_string="", configuration=target.configuration)
     return WritePlan(
         location=log.location,
         storage_options=log.storage_options,
-        table_id=None if snapshot is None else snapshot.metadata.table_id,
-        version=None if snapshot is None else snapshot.version,
-        schema_string=format_schema(schema) if snapshot is None else snapshot.metadata.schema_string,
-        partition_columns=partition_columns,
-        alignment=align(schema, rows, partition_columns=partition_columns, url=log.url),
+        found=None
+        if snapshot is None
+        else Planned(
+            table_id=snapshot.metadata.table_id,
+            version=snapshot.version,
+            schema_string=snapshot.metadata.schema_string,
+            partition_columns=snapshot.metadata.partition_columns,
+        ),
+        schema_string=target.schema_string,
+        partition_columns=target.partition_columns,
+        configuration=dict(target.configuration) if snapshot is None else {},
+        metadata=target.metadata,
+        mapping=mapping_mode(draft, url=log.url),
+        alignment=align(target.schema, rows, partition_columns=target.partition_columns, url=log.url),
+        rules=rules,
         recorded={} if snapshot is None else {t.app_id: t.txn_version for t in snapshot.facts.txns.values()},
     )
+
+
+def _existing(
+    snapshot: Snapshot, rows: Struct, *, partition_by: Sequence[str], kind: WriteKind, rules: WriteRules
+) -> Target:
+    metadata, protocol, url = snapshot.metadata, snapshot.protocol, snapshot.log.url
+    features.check_writable(protocol, metadata, url=url, removes=kind is WriteKind.OVERWRITE)
+    if rules.schema is SchemaMode.OVERWRITE and kind is WriteKind.OVERWRITE:
+        return replaced_table(metadata, protocol, snapshot.schema, rows, partition_by=partition_by, url=url)
+    _check_partitioning(partition_by, metadata.partition_columns, url)
+    return changed_table(metadata, protocol, snapshot.schema, rows, rules=rules, url=url)
 
 
 def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int, now_ms: int) -> tuple[AddFile, ...]:
@@ -84,16 +145,21 @@ def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int,
     begun: list[str] = []
 
     def new_file(values: Mapping[str, pa.Scalar], number: int) -> NewFile:
-        texts = _texts(plan, schema, values, partition_values.directory_text)
-        directory = paths.partition_directory(texts.items())
+        directory = _directory(plan, schema, values)
         path = f"{directory}{'/' if directory else ''}part-{task:05d}-{uuid.uuid4()}.c{number:03d}.snappy.parquet"
         begun.append(path)
         return NewFile(path=path, opened=store.create(path))
 
     arrow = to_arrow(schema)
-    layout = FileLayout(url=store.url, schema=arrow, partition_by=plan.partition_columns)
+    layout = FileLayout(
+        url=store.url,
+        schema=arrow,
+        partition_by=plan.partition_columns,
+        stored_as=files_schema(schema, plan.mapping, url=store.url),
+    )
+    rows = aligned(batches, plan.alignment, arrow, plan.rules.assignment, url=store.url)
     try:
-        written = write_files(aligned(batches, plan.alignment, arrow, url=store.url), layout, new_file)
+        written = write_files(rows, layout, new_file)
     except BaseException:
         for path in begun:
             # The first error is the one to raise, and what stays here is named by no commit.
@@ -104,7 +170,7 @@ def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int,
         AddFile(
             path=file.path,
             log_path=paths.encode_path(file.path),
-            partition_values=_texts(plan, schema, file.partition_values, partition_values.serialise),
+            partition_values=_logged_values(plan, schema, file.partition_values),
             size_bytes=file.size_bytes,
             modified_ms=now_ms,
             data_change=True,
@@ -134,6 +200,21 @@ def caught_up(log: TableLog, known: Snapshot | None) -> Snapshot | None:
         return None
 
 
+def _directory(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar]) -> str:
+    if plan.mapping is not MappingMode.NONE:
+        # Names and values of mapped columns stand in no path: two characters spread the files, as Delta-Spark has it.
+        return "".join(random.choices(string.ascii_letters + string.digits, k=2))  # noqa: S311 - no secret
+    return paths.partition_directory(_texts(plan, schema, values, partition_values.directory_text).items())
+
+
+def _logged_values(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar]) -> dict[str, str | None]:
+    texts = _texts(plan, schema, values, partition_values.serialise)
+    if plan.mapping is MappingMode.NONE:
+        return texts
+    physical = {column.name: physical_name(column) for column in schema}
+    return {physical[name]: text for name, text in texts.items()}
+
+
 def _texts(
     plan: WritePlan,
     schema: Struct,
@@ -149,11 +230,6 @@ def _plain(value: pa.Scalar) -> partition_values.PartitionValue | None:
     plain: partition_values.PartitionValue | None
     plain = value.value if value.is_valid and hasattr(value, "value") else value.as_py()
     return plain
-
-
-def _spelled_as(schema: Struct, names: Sequence[str]) -> tuple[str, ...]:
-    spelling = {f.name.lower(): f.name for f in schema}
-    return tuple(spelling[name.lower()] for name in names)
 
 
 def _check_partitioning(asked: Sequence[str], actual: Sequence[str], url: str) -> None:

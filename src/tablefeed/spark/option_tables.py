@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.timestamp_text import read_zone
+from tablefeed.feed.write_rules import policy
 from tablefeed.log.java_regex import JavaRegex, java_regex
 
 
@@ -110,6 +111,11 @@ def time_zone(option: str, value: str) -> tzinfo:
             option=option, value=value, explain="must be a time zone such as 'Europe/Berlin', 'UTC' or '+01:00'"
         )
     return zone
+
+
+def store_assignment(option: str, value: str) -> str:
+    """`ansi` or `strict`, in any case."""
+    return policy(value, option)
 
 
 def path_pattern(option: str, value: str) -> JavaRegex:
@@ -397,8 +403,33 @@ _WRITE: tuple[OptionSpec, ...] = (
         doc="Partition columns of a new table, with commas between them. An existing table keeps its own.",
     ),
     OptionSpec(name="userMetadata", parse=text, default=None, doc="Text kept in each commit's commitInfo."),
-    OptionSpec(name="mergeSchema", parse=boolean, default=False, doc="Only false is supported by this version."),
-    OptionSpec(name="overwriteSchema", parse=boolean, default=False, doc="Only false is supported by this version."),
+    OptionSpec(
+        name="mergeSchema",
+        parse=boolean,
+        default=False,
+        doc="Add the columns and struct members that the table has not, at the end; where the table has "
+        "`delta.enableTypeWidening`, make its types as wide as the rows'.",
+    ),
+    OptionSpec(
+        name="overwriteSchema",
+        parse=boolean,
+        default=False,
+        doc="Give an overwritten table the schema and the partitioning of the write. Without effect on an append.",
+    ),
+    OptionSpec(
+        name="storeAssignmentPolicy",
+        parse=store_assignment,
+        default=policy("ansi", "storeAssignmentPolicy"),
+        doc="How values are cast to the table's types: `ansi`, where a value that does not fit fails the write, or "
+        "`strict`, where no type is taken that could have one. Spark's `legacy` is refused.",
+    ),
+    OptionSpec(
+        name="timeZone",
+        parse=time_zone,
+        default=None,
+        doc="Where days, clocks and texts are read as moments, and moments shown as those: Spark's session zone, "
+        "which it does not tell. Unset: such casts are refused.",
+    ),
 )
 
 STREAM_WRITE: tuple[OptionSpec, ...] = _WRITE

@@ -20,6 +20,7 @@ from tablefeed.feed.commit import Surroundings, Transaction, commit, delete_lose
 from tablefeed.feed.known_state import newest_state, remember
 from tablefeed.feed.operations import batch_write, micro_batch
 from tablefeed.feed.sink import WritePlan, plan_write, write_task
+from tablefeed.feed.write_rules import schema_mode, write_rules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.spark.options import ParsedOptions, check_txn_pair, parse_options, table_path
@@ -148,14 +149,14 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind) -> WritePlan:
-    for name in ("mergeSchema", "overwriteSchema"):
-        if options[name]:
-            raise UnsupportedOptionError(
-                option=name, remedy="Only 'false' is supported by this version: change the table's schema first."
-            )
+    rules = write_rules(
+        schema_mode(kind, merge=options["mergeSchema"], overwrite=options["overwriteSchema"]),
+        policy=options["storeAssignmentPolicy"],
+        zone=options["timeZone"],
+    )
     log, state = newest_state(path, dict(options.storage))
     incoming = to_arrow_schema(schema, timezone="UTC")
-    plan = plan_write(log, state, incoming, partition_by=options["partitionBy"] or (), kind=kind)
+    plan = plan_write(log, state, incoming, partition_by=options["partitionBy"] or (), kind=kind, rules=rules)
     settle()
     return plan
 

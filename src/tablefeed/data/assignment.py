@@ -1,0 +1,112 @@
+"""Which incoming type may be stored in a column of which type: Spark's store assignment, as Delta-Spark's sink has it.
+
+Decided on the schema's own types, once, before a row is read; what becomes of the values is casts.py's. The pairs are
+those of Spark's implicit casts (`TypeCoercion.implicitCast`, which Delta-Spark asks whatever the policy): numbers and
+texts into numbers, anything but nested values into texts, days and moments into each other. The policy `strict` lets
+only those through that lose nothing (`Cast.canUpCast`). `legacy`, which wraps numbers and makes null of what it cannot
+read, is not offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import tzinfo
+from enum import StrEnum
+
+from tablefeed.model.schema import Array, DataType, Decimal, Map, Primitive, Struct
+
+
+class Policy(StrEnum):
+    """The values of Spark's `spark.sql.storeAssignmentPolicy`, in lower case, that are honoured here."""
+
+    ANSI = "ansi"
+    STRICT = "strict"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """By which rules incoming values become a table's. Small; crosses to every task.
+
+    `zone` is where texts, days and clocks are read as moments; None where no column asks for one.
+    """
+
+    policy: Policy = Policy.ANSI
+    zone: tzinfo | None = None
+
+
+_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+"""Decimal digits of each integer type; a long has 20 in Spark's rules (`DecimalType.LongDecimal`)."""
+_NUMBERS = ("byte", "short", "integer", "long", "float", "double")
+_DAYS_AND_MOMENTS = ("date", "timestamp", "timestamp_ntz")
+_NO_ATOMS = ("void", "variant")
+
+
+def is_assignable(incoming: DataType, table: DataType, policy: Policy) -> bool:
+    """Says whether values of one type that is not nested may be stored as another."""
+    if isinstance(incoming, Array | Map | Struct) or isinstance(table, Array | Map | Struct):
+        return False
+    return incoming == table or (_casts(incoming, table) and (policy is Policy.ANSI or _loses_nothing(incoming, table)))
+
+
+def needs_zone(incoming: DataType, table: DataType) -> bool:
+    """Says whether that takes a time zone: moments have one, texts, days and clocks do not."""
+    moment = Primitive("timestamp")
+    return (incoming == moment) != (table == moment)
+
+
+def _casts(incoming: DataType, table: DataType) -> bool:
+    match incoming, table:
+        case Primitive(name), _ if name in _NO_ATOMS:
+            return False
+        case _, Primitive("string"):
+            return True
+        case Primitive("string"), _:
+            return table == Primitive("binary") or _is_number(table) or _is_day_or_moment(table)
+        case _:
+            return (_is_number(incoming) and _is_number(table)) or (
+                _is_day_or_moment(incoming) and _is_day_or_moment(table)
+            )
+
+
+def _loses_nothing(incoming: DataType, table: DataType) -> bool:
+    match incoming, table:
+        case _, Primitive("string"):
+            return True
+        case Primitive(low), Decimal(precision, scale) if low in _DIGITS:
+            return precision - scale >= _DIGITS[low]
+        case Decimal(precision, scale), Decimal(wider, wider_scale):
+            return wider - wider_scale >= precision - scale and wider_scale >= scale
+        case Decimal(precision, scale), Primitive(high) if high in _DIGITS:
+            return scale == 0 and precision < _DIGITS[high]
+        case Primitive(low), Primitive(high) if low in _NUMBERS and high in _NUMBERS:
+            return _NUMBERS.index(low) < _NUMBERS.index(high)
+        case Primitive(name), _:
+            return _is_day_or_moment(incoming) and table != Primitive("date") and name in _DAYS_AND_MOMENTS
+        case _:
+            return False
+
+
+def _is_number(kind: DataType) -> bool:
+    return isinstance(kind, Decimal) or (isinstance(kind, Primitive) and kind.name in _NUMBERS)
+
+
+def _is_day_or_moment(kind: DataType) -> bool:
+    return isinstance(kind, Primitive) and kind.name in _DAYS_AND_MOMENTS
+
+
+def leaves(incoming: DataType, table: DataType) -> Iterator[tuple[DataType, DataType]]:
+    """The pairs of types that meet below two, where neither is nested or one alone is: an incoming one, a table's."""
+    match incoming, table:
+        case Struct(), Struct():
+            by_name = {field.name.lower(): field for field in table}
+            for field in incoming:
+                if field.name.lower() in by_name:
+                    yield from leaves(field.type, by_name[field.name.lower()].type)
+        case Array(one), Array(other):
+            yield from leaves(one, other)
+        case Map(key, value), Map(other_key, other_value):
+            yield from leaves(key, other_key)
+            yield from leaves(value, other_value)
+        case _:
+            yield incoming, table

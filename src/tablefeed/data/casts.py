@@ -1,0 +1,315 @@
+"""Values of one type as values of another, as Spark's CAST has them with ANSI on, array by array.
+
+Which types may meet is assignment.py's to say: here is what becomes of the values. A value that the wanted type does
+not hold, or a text that is none of it, raises CastError: nothing is wrapped, cut or made null, but NaN and the
+infinities, which are null as decimals (as in Spark). Arrow computes what it computes exactly as Java does; the rest
+goes value by value, each distinct one once.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Callable
+from datetime import tzinfo
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.data import spark_texts
+from tablefeed.data.assignment import Assignment
+from tablefeed.data.retype import Conversion, LossyConversionError, conversion, lossless
+from tablefeed.model.java_text import DAY_US, date_text, java_double, java_float, timestamp_text
+
+INVALID_INPUT = "CAST_INVALID_INPUT"
+OVERFLOW = "CAST_OVERFLOW_IN_TABLE_INSERT"
+
+_EXACT = decimal.Context(prec=2_000, rounding=decimal.ROUND_HALF_UP)
+
+
+class CastError(LossyConversionError):
+    """A value that the wanted type does not hold, or a text that is no value of it. `error_class` is Spark's."""
+
+    def __init__(self, found: pa.DataType, wanted: pa.DataType, value: object, error_class: str) -> None:
+        self.value, self.error_class = value, error_class
+        shown = f"{value!r:.100}" if isinstance(value, str) else f"{value!s:.100}"
+        super().__init__(found, wanted, reason=f"the value {shown}")
+
+
+Value = Callable[[Any], object]  # Any: each takes its own type's value
+
+
+def assigned(found: pa.DataType, wanted: pa.DataType, how: Assignment) -> Conversion | None:
+    """How arrays of incoming type `found` are stored as `wanted`; None: as they are.
+
+    Raises LossyConversionError where the two have nothing in common, the conversion CastError for a value that
+    `wanted` does not hold. Which pairs the policy forbids is not looked at here.
+    """
+
+    def leaf(found: pa.DataType, wanted: pa.DataType) -> Conversion:
+        if _logical(found) == _logical(wanted):  # two forms of one type of a table's: no value changes
+            return lossless(found, wanted)
+        return cast(found, wanted, how.zone)
+
+    return conversion(found, wanted, leaf=leaf)
+
+
+def cast(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Conversion:
+    """How arrays of `found` become arrays of `wanted`. `zone` is what texts, days and clocks are read in.
+
+    Raises LossyConversionError for a pair that has no cast here.
+    """
+    is_a = pa.types
+    if _is_text(found):
+        return _from_text(found, wanted, zone)
+    if is_a.is_string(wanted):
+        return _to_text(found, wanted, zone)
+    if is_a.is_integer(wanted):
+        return _to_integer(found, wanted)
+    if is_a.is_floating(wanted) and is_a.is_decimal(found):
+        nearest = float if is_a.is_float64(wanted) else spark_texts.nearest_single
+        return _by_value(found, wanted, nearest, INVALID_INPUT)
+    if is_a.is_floating(wanted) and (is_a.is_integer(found) or is_a.is_floating(found)):
+        return lambda array: array.cast(wanted, safe=False)  # to the nearest, and to infinity, as Java does
+    if is_a.is_decimal(wanted):
+        return _to_decimal(found, wanted)
+    if is_a.is_temporal(wanted) and is_a.is_temporal(found):
+        return _temporal(found, wanted, zone)
+    raise LossyConversionError(found, wanted)
+
+
+def _logical(kind: pa.DataType) -> object:
+    """What a table calls all forms of one type."""
+    if _is_text(kind):
+        return "string"
+    if _is_bytes(kind):
+        return "binary"
+    if pa.types.is_date(kind):
+        return "date"
+    if pa.types.is_timestamp(kind):
+        return "timestamp_ntz" if kind.tz is None else "timestamp"
+    return kind
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    is_a = pa.types
+    checks = (is_a.is_binary, is_a.is_large_binary, is_a.is_binary_view, is_a.is_fixed_size_binary)
+    return any(check(kind) for check in checks)
+
+
+# --- value by value ------------------------------------------------------------------------------------------------
+
+
+def _by_value(found: pa.DataType, wanted: pa.DataType, value_of: Value, error_class: str) -> Conversion:
+    """Casts each distinct value once. A ValueError or OverflowError of `value_of` is a CastError of that value."""
+
+    def one(value: Any) -> object:
+        try:
+            return value_of(value)
+        except (ValueError, ArithmeticError) as error:
+            raise CastError(found, wanted, value, error_class) from error
+
+    def convert(array: pa.Array) -> pa.Array:
+        if pa.types.is_floating(array.type):  # Arrow's dictionaries take either zero for the other
+            return pa.array([None if v is None else one(v) for v in array.to_pylist()], wanted)
+        encoded = array.dictionary_encode()
+        values = pa.array([one(value) for value in encoded.dictionary.to_pylist()], wanted)
+        return values.take(encoded.indices)
+
+    return convert
+
+
+def _counted(array: pa.Array) -> pa.Array:
+    """Days and microseconds as the numbers that they are."""
+    return array.view(pa.int32() if array.type == pa.date32() else pa.int64())
+
+
+# --- texts ---------------------------------------------------------------------------------------------------------
+
+
+def _from_text(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Conversion:
+    is_a = pa.types
+    if is_a.is_binary(wanted):
+        return lambda array: array.cast(wanted)
+    if is_a.is_integer(wanted):
+        bits = wanted.bit_width
+        return _by_value(found, wanted, lambda text: spark_texts.read_integer(text, bits), INVALID_INPUT)
+    if is_a.is_floating(wanted):
+        read = spark_texts.read_double if is_a.is_float64(wanted) else spark_texts.read_float
+        return _by_value(found, wanted, read, INVALID_INPUT)
+    if is_a.is_decimal(wanted):
+        numbers = _by_value(found, pa.string(), lambda text: format(spark_texts.read_decimal(text), "f"), INVALID_INPUT)
+        rounded = _by_value(pa.string(), wanted, lambda text: _rounded(Decimal(text), wanted), OVERFLOW)
+        return lambda array: rounded(numbers(array))
+    if is_a.is_date(wanted):
+        days = _by_value(found, pa.int32(), spark_texts.read_date, INVALID_INPUT)
+        return lambda array: days(array).view(wanted)
+    if is_a.is_timestamp(wanted):
+        read_moment = _reader_of_moments(wanted, zone)
+        micros = _by_value(found, pa.int64(), read_moment, INVALID_INPUT)
+        return lambda array: micros(array).view(wanted)
+    raise LossyConversionError(found, wanted)
+
+
+def _reader_of_moments(wanted: pa.TimestampType, zone: tzinfo | None) -> Callable[[str], int]:
+    if wanted.tz is None:
+        return spark_texts.read_timestamp_ntz
+    given = _given(zone, wanted)
+    return lambda text: spark_texts.read_timestamp(text, given)
+
+
+def _to_text(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Conversion:
+    is_a = pa.types
+    if is_a.is_integer(found) or is_a.is_boolean(found):
+        return lambda array: array.cast(wanted)
+    if _is_bytes(found):
+        return lambda array: array.cast(wanted)  # safe: bytes that are no UTF-8 raise
+    if is_a.is_floating(found):
+        return _by_value(found, wanted, java_double if is_a.is_float64(found) else java_float, INVALID_INPUT)
+    if is_a.is_decimal(found):
+        return _by_value(found, wanted, lambda number: format(number, "f"), INVALID_INPUT)
+    if is_a.is_date(found):
+        days = _by_value(pa.int32(), wanted, date_text, INVALID_INPUT)
+        return lambda array: days(_counted(array.cast(pa.date32())))
+    if is_a.is_timestamp(found):
+        plain = _micros(found)
+        texts = _by_value(pa.int64(), wanted, _text_of_moments(found, zone), INVALID_INPUT)
+        return lambda array: texts(_counted(array if plain is None else plain(array)))
+    raise LossyConversionError(found, wanted)
+
+
+def _text_of_moments(found: pa.TimestampType, zone: tzinfo | None) -> Callable[[int], str]:
+    if found.tz is None:
+        return timestamp_text
+    given = _given(zone, found)
+    return lambda moment_us: timestamp_text(spark_texts.to_local(moment_us, given))
+
+
+# --- numbers -------------------------------------------------------------------------------------------------------
+
+
+def _to_integer(found: pa.DataType, wanted: pa.DataType) -> Conversion:
+    is_a = pa.types
+    if is_a.is_integer(found):
+        return lambda array: _narrowed(array, array, wanted)
+    if is_a.is_floating(found):
+        return lambda array: _from_floating(array, wanted)
+    if not is_a.is_decimal(found):
+        raise LossyConversionError(found, wanted)
+    # Spark goes by way of a double where a decimal has many digits, which may round up to the next whole number.
+    by_double = found.precision > 18 and not is_a.is_int64(wanted)
+    whole = _by_value(
+        found, pa.int64(), lambda number: _within_64_bits(int(float(number) if by_double else number)), OVERFLOW
+    )
+    return lambda array: _narrowed(array, whole(array), wanted)
+
+
+def _within_64_bits(number: int) -> int:
+    if not -(1 << 63) <= number < 1 << 63:
+        raise OverflowError
+    return number
+
+
+def _from_floating(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    limit = float(1 << wanted.bit_width - 1)
+    whole = pc.trunc(array.cast(pa.float64()))
+    fits = pc.and_(pc.greater_equal(whole, -limit), pc.less(whole, limit))
+    if not pc.all(fits).as_py():  # of no values it is null
+        bad = [v for v, fit in zip(array.to_pylist(), fits.to_pylist(), strict=True) if fit is False]
+        if bad:
+            raise CastError(array.type, wanted, bad[0], OVERFLOW)
+    return whole.cast(pa.int64()).cast(wanted)
+
+
+def _narrowed(array: pa.Array, whole: pa.Array, wanted: pa.DataType) -> pa.Array:
+    try:
+        return whole.cast(wanted)
+    except pa.ArrowInvalid as error:
+        limit = 1 << wanted.bit_width - 1
+        both = zip(array.to_pylist(), whole.to_pylist(), strict=True)
+        bad = next(v for v, w in both if w is not None and not -limit <= w < limit)
+        raise CastError(array.type, wanted, bad, OVERFLOW) from error
+
+
+def _to_decimal(found: pa.DataType, wanted: pa.Decimal128Type) -> Conversion:
+    is_a = pa.types
+    if is_a.is_integer(found):
+        return lambda array: _rescaled(array.cast(pa.int64()).cast(pa.decimal128(19, 0)), wanted)
+    if is_a.is_floating(found):
+        return _by_value(found, wanted, lambda number: _rounded_float(number, wanted), OVERFLOW)
+    if is_a.is_decimal(found):
+        return lambda array: _rescaled(array, wanted)
+    raise LossyConversionError(found, wanted)
+
+
+def _rescaled(array: pa.Array, wanted: pa.Decimal128Type) -> pa.Array:
+    """Decimals of another precision and scale, halves rounded away from zero."""
+    if array.type.scale <= wanted.scale:
+        try:
+            return array.cast(pa.decimal256(76, array.type.scale)).cast(wanted)
+        except pa.ArrowInvalid:  # one does not fit: which?
+            pass
+    # Not by Arrow: its division of decimals beyond 64 bits is wrong in some versions (26 rounds 2^64 - 0.5 to another
+    # number altogether).
+    return _by_value(array.type, wanted, lambda number: _rounded(number, wanted), OVERFLOW)(array)
+
+
+def _rounded(number: Decimal, wanted: pa.Decimal128Type) -> Decimal:
+    if number.adjusted() > 100:  # no need to write out what does not fit
+        raise OverflowError
+    rounded = number.quantize(Decimal(1).scaleb(-wanted.scale), context=_EXACT)
+    if rounded and rounded.adjusted() >= wanted.precision - wanted.scale:
+        raise OverflowError
+    return rounded
+
+
+def _rounded_float(number: float, wanted: pa.Decimal128Type) -> Decimal | None:
+    return _rounded(Decimal(repr(number)), wanted) if math.isfinite(number) else None
+
+
+# --- days and moments ----------------------------------------------------------------------------------------------
+
+
+def _temporal(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Conversion:
+    plain = _micros(found)
+    day_first = pa.types.is_date(found)
+    count = pa.int32() if pa.types.is_date(wanted) else pa.int64()
+    moments = _by_value(pa.int32() if day_first else pa.int64(), count, _moved(found, wanted, zone), INVALID_INPUT)
+    return lambda array: moments(_counted(array if plain is None else plain(array))).view(wanted)
+
+
+def _moved(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Callable[[int], int]:
+    """From days or microseconds to days or microseconds."""
+    is_date = pa.types.is_date
+    into = DAY_US if is_date(found) else 1
+    out = DAY_US if is_date(wanted) else 1
+    has_zone = [not is_date(kind) and kind.tz is not None for kind in (found, wanted)]
+    match has_zone:
+        case [True, False]:
+            given = _given(zone, wanted)
+            return lambda value: spark_texts.to_local(value * into, given) // out
+        case [False, True]:
+            given = _given(zone, wanted)
+            return lambda value: spark_texts.to_utc(value * into, given) // out
+        case _:
+            return lambda value: value * into // out
+
+
+def _micros(found: pa.DataType) -> Conversion | None:
+    """Moments of any unit and zone as microseconds in one; days as days."""
+    if pa.types.is_date(found):
+        return lossless(found, pa.date32()) if found != pa.date32() else None
+    plain = pa.timestamp("us", tz=None if found.tz is None else "UTC")
+    return None if found == plain else lossless(found, plain)
+
+
+def _given(zone: tzinfo | None, wanted: pa.DataType) -> tzinfo:
+    if zone is None:
+        raise LossyConversionError(wanted, wanted, reason="no time zone was given")
+    return zone

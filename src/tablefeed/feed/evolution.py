@@ -1,0 +1,261 @@
+"""What schema a table has once rows of another are written to it, or why they do not fit.
+
+The rules are Delta-Spark's (`SchemaMergingUtils.mergeSchemas`): names meet case-insensitively at every depth, the
+table's spelling, nullability and column metadata stay, new columns and struct members come last and may be null.
+Types only: what becomes of values is `tablefeed.data.assignment`'s. Pure: no log is read or written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tablefeed.data.assignment import Policy, is_assignable
+from tablefeed.delta import names
+from tablefeed.errors import SchemaMismatchError
+from tablefeed.model.schema import Array, DataType, Decimal, Field, Map, Primitive, Struct
+
+
+class SchemaMode(StrEnum):
+    """What a write may do to the schema of the table that it finds."""
+
+    FIXED = "fixed"
+    MERGE = "merge"
+    OVERWRITE = "overwrite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merging:
+    """How rows' types meet a table's: `adds` columns, `widens` types, and by which policy the others are cast."""
+
+    url: str
+    policy: Policy
+    adds: bool = False
+    widens: bool = False
+
+
+def merged(table: Struct, incoming: Struct, how: Merging) -> Struct:
+    """Gives the schema of the table after the write: `table` itself, field for field, where nothing changes.
+
+    Raises SchemaMismatchError, naming the column: one too many, or of a type that cannot be stored in the table's.
+    """
+    by_name = {field.name.lower(): field for field in incoming}
+    _refuse_doubles(incoming, how.url)
+    kept = [
+        field if (match := by_name.get(field.name.lower())) is None else _merged_field(field, match, how)
+        for field in table
+    ]
+    known = {field.name.lower() for field in table}
+    new = [field for field in incoming if field.name.lower() not in known]
+    if new and not how.adds:
+        raise SchemaMismatchError(
+            f"The rows have a column {new[0].name!r} that {how.url} has not; it has {', '.join(table.names)}. Drop the "
+            "column, or let the write add it: option mergeSchema=true, merge_schema=True in Python.",
+            url=how.url,
+            error_class="DELTA_METADATA_MISMATCH",
+        )
+    for field in new:
+        refuse_void(field, how.url)
+    return Struct((*kept, *(as_new(field) for field in new)))
+
+
+def as_new(field: Field) -> Field:
+    """Gives a column of incoming rows as one of a table: it may be null, at every depth, as no stream promises more."""
+    return Field(field.name, nullable(field.type), nullable=True)
+
+
+def nullable(kind: DataType) -> DataType:
+    """Gives a type that says of nothing inside it that it is never null; keys of maps never are."""
+    match kind:
+        case Struct():
+            return Struct(tuple(Field(f.name, nullable(f.type), nullable=True) for f in kind))
+        case Array(element):
+            return Array(nullable(element), contains_null=True)
+        case Map(key, value):
+            return Map(nullable(key), nullable(value), value_contains_null=True)
+        case _:
+            return kind
+
+
+def describe(kind: DataType) -> str:
+    """Gives a type in Spark's short form."""
+    match kind:
+        case Primitive(name):
+            return name
+        case Array(element):
+            return f"array<{describe(element)}>"
+        case Map(key, value):
+            return f"map<{describe(key)},{describe(value)}>"
+        case Struct():
+            return f"struct<{','.join(f'{f.name}:{describe(f.type)}' for f in kind)}>"
+        case _:
+            return f"decimal({kind.precision},{kind.scale})"
+
+
+def with_type_changes(older: Struct, newer: Struct) -> Struct:
+    """Gives `newer` with each column that it widens telling so ("Type Widening", the metadata `delta.typeChanges`).
+
+    Columns are those of `older` by name, at every depth; what they told before stays.
+    """
+    before = {field.name: field for field in older}
+    return Struct(tuple(field if field.name not in before else _telling(before[field.name], field) for field in newer))
+
+
+def widened_columns(older: Struct, newer: Struct) -> list[str]:
+    """Gives the dotted names of the columns, at every depth, that have a wider type in `newer`."""
+    now = {field.name: field for field in newer}
+    both = [(field, now[field.name]) for field in older if field.name in now]
+    return [
+        *(field.name for field, other in both if list(_changes(field.type, other.type))),
+        *(f"{field.name}.{inner}" for field, other in both for inner in _widened_inside(field.type, other.type)),
+    ]
+
+
+def refuse_void(field: Field, url: str) -> None:
+    """Raises SchemaMismatchError for a column of no type, at any depth."""
+    if has_void(field.type):
+        raise SchemaMismatchError(
+            f"Column {field.name!r} is of no type: the rows have void, which no column of {url} can be. Cast it.",
+            url=url,
+            error_class="DELTA_NULL_SCHEMA_IN_STREAMING_WRITE",
+        )
+
+
+def has_void(kind: DataType) -> bool:
+    """Says whether a type is void or has one inside."""
+    match kind:
+        case Struct():
+            return any(has_void(f.type) for f in kind)
+        case Array(element):
+            return has_void(element)
+        case Map(key, value):
+            return has_void(key) or has_void(value)
+        case _:
+            return kind == Primitive("void")
+
+
+def _refuse_doubles(incoming: Struct, url: str) -> None:
+    seen: set[str] = set()
+    for name in incoming.names:
+        if name.lower() in seen:
+            raise SchemaMismatchError(
+                f"The rows for {url} have two columns {name!r}. Rename one.",
+                url=url,
+                error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
+            )
+        seen.add(name.lower())
+
+
+def _merged_field(field: Field, incoming: Field, how: Merging) -> Field:
+    kind = _merged_type(field.type, incoming.type, how)
+    if kind is None:
+        refuse_void(incoming, how.url)
+        what = f"Column {field.name!r} of {how.url} is {describe(field.type)}, but the rows have "
+        raise SchemaMismatchError(
+            f"{what}{describe(incoming.type)}, which is not stored as that. Cast it before writing.",
+            url=how.url,
+            error_class="CANNOT_UP_CAST_DATATYPE" if how.policy is Policy.STRICT else "DELTA_FAILED_TO_MERGE_FIELDS",
+        )
+    return field if kind == field.type else Field(field.name, kind, field.nullable, field.metadata)
+
+
+def _merged_type(table: DataType, incoming: DataType, how: Merging) -> DataType | None:
+    """The table's type after the write, None where the two do not meet."""
+    match table, incoming:
+        case Struct(), Struct():
+            return merged(table, incoming, how)
+        case Array(one, contains_null), Array(other):
+            element = _merged_type(one, other, how)
+            return None if element is None else Array(element, contains_null)
+        case Map(key, value, contains_null), Map(other_key, other_value):
+            keys, values = _merged_type(key, other_key, how), _merged_type(value, other_value, how)
+            return None if keys is None or values is None else Map(keys, values, contains_null)
+        case _ if how.widens and is_widened_by_writes(table, incoming):
+            return incoming
+        case _:
+            return table if is_assignable(incoming, table, how.policy) else None
+
+
+_INTEGERS = ("byte", "short", "integer", "long")
+_WIDER_KINDS = {("float", "double"), ("date", "timestamp_ntz")} | {(low, "double") for low in _INTEGERS[:3]}
+
+
+def is_widened_by_writes(table: DataType, incoming: DataType) -> bool:
+    """Says whether a write with mergeSchema makes the one type the other, where a table allows type widening.
+
+    Delta-Spark's `isTypeChangeSupported`, all of which it applies by default (`typeWidening.allowAutomaticWidening`).
+    """
+    match table, incoming:
+        case Primitive(low), Primitive(high) if low in _INTEGERS and high in _INTEGERS:
+            return _INTEGERS.index(low) < _INTEGERS.index(high)
+        case Primitive(low), Primitive(high):
+            return (low, high) in _WIDER_KINDS
+        case Primitive(low), Decimal(precision, scale) if low in _INTEGERS:
+            return precision - scale >= (20 if low == "long" else 10)
+        case Decimal(precision, scale), Decimal(wider, wider_scale):
+            return table != incoming and wider - wider_scale >= precision - scale and wider_scale >= scale
+        case _:
+            return False
+
+
+def _telling(older: Field, newer: Field) -> Field:
+    kind = _telling_inside(older.type, newer.type)
+    changes = [
+        {"fromType": _word(was), "toType": _word(now), **({"fieldPath": ".".join(path)} if path else {})}
+        for path, was, now in _changes(older.type, kind)
+    ]
+    if not changes:
+        return newer if kind == newer.type else Field(newer.name, kind, newer.nullable, newer.metadata)
+    told = newer.metadata.get(names.TYPE_CHANGES)
+    metadata: Mapping[str, object] = {
+        **newer.metadata,
+        names.TYPE_CHANGES: [*(told if isinstance(told, list) else []), *changes],
+    }
+    return Field(newer.name, kind, newer.nullable, metadata)
+
+
+def _telling_inside(older: DataType, newer: DataType) -> DataType:
+    match older, newer:
+        case Struct(), Struct():
+            return with_type_changes(older, newer)
+        case Array(one), Array(other, contains_null):
+            return Array(_telling_inside(one, other), contains_null)
+        case Map(key, value), Map(other_key, other_value, contains_null):
+            return Map(_telling_inside(key, other_key), _telling_inside(value, other_value), contains_null)
+        case _:
+            return newer
+
+
+_Change = tuple[tuple[str, ...], DataType, DataType]
+
+
+def _changes(older: DataType, newer: DataType, path: tuple[str, ...] = ()) -> Iterator[_Change]:
+    """What is widened in one column, in its arrays and maps but not in its structs, whose members tell themselves."""
+    match older, newer:
+        case Struct(), Struct():
+            return
+        case Array(one), Array(other):
+            yield from _changes(one, other, (*path, "element"))
+        case Map(key, value), Map(other_key, other_value):
+            yield from _changes(key, other_key, (*path, "key"))
+            yield from _changes(value, other_value, (*path, "value"))
+        case _ if older != newer:
+            yield path, older, newer
+
+
+def _widened_inside(older: DataType, newer: DataType) -> list[str]:
+    match older, newer:
+        case Struct(), Struct():
+            return widened_columns(older, newer)
+        case Array(one), Array(other):
+            return _widened_inside(one, other)
+        case Map(key, value), Map(other_key, other_value):
+            return [*_widened_inside(key, other_key), *_widened_inside(value, other_value)]
+        case _:
+            return []
+
+
+def _word(kind: DataType) -> str:
+    """A type as column metadata names it: as the schema does."""
+    return describe(kind)

@@ -1,0 +1,43 @@
+"""What a write may do to its table's schema, and by which rules its values become the table's: as users say it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import tzinfo
+
+from tablefeed.data.assignment import Assignment, Policy
+from tablefeed.errors import IllegalOptionError
+from tablefeed.feed.evolution import SchemaMode
+from tablefeed.log.transaction import WriteKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRules:
+    """How rows may change and fit their table; `properties` are those of a table that the write makes."""
+
+    schema: SchemaMode = SchemaMode.FIXED
+    assignment: Assignment = field(default_factory=Assignment)
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def schema_mode(kind: WriteKind, *, merge: bool, overwrite: bool) -> SchemaMode:
+    """Gives what mergeSchema and overwriteSchema ask of a write; the second asks nothing of an append."""
+    if overwrite and kind is WriteKind.OVERWRITE:
+        return SchemaMode.OVERWRITE
+    return SchemaMode.MERGE if merge else SchemaMode.FIXED
+
+
+def write_rules(schema: SchemaMode, *, policy: Policy, zone: tzinfo | None) -> WriteRules:
+    """Gives the rules that a writer's options mean."""
+    return WriteRules(schema=schema, assignment=Assignment(policy=policy, zone=zone))
+
+
+def policy(value: object, option: str) -> Policy:
+    """Gives the policy that `option` names, in any case. Raises IllegalOptionError."""
+    if isinstance(value, str) and value.lower() in list(Policy):
+        return Policy(value.lower())
+    explain = "must be 'ansi' or 'strict'"
+    if isinstance(value, str) and value.lower() == "legacy":
+        explain += ": 'legacy', which wraps numbers and makes null of what cannot be read, is not supported"
+    raise IllegalOptionError(option=option, value=str(value), explain=explain)

@@ -1,0 +1,128 @@
+"""What becomes of an incoming value is what Spark's CAST makes of it: every pair of types, at the edges."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pytest
+
+from support.cast_values import TARGETS, VALUES, column, comparable
+from tablefeed.data.assignment import Assignment, Policy, is_assignable
+from tablefeed.data.casts import assigned
+from tablefeed.data.retype import LossyConversionError
+from tablefeed.data.spark_texts import nearest_single
+from tablefeed.delta.schema import parse_schema
+from tablefeed.model.schema import DataType
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.peer
+
+ZONE = "America/New_York"
+REFUSED = "refused"
+
+STRICTER = {
+    # Not ASCII digits; hexadecimal; only today has a time alone.
+    ("string", "\u0661"),
+    ("string", "0x1p3"),
+    ("string", "12:30:45"),
+    ("string", "T12:30"),
+}
+"""Texts that Spark reads and that are refused here by name (data/spark_texts.py)."""
+
+
+DECIMALS = [name for name in TARGETS if name.startswith("decimal")]
+
+
+def same_number(source: str, spark: str, mine: str) -> bool:
+    """Whether two spellings are of one float: Java before version 19 gives some a digit more than needed."""
+    number = nearest_single if source == "float" else float
+    digits = re.compile(r"[-+0-9.Ee]+(?=['\"]?\)?$)")
+    texts = [digits.search(spelling.strip("'")) for spelling in (spark, mine)]
+    return all(texts) and len({number(Decimal(text[0])) for text in texts if text}) == 1
+
+
+def model(name: str) -> DataType:
+    schema = '{"type":"struct","fields":[{"name":"c","type":"%s","nullable":true,"metadata":{}}]}' % name  # noqa: UP031
+    return parse_schema(schema, url="-").fields[0].type
+
+
+def spark_name(name: str) -> str:
+    return {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}.get(name, name)
+
+
+def ours(source: str, target: str) -> list[str]:
+    how = Assignment(zone=ZoneInfo(ZONE))
+    values = column(source)
+    return [one(values.slice(index, 1), TARGETS[target], how) for index in range(len(values))]
+
+
+def one(value: pa.Array, wanted: pa.DataType, how: Assignment) -> str:
+    try:
+        convert = assigned(value.type, wanted, how)
+        return comparable(value if convert is None else convert(value))[0]
+    except (LossyConversionError, pa.ArrowInvalid):
+        return REFUSED
+
+
+def theirs(session: SparkSession, source: str) -> dict[str, list[str]]:
+    """By target; refused where a value that is not null becomes null and is no NaN or infinity."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    rows = pa.table({"id": list(range(len(column(source)))), "c": column(source)})
+    schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+    targets = [t for t in TARGETS if is_assignable(model(source), model(t), Policy.ANSI)]
+    casts = [f"try_cast(c AS {spark_name(t)}) AS `{t}`" for t in targets]
+    frame = session.createDataFrame(rows, schema=schema).coalesce(1).selectExpr("id", *casts)
+    found = frame.toArrow().sort_by("id")
+    return {t: comparable(found[t].combine_chunks()) for t in targets}
+
+
+@pytest.fixture
+def elsewhere(delta_spark: SparkSession) -> Any:  # a session whose zone has gaps
+    before = str(delta_spark.conf.get("spark.sql.session.timeZone"))
+    delta_spark.conf.set("spark.sql.session.timeZone", ZONE)
+    yield delta_spark
+    delta_spark.conf.set("spark.sql.session.timeZone", before)
+
+
+@pytest.mark.parametrize("source", VALUES)
+def test_every_value_becomes_what_sparks_cast_makes_of_it_or_is_refused(elsewhere: SparkSession, source: str) -> None:
+    values = [*VALUES[source][1], None]
+    equal = refused = spelt = 0
+    different = []
+    for target, found in theirs(elsewhere, source).items():
+        for value, spark, mine in zip(values, found, ours(source, target), strict=True):
+            if mine == spark or (mine == REFUSED and spark == "None"):
+                equal += 1
+            elif mine == REFUSED and (source, value) in STRICTER:
+                refused += 1
+            elif source in ("float", "double") and target in ("string", *DECIMALS) and same_number(source, spark, mine):
+                spelt += 1
+            else:
+                different.append((target, value, spark, mine))
+    print(f"{source}: equal={equal} refused={refused} spelt={spelt} different={len(different)}")  # noqa: T201 - the tally
+    assert different == []
+
+
+def test_the_pairs_of_types_that_may_meet_are_delta_sparks(delta_spark: SparkSession) -> None:
+    jvm: Any = delta_spark._jvm
+    types = {name: jvm.org.apache.spark.sql.types.DataType.fromDDL(spark_name(name)) for name in TARGETS}
+    literal = jvm.org.apache.spark.sql.catalyst.expressions.Literal
+    coercion = jvm.org.apache.spark.sql.catalyst.analysis.TypeCoercion
+    cast = jvm.org.apache.spark.sql.catalyst.expressions.Cast
+    different = []
+    for source, one_type in types.items():
+        for target, other in types.items():
+            implicit = coercion.implicitCast(getattr(literal, "default")(one_type), other)  # noqa: B009
+            may = source == target or (implicit.isDefined() and implicit.get().dataType().equals(other))
+            upcast = may and (source == target or cast.canUpCast(one_type, other))
+            mine = [is_assignable(model(source), model(target), policy) for policy in (Policy.ANSI, Policy.STRICT)]
+            if mine != [may, upcast]:
+                different.append((source, target, [may, upcast], mine))
+    assert different == []
