@@ -12,6 +12,7 @@ import hypothesis
 import pytest
 
 from support.corpus import Tally, corpus_folder
+from support.s3 import Gateway, serve_s3
 from support.session import start_session
 from support.streams import RecordedStreams, unpack_streams
 
@@ -79,6 +80,20 @@ def recorded_streams(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 def record_corpus(pytestconfig: pytest.Config) -> Tally:
     """Counts the verdicts on the corpus: `record_corpus(right=1)`."""
     return pytestconfig.stash[_TALLY]
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[Gateway]:
+    """The one server of S3; it ends with the tests."""
+    with serve_s3() as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def gateway(s3_server: Gateway) -> Gateway:
+    """A server of S3 that behaves well as long as a test does not say otherwise, with an empty bucket."""
+    s3_server.begin()
+    return s3_server
 
 
 @pytest.fixture(scope="session")

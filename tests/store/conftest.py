@@ -7,12 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from tablefeed.store import LocalStore, MemoryStore, Store
+from support.s3 import Gateway
+from tablefeed.store import LocalStore, MemoryStore, Store, open_store
 
 
-@pytest.fixture(params=["local", "memory"])
+@pytest.fixture(params=["local", "memory", "s3"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """An empty store that can be written."""
-    opened: Store = LocalStore(str(tmp_path / "table")) if request.param == "local" else MemoryStore("test")
+    opened: Store
+    if request.param == "s3":
+        gateway: Gateway = request.getfixturevalue("gateway")
+        opened = open_store(f"s3://{gateway.bucket}/table", gateway.options)
+    else:
+        opened = LocalStore(str(tmp_path / "table")) if request.param == "local" else MemoryStore("test")
     yield opened
     opened.close()

@@ -44,7 +44,7 @@ def broken_rounds(store: Store, *, rounds: int) -> Iterator[str]:
 
 
 def test_of_threads_that_put_one_name_exactly_one_wins(store: Store) -> None:
-    assert list(broken_rounds(store, rounds=40)) == []
+    assert list(broken_rounds(store, rounds=20)) == []
 
 
 WRITER = """

@@ -13,6 +13,7 @@ from tablefeed.store.address import Address, credentials, parse, shown
 from tablefeed.store.base import Store
 from tablefeed.store.local import LocalStore
 from tablefeed.store.remote import FsspecStore
+from tablefeed.store.s3 import S3Store
 
 _PACKAGES = {
     "s3": '"tablefeed[s3]"',
@@ -65,7 +66,8 @@ def _open_remote(address: Address, given: Mapping[str, str]) -> Store:
             url=url,
         ) from error
     open_elsewhere = functools.partial(open_store, storage_options=given)
-    return FsspecStore(filesystem, address.location, open_elsewhere=open_elsewhere, hidden=hidden)
+    kind = S3Store if address.scheme == "s3" else FsspecStore
+    return kind(filesystem, address.location, open_elsewhere=open_elsewhere, hidden=hidden)
 
 
 def _remedy(scheme: str, error: ImportError) -> str:

@@ -1,4 +1,4 @@
-"""Any file system of fsspec as a store to read from. Writing is refused: none of them is known to be exclusive.
+"""Any file system of fsspec as a store to read from. Writing is refused: none but S3 (s3.py) is known to be exclusive.
 
 fsspec's own exclusive create is "exists, then write" on many of them, and of two writers both win.
 """
