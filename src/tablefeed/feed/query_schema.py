@@ -15,8 +15,8 @@ from tablefeed.delta.column_mapping import (
     mapping_mode,
 )
 from tablefeed.errors import SchemaChangedError
-from tablefeed.feed.evolution import as_new, describe
 from tablefeed.feed.change_rules import refuse_reserved_names
+from tablefeed.feed.evolution import as_new, describe
 from tablefeed.feed.schema_unblock import needed_words
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.log.compatibility import added_columns, can_read, can_read_older
