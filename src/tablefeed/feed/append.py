@@ -13,6 +13,7 @@ from tablefeed.feed.commit import Surroundings, Transaction, commit, new_table
 from tablefeed.feed.operations import batch_write
 from tablefeed.feed.sink import current_snapshot, plan_write, write_task
 from tablefeed.feed.table_log import open_log
+from tablefeed.feed.upkeep import after_commit
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
@@ -66,7 +67,7 @@ def append(
         txn=txn,
         properties=properties if state is None else {},
     )
-    outcome, _ = commit(log, state, transaction, Surroundings(now_ms=_now_ms, sleep=time.sleep))
+    outcome, _ = commit(log, state, transaction, Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=after_commit))
     return outcome
 
 

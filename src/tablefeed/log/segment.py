@@ -108,6 +108,11 @@ def earliest_reproducible(listing: Iterable[LogFile]) -> Version | None:
     return _Log(listing).earliest
 
 
+def whole_checkpoint_versions(listing: Iterable[LogFile]) -> frozenset[Version]:
+    """The versions of which `listing` has a whole checkpoint."""
+    return frozenset(_whole_checkpoints(listing))
+
+
 _Checkpoint = tuple[LogFile, ...]
 
 
