@@ -28,7 +28,7 @@ from tablefeed.model.logfile import LogFileKind
 logger = logging.getLogger(__name__)
 
 KEPT_TABLES = 64
-"""Tables whose newest checkpoint is remembered; of others `_last_checkpoint` is asked again."""
+"""Tables of which it is remembered up to where they were looked after; others are looked at again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,12 @@ def after_commit(snapshot: Snapshot, commit: Commit, options: UpkeepOptions = Up
 
 def look_after(snapshot: Snapshot, options: UpkeepOptions = UpkeepOptions()) -> None:
     """Sees in the background that a table, last seen as `snapshot`, has the checkpoint that is due."""
-    if _may_be_due(snapshot, options):
+    due = options.checkpoint and is_due(
+        snapshot.version, _asked.get(_key(snapshot)), checkpoint_interval(snapshot.metadata)
+    )
+    if due:
+        _remember(snapshot)
+    if due or _ends_compaction(snapshot.version, options):
         _BACKGROUND.ask(_key(snapshot), lambda: _work(snapshot, options))
 
 
@@ -68,11 +73,8 @@ def wait_until_done() -> None:
 
 # --- what is due ---------------------------------------------------------------------------------------------------
 
-_newest: OrderedDict[tuple[str, str], Version] = OrderedDict()
-"""The newest version of each table that this process knows a checkpoint of, or has tried to write one of.
-
-An optimisation, never a need; and what fails is not tried again with every commit.
-"""
+_asked: OrderedDict[tuple[str, str], Version] = OrderedDict()
+"""The newest version of each table that this process has looked after: what fails is not tried again at each commit."""
 
 
 def is_due(version: int, newest_checkpoint: int | None, interval: int) -> bool:
@@ -85,11 +87,10 @@ def is_due(version: int, newest_checkpoint: int | None, interval: int) -> bool:
     return version > newest and (version % interval == 0 or version - newest >= interval)
 
 
-def _may_be_due(snapshot: Snapshot, options: UpkeepOptions) -> bool:
-    version = snapshot.version
-    if options.compact_every and version > 0 and (version + 1) % options.compact_every == 0:
-        return True
-    return options.checkpoint and is_due(version, _newest.get(_key(snapshot)), checkpoint_interval(snapshot.metadata))
+def _ends_compaction(version: int, options: UpkeepOptions) -> bool:
+    return (
+        options.compact_every is not None and options.compact_every > 1 and (version + 1) % options.compact_every == 0
+    )
 
 
 def _key(snapshot: Snapshot) -> tuple[str, str]:
@@ -100,16 +101,14 @@ def _work(snapshot: Snapshot, options: UpkeepOptions) -> None:
     log = snapshot.log
     if snapshot.head is None or log.head(snapshot.version) != snapshot.head:
         return  # a table that was made anew, or a store that does not say: the next commit asks again
-    if options.compact_every and (snapshot.version + 1) % options.compact_every == 0:
+    if options.compact_every and _ends_compaction(snapshot.version, options):
         from tablefeed.feed.compaction import write_compaction
 
         first = Version(snapshot.version + 1 - options.compact_every)
         _unless_it_fails("compaction", snapshot, lambda: write_compaction(log, first, snapshot.version))
     if options.checkpoint:
-        newest = _newest_checkpoint(snapshot)
-        due = is_due(snapshot.version, newest, checkpoint_interval(snapshot.metadata))
-        _remember(snapshot, snapshot.version if due else newest or Version(0))
-        if due:
+        interval = checkpoint_interval(snapshot.metadata)
+        if is_due(snapshot.version, _newest_checkpoint(snapshot), interval):
             _checkpoint(snapshot, options)
 
 
@@ -140,11 +139,11 @@ def _checkpoint(snapshot: Snapshot, options: UpkeepOptions) -> None:
         _unless_it_fails("cleanup", snapshot, lambda: clean_up(snapshot, now_ms=now_ms))
 
 
-def _remember(snapshot: Snapshot, version: Version) -> None:
-    _newest[_key(snapshot)] = version
-    _newest.move_to_end(_key(snapshot))
-    while len(_newest) > KEPT_TABLES:
-        _newest.popitem(last=False)
+def _remember(snapshot: Snapshot) -> None:
+    _asked[_key(snapshot)] = snapshot.version
+    _asked.move_to_end(_key(snapshot))
+    while len(_asked) > KEPT_TABLES:
+        _asked.popitem(last=False)
 
 
 def _unless_it_fails(what: str, snapshot: Snapshot, work: Callable[[], object]) -> None:

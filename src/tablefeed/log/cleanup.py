@@ -1,4 +1,4 @@
-"""Which log files are old enough to go, and which no version that is kept can do without (PROTOCOL.md, "Metadata Cleanup").
+"""Which log files are old enough to go, and what is kept for its versions (PROTOCOL.md, "Metadata Cleanup").
 
 Listing in, names out. What is kept: the newest commit that is as old as the cutoff and all after it, the newest whole
 checkpoint at or before that commit with its own commit, and so every version from that checkpoint on. Delta-Spark goes
