@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from feed.logs import Action, a_log, add, commit_path, info, log_of, metadata, protocol, put, remove
+from feed.logs import Action, a_log, add, commit_path, info, live_paths, log_of, metadata, protocol, put, remove
 from tablefeed.delta.retention import DAY_MS
 from tablefeed.errors import StoreError
 from tablefeed.feed.checkpointing import CheckpointShape, write_checkpoint
@@ -127,6 +127,18 @@ def test_sidecars_that_no_checkpoint_names_go_when_they_are_a_day_old() -> None:
     after = [entry.name for entry in store.list("_delta_log/_sidecars")]
     assert after == [*(name for name in before if int(name[:20]) >= 4), "left-by-a-kill.parquet"]
     assert sum(batch.num_rows for batch in log.load().live_files()) == 9
+
+
+def test_before_the_log_of_a_table_with_v2_checkpoints_is_cut_the_newest_gets_a_classic_name_too() -> None:
+    log = an_old_log({**THREE_DAYS, "delta.checkpointPolicy": "v2"}, features=V2)
+    by_uuid = log.segment().checkpoint
+
+    clean_up(log.load(), now_ms=8 * DAY_MS + 1)
+
+    assert versions(log)["CHECKPOINT"] == [8]
+    log.store.delete(f"_delta_log/{by_uuid[0].name}")
+    assert log.segment().checkpoint[0].name == f"{8:020d}.checkpoint.parquet"
+    assert live_paths(log) == [f"f{n}" for n in range(9)]
 
 
 def test_no_sidecar_goes_where_a_checkpoint_cannot_be_read(caplog: pytest.LogCaptureFixture) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -28,7 +29,8 @@ from tablefeed.store import Fault, FaultyStore, MemoryStore
 @pytest.fixture(autouse=True)
 def a_process_that_knows_no_table(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     wait_until_done()
-    monkeypatch.setattr(upkeep, "_asked", type(upkeep._asked)())
+    for kept in ("_asked", "_cleaned"):
+        monkeypatch.setattr(upkeep, kept, OrderedDict())
     yield
     wait_until_done()
 
@@ -191,6 +193,22 @@ def test_a_table_made_anew_gets_no_checkpoint_of_the_one_before() -> None:
     wait_until_done()
 
     assert checkpoints(log) == []
+
+
+def test_the_log_is_cleaned_up_after_a_checkpoint_once_a_day() -> None:
+    long_ago = MemoryStore("old", now_ms=lambda: 0)
+    log = a_log(long_ago, v0=[protocol(), metadata(configuration={"delta.checkpointInterval": "2"})])
+    for n in range(7):
+        append(log, f"f{n}")
+        wait_until_done()
+
+    # At version 2 all before it went; what has become old since waits for another day.
+    assert [f.version for f in log.listing() if f.kind is LogFileKind.COMMIT] == [2, 3, 4, 5, 6, 7]
+    upkeep._cleaned.clear()
+    append(log, "another day")
+    wait_until_done()
+    assert [f.version for f in log.listing() if f.kind is LogFileKind.COMMIT] == [8]
+    assert len(live_paths(log)) == 8
 
 
 def test_a_compaction_is_written_where_it_is_asked_for() -> None:

@@ -88,6 +88,16 @@ def read_sidecar(source: BinaryIO, *, with_stats: bool, url: str, log_file: str)
         yield from parquet.files(with_stats=with_stats)
 
 
+def read_actions(source: BinaryIO, *, url: str, log_file: LogFile) -> list[dict[str, Any]] | None:
+    """All actions of one top-level file as the log spells them; None where it has no sidecars and may hold files.
+
+    Raises CorruptLogError as `read_top_level` does.
+    """
+    with _blamed_on(log_file.name, url=url):
+        found = [{kind: values} for _, kind, values in _actions(source, url=url, log_file=log_file.name)]
+    return found if any(names.SIDECAR in action for action in found) else None
+
+
 def read_removed(source: BinaryIO, *, url: str, log_file: str) -> Iterator[pa.RecordBatch]:
     """The removes of one top-level file or sidecar as batches of `columns.FILE_COLUMNS`, as `read_files` the adds."""
     with _blamed_on(log_file, url=url):

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablefeed.delta import names
+from tablefeed.delta.checkpoint import read_actions
 from tablefeed.delta.checkpoint_writer import (
     CheckpointLayout,
     Sidecar,
@@ -40,6 +41,7 @@ from tablefeed.feed.table_log import Snapshot
 from tablefeed.log.replay import reconciled
 from tablefeed.log.segment import LogSegment
 from tablefeed.model.actions import Facts, Version
+from tablefeed.model.logfile import LogFileKind
 from tablefeed.model.schema import Struct
 from tablefeed.store import Store
 
@@ -88,6 +90,28 @@ def write_checkpoint(snapshot: Snapshot, shape: CheckpointShape) -> FileCounts:
         written.size_bytes,
     )
     return counts
+
+
+def write_classic_twin(snapshot: Snapshot) -> bool:
+    """Writes the newest checkpoint's top level under a classic name too, where it has a UUID in its name alone.
+
+    So that readers who know no such names find the protocol, and refuse the table by it ("Handling Backward
+    compatibility while moving to UUID-named v2 Checkpoints"). Its sidecars are the same. False where none was needed.
+    """
+    log = snapshot.log
+    checkpoint = log.segment(snapshot.version, without=snapshot.unreadable).checkpoint
+    if not checkpoint or checkpoint[0].kind is not LogFileKind.CHECKPOINT_V2:
+        return False
+    name = f"{names.LOG_DIR}/{names.checkpoint_name(checkpoint[0].version)}"
+    if log.store.exists(name):
+        return False
+    with log.store.open_input(f"{names.LOG_DIR}/{checkpoint[0].name}") as source:
+        actions = read_actions(source, url=log.url, log_file=checkpoint[0])
+    if actions is None:
+        return False
+    layout = CheckpointLayout(snapshot.protocol, snapshot.metadata, url=log.url)
+    _put(log.store, name, layout.top_level, [layout.action_rows(actions, layout.top_level)])
+    return True
 
 
 def _collect(snapshot: Snapshot, files: SortedFiles) -> tuple[FileCounts, int]:
@@ -233,20 +257,8 @@ class _Writing:
                 yield self.layout.file_rows(batch, schema)
 
     def _put(self, name: str, schema: Struct, rows: Iterable[pa.RecordBatch]) -> tuple[int, int]:
-        """Writes one Parquet file; gives its size and time."""
-        with (
-            self.store.publish(f"{names.LOG_DIR}/{name}") as out,
-            pq.ParquetWriter(
-                out,
-                to_arrow(schema),
-                compression="snappy",  # which every reader of checkpoints has
-                store_schema=False,
-                store_decimal_as_integer=True,
-                write_page_checksum=True,
-            ) as writer,
-        ):
-            for batch in rows:
-                writer.write_batch(batch, row_group_size=batch.num_rows)
+        """Writes one Parquet file of the log; gives its size and time."""
+        _put(self.store, f"{names.LOG_DIR}/{name}", schema, rows)
         return self._stat(name)
 
     def _stat(self, name: str) -> tuple[int, int]:
@@ -254,6 +266,22 @@ class _Writing:
         if entry is None:
             raise ObjectNotFoundError(url=self.store.url, name=f"{names.LOG_DIR}/{name}")
         return entry.size_bytes, entry.modified_ms
+
+
+def _put(store: Store, name: str, schema: Struct, rows: Iterable[pa.RecordBatch]) -> None:
+    with (
+        store.publish(name) as out,
+        pq.ParquetWriter(
+            out,
+            to_arrow(schema),
+            compression="snappy",  # which every reader of checkpoints has
+            store_schema=False,
+            store_decimal_as_integer=True,
+            write_page_checksum=True,
+        ) as writer,
+    ):
+        for batch in rows:
+            writer.write_batch(batch, row_group_size=batch.num_rows)
 
 
 def _up_to(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

@@ -12,6 +12,7 @@ from tablefeed.delta import names
 from tablefeed.delta.checkpoint import read_top_level
 from tablefeed.delta.retention import DAY_MS, protected_before, retention_of
 from tablefeed.errors import TablefeedError
+from tablefeed.feed.checkpointing import write_classic_twin
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.log.cleanup import Cleanup, expired
 from tablefeed.model.logfile import LogFile, LogFileKind
@@ -33,6 +34,7 @@ def clean_up(snapshot: Snapshot, *, now_ms: int) -> int:
     cleanup = expired(listing, cutoff_ms=cutoff_ms)
     if cleanup is None or not _is_allowed(snapshot, cleanup, cutoff_ms):
         return 0
+    write_classic_twin(snapshot)  # before anything goes that an older reader would have gone by
     for log_file in cleanup.files:
         log.store.delete(f"{names.LOG_DIR}/{log_file.name}")
     gone = {log_file.name for log_file in cleanup.files}

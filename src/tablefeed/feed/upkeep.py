@@ -17,13 +17,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
-from tablefeed.delta.retention import checkpoint_interval
+from tablefeed.delta.retention import checkpoint_interval, retention_of
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.checksums import put_checksum
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.model.actions import Commit, Version
-from tablefeed.model.logfile import LogFileKind
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class UpkeepOptions:
     checkpoint: bool = True
     clean_up: bool = True
     part_actions: int | None = None
-    top_level: str = "json"
+    top_level: Literal["json", "parquet"] = "json"
     compact_every: int | None = None
 
 
@@ -61,7 +61,7 @@ def look_after(snapshot: Snapshot, options: UpkeepOptions = UpkeepOptions()) -> 
         snapshot.version, _asked.get(_key(snapshot)), checkpoint_interval(snapshot.metadata)
     )
     if due:
-        _remember(snapshot)
+        _keep(_asked, snapshot, snapshot.version)
     if due or _ends_compaction(snapshot.version, options):
         _BACKGROUND.ask(_key(snapshot), lambda: _work(snapshot, options))
 
@@ -73,8 +73,11 @@ def wait_until_done() -> None:
 
 # --- what is due ---------------------------------------------------------------------------------------------------
 
-_asked: OrderedDict[tuple[str, str], Version] = OrderedDict()
+_asked: OrderedDict[tuple[str, str], int] = OrderedDict()
 """The newest version of each table that this process has looked after: what fails is not tried again at each commit."""
+
+_cleaned: OrderedDict[tuple[str, str], int] = OrderedDict()
+"""The cutoff up to which this process has cleaned each table's log up: it moves once a day."""
 
 
 def is_due(version: int, newest_checkpoint: int | None, interval: int) -> bool:
@@ -113,14 +116,9 @@ def _work(snapshot: Snapshot, options: UpkeepOptions) -> None:
 
 
 def _newest_checkpoint(snapshot: Snapshot) -> Version | None:
-    """The newest whole checkpoint, at this version or, by another writer, after it."""
-    checkpoint = snapshot.log.segment(snapshot.version, without=snapshot.unreadable).checkpoint
-    later = [
-        log_file.version
-        for log_file in snapshot.log.listing(snapshot.version + 1)
-        if log_file.kind in (LogFileKind.CHECKPOINT, LogFileKind.CHECKPOINT_V2)
-    ]
-    return max([*later, *(log_file.version for log_file in checkpoint)], default=None)
+    """The newest whole checkpoint, of this version or, by another writer, of a later one."""
+    checkpoint = snapshot.log.segment(without=snapshot.unreadable).checkpoint
+    return max((log_file.version for log_file in checkpoint), default=None)
 
 
 def _checkpoint(snapshot: Snapshot, options: UpkeepOptions) -> None:
@@ -129,21 +127,19 @@ def _checkpoint(snapshot: Snapshot, options: UpkeepOptions) -> None:
     from tablefeed.feed.checksums import put_checksums_from
     from tablefeed.feed.log_cleanup import clean_up
 
-    shape = CheckpointShape(
-        part_actions=options.part_actions, top_level="parquet" if options.top_level == "parquet" else "json"
-    )
-    counts = write_checkpoint(snapshot, shape)
+    counts = write_checkpoint(snapshot, CheckpointShape(part_actions=options.part_actions, top_level=options.top_level))
     _unless_it_fails("checksum", snapshot, lambda: put_checksums_from(snapshot, counts))
-    if options.clean_up:
-        now_ms = time.time_ns() // 1_000_000
-        _unless_it_fails("cleanup", snapshot, lambda: clean_up(snapshot, now_ms=now_ms))
+    cutoff_ms = retention_of(snapshot.metadata).log_cutoff_ms(now_ms=time.time_ns() // 1_000_000)
+    if options.clean_up and _cleaned.get(_key(snapshot)) != cutoff_ms:
+        _keep(_cleaned, snapshot, cutoff_ms)
+        _unless_it_fails("cleanup", snapshot, lambda: clean_up(snapshot, now_ms=time.time_ns() // 1_000_000))
 
 
-def _remember(snapshot: Snapshot) -> None:
-    _asked[_key(snapshot)] = snapshot.version
-    _asked.move_to_end(_key(snapshot))
-    while len(_asked) > KEPT_TABLES:
-        _asked.popitem(last=False)
+def _keep(kept: OrderedDict[tuple[str, str], int], snapshot: Snapshot, number: int) -> None:
+    kept[_key(snapshot)] = number
+    kept.move_to_end(_key(snapshot))
+    while len(kept) > KEPT_TABLES:
+        kept.popitem(last=False)
 
 
 def _unless_it_fails(what: str, snapshot: Snapshot, work: Callable[[], object]) -> None:
