@@ -177,7 +177,7 @@ def _parsed_quickly(texts: pa.StringArray, kind: pa.StructType) -> pa.StructArra
     if len(texts) == 0:
         return pa.array([], kind)
     lines = pc.fill_null(texts, "{}")
-    if pc.any(pc.match_substring_regex(lines, r"^[^{]|[^}]$|\\|\n")).as_py():
+    if pc.any(pc.match_substring_regex(lines, r"^[^{]|[^}]$|\n")).as_py():
         return None
     data = "\n".join(lines.to_pylist()).encode()
     try:
