@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tablefeed
+from feed.checkpoints import damage
 from feed.logs import Action, a_log, add, commit_path, info, live_paths, log_of, metadata, protocol, put, txn
 from tablefeed.delta.last_checkpoint import parse_last_checkpoint
 from tablefeed.errors import StoreError
@@ -317,6 +318,17 @@ def test_a_checkpoint_before_that_cannot_be_read_is_passed_over() -> None:
     write(log)
 
     assert [value["path"] for kind, value in rows_of(log, classic(1)) if "path" in value] == ["a", "b", "gone"]
+
+
+def test_a_checkpoint_whose_damage_comes_out_late_is_passed_over_and_no_file_is_there_twice() -> None:
+    log = a_log(a_store(), v0=[protocol(), metadata(), add("a")], v1=[add("b")])
+    name = f"_delta_log/{classic(0)}"
+    write_checkpoint(log.load(version=Version(0)), CheckpointShape())
+    log.store.replace(name, damage(log.store.read(name), "add.path", row_group=1))
+
+    write(log)
+
+    assert [value["path"] for kind, value in rows_of(log, classic(1)) if "path" in value] == ["a", "b"]
 
 
 def test_a_table_of_many_files_is_sorted_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:

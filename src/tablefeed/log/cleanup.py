@@ -7,8 +7,9 @@ up to one checkpoint further, and then no longer has the table as it was at the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 
 from tablefeed.log.segment import whole_checkpoint_versions
 from tablefeed.model.actions import Version
@@ -30,31 +31,21 @@ class Cleanup:
 def expired(listing: Iterable[LogFile], *, cutoff_ms: int) -> Cleanup | None:
     """What goes where commits up to `cutoff_ms` are old; None where nothing does.
 
-    The order of `listing` does not matter. Commits are as old as their files, each made later than the one before.
+    The order of `listing` does not matter. Commits are as old as their files, and none is older than one before it.
     """
     files = {file.name: file for file in listing}.values()
     commits = sorted((f for f in files if f.kind is LogFileKind.COMMIT), key=lambda f: f.version)
-    cutoff = None
-    for commit, modified_ms in _in_time(commits):
-        if modified_ms > cutoff_ms:
-            break
-        cutoff = commit
-    if cutoff is None:
+    old = list(takewhile(lambda commit: commit.modified_ms <= cutoff_ms, commits))
+    if not old:
         return None
+    cutoff = old[-1]
     at = max((v for v in whole_checkpoint_versions(files) if v <= cutoff.version), default=None)
     if at is None or not _is_readable_from(at, commits):
         return None
     # A compaction that begins at the checkpoint says what nobody will ask for.
-    old = (f for f in files if f.version < at or (f.kind is LogFileKind.COMPACTION and f.version <= at))
-    going = tuple(sorted(old, key=lambda f: (f.version, f.name)))
+    unneeded = (f for f in files if f.version < at or (f.kind is LogFileKind.COMPACTION and f.version <= at))
+    going = tuple(sorted(unneeded, key=lambda f: (f.version, f.name)))
     return Cleanup(kept=at, cutoff=cutoff, files=going) if going else None
-
-
-def _in_time(commits: Iterable[LogFile]) -> Iterator[tuple[LogFile, int]]:
-    last_ms = None
-    for commit in commits:
-        last_ms = commit.modified_ms if last_ms is None else max(commit.modified_ms, last_ms + 1)
-        yield commit, last_ms
 
 
 def _is_readable_from(checkpoint: int, commits: Iterable[LogFile]) -> bool:
