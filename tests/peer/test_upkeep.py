@@ -73,7 +73,8 @@ def test_the_jar_reads_a_checkpoint_of_ours_without_the_commits_before_it_and_sk
 ) -> None:
     table = tmp_path / "table"
     for n in range(10):
-        tablefeed.append(table, pa.table({"id": [10 * n, 10 * n + 9]}), properties={"delta.checkpointPolicy": policy})
+        rows = pa.table({"id": [10 * n, 10 * n + 9]})
+        tablefeed.append(table, rows, properties={"delta.checkpointPolicy": policy, "delta.checkpointInterval": "100"})
     snapshot = open_log(str(table)).load()
     write_checkpoint(snapshot, shape)
     for version in range(10):
