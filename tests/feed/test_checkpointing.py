@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -435,3 +437,44 @@ def test_another_reader_takes_our_checkpoint_for_the_table(
     assert len(theirs.file_uris()) == 6
     if not properties:  # its Arrow reader refuses tables that know V2 checkpoints, whichever they have
         assert sorted(theirs.to_pyarrow_table()["id"].to_pylist()) == [1, 1, 2, 2, 3, 3]
+
+
+KILLED = """
+import os, sys
+from tablefeed.delta.checkpoint_writer import CheckpointLayout
+from tablefeed.feed.checkpointing import CheckpointShape, write_checkpoint
+from tablefeed.feed.table_log import open_log
+
+left = int(sys.argv[2])
+file_rows = CheckpointLayout.file_rows
+
+def dies(*arguments):
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), 9)
+    return file_rows(*arguments)
+
+CheckpointLayout.file_rows = dies
+write_checkpoint(open_log(sys.argv[1]).load(), CheckpointShape(part_actions=2))
+"""
+
+
+@pytest.mark.parametrize("properties", [{}, V2_POLICY], ids=str)
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_process_that_is_killed_while_it_writes_leaves_nothing_that_anyone_sees(
+    tmp_path: Path, properties: dict[str, str], at: int
+) -> None:
+    for _ in range(2):
+        tablefeed.append(tmp_path, ROWS, partition_by="p", properties=properties)
+
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), str(at)], check=False, timeout=120)
+
+    assert ended.returncode == -9
+    log = open_log(str(tmp_path))
+    assert log.segment().checkpoint == ()
+    assert not log.store.exists("_delta_log/_last_checkpoint")
+    assert len(live_paths(log)) == len(deltalake.DeltaTable(str(tmp_path)).file_uris()) == 6
+    write(log, part_actions=2)
+    assert log.segment().checkpoint != ()
+    assert len(live_paths(log)) == len(deltalake.DeltaTable(str(tmp_path)).file_uris()) == 6
