@@ -247,7 +247,9 @@ def test_the_adds_of_a_checkpoint_become_columns_and_nothing_else_does() -> None
         {"remove": pa.struct([("path", pa.string())]), "add": ADD},
     )
 
-    nothing = dict.fromkeys(("tags", "deletion_vector", "base_row_id", "default_row_commit_version"))
+    of_removes = ("deletion_timestamp_ms", "extended_file_metadata")
+    optional = ("tags", "deletion_vector", "base_row_id", "default_row_commit_version", "clustering_provider")
+    nothing = dict.fromkeys((*optional, *of_removes))
     same = {"is_add": True, "size_bytes": 10, "modified_ms": 5, "data_change": False, **nothing}
     first = {"log_path": "d=a%2520b/x", "key": "d=a%20b/x", "partition_values": [("d", "a%20b"), ("e", None)]}
     assert files_in(source) == [

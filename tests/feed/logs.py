@@ -17,6 +17,7 @@ from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Commit, Txn, Version
+from tablefeed.model.logfile import LogFileKind
 from tablefeed.model.offset import Offset
 from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.store import Fault, FaultyStore, MemoryStore, Store
@@ -99,7 +100,8 @@ def actions_of(log: TableLog, version: int) -> list[Action]:
 
 
 def commits_of(log: TableLog) -> list[Commit]:
-    return [log.required_commit(log_file) for log_file in log.listing()]
+    listing = (log_file for log_file in log.listing() if log_file.kind is LogFileKind.COMMIT)
+    return [log.required_commit(log_file) for log_file in listing]
 
 
 def live_paths(log: TableLog) -> list[str]:

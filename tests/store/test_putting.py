@@ -86,6 +86,47 @@ def test_a_file_that_exists_is_not_created(store: Store) -> None:
     assert store.read("f") == b"theirs"
 
 
+def test_a_published_file_is_seen_when_its_block_has_ended_and_not_before(store: Store) -> None:
+    with store.publish("log/f") as file:
+        file.write(b"one ")
+        assert not store.exists("log/f")
+        assert list(store.list("log")) == []
+        file.write(b"two")
+
+    assert store.read("log/f") == b"one two"
+    assert [entry.name for entry in store.list("log")] == ["f"]
+
+
+def test_a_published_file_is_never_seen_when_its_block_raises(store: Store) -> None:
+    def interrupted() -> None:
+        with store.publish("log/f") as file:
+            file.write(b"one")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+
+    assert not store.exists("log/f")
+    assert list(store.list("log")) == []
+
+
+def test_of_two_that_publish_one_name_the_first_stays_and_the_second_is_no_error(store: Store) -> None:
+    with store.publish("log/f") as file:
+        store.put_if_absent("log/f", b"theirs")
+        file.write(b"ours")
+
+    assert store.read("log/f") == b"theirs"
+
+
+def test_publishing_leaves_nothing_beside_its_file(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+
+    with store.publish("log/f") as file:
+        file.write(b"one")
+
+    assert [path.name for path in (tmp_path / "log").iterdir()] == ["f"]
+
+
 def test_a_file_in_the_place_of_a_local_directory_is_an_error_and_stays(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     store.put_if_absent("log", b"x")

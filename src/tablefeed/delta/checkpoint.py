@@ -1,8 +1,8 @@
 """Checkpoints, of both specs and all three ways to name them (PROTOCOL.md, "Checkpoints", "Checkpoint Specs").
 
 The files that a listing shows are the top level: facts are there, and the table's files too, unless it names sidecars,
-which then hold all of them. What a checkpoint says of removed files is for VACUUM and is not read. Bytes of Parquet are
-checkpoint_parquet.py's, JSON is read as a commit is.
+which then hold all of them. What a checkpoint says of removed files is for VACUUM: only who writes the next checkpoint
+reads it. Bytes of Parquet are checkpoint_parquet.py's, JSON is read as a commit is.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def read_files(source: BinaryIO, *, with_stats: bool, url: str, log_file: str) -
     """
     with _blamed_on(log_file, url=url):
         if log_file.endswith(".json"):
-            yield from _json_files(source, with_stats=with_stats, url=url, log_file=log_file)
+            yield from _json_files(source, names.ADD, with_stats=with_stats, url=url, log_file=log_file)
         else:
             yield from CheckpointParquet(source).files(with_stats=with_stats)
 
@@ -86,6 +86,25 @@ def read_sidecar(source: BinaryIO, *, with_stats: bool, url: str, log_file: str)
             if any(True for _ in parquet.actions(kind)):
                 raise BadActionError("is no action of a sidecar", kind)
         yield from parquet.files(with_stats=with_stats)
+
+
+def read_actions(source: BinaryIO, *, url: str, log_file: LogFile) -> list[dict[str, Any]] | None:
+    """All actions of one top-level file as the log spells them; None where it has no sidecars and may hold files.
+
+    Raises CorruptLogError as `read_top_level` does.
+    """
+    with _blamed_on(log_file.name, url=url):
+        found = [{kind: values} for _, kind, values in _actions(source, url=url, log_file=log_file.name)]
+    return found if any(names.SIDECAR in action for action in found) else None
+
+
+def read_removed(source: BinaryIO, *, url: str, log_file: str) -> Iterator[pa.RecordBatch]:
+    """The removes of one top-level file or sidecar as batches of `columns.FILE_COLUMNS`, as `read_files` the adds."""
+    with _blamed_on(log_file, url=url):
+        if log_file.endswith(".json"):
+            yield from _json_files(source, names.REMOVE, with_stats=False, url=url, log_file=log_file)
+        else:
+            yield from CheckpointParquet(source).removed()
 
 
 _TOP_LEVEL_ACTIONS = (
@@ -169,10 +188,10 @@ def _sidecar_name(log_path: str, *, url: str) -> str:
     return name
 
 
-def _json_files(source: BinaryIO, *, with_stats: bool, url: str, log_file: str) -> Iterator[pa.RecordBatch]:
+def _json_files(source: BinaryIO, kind: str, *, with_stats: bool, url: str, log_file: str) -> Iterator[pa.RecordBatch]:
     rows = FileRows(url=url, with_stats=with_stats)
     stream = io.BytesIO(source.read())
-    for line, action, values in read_lines(stream, url=url, log_file=log_file, known_actions=frozenset({names.ADD})):
+    for line, action, values in read_lines(stream, url=url, log_file=log_file, known_actions=frozenset({kind})):
         rows.take(action, values, log_file=log_file, line=line, end=stream.tell())
         yield from rows.full()
     yield from rows.rest()

@@ -65,6 +65,20 @@ class CheckpointParquet:
             if files.num_rows > 0:
                 yield files
 
+    def removed(self) -> Iterator[pa.RecordBatch]:
+        """The removes as batches of `columns.FILE_COLUMNS`, as `files` gives the adds."""
+        members = self._members(names.REMOVE)
+        wanted = [wire for wire in _REMOVE_WIRE.values() if wire in members]
+        if not members:
+            return
+        if _PATH not in members:
+            raise BadActionError("is missing", names.REMOVE, _PATH)
+        for batch in self._batches([f"{names.REMOVE}.{wire}" for wire in wanted]):
+            columns = _columns(batch.column(names.REMOVE), names.REMOVE, _REMOVE_WIRE, frozenset(wanted))
+            files = _batch(columns, is_add=False)
+            if files.num_rows > 0:
+                yield files
+
     def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """All rows. Arrow ends a column whose pages are damaged as if it were at its end: that is told here."""
         found = 0
@@ -103,13 +117,11 @@ class CheckpointParquet:
 _WIRE: Mapping[str, str] = {name: fields.FILE_FIELDS[name] for name in FILE_COLUMNS.names if name in fields.FILE_FIELDS}
 _PATH, _STATS, _STATS_STRUCT = _WIRE["log_path"], _WIRE["stats"], "stats_parsed"
 _REQUIRED = ("partition_values", "size_bytes", "modified_ms", "data_change")
-_VECTOR_WIRE: Mapping[str, str] = {
-    "storage_type": "storageType",
-    "path_or_inline": "pathOrInlineDv",
-    "offset": "offset",
-    "size_bytes": "sizeInBytes",
-    "cardinality": "cardinality",
+_REQUIRED_OF_REMOVES = ("data_change",)
+_REMOVE_WIRE: Mapping[str, str] = {
+    name: fields.REMOVE_FIELDS[name] for name in FILE_COLUMNS.names if name in fields.REMOVE_FIELDS and name != "stats"
 }
+_VECTOR_WIRE = fields.DELETION_VECTOR_FIELDS
 _BATCH_ROWS = 64 << 10  # bounds the memory; larger ones are not faster
 
 
@@ -125,25 +137,37 @@ def _plain(value: Any, kind: pa.DataType) -> Any:  # Any: what JSON can hold
 
 
 def _to_files(adds: pa.StructArray, wanted: frozenset[str]) -> pa.RecordBatch:
-    columns: dict[str, pa.Array] = {}
-    for name, wire in _WIRE.items():
-        kind = FILE_COLUMNS.field(name).type
-        found = pc.struct_field(adds, wire) if wire in wanted else pa.nulls(len(adds), kind)
-        try:
-            columns[name] = _retyped(found, kind)
-        except BadActionError as bad:
-            raise BadActionError(bad.reason, names.ADD, wire, *bad.path) from None
-        except (pa.ArrowException, ValueError) as error:
-            raise BadActionError(f"cannot be {kind}: {error}", names.ADD, wire) from error
+    columns = _columns(adds, names.ADD, _WIRE, wanted)
     if _STATS_STRUCT in wanted and columns["stats"].null_count > 0:
         columns["stats"] = pc.coalesce(columns["stats"], texts_of(pc.struct_field(adds, _STATS_STRUCT)))
+    return _batch(columns, is_add=True)
+
+
+def _columns(
+    actions: pa.StructArray, kind: str, wires: Mapping[str, str], wanted: frozenset[str]
+) -> dict[str, pa.Array]:
+    """The members of `actions`, which are of `kind`, as columns; null where they are not `wanted`."""
+    columns: dict[str, pa.Array] = {}
+    for name in FILE_COLUMNS.names[2:]:
+        arrow, wire = FILE_COLUMNS.field(name).type, wires.get(name, "")
+        found = pc.struct_field(actions, wire) if wire in wanted else pa.nulls(len(actions), arrow)
+        try:
+            columns[name] = _retyped(found, arrow)
+        except BadActionError as bad:
+            raise BadActionError(bad.reason, kind, wire, *bad.path) from None
+        except (pa.ArrowException, ValueError) as error:
+            raise BadActionError(f"cannot be {arrow}: {error}", kind, wire) from error
+    return columns
+
+
+def _batch(columns: dict[str, pa.Array], *, is_add: bool) -> pa.RecordBatch:
     if columns["log_path"].null_count > 0:  # rows of other actions
         rows = columns["log_path"].is_valid()
         columns = {name: column.filter(rows) for name, column in columns.items()}
-    for name in _REQUIRED:
+    for name in _REQUIRED if is_add else _REQUIRED_OF_REMOVES:
         if columns[name].null_count > 0:
-            raise BadActionError("is missing", names.ADD, _WIRE[name])
-    columns["is_add"] = columns["log_path"].is_valid()
+            raise BadActionError("is missing", names.ADD if is_add else names.REMOVE, _WIRE[name])
+    columns["is_add"] = pa.repeat(pa.scalar(is_add), len(columns["log_path"]))
     columns["key"] = file_keys(columns["log_path"], columns["deletion_vector"])
     files = pa.RecordBatch.from_arrays([columns[name] for name in FILE_COLUMNS.names], schema=FILE_COLUMNS)
     files.validate(full=True)  # Arrow takes any bytes for text until they are asked for

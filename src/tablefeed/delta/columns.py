@@ -50,12 +50,19 @@ FILE_COLUMNS: pa.Schema = pa.schema(
         ("base_row_id", pa.int64()),
         ("default_row_commit_version", pa.int64()),
         ("data_change", pa.bool_()),
+        ("clustering_provider", pa.string()),
+        ("deletion_timestamp_ms", pa.int64()),
+        ("extended_file_metadata", pa.bool_()),
     ]
 )
 """One row per add or remove. `key` is the file's identity (`file_keys`), `log_path` the text as logged, `stats` JSON.
 
-For a remove, `modified_ms` and `stats` are null, and null is what its log left out.
+For a remove, `modified_ms`, `stats` and `clustering_provider` are null, for an add the last two; and null is what its
+log left out.
 """
+
+OF_REMOVES = ("deletion_timestamp_ms", "extended_file_metadata")
+"""The columns that only removes have."""
 
 
 def decode_commit_columns(
@@ -172,7 +179,7 @@ def file_keys(log_paths: pa.Array, deletion_vectors: pa.Array) -> pa.Array:
 def to_add_files(batch: pa.RecordBatch) -> Iterator[AddFile]:
     """A value for each add of `batch` (of `FILE_COLUMNS`), in its order; removes are passed over."""
     adds = batch.filter(batch["is_add"])
-    columns = {name: adds[name].to_pylist() for name in FILE_COLUMNS.names if name not in ("key", "is_add")}
+    columns = {name: adds[name].to_pylist() for name in _OF_ADDS}
     paths = decode_paths(adds["log_path"]).to_pylist()
     for row in range(adds.num_rows):
         vector, tags = columns["deletion_vector"][row], columns["tags"][row]
@@ -188,9 +195,11 @@ def to_add_files(batch: pa.RecordBatch) -> Iterator[AddFile]:
             deletion_vector=None if vector is None else DeletionVector(**vector),
             base_row_id=columns["base_row_id"][row],
             default_row_commit_version=columns["default_row_commit_version"][row],
+            clustering_provider=columns["clustering_provider"][row],
         )
 
 
+_OF_ADDS = tuple(name for name in FILE_COLUMNS.names if name not in ("key", "is_add", *OF_REMOVES))
 _Row = tuple[str, int, str, dict[str, Any]]  # log file, line, action, fields as parsed
 _BATCH_ROWS = 4096  # few enough that parsed rows are still in the processor's cache when they become columns
 _BATCH_BYTES = 16 << 20  # of JSON: its parsed form is a few times that, and is what a batch costs besides its columns
@@ -201,9 +210,9 @@ class _BadRowsError(ValueError):
 
 
 def _adds_batch(adds: pa.StructArray, *, with_stats: bool) -> pa.RecordBatch:
-    columns = {name: adds.field(wire) for name, wire in {**_WIRE, "modified_ms": _MODIFIED}.items()}
+    columns = {name: adds.field(wire) for name, wire in {**_WIRE, **_WIRE_OF_ADDS}.items()}
     columns["partition_values"] = map_of(columns["partition_values"])
-    for name in ("tags", "deletion_vector", *(() if with_stats else ("stats",))):
+    for name in ("tags", "deletion_vector", *OF_REMOVES, *(() if with_stats else ("stats",))):
         columns[name] = pa.nulls(len(adds), FILE_COLUMNS.field(name).type)
     columns["is_add"] = columns["log_path"].is_valid()
     columns["key"] = file_keys(columns["log_path"], columns["deletion_vector"])
@@ -225,8 +234,10 @@ def _to_batch(rows: list[_Row]) -> pa.RecordBatch:
     is_add = pa.array([action == names.ADD for _, _, action, _ in rows])
     try:
         columns = {name: _column(name, [values.get(wire) for *_, values in rows]) for name, wire in _WIRE.items()}
-        added = [values.get(_MODIFIED) if action == names.ADD else None for _, _, action, values in rows]
-        columns |= {"modified_ms": _column("modified_ms", added), "stats": pc.if_else(is_add, columns["stats"], None)}
+        for kind, wires in ((names.ADD, _WIRE_OF_ADDS), (names.REMOVE, _WIRE_OF_REMOVES)):
+            for name, wire in wires.items():
+                columns[name] = _column(name, [values.get(wire) if is_a == kind else None for *_, is_a, values in rows])
+        columns |= {"stats": pc.if_else(is_add, columns["stats"], None)}
         columns |= {"is_add": is_add, "key": file_keys(columns["log_path"], columns["deletion_vector"])}
     except (ValueError, TypeError, AttributeError, OverflowError, pa.ArrowException) as error:
         raise _BadRowsError from error
@@ -239,7 +250,8 @@ def _to_batch(rows: list[_Row]) -> pa.RecordBatch:
 
 
 _WIRE = {name: fields.FILE_FIELDS[name] for name in FILE_COLUMNS.names if name in fields.FILE_FIELDS}
-_MODIFIED = _WIRE.pop("modified_ms")  # no field of a remove
+_WIRE_OF_ADDS = {name: _WIRE.pop(name) for name in ("modified_ms", "clustering_provider")}
+_WIRE_OF_REMOVES = {name: fields.REMOVE_FIELDS[name] for name in OF_REMOVES}
 _STATS = _WIRE["stats"]
 
 

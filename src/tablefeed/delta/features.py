@@ -230,8 +230,7 @@ FEATURES: Mapping[str, Feature] = {
         _both("timestampNtz", _HANDLED, _HANDLED, _type("timestamp_ntz")),
         # Domains stay as they are: we write none.
         _writers("domainMetadata", _HANDLED),
-        # V2 checkpoints are not read: where the commits do not reach, that is refused by this name (checkpoint.py and
-        # log/segment.py). We write none.
+        # Written where the policy asks for them (feed/checkpointing.py).
         _both("v2Checkpoint", _HANDLED, _HANDLED, _property(names.CHECKPOINT_POLICY, "v2")),
         _both("catalogManaged", _REFUSED, _REFUSED),
         _both("catalogManaged-preview", _REFUSED, _REFUSED),
@@ -243,7 +242,7 @@ FEATURES: Mapping[str, Feature] = {
         _writers("clustering", _REFUSED),
         # We vacuum nothing.
         _both("vacuumProtocolCheck", _HANDLED, _HANDLED),
-        # We write no checkpoint and clean nothing up.
+        # Cleanup stops short of what is protected (feed/log_cleanup.py), and checkpoints are of the newest version.
         _writers("checkpointProtection", _HANDLED),
         _writers("inCommitTimestamp", _INACTIVE, _property(names.ENABLE_IN_COMMIT_TIMESTAMPS)),
         # What columns were is kept in their metadata, and told of those that a write widens (feed/evolution.py).

@@ -259,6 +259,12 @@ _METADATA_NAMES = frozenset(field.wire for field in _METADATA)
 FILE_FIELDS: Mapping[str, str] = {field.attribute: field.wire for field in _ADD}
 """The wire name of each attribute of an AddFile."""
 
+REMOVE_FIELDS: Mapping[str, str] = {field.attribute: field.wire for field in _REMOVE}
+"""The wire name of each attribute of a RemoveFile."""
+
+DELETION_VECTOR_FIELDS: Mapping[str, str] = {field.attribute: field.wire for field in _DELETION_VECTOR}
+"""The wire name of each attribute of a DeletionVector."""
+
 
 def read_file(action: str, values: JsonObject) -> FileAction:
     """The add, remove or cdc that `values` spell; `action` is its key. Raises BadActionError."""

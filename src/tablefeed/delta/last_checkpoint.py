@@ -1,7 +1,8 @@
 """The `_last_checkpoint` file: a hint where the newest checkpoint may be (PROTOCOL.md, "Last Checkpoint File Schema").
 
 Bytes to a hint, or to none: whatever is wrong with the file, a listing from the log's begin finds what it would have
-told. So nothing here is an error, and nothing that the hint says is believed before the listing has shown it.
+told. So nothing here is an error, and nothing that the hint says is believed before the listing has shown it. And a
+checkpoint that was written, to the bytes that Delta-Spark's readers take.
 """
 
 from __future__ import annotations
@@ -39,6 +40,38 @@ def parse_last_checkpoint(data: bytes) -> Hint | None:
     return Hint(version=Version(version), action_count=size, part_count=parts)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenCheckpoint:
+    """What is told of a checkpoint. `schema` is its columns' as parsed JSON; None: too long, or JSON has none.
+
+    `v2` is what Delta-Spark tells of a checkpoint named by a UUID, by its names; None for one that is not.
+    """
+
+    version: Version
+    action_count: int
+    add_count: int
+    size_bytes: int
+    part_count: int | None = None
+    schema: object = None
+    v2: Mapping[str, object] | None = None
+
+
+def encode_last_checkpoint(written: WrittenCheckpoint) -> bytes:
+    """The file that points to `written`, with its checksum."""
+    values: dict[str, Any] = {
+        "version": written.version,
+        "size": written.action_count,
+        "parts": written.part_count,
+        "sizeInBytes": written.size_bytes,
+        "numOfAddFiles": written.add_count,
+        "v2Checkpoint": written.v2,
+        "checkpointSchema": written.schema,
+    }
+    text = json.dumps({name: value for name, value in values.items() if value is not None}, separators=(",", ":"))
+    parsed = json.loads(text, parse_int=_Number, parse_float=_Number)
+    return f'{text[:-1]},"{_CHECKSUM}":"{_digest(parsed)}"}}'.encode()
+
+
 def canonical(values: Mapping[str, Any]) -> str:
     """The canonical form of a parsed file ("JSON checksum"): `path=value` of all but `checksum`, sorted by path."""
     leaves = _leaves({name: value for name, value in values.items() if name != _CHECKSUM}, ())
@@ -49,8 +82,12 @@ _CHECKSUM = "checksum"
 
 
 def _fits_its_checksum(values: Mapping[str, Any]) -> bool:
-    digest = hashlib.md5(canonical(values).encode(), usedforsecurity=False).hexdigest()
+    digest = _digest(values)
     return bool(values.get(_CHECKSUM, digest) == digest)
+
+
+def _digest(values: Mapping[str, Any]) -> str:
+    return hashlib.md5(canonical(values).encode(), usedforsecurity=False).hexdigest()
 
 
 class _Number(str):

@@ -63,6 +63,21 @@ MATERIALIZED_ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
 # "Table Features for New and Existing Tables": Delta-Spark's property that lists a feature; never kept in a table
 FEATURE_PREFIX = "delta.feature."
 
+# "Checkpoints": what goes into one, and the retention of what is removed. The protocol names few of these; the rest are
+# Delta-Spark's (DeltaConfig.scala)
+CHECKPOINT_INTERVAL = "delta.checkpointInterval"
+CHECKPOINT_STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
+CHECKPOINT_STATS_AS_STRUCT = "delta.checkpoint.writeStatsAsStruct"
+INDEXED_LEAVES = "delta.dataSkippingNumIndexedCols"
+INDEXED_COLUMNS = "delta.dataSkippingStatsColumns"
+DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
+TXN_RETENTION = "delta.setTransactionRetentionDuration"
+
+# "Metadata Cleanup", "Checkpoint Protection"
+LOG_RETENTION = "delta.logRetentionDuration"
+ENABLE_LOG_CLEANUP = "delta.enableExpiredLogCleanup"
+CHECKPOINT_PROTECTION_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
+
 # "Column Metadata" and the sections of the features that use it
 COLUMN_INVARIANTS = "delta.invariants"
 GENERATION_EXPRESSION = "delta.generationExpression"
@@ -123,3 +138,33 @@ def parse_name(name: str, *, size_bytes: int, modified_ms: int) -> LogFile | Non
 def commit_name(version: int) -> str:
     """The commit of `version` ("Delta Log Entries")."""
     return f"{version:020d}.json"
+
+
+def checksum_name(version: int) -> str:
+    """The checksum of `version` ("Version Checksum File")."""
+    return f"{version:020d}.crc"
+
+
+def checkpoint_name(version: int) -> str:
+    """The checkpoint of `version` in one file ("Classic checkpoint")."""
+    return f"{version:020d}.checkpoint.parquet"
+
+
+def checkpoint_part_name(version: int, *, part: int, part_count: int) -> str:
+    """Part `part`, from 1, of the checkpoint of `version` ("Multi-part checkpoint")."""
+    return f"{version:020d}.checkpoint.{part:010d}.{part_count:010d}.parquet"
+
+
+def checkpoint_uuid_name(version: int, *, uuid: str, ending: str) -> str:
+    """The top level of a checkpoint of the V2 spec, `ending` json or parquet ("UUID-named checkpoint")."""
+    return f"{version:020d}.checkpoint.{uuid}.{ending}"
+
+
+def sidecar_name(version: int, *, part: int, part_count: int, uuid: str) -> str:
+    """A sidecar, by itself: Delta-Spark's name, which tells people whose it is ("Sidecar Files")."""
+    return f"{version:020d}.checkpoint.{part:010d}.{part_count:010d}.{uuid}.parquet"
+
+
+def compaction_name(first: int, last: int) -> str:
+    """The commits from `first` to `last` in one file ("Log Compaction Files")."""
+    return f"{first:020d}.{last:020d}.compacted.json"

@@ -17,6 +17,7 @@ from tablefeed.feed.operations import batch_write
 from tablefeed.feed.sink import current_snapshot, plan_write, write_task
 from tablefeed.feed.table_log import open_log
 from tablefeed.feed.timestamp_text import read_zone
+from tablefeed.feed.upkeep import after_commit
 from tablefeed.feed.write_rules import WriteRules, policy, schema_mode
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import Txn
@@ -86,7 +87,7 @@ def append(
         operation=batch_write(kind, plan.partition_columns),
         txn=txn,
     )
-    outcome, _ = commit(log, state, transaction, Surroundings(now_ms=_now_ms, sleep=time.sleep))
+    outcome, _ = commit(log, state, transaction, Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=after_commit))
     return outcome
 
 

@@ -41,11 +41,15 @@ ENGINE = f"tablefeed/{importlib.metadata.version('tablefeed')}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Time, chance and waiting, as arguments: `now_ms` since 1970 UTC, `sleep` in seconds, `uniform` in [0, 1)."""
+    """Time, chance and waiting, as arguments: `now_ms` since 1970 UTC, `sleep` in seconds, `uniform` in [0, 1).
+
+    `stood` is told of a commit that stands and of the table's state then; it must not raise.
+    """
 
     now_ms: Callable[[], int]
     sleep: Callable[[float], None]
     uniform: Callable[[], float] = random.random
+    stood: Callable[[Snapshot, Commit], None] = lambda _state, _commit: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +94,9 @@ def commit(
                 transaction.operation.operation[0],
                 len(transaction.files),
             )
-            return Committed(version=entry.version), _after(log, state, entry)
+            after = _after(log, state, entry)
+            around.stood(after, entry)
+            return Committed(version=entry.version), after
         races += 1
         if races > RACES_BEFORE_JITTER:
             around.sleep(around.uniform() * min(LONGEST_JITTER_S, 0.01 * 2**races))

@@ -86,6 +86,20 @@ class SegmentReader:
             return checkpoint, iter(reading.tail)
         return checkpoint, (self._decoded(turn, with_stats=with_stats)[0] for turn in _newest_first(segment.tail))
 
+    def removed(self, reading: Reading) -> Iterator[pa.RecordBatch]:
+        """Gives the removes of the checkpoint: what `files` leaves out."""
+        from tablefeed.delta.checkpoint import read_removed
+
+        sidecars = reading.sidecars
+        if reading.segment.checkpoint and sidecars is None:
+            sidecars = self._top_level(reading.segment).sidecars
+        for name in sidecars or ():
+            with self._store.open_input(name) as source:
+                yield from read_removed(source, url=self._url, log_file=name)
+        if not sidecars:
+            for part, source in self._opened(reading.segment):
+                yield from read_removed(source, url=self._url, log_file=part.name)
+
     def is_unchanged(self, segment: LogSegment) -> bool:
         """Says whether no file of the checkpoint was replaced since it was listed; a sidecar never is."""
         for part in segment.checkpoint:

@@ -26,7 +26,7 @@ from tablefeed.errors import (
 from tablefeed.feed.segment_reader import Reading, SegmentReader, unreadable_log_file
 from tablefeed.feed.table_files import for_store
 from tablefeed.log.replay import fold
-from tablefeed.log.segment import LogSegment, build_segment, latest_checkpoint
+from tablefeed.log.segment import LogSegment, build_segment, whole_checkpoint_versions
 from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
 from tablefeed.model.logfile import LogFile
 from tablefeed.model.schema import Struct
@@ -166,7 +166,7 @@ class TableLog:
         except VersionNotFoundError:
             raise
         except LogError as hole:
-            newest = latest_checkpoint(files)
+            newest = max(whole_checkpoint_versions(files), default=None)
             if hint is None or (newest is not None and newest >= hint):
                 raise
             raise LogError(

@@ -49,11 +49,23 @@ def live_files(
     it. Batches of `checkpoint` may come out empty.
     """
     decided: list[pa.ChunkedArray] = []
-    for turn in newest_first:
-        rows = _last_of_each_key(pa.Table.from_batches(turn)) if turn else None
-        if rows is None or rows.num_rows == 0:
-            continue
+    for rows in _turns(newest_first):
         yield from _where(rows, pc.and_(_not_in(rows["key"], decided), rows["is_add"]))
+        decided.append(rows["key"])
+    for batch in checkpoint:
+        yield batch.filter(_not_in(batch["key"], decided)) if decided else batch
+
+
+def reconciled(
+    checkpoint: Iterable[pa.RecordBatch], newest_first: Iterable[Sequence[pa.RecordBatch]]
+) -> Iterator[pa.RecordBatch]:
+    """The live files as `live_files` gives them, and with them the last remove of each key that is not live.
+
+    That is what the next checkpoint holds; `checkpoint` holds the adds and the removes of the one before.
+    """
+    decided: list[pa.ChunkedArray] = []
+    for rows in _turns(newest_first):
+        yield from _where(rows, _not_in(rows["key"], decided))
         decided.append(rows["key"])
     for batch in checkpoint:
         yield batch.filter(_not_in(batch["key"], decided)) if decided else batch
@@ -129,6 +141,15 @@ _IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
 def _in_commit_timestamp_ms(commit: Commit) -> int | None:
     value = (commit.info or {}).get(_IN_COMMIT_TIMESTAMP)
     return value if isinstance(value, int) else None
+
+
+def _turns(newest_first: Iterable[Sequence[pa.RecordBatch]]) -> Iterator[pa.Table]:
+    """Of each turn the last row of each key, where there is any."""
+    for turn in newest_first:
+        if turn:
+            rows = _last_of_each_key(pa.Table.from_batches(turn))
+            if rows.num_rows:
+                yield rows
 
 
 def _last_of_each_key(rows: pa.Table) -> pa.Table:

@@ -108,9 +108,9 @@ def earliest_reproducible(listing: Iterable[LogFile]) -> Version | None:
     return _Log(listing).earliest
 
 
-def latest_checkpoint(listing: Iterable[LogFile]) -> Version | None:
-    """The version of the newest whole checkpoint in `listing`; None without one."""
-    return max(_Log(listing).checkpoints, default=None)
+def whole_checkpoint_versions(listing: Iterable[LogFile]) -> frozenset[Version]:
+    """The versions of which `listing` has a whole checkpoint."""
+    return frozenset(_whole_checkpoints(listing))
 
 
 _Checkpoint = tuple[LogFile, ...]

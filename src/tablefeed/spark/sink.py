@@ -20,9 +20,11 @@ from tablefeed.feed.commit import Surroundings, Transaction, commit, delete_lose
 from tablefeed.feed.known_state import newest_state, remember
 from tablefeed.feed.operations import batch_write, micro_batch
 from tablefeed.feed.sink import WritePlan, plan_write, write_task
+from tablefeed.feed.upkeep import after_commit, look_after
 from tablefeed.feed.write_rules import schema_mode, write_rules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Txn
+from tablefeed.model.outcome import AlreadyApplied
 from tablefeed.spark.options import ParsedOptions, check_txn_pair, parse_options, table_path
 from tablefeed.spark.worker import acknowledge_at_once, settle
 
@@ -170,7 +172,10 @@ def _write(plan: WritePlan, batches: Iterator[pa.RecordBatch], context: TaskCont
 def _commit(transaction: Transaction) -> None:
     plan = transaction.plan
     log, state = newest_state(plan.location, dict(plan.storage_options))
-    _, after = commit(log, state, transaction, Surroundings(now_ms=_now_ms, sleep=time.sleep))
+    around = Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=after_commit)
+    outcome, after = commit(log, state, transaction, around)
+    if isinstance(outcome, AlreadyApplied):
+        look_after(after)  # whoever committed it may have been killed before its checkpoint stood
     remember(log, after)
     settle()
 

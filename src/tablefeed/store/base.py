@@ -89,6 +89,15 @@ class Store(Protocol):
         """
         ...
 
+    def publish(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """Gives a new file to write to, in bulk, that appears under `name` when the block ends: whole and durable.
+
+        Until then no reader sees it, and where the block raises or the process dies, none ever will. For a name whose
+        writers all write the same: one that exists by then stays as it is, and that is no error. An OSError within
+        the block is taken for one of the file and raised as StoreError.
+        """
+        ...
+
     def replace(self, name: str, data: bytes) -> None:
         """Sets the object's content, whatever was there; readers see the old or the new whole. The last one wins."""
         ...

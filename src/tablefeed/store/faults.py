@@ -26,6 +26,7 @@ Operation = Literal[
     "open_input",
     "put_if_absent",
     "create",
+    "publish",
     "replace",
     "delete",
     "wait",
@@ -122,6 +123,12 @@ class FaultyStore:
     def create(self, name: str) -> Iterator[BinaryIO]:
         """See Store. A fault after it comes when the block has ended and the file stands."""
         with self._call("create", name), self._inner.create(name) as handle:
+            yield handle
+
+    @contextlib.contextmanager
+    def publish(self, name: str) -> Iterator[BinaryIO]:
+        """See Store. A fault after it comes when the block has ended and the file stands."""
+        with self._call("publish", name), self._inner.publish(name) as handle:
             yield handle
 
     def replace(self, name: str, data: bytes) -> None:

@@ -159,6 +159,27 @@ class LocalStore:
                 raise failed("write", name, error, url=self.url) from error
             raise
 
+    @contextlib.contextmanager
+    def publish(self, name: str) -> Iterator[BinaryIO]:
+        """Gives a native handle of pyarrow's to a hidden file that becomes `name`; see Store."""
+        import pyarrow as pa
+
+        path = self._own_path(name)
+        directory, base_name = os.path.split(path)
+        temporary = os.path.join(directory, durable.temporary_name(base_name))
+        try:
+            self._settle(directory)
+            durable.make_empty(temporary)
+            with pa.OSFile(temporary, "wb") as handle:
+                yield handle
+            durable.sync_path(temporary, self._disk)
+            self._link(temporary, path)
+            durable.sync_path(directory, self._disk)
+        except OSError as error:
+            raise failed("publish", name, error, url=self.url) from error
+        finally:
+            durable.abandon(temporary)
+
     def replace(self, name: str, data: bytes) -> None:
         """Sets a file's content by renaming onto it; see Store."""
         path = self._own_path(name)

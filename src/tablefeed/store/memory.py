@@ -90,6 +90,14 @@ class MemoryStore:
         if not self.put_if_absent(name, buffer.getvalue()):
             raise self._exists_already(name)
 
+    @contextlib.contextmanager
+    def publish(self, name: str) -> Iterator[BinaryIO]:
+        """Gives a handle to an object that appears when the block ends; see Store."""
+        own_name(name, url=self.url)
+        buffer = io.BytesIO()
+        yield buffer
+        self.put_if_absent(name, buffer.getvalue())
+
     def replace(self, name: str, data: bytes) -> None:
         """Sets an object's content; see Store."""
         name = own_name(name, url=self.url)

@@ -125,6 +125,10 @@ class FsspecStore:
         """Raises NotExclusiveError."""
         raise self._not_exclusive()
 
+    def publish(self, name: str) -> AbstractContextManager[BinaryIO]:  # noqa: ARG002 - no name can be written
+        """Raises NotExclusiveError."""
+        raise self._not_exclusive()
+
     def replace(self, name: str, data: bytes) -> None:  # noqa: ARG002 - no name can be written
         """Raises NotExclusiveError."""
         raise self._not_exclusive()

@@ -74,20 +74,16 @@ class S3Store(FsspecStore):
         self._refuse_unless_exclusive()
         if self.exists(name):
             raise StoreError(f"Could not create {name} at {self.url}: it exists.", url=self.url)
-        with self._translated("create", name):
-            upload = self._fs.open(self._path(name), "xb", block_size=PART_BYTES)
-        try:
+        with self._uploaded(name) as upload:
             yield upload
-            with self._translated("write", name):
-                upload.close()
-        except BaseException as error:
-            with contextlib.suppress(Exception):
-                upload.discard()
-            upload.closed = True  # else it is sent after all when it is collected
-            if isinstance(error, OSError):
-                with self._translated("write", name):
-                    raise
-            raise
+
+    @contextlib.contextmanager
+    def publish(self, name: str) -> Iterator[BinaryIO]:
+        """Gives the same for an object that others may make alike; see Store."""
+        own_name(name, url=self.url)
+        self._refuse_unless_exclusive()
+        with self._uploaded(name, may_exist=True) as upload:
+            yield upload
 
     def replace(self, name: str, data: bytes) -> None:
         """Sets an object's content, which S3 does whole; see Store."""
@@ -108,6 +104,28 @@ class S3Store(FsspecStore):
 
     def _key(self, name: str) -> str:
         return self._path(name).partition("/")[2]
+
+    @contextlib.contextmanager
+    def _uploaded(self, name: str, *, may_exist: bool = False) -> Iterator[BinaryIO]:
+        with self._translated("create", name):
+            upload = self._fs.open(self._path(name), "xb", block_size=PART_BYTES)
+        try:
+            yield upload
+            with self._translated("write", name):
+                try:
+                    upload.close()
+                except OSError as error:
+                    if not (may_exist and _is_taken(error)):
+                        raise
+        except BaseException as error:
+            with contextlib.suppress(Exception):
+                upload.discard()
+            if isinstance(error, OSError):
+                with self._translated("write", name):
+                    raise
+            raise
+        finally:
+            upload.closed = True  # else what failed is sent after all when it is collected
 
     def _put_if_absent(self, name: str, data: bytes) -> bool:
         with self._translated("put", name):

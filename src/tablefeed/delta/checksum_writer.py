@@ -1,0 +1,309 @@
+"""Version checksums that we write, each from the one before (PROTOCOL.md, "Version Checksum File").
+
+Exactly or not at all: a wrong one stops Delta-Spark's readers, so what the checksum before does not tell for certain
+is left out, and where that is a required field there is no checksum. Sizes stay what they are however the table grows:
+lists of more than so many entries are left out, as Delta-Spark leaves them out (Checksum.scala).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.delta import fields, names
+from tablefeed.delta.columns import to_add_files
+from tablefeed.delta.fields import BadActionError
+from tablefeed.delta.paths import decode_path
+from tablefeed.model.actions import AddFile, Commit, DeletionVector, Facts, RemoveFile
+
+MOST_TXNS, MOST_DOMAINS, MOST_FILES = 100, 10, 50
+"""Longest lists that a checksum has; Delta-Spark's defaults."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileCounts:
+    """What a checksum says of the live files of one version. None: not known.
+
+    `histogram` and `deleted_histogram` are counts by bins; `files` are all of them, where they are few.
+    """
+
+    file_count: int = 0
+    size_bytes: int = 0
+    histogram: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    vector_count: int | None = None
+    deleted_rows: int | None = None
+    deleted_histogram: tuple[int, ...] | None = None
+    files: tuple[AddFile, ...] | None = None
+
+
+def no_files() -> FileCounts:
+    """The counts of a table without files: what the first version begins with."""
+    return FileCounts(
+        histogram=((0,) * len(SIZE_BINS), (0,) * len(SIZE_BINS)),
+        vector_count=0,
+        deleted_rows=0,
+        deleted_histogram=(0,) * len(_DELETED_BINS),
+        files=(),
+    )
+
+
+def read_counts(data: bytes, *, table_id: str) -> FileCounts | None:
+    """The counts in a checksum of the table of that id; None where it is none, or lacks what every one must have."""
+    try:
+        values = orjson.loads(data)
+        if values["metadata"]["id"] != table_id or values["numMetadata"] != 1 or values["numProtocol"] != 1:
+            return None
+        return _counts(values)
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):  # BadActionError is a ValueError
+        return None
+
+
+def counts_after(before: FileCounts, commit: Commit) -> FileCounts | None:
+    """The counts after `commit`, whose adds are of files that were not live before; None where they cannot be told.
+
+    That is so where a remove does not say how large its file was.
+    """
+    if any(file.size_bytes is None for file in commit.removed):
+        return None
+    added = _tallied((file.size_bytes, file.deletion_vector) for file in commit.added)
+    removed = _tallied((file.size_bytes or 0, file.deletion_vector) for file in commit.removed)
+    after = _sum(_sum(before, added, 1), removed, -1)
+    return replace(after, files=_files_after(before, after, commit)) if _counts_something(after) else None
+
+
+class Tally:
+    """The counts of files as they come by, in columns: those of a snapshot that is read as a whole."""
+
+    def __init__(self) -> None:
+        self._counts = no_files()
+        self._few: list[AddFile] = []
+
+    def take(self, adds: pa.RecordBatch) -> None:
+        """Takes in adds, of `columns.FILE_COLUMNS`."""
+        vectors = adds["deletion_vector"]
+        deleted = pc.fill_null(pc.struct_field(vectors, "cardinality"), 0)
+        self._counts = _sum(self._counts, _counted(adds["size_bytes"], deleted, len(vectors) - vectors.null_count), 1)
+        if len(self._few) <= MOST_FILES:
+            self._few += to_add_files(adds.slice(0, MOST_FILES + 1 - len(self._few)))
+
+    def result(self) -> FileCounts:
+        """The counts of all taken."""
+        counts = self._counts
+        return replace(counts, files=tuple(self._few) if counts.file_count <= MOST_FILES else None)
+
+
+def encode_checksum(counts: FileCounts, facts: Facts, *, txn_id: str | None, schema_changed: bool) -> bytes | None:
+    """The checksum of the version with `counts` and `facts`, one line; None where a required field is not known.
+
+    `txn_id` is that of its commit, and `schema_changed` whether that changed the metadata: files are not listed then,
+    as Delta-Spark lists none, for their statistics may be of columns that are gone.
+    """
+    metadata, protocol = facts.metadata, facts.protocol
+    if metadata is None or protocol is None:
+        return None
+    properties = metadata.configuration
+    has_timestamps = properties.get(names.ENABLE_IN_COMMIT_TIMESTAMPS, "").lower() == "true"
+    if has_timestamps and facts.in_commit_timestamp_ms is None:
+        return None
+    has_vectors = "deletionVectors" in (protocol.writer_features or ())
+    txns = None if names.TXN_RETENTION in properties else _few(facts.txns.values(), MOST_TXNS)
+    domains = _few(facts.domains.values(), MOST_DOMAINS)
+    files = None if schema_changed or not _lists_files(properties) else counts.files
+    values: dict[str, Any] = {
+        "txnId": txn_id,
+        "tableSizeBytes": counts.size_bytes,
+        "numFiles": counts.file_count,
+        "numDeletedRecordsOpt": counts.deleted_rows if has_vectors else None,
+        "numDeletionVectorsOpt": counts.vector_count if has_vectors else None,
+        "numMetadata": 1,
+        "numProtocol": 1,
+        "inCommitTimestampOpt": facts.in_commit_timestamp_ms if has_timestamps else None,
+        "setTransactions": None if txns is None else [fields.write_txn(txn)[names.TXN] for txn in txns],
+        "domainMetadata": None if domains is None else [fields.write_domain(d)[names.DOMAIN_METADATA] for d in domains],
+        "metadata": fields.write_metadata(metadata)[names.METADATA],
+        "protocol": fields.write_protocol(protocol)[names.PROTOCOL],
+        "fileSizeHistogram": _written_histogram(counts),
+        "deletedRecordCountsHistogramOpt": (
+            {"deletedRecordCounts": counts.deleted_histogram} if has_vectors and counts.deleted_histogram else None
+        ),
+        # As a snapshot has them: of the commit that added one, dataChange is gone.
+        "allFiles": None if files is None else [_written_file(replace(f, data_change=False)) for f in files],
+    }
+    present = {name: value for name, value in values.items() if value is not None}
+    return orjson.dumps(present, default=dict, option=orjson.OPT_APPEND_NEWLINE)
+
+
+_KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
+SIZE_BINS: Sequence[int] = (
+    0,
+    *(_KIB << power for power in range(3, 10)),
+    *(_MIB << power for power in range(3)),
+    *range(8 * _MIB, 40 * _MIB, 4 * _MIB),
+    *range(40 * _MIB, 120 * _MIB, 8 * _MIB),
+    *range(120 * _MIB, 144 * _MIB, 4 * _MIB),
+    *range(144 * _MIB, 576 * _MIB, 16 * _MIB),
+    *range(576 * _MIB, 1408 * _MIB, 64 * _MIB),
+    *range(1408 * _MIB, 2048 * _MIB, 128 * _MIB),
+    *range(2048 * _MIB, 4096 * _MIB, 256 * _MIB),
+    *(_GIB << power for power in range(2, 9)),
+)
+"""Where the bins of sizes begin ("File Size Histogram Schema" leaves them open): Delta-Spark compares its own."""
+
+_DELETED_BINS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2**31 - 1)
+"""Where the bins of deleted rows begin ("Deleted Record Counts Histogram Schema")."""
+
+
+def _tallied(files: Iterable[tuple[int, DeletionVector | None]]) -> FileCounts:
+    listed = list(files)
+    deleted = pa.array([0 if vector is None else vector.cardinality for _, vector in listed], pa.int64())
+    vector_count = sum(vector is not None for _, vector in listed)
+    return _counted(pa.array([size_bytes for size_bytes, _ in listed], pa.int64()), deleted, vector_count)
+
+
+def _counted(sizes: pa.Array, deleted: pa.Array, vector_count: int) -> FileCounts:
+    return FileCounts(
+        file_count=len(sizes),
+        size_bytes=pc.sum(sizes).as_py() or 0,
+        histogram=_binned(sizes, SIZE_BINS),
+        vector_count=vector_count,
+        deleted_rows=pc.sum(deleted).as_py() or 0,
+        deleted_histogram=_binned(deleted, _DELETED_BINS)[0],
+    )
+
+
+def _binned(values: pa.Array, bins: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many of `values` are in each bin, and their sums."""
+    most = pc.max(values).as_py()
+    counts, sums = [0] * (len(bins) + 1), [0] * (len(bins) + 1)  # of what is at or beyond each begin
+    for index, begin in enumerate(bins):
+        if most is None or most < begin:
+            break
+        beyond = values.filter(pc.greater_equal(values, begin))
+        counts[index], sums[index] = len(beyond), pc.sum(beyond).as_py()
+    return (
+        tuple(here - beyond for here, beyond in pairwise(counts)),
+        tuple(here - beyond for here, beyond in pairwise(sums)),
+    )
+
+
+def _sum(counts: FileCounts, more: FileCounts, sign: int) -> FileCounts:
+    """Both together, or `counts` without `more` where `sign` is -1; what one does not know is not known."""
+
+    def of(one: int | None, other: int | None) -> int | None:
+        return None if one is None or other is None else one + sign * other
+
+    def of_bins(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(a + sign * b for a, b in zip(one, other, strict=True))
+
+    bins, more_bins = counts.histogram, more.histogram
+    deleted, more_deleted = counts.deleted_histogram, more.deleted_histogram
+    return FileCounts(
+        file_count=counts.file_count + sign * more.file_count,
+        size_bytes=counts.size_bytes + sign * more.size_bytes,
+        histogram=(of_bins(bins[0], more_bins[0]), of_bins(bins[1], more_bins[1])) if bins and more_bins else None,
+        vector_count=of(counts.vector_count, more.vector_count),
+        deleted_rows=of(counts.deleted_rows, more.deleted_rows),
+        deleted_histogram=of_bins(deleted, more_deleted) if deleted and more_deleted else None,
+    )
+
+
+def _counts_something(counts: FileCounts) -> bool:
+    """Whether nothing is below zero: else the counts before were not the table's."""
+    numbers = [counts.file_count, counts.size_bytes, counts.vector_count or 0, counts.deleted_rows or 0]
+    bins = [*(counts.histogram or ()), counts.deleted_histogram or ()]
+    return min(numbers) >= 0 and all(number >= 0 for each in bins for number in each)
+
+
+def _counts(values: Mapping[str, Any]) -> FileCounts:
+    histogram = values.get("fileSizeHistogram", values.get("histogramOpt"))  # as Delta-Spark called it before
+    same_bins = histogram is not None and histogram["sortedBinBoundaries"] == list(SIZE_BINS)
+    deleted = values.get("deletedRecordCountsHistogramOpt")
+    listed = values.get("allFiles")
+    return FileCounts(
+        file_count=_whole(values["numFiles"]),
+        size_bytes=_whole(values["tableSizeBytes"]),
+        histogram=(
+            (_wholes(histogram["fileCounts"], SIZE_BINS), _wholes(histogram["totalBytes"], SIZE_BINS))
+            if same_bins
+            else None
+        ),
+        vector_count=_whole_or_none(values.get("numDeletionVectorsOpt")),
+        deleted_rows=_whole_or_none(values.get("numDeletedRecordsOpt")),
+        deleted_histogram=None if deleted is None else _wholes(deleted["deletedRecordCounts"], _DELETED_BINS),
+        files=None if listed is None else tuple(_read_add(add) for add in listed),
+    )
+
+
+def _read_add(values: Any) -> AddFile:  # Any: JSON
+    file = fields.read_file(names.ADD, values)
+    if not isinstance(file, AddFile):
+        raise BadActionError("is no add")
+    return file
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r:.60} counts nothing")
+    return value
+
+
+def _whole_or_none(value: object) -> int | None:
+    return None if value is None else _whole(value)
+
+
+def _wholes(value: Any, bins: Sequence[int]) -> tuple[int, ...]:  # Any: JSON
+    numbers = tuple(_whole(number) for number in value)
+    if len(numbers) != len(bins):
+        raise ValueError("not a number for each bin")
+    return numbers
+
+
+def _files_after(before: FileCounts, after: FileCounts, commit: Commit) -> tuple[AddFile, ...] | None:
+    if before.files is None or max(before.file_count, after.file_count) > MOST_FILES:
+        return () if after.file_count == 0 else None
+    live = {_key(file): file for file in before.files}
+    for file in commit.files:
+        if isinstance(file, RemoveFile):
+            live.pop(_key(file), None)
+        elif isinstance(file, AddFile):
+            live[_key(file)] = file
+    # Where they are not what was counted, something was not as it seemed.
+    files = tuple(live.values())
+    same = len(files) == after.file_count and sum(f.size_bytes for f in files) == after.size_bytes
+    return files if same else None
+
+
+def _key(file: AddFile | RemoveFile) -> tuple[str, str | None]:
+    return decode_path(file.log_path), file.deletion_vector.unique_id if file.deletion_vector else None
+
+
+def _lists_files(properties: Mapping[str, str]) -> bool:
+    """Whether Delta-Spark would list the files of such a table: its own verdict, for it compares what is listed."""
+    wide = properties.get(names.INDEXED_LEAVES, "32")
+    has_statistics = any(
+        properties.get(name, "true").lower() == "true"
+        for name in (names.CHECKPOINT_STATS_AS_JSON, names.CHECKPOINT_STATS_AS_STRUCT)
+    )
+    return has_statistics and wide.lstrip("-").isdecimal() and int(wide) <= 32
+
+
+def _few(actions: Iterable[Any], most: int) -> list[Any] | None:  # Any: one kind of action
+    listed = list(actions)
+    return listed if len(listed) <= most else None
+
+
+def _written_file(file: AddFile) -> object:
+    return fields.write_file(file)[names.ADD]
+
+
+def _written_histogram(counts: FileCounts) -> Mapping[str, Sequence[int]] | None:
+    if counts.histogram is None:
+        return None
+    files, sizes = counts.histogram
+    return {"sortedBinBoundaries": SIZE_BINS, "fileCounts": files, "totalBytes": sizes}

@@ -1,0 +1,173 @@
+"""Which files of a log go by whose properties; that what stays is readable is the model's and the peer's to show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from feed.logs import Action, a_log, add, commit_path, info, live_paths, log_of, metadata, protocol, put, remove
+from tablefeed.delta.retention import DAY_MS
+from tablefeed.errors import StoreError
+from tablefeed.feed.checkpointing import CheckpointShape, write_checkpoint
+from tablefeed.feed.log_cleanup import clean_up
+from tablefeed.feed.table_log import TableLog
+from tablefeed.store import Fault, FaultyStore, MemoryStore
+
+V2 = {"readerFeatures": ["v2Checkpoint"], "writerFeatures": ["v2Checkpoint", "checkpointProtection"]}
+
+
+class Clock:
+    """A day by day clock, for what a store says of when its files were written."""
+
+    def __init__(self) -> None:
+        self.ms = 0
+
+    def now_ms(self) -> int:
+        return self.ms
+
+
+def an_old_log(
+    configuration: Mapping[str, str], *, days: int = 9, features: Mapping[str, list[str]] | None = None
+) -> TableLog:
+    """A commit each day at noon, from day 0 on; checkpoints of versions 2, 4, 6 and so on."""
+    clock = Clock()
+    store = MemoryStore("t", now_ms=clock.now_ms)
+    is_v2 = bool(features)
+    first: list[Action] = [
+        protocol(3, 7, **features) if features else protocol(),
+        metadata(configuration=configuration),
+    ]
+    log = log_of(store)
+    for day in range(days):
+        clock.ms = day * DAY_MS + DAY_MS // 2
+        put(store, day, [info(inCommitTimestamp=clock.ms), *(first if day == 0 else []), add(f"f{day}")])
+        store.put_if_absent(f"_delta_log/{day:020d}.crc", b"{}")
+        if day and day % 2 == 0:
+            write_checkpoint(log.load(), CheckpointShape(part_actions=2 if is_v2 else None))
+    return log
+
+
+def versions(log: TableLog) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for log_file in log.listing():
+        found.setdefault(log_file.kind.name, []).append(log_file.version)
+    return found
+
+
+THREE_DAYS = {"delta.logRetentionDuration": "3 days"}
+
+
+def test_what_is_older_than_the_retention_goes_up_to_a_checkpoint_and_all_that_stays_can_be_read() -> None:
+    log = an_old_log(THREE_DAYS)
+
+    # Midnight of day 5, three days before day 8: the commit of day 4 is the newest that is as old.
+    assert clean_up(log.load(), now_ms=8 * DAY_MS + 1) == 9
+
+    assert versions(log) == {"COMMIT": [4, 5, 6, 7, 8], "CHECKSUM": [4, 5, 6, 7, 8], "CHECKPOINT": [4, 6, 8]}
+    for version in range(4, 9):
+        assert sum(batch.num_rows for batch in log.load(version).live_files()) == version + 1  # type: ignore[arg-type]
+
+
+def test_a_table_keeps_its_log_for_thirty_days_unless_it_says_otherwise() -> None:
+    log = an_old_log({})
+
+    assert clean_up(log.load(), now_ms=33 * DAY_MS - 1) == 0
+    assert clean_up(log.load(), now_ms=33 * DAY_MS) == 4
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {**THREE_DAYS, "delta.enableExpiredLogCleanup": "false"},
+        {"delta.logRetentionDuration": "1 month"},
+        {**THREE_DAYS, "delta.requireCheckpointProtectionBeforeVersion": "5"},
+    ],
+    ids=str,
+)
+def test_a_table_that_forbids_it_keeps_all(properties: Mapping[str, str]) -> None:
+    log = an_old_log(properties)
+
+    assert clean_up(log.load(), now_ms=8 * DAY_MS + 1) == 0
+    assert len(versions(log)["COMMIT"]) == 9
+
+
+def test_what_is_protected_goes_when_all_of_it_can_go_at_once() -> None:
+    log = an_old_log({**THREE_DAYS, "delta.requireCheckpointProtectionBeforeVersion": "4"})
+
+    assert clean_up(log.load(), now_ms=8 * DAY_MS + 1) == 9
+
+
+def test_a_commit_whose_own_timestamp_is_young_is_young_whatever_its_file_says() -> None:
+    log = an_old_log({**THREE_DAYS, "delta.enableInCommitTimestamps": "true"})
+    snapshot = log.load()
+    assert clean_up(replace(snapshot), now_ms=8 * DAY_MS + 1) == 9
+
+    log = an_old_log({**THREE_DAYS, "delta.enableInCommitTimestamps": "true"})
+    entry = log.store.read(commit_path(4)).replace(f"{4 * DAY_MS + DAY_MS // 2}".encode(), f"{7 * DAY_MS}".encode())
+    clock = Clock()
+    clock.ms = 4 * DAY_MS + DAY_MS // 2
+    copied = MemoryStore("t", now_ms=clock.now_ms)
+    for listed in log.store.list("_delta_log"):
+        clock.ms = listed.modified_ms
+        data = entry if listed.name.endswith("04.json") else log.store.read(f"_delta_log/{listed.name}")
+        copied.replace(f"_delta_log/{listed.name}", data)
+    assert clean_up(log_of(copied).load(), now_ms=8 * DAY_MS + 1) == 0
+
+
+def test_sidecars_that_no_checkpoint_names_go_when_they_are_a_day_old() -> None:
+    log = an_old_log({**THREE_DAYS, "delta.checkpointPolicy": "v2"}, features=V2)
+    store = log.store
+    before = [entry.name for entry in store.list("_delta_log/_sidecars")]
+    store.replace("_delta_log/_sidecars/left-by-a-kill.parquet", b"x")  # at noon of day 8
+
+    assert clean_up(log.load(), now_ms=8 * DAY_MS + DAY_MS // 2) == 9
+
+    after = [entry.name for entry in store.list("_delta_log/_sidecars")]
+    assert after == [*(name for name in before if int(name[:20]) >= 4), "left-by-a-kill.parquet"]
+    assert sum(batch.num_rows for batch in log.load().live_files()) == 9
+
+
+def test_before_the_log_of_a_table_with_v2_checkpoints_is_cut_the_newest_gets_a_classic_name_too() -> None:
+    log = an_old_log({**THREE_DAYS, "delta.checkpointPolicy": "v2"}, features=V2)
+    by_uuid = log.segment().checkpoint
+
+    clean_up(log.load(), now_ms=8 * DAY_MS + 1)
+
+    assert versions(log)["CHECKPOINT"] == [8]
+    log.store.delete(f"_delta_log/{by_uuid[0].name}")
+    assert log.segment().checkpoint[0].name == f"{8:020d}.checkpoint.parquet"
+    assert live_paths(log) == [f"f{n}" for n in range(9)]
+
+
+def test_no_sidecar_goes_where_a_checkpoint_cannot_be_read(caplog: pytest.LogCaptureFixture) -> None:
+    log = an_old_log({**THREE_DAYS, "delta.checkpointPolicy": "v2"}, features=V2)
+    before = [entry.name for entry in log.store.list("_delta_log/_sidecars")]
+    (kept,) = [f for f in log.listing() if f.kind.name == "CHECKPOINT_V2" and f.version == 6]
+    log.store.replace(f"_delta_log/{kept.name}", b"no json")
+
+    clean_up(log.load(), now_ms=8 * DAY_MS + DAY_MS // 2)
+
+    assert [entry.name for entry in log.store.list("_delta_log/_sidecars")] == before
+    assert kept.name in caplog.text
+
+
+@pytest.mark.parametrize("at", range(1, 10))
+def test_a_cleanup_that_breaks_off_anywhere_leaves_all_versions_that_are_kept(at: int) -> None:
+    log = an_old_log(THREE_DAYS)
+    faulty = log_of(FaultyStore(log.store, faults=[Fault(operation="delete", at=at)]))
+
+    with pytest.raises(StoreError, match="on purpose"):
+        clean_up(faulty.load(), now_ms=8 * DAY_MS + 1)
+
+    for version in range(4, 9):
+        assert sum(batch.num_rows for batch in log.load(version).live_files()) == version + 1  # type: ignore[arg-type]
+    assert clean_up(log.load(), now_ms=8 * DAY_MS + 1) == 10 - at
+    assert versions(log)["COMMIT"] == [4, 5, 6, 7, 8]
+
+
+def test_a_log_without_an_old_checkpoint_is_left_alone() -> None:
+    log = a_log(v0=[protocol(), metadata(configuration=THREE_DAYS)], v1=[add("a")], v2=[remove("a")])
+
+    assert clean_up(log.load(), now_ms=10**15) == 0
