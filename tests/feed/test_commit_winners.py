@@ -97,12 +97,15 @@ def outcome_of(log: TableLog, winners: list[list[Action]], **ours: Any) -> str:
     for version, actions in enumerate(winners, start=1):
         put(log.store, version, actions)
     newest = len(winners)
+    lost: ConflictError | None = None
     try:
         outcome, _ = commit(log, snapshot, write, still())
     except ConflictError as error:
-        assert 1 <= error.winner <= newest
+        lost = error
+    if lost is not None:
+        assert 1 <= lost.winner <= newest
         assert (log.load().version, "ours" in live_paths(log)) == (newest, False)
-        return str(error.error_class)
+        return str(lost.error_class)
     if outcome == committed(newest + 1):
         assert live_paths(log).count("ours") == 1
         return STANDS
