@@ -127,6 +127,33 @@ def test_a_first_batch_does_not_append_to_a_rivals_table_that_it_may_not_write()
         commit(log, None, ours, still())
 
 
+def test_a_first_batch_does_not_append_to_a_rivals_table_with_constraints_that_its_rows_were_not_held_against() -> None:
+    log = log_of(MemoryStore("orders"))
+    ours = a_write(log, None, "ours")
+    constrained = {"delta.constraints.positive": "id > 0"}
+    put(log.store, 0, [protocol(1, 3), metadata(ours.plan.schema_string, configuration=constrained)])
+
+    with pytest.raises(ConflictError, match="DELTA_METADATA_CHANGED"):
+        commit(log, None, ours, still())
+
+
+def test_a_first_batch_that_lost_to_a_rivals_table_stops_for_what_changes_that_table_before_it_lands() -> None:
+    inner = MemoryStore("orders")
+    schema = a_write(log_of(inner), None).plan.schema_string
+    land = [
+        Fault(operation="put_if_absent", at=1, hook=lambda: put(inner, 0, [protocol(), metadata(schema)])),
+        Fault(
+            operation="put_if_absent", at=2, hook=lambda: put(inner, 1, [metadata(schema, configuration={"a": "b"})])
+        ),
+    ]
+    log = log_of(FaultyStore(inner, faults=land))
+
+    with pytest.raises(ConflictError, match="DELTA_METADATA_CHANGED") as caught:
+        commit(log, None, a_write(log, None, "ours"), still())
+
+    assert caught.value.winner == 1
+
+
 def remade(log: TableLog) -> None:
     """Deletes the table and makes another in its place, which comes to the same version."""
     for log_file in log.listing():

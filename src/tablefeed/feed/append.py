@@ -13,8 +13,9 @@ from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, Schema
 from tablefeed.feed.arguments import column_names, location, store_options, switch, text, whole_number
 from tablefeed.feed.commit import Surroundings, Transaction, commit, new_table
 from tablefeed.feed.evolution import SchemaMode
+from tablefeed.feed.known_state import newest_state, remember
 from tablefeed.feed.operations import batch_write
-from tablefeed.feed.sink import current_snapshot, plan_write, write_task
+from tablefeed.feed.sink import plan_write, write_task
 from tablefeed.feed.table_log import open_log
 from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.upkeep import after_commit
@@ -71,9 +72,9 @@ def append(
     )
     if len({*partition_by}) < len(partition_by):
         raise IllegalOptionError(option="partition_by", value=", ".join(partition_by), explain="names a column twice")
-    log = open_log(location(url), store_options(storage_options))
-    reader = _reader(data, log.url)
-    state = current_snapshot(log)
+    location_, options = location(url), store_options(storage_options)
+    reader = _reader(data, open_log(location_, options).url)
+    log, state = newest_state(location_, options)
     plan = plan_write(log, state, reader.schema, partition_by=partition_by, kind=kind, rules=rules)
     if txn is not None and state is not None and plan.recorded.get(txn.app_id, -1) >= txn.txn_version:
         return AlreadyApplied(version=state.version, recorded_txn_version=plan.recorded[txn.app_id])
@@ -87,7 +88,9 @@ def append(
         operation=batch_write(kind, plan.partition_columns),
         txn=txn,
     )
-    outcome, _ = commit(log, state, transaction, Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=after_commit))
+    around = Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=after_commit)
+    outcome, after = commit(log, state, transaction, around)
+    remember(log, after)
     return outcome
 
 

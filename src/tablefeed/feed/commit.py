@@ -11,7 +11,7 @@ import importlib.metadata
 import logging
 import random
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablefeed.delta import codec, features, names
@@ -32,6 +32,9 @@ LOST_ANSWER_RETRIES = 5
 
 RACES_BEFORE_JITTER = 2
 """Races lost before we wait: one or two losses are other writers' luck, more are a crowd."""
+
+JITTER_DOUBLES = 6
+"""How often: by then it has reached `LONGEST_JITTER_S`."""
 
 LONGEST_JITTER_S = 0.5
 
@@ -99,7 +102,7 @@ def commit(
             return Committed(version=entry.version), after
         races += 1
         if races > RACES_BEFORE_JITTER:
-            around.sleep(around.uniform() * min(LONGEST_JITTER_S, 0.01 * 2**races))
+            around.sleep(around.uniform() * min(LONGEST_JITTER_S, 0.01 * 2 ** min(races, JITTER_DOUBLES)))
         state = caught_up(log, state)
 
 
@@ -132,19 +135,11 @@ def _check_rivals(
             error_class="DELTA_METADATA_CHANGED",
         )
     plan = transaction.plan
+    if plan.table_id is None and checked is None:
+        _check_made_by_another(log, transaction, state)
+        return state.version
     if plan.table_id is not None and state.metadata.table_id != plan.table_id:
         raise _conflict(log, "it was deleted and made anew", state.version, "DELTA_METADATA_CHANGED")
-    if not _same_shape(state, plan):
-        reason = "its schema or partitioning changed; run the write again (restart the query) on what it is now"
-        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
-    if plan.table_id is None:
-        # Another first batch made the table. It is the table we would have made: go on as an append to it.
-        features.check_writable(
-            state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
-        )
-        if transaction.kind is WriteKind.OVERWRITE:
-            raise _conflict(log, "another writer made it first", state.version, "DELTA_CONCURRENT_APPEND")
-        return state.version
     for version in range((checked if checked is not None else -1) + 1, state.version + 1):
         winner = log.commit(Version(version))
         if winner is None:
@@ -152,7 +147,32 @@ def _check_rivals(
         found = conflict_with(winner, kind=transaction.kind, txn=transaction.txn)
         if found is not None:
             raise _conflict(log, found.reason, found.winner, found.error_class)
+    _check_shape(log, plan, state)
     return state.version
+
+
+def _check_made_by_another(log: TableLog, transaction: Transaction, state: Snapshot) -> None:
+    """Refuses to go on where another first batch made another table than we would have; else ours appends to it."""
+    plan = transaction.plan
+    _check_shape(log, plan, state)
+    if _constraints(state.metadata.configuration) != _constraints(plan.configuration):
+        reason = "another writer made it, with constraints that these rows were not held against; run the write again"
+        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
+    features.check_writable(
+        state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
+    )
+    if transaction.kind is WriteKind.OVERWRITE:
+        raise _conflict(log, "another writer made it first", state.version, "DELTA_CONCURRENT_APPEND")
+
+
+def _constraints(properties: Mapping[str, str]) -> dict[str, str]:
+    return {name: rule for name, rule in properties.items() if name.startswith(names.CHECK_CONSTRAINT_PREFIX)}
+
+
+def _check_shape(log: TableLog, plan: WritePlan, state: Snapshot) -> None:
+    if not _same_shape(state, plan):
+        reason = "its schema or partitioning changed; run the write again (restart the query) on what it is now"
+        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
 
 
 def _same_shape(state: Snapshot, plan: WritePlan) -> bool:

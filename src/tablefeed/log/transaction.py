@@ -42,7 +42,10 @@ def conflict_with(winner: Commit, *, kind: WriteKind, txn: Txn | None) -> Confli
     if winner.protocol is not None:
         return because("DELTA_PROTOCOL_CHANGED", "it changed the table's protocol; run the write again")
     if winner.metadata is not None:
-        return because("DELTA_METADATA_CHANGED", "it changed the table's schema or properties; run the write again")
+        reason = (
+            "its schema or partitioning changed, or its properties; run the write again (restart the query) on them"
+        )
+        return because("DELTA_METADATA_CHANGED", reason)
     if txn is not None and any(theirs.app_id == txn.app_id for theirs in winner.txns):
         return because(
             "DELTA_CONCURRENT_TRANSACTION",
