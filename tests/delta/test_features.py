@@ -96,7 +96,7 @@ def test_a_reader_feature_that_is_unknown_or_not_handled_refuses_reading_by_name
     assert "Upgrade tablefeed" in str(caught.value)
 
 
-@pytest.mark.parametrize("feature", ["rowTracking", "clustering", "materializePartitionColumns", "somethingNew"])
+@pytest.mark.parametrize("feature", ["clustering", "materializePartitionColumns", "somethingNew"])
 def test_a_writer_feature_that_is_unknown_or_not_handled_refuses_writing_alone(feature: str) -> None:
     protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=frozenset({feature}))
     check_readable(protocol, a_table(), url=URL)
@@ -104,9 +104,9 @@ def test_a_writer_feature_that_is_unknown_or_not_handled_refuses_writing_alone(f
 
 
 def test_all_that_is_refused_is_named_at_once() -> None:
-    protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=frozenset({"z", "rowTracking"}))
-    table = a_table(properties={"delta.enableInCommitTimestamps": "true"})
-    assert refused(protocol, table)[0] == ("inCommitTimestamp", "rowTracking", "z")
+    protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=frozenset({"z", "collations"}))
+    table = a_table(properties={"delta.enableIcebergCompatV1": "true"})
+    assert refused(protocol, table)[0] == ("collations", "icebergCompatV1", "z")
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,6 @@ def test_all_that_is_refused_is_named_at_once() -> None:
         ("allowColumnDefaults", a_table(column={"CURRENT_DEFAULT": "1"})),
         ("identityColumns", a_table(column={"delta.identity.start": 1})),
         ("icebergCompatV2", a_table(properties={"delta.enableIcebergCompatV2": "true"})),
-        ("inCommitTimestamp", a_table(properties={"delta.enableInCommitTimestamps": "true"})),
     ],
 )
 def test_a_writer_feature_in_use_refuses_writing_and_lets_reading_be(feature: str, table: Metadata) -> None:
@@ -259,4 +258,23 @@ def test_a_new_table_lists_what_its_properties_ask_for_and_the_gate_judges_it() 
     )
     properties = {"delta.enableRowTracking": "true", "delta.feature.somethingNew": "supported"}
     tracked = required_protocol(columns(Primitive("long")), properties)
-    assert refused(tracked, a_table(properties=properties))[0] == ("rowTracking", "somethingNew")
+    assert tracked.writer_features is not None
+    assert set(tracked.writer_features) == {"rowTracking", "domainMetadata", "somethingNew", "appendOnly", "invariants"}
+    assert refused(tracked, a_table(properties=properties))[0] == ("somethingNew",)
+
+
+@pytest.mark.parametrize(
+    ("listed", "properties"),
+    [
+        ((), {"delta.enableRowTracking": "true"}),
+        (("rowTracking",), {}),
+        (
+            ("rowTracking", "domainMetadata"),
+            {"delta.enableRowTracking": "true", "delta.rowTrackingSuspended": "true"},
+        ),
+    ],
+)
+def test_a_table_that_does_not_say_whether_its_rows_have_ids_is_not_written(
+    listed: tuple[str, ...], properties: dict[str, str]
+) -> None:
+    assert refused(listing(*listed), a_table(properties=properties))[0] == ("rowTracking",)

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from tablefeed.delta import names
+from tablefeed.delta import names, row_tracking
 from tablefeed.errors import AppendOnlyError, LogError, UnsupportedFeatureError
 from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.schema import Array, DataType, Map, Primitive, Struct
@@ -105,6 +105,7 @@ def check_writable(protocol: Protocol, metadata: Metadata, *, url: str, removes:
     refused = _refused(listed, in_use, lambda feature: feature.write)
     if refused:
         raise _feature_error(refused, "written", "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE", url=url)
+    row_tracking.check_consistent(protocol, metadata, url=url)
     if removes and _property(names.APPEND_ONLY)(uses):
         raise AppendOnlyError(
             f"The table at {url} is append-only: no row of it may be removed. "
@@ -122,6 +123,7 @@ def required_protocol(schema: Struct, properties: Mapping[str, str]) -> Protocol
     uses = Uses(properties=properties, column_keys=_column_keys(schema), types=frozenset(_type_words(schema)))
     asked = {feature.name for feature in FEATURES.values() if feature.is_active(uses)}
     asked |= {name.removeprefix(names.FEATURE_PREFIX) for name in properties if name.startswith(names.FEATURE_PREFIX)}
+    asked = _with_required(asked)
     if asked <= _LEGACY_2:
         return Protocol(min_reader_version=1, min_writer_version=2)
     readers = frozenset(name for name in asked if name in FEATURES and FEATURES[name].kind is Kind.READER_WRITER)
@@ -225,10 +227,10 @@ FEATURES: Mapping[str, Feature] = {
         _writers("allowColumnDefaults", _INACTIVE, _column_key(names.CURRENT_DEFAULT)),
         # Appends write none, and the remove of a file repeats the one it has.
         _both("deletionVectors", _HANDLED, _HANDLED, _property(names.ENABLE_DELETION_VECTORS)),
-        # Every writer must assign row ids as soon as the feature is listed ("Row Tracking").
-        _writers("rowTracking", _REFUSED, _property(names.ENABLE_ROW_TRACKING)),
+        # Every writer must assign row ids as soon as the feature is listed (row_tracking.py).
+        _writers(names.ROW_TRACKING, _HANDLED, _property(names.ENABLE_ROW_TRACKING)),
         _both("timestampNtz", _HANDLED, _HANDLED, _type("timestamp_ntz")),
-        # Domains stay as they are: we write none.
+        # Domains stay as they are: we write that of row tracking alone.
         _writers("domainMetadata", _HANDLED),
         # Written where the policy asks for them (feed/checkpointing.py).
         _both("v2Checkpoint", _HANDLED, _HANDLED, _property(names.CHECKPOINT_POLICY, "v2")),
@@ -244,7 +246,7 @@ FEATURES: Mapping[str, Feature] = {
         _both("vacuumProtocolCheck", _HANDLED, _HANDLED),
         # Cleanup stops short of what is protected (feed/log_cleanup.py), and checkpoints are of the newest version.
         _writers("checkpointProtection", _HANDLED),
-        _writers("inCommitTimestamp", _INACTIVE, _property(names.ENABLE_IN_COMMIT_TIMESTAMPS)),
+        _writers("inCommitTimestamp", _HANDLED, _property(names.ENABLE_IN_COMMIT_TIMESTAMPS)),
         # What columns were is kept in their metadata, and told of those that a write widens (feed/evolution.py).
         _both("typeWidening", _HANDLED, _HANDLED, _widened),
         _both("typeWidening-preview", _HANDLED, _HANDLED),
@@ -263,6 +265,19 @@ FEATURES: Mapping[str, Feature] = {
     )
 }
 """Every feature that has a name here. To handle more, change a rule: the gate reads nothing else."""
+
+_REQUIRES: Mapping[str, tuple[str, ...]] = {
+    names.ROW_TRACKING: ("domainMetadata",),
+    "clustering": ("domainMetadata",),
+    "icebergCompatV1": ("columnMapping",),
+    "icebergCompatV2": ("columnMapping",),
+}
+"""The features that have to be listed with one, under whose headings that stands."""
+
+
+def _with_required(asked: set[str]) -> set[str]:
+    return asked.union(*(_REQUIRES.get(name, ()) for name in asked))
+
 
 _LEGACY_2 = frozenset({"appendOnly", "invariants"})
 _MAPPING_READER = 2  # the reader version that implies column mapping, and nothing else

@@ -59,6 +59,14 @@ ENABLE_ROW_TRACKING = "delta.enableRowTracking"
 ENABLE_TYPE_WIDENING = "delta.enableTypeWidening"
 ENABLE_VARIANT_SHREDDING = "delta.enableVariantShredding"
 MATERIALIZED_ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
+MATERIALIZED_ROW_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
+ROW_TRACKING_SUSPENDED = "delta.rowTrackingSuspended"
+
+# "Row Tracking": the feature, its domain and what that holds, the tag in commitInfo
+ROW_TRACKING = "rowTracking"
+ROW_TRACKING_DOMAIN = "delta.rowTracking"
+ROW_ID_HIGH_WATER_MARK = "rowIdHighWaterMark"
+ROW_TRACKING_PRESERVED = "delta.rowTracking.preserved"
 
 # "Table Features for New and Existing Tables": Delta-Spark's property that lists a feature; never kept in a table
 FEATURE_PREFIX = "delta.feature."

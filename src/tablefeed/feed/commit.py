@@ -14,9 +14,10 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tablefeed.delta import codec, features, names
+from tablefeed.delta import codec, features, names, row_tracking
 from tablefeed.delta.commit_info import Provenance, Write, commit_info
 from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, NotExclusiveError, StoreError
+from tablefeed.feed.commit_features import featured
 from tablefeed.feed.operations import Operation
 from tablefeed.feed.sink import WritePlan, caught_up
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
@@ -188,7 +189,10 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
     txn = transaction.txn
     protocol, metadata = None, transaction.plan.metadata
     if state is None:
-        protocol, metadata = new_table(transaction.plan, now_ms=now_ms)
+        protocol, metadata = table = new_table(transaction.plan, now_ms=now_ms)
+    else:
+        table = state.protocol, metadata or state.metadata
+    asked = featured(transaction.files, state, table, now_ms=now_ms, url=transaction.plan.location)
     info = commit_info(
         transaction.operation,
         Provenance(
@@ -197,16 +201,19 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
             engine=ENGINE,
             read_version=None if state is None else state.version,
             user_metadata=transaction.user_metadata,
+            in_commit_timestamp_ms=asked.in_commit_timestamp_ms,
+            tags=asked.tags,
         ),
         is_blind_append=transaction.kind is WriteKind.APPEND,
         metrics=_metrics(transaction, removes),
     )
     return Commit(
         version=Version(0 if state is None else state.version + 1),
-        files=(*transaction.files, *removes),
+        files=(*asked.files, *removes),
         txns=() if txn is None else (replace(txn, last_updated_ms=now_ms),),
         metadata=metadata,
         protocol=protocol,
+        domains=asked.domains,
         info=info,
         committed_at_ms=None,
     )
@@ -218,11 +225,12 @@ def new_table(plan: WritePlan, *, now_ms: int) -> tuple[Protocol, Metadata]:
 
     schema = parse_schema(plan.schema_string, url=plan.location)
     protocol = features.required_protocol(schema, plan.configuration)
+    configuration = row_tracking.with_column_names(plan.configuration, protocol, new_name=lambda: str(uuid.uuid4()))
     metadata = Metadata(
         table_id=str(uuid.uuid4()),
         schema_string=plan.schema_string,
         partition_columns=plan.partition_columns,
-        configuration=dict(plan.configuration),
+        configuration=configuration,
         created_ms=now_ms,
     )
     features.check_writable(protocol, metadata, url=plan.location, removes=False)

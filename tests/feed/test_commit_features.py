@@ -1,0 +1,317 @@
+"""What the features of a table put into a commit of ours besides its files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from feed.logs import (
+    ID,
+    NOW_MS,
+    Action,
+    a_file,
+    a_log,
+    a_write,
+    actions_of,
+    add,
+    commit_path,
+    info,
+    metadata,
+    protocol,
+    put,
+    still,
+)
+from tablefeed.errors import CommitError, LogError
+from tablefeed.feed.commit import Transaction, commit
+from tablefeed.feed.evolution import SchemaMode
+from tablefeed.feed.operations import batch_write
+from tablefeed.feed.sink import plan_write
+from tablefeed.feed.table_log import TableLog
+from tablefeed.feed.upkeep import after_commit
+from tablefeed.feed.write_rules import WriteRules
+from tablefeed.log.transaction import WriteKind
+from tablefeed.store import MemoryStore
+
+TRACKED = ("rowTracking", "domainMetadata")
+ENABLED = {
+    "delta.enableRowTracking": "true",
+    "delta.rowTracking.materializedRowIdColumnName": "_row-id-col-1",
+    "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-commit-version-col-1",
+}
+TIMED = {"delta.enableInCommitTimestamps": "true"}
+
+
+def mark(value: object, *, domain: str = "delta.rowTracking") -> Action:
+    return {"domainMetadata": {"domain": domain, "configuration": json.dumps(value), "removed": False}}
+
+
+def a_tracked_table(*actions: Action, properties: Mapping[str, str] = ENABLED) -> TableLog:
+    listed = protocol(1, 7, writerFeatures=TRACKED)
+    return a_log(v0=[listed, metadata(configuration=properties), *actions])
+
+
+def a_timed_table(*, at_ms: int) -> TableLog:
+    listed = protocol(1, 7, writerFeatures=["inCommitTimestamp"])
+    return a_log(v0=[info(inCommitTimestamp=at_ms, operation="CREATE TABLE"), listed, metadata(configuration=TIMED)])
+
+
+def write(log: TableLog, *rows: int, kind: WriteKind = WriteKind.APPEND) -> Transaction:
+    files = tuple(a_file(f"f{number}", rows=count) for number, count in enumerate(rows))
+    plan = plan_write(log, log.load(), ID, partition_by=(), kind=kind)
+    return Transaction(plan=plan, files=files, kind=kind, operation=batch_write(kind, ()))
+
+
+def ids(log: TableLog, version: int) -> list[tuple[Any, Any]]:
+    adds = [action["add"] for action in actions_of(log, version) if "add" in action]
+    return [(a.get("baseRowId"), a.get("defaultRowCommitVersion")) for a in adds]
+
+
+def marks(log: TableLog, version: int) -> list[str]:
+    return [a["domainMetadata"]["configuration"] for a in actions_of(log, version) if "domainMetadata" in a]
+
+
+def times(log: TableLog, *versions: int) -> list[int]:
+    return [actions_of(log, version)[0]["commitInfo"]["inCommitTimestamp"] for version in versions]
+
+
+# --- row tracking --------------------------------------------------------------------------------------------------
+
+
+def test_rows_get_ids_behind_the_mark_and_the_mark_moves_with_them() -> None:
+    log = a_tracked_table(mark({"rowIdHighWaterMark": 6}))
+
+    commit(log, log.load(), write(log, 3, 2), still())
+
+    assert ids(log, 1) == [(7, 1), (10, 1)]
+    assert actions_of(log, 1)[-1] == {
+        "domainMetadata": {
+            "domain": "delta.rowTracking",
+            "configuration": '{"rowIdHighWaterMark":11}',
+            "removed": False,
+        }
+    }
+    assert actions_of(log, 1)[0]["commitInfo"]["tags"] == {"delta.rowTracking.preserved": "true"}
+
+
+def test_the_first_row_of_a_table_without_a_mark_has_the_id_0() -> None:
+    log = a_tracked_table()
+
+    commit(log, log.load(), write(log, 3), still())
+
+    assert (ids(log, 1), marks(log, 1)) == ([(0, 1)], ['{"rowIdHighWaterMark":2}'])
+
+
+def test_ids_and_version_are_given_anew_after_a_lost_race() -> None:
+    log = a_tracked_table()
+    ours, before = write(log, 3), log.load()
+    put(log.store, 1, [add("theirs", stats='{"numRecords":4}', baseRowId=0), mark({"rowIdHighWaterMark": 3})])
+
+    commit(log, before, ours, still())
+
+    assert (ids(log, 2), marks(log, 2)) == ([(4, 2)], ['{"rowIdHighWaterMark":6}'])
+
+
+def test_a_race_that_is_lost_at_the_put_itself_gives_new_ids_too() -> None:
+    class Rivalled(MemoryStore):
+        def put_if_absent(self, path: str, data: bytes) -> bool:
+            if path == commit_path(1):
+                put(self, 1, [add("theirs", stats='{"numRecords":4}', baseRowId=0), mark({"rowIdHighWaterMark": 3})])
+            return super().put_if_absent(path, data)
+
+    listed = protocol(1, 7, writerFeatures=TRACKED)
+    log = a_log(Rivalled("orders"), v0=[listed, metadata(configuration=ENABLED)])
+
+    commit(log, log.load(), write(log, 3), still())
+
+    assert (ids(log, 2), marks(log, 2)) == ([(4, 2)], ['{"rowIdHighWaterMark":6}'])
+
+
+def test_a_commit_without_rows_leaves_the_mark_as_it_is() -> None:
+    log = a_tracked_table(mark({"rowIdHighWaterMark": 6}))
+
+    commit(log, log.load(), write(log), still())
+
+    assert marks(log, 1) == []
+
+
+def test_ids_are_given_as_soon_as_the_feature_is_listed_and_only_promised_where_it_is_enabled() -> None:
+    log = a_tracked_table(properties={})
+
+    commit(log, log.load(), write(log, 3), still())
+
+    assert ids(log, 1) == [(0, 1)]
+    assert "tags" not in actions_of(log, 1)[0]["commitInfo"]
+
+
+def test_no_ids_are_given_while_row_tracking_is_suspended() -> None:
+    log = a_tracked_table(mark({"rowIdHighWaterMark": 6}), properties={"delta.rowTrackingSuspended": "true"})
+
+    commit(log, log.load(), write(log, 3), still())
+
+    assert (ids(log, 1), marks(log, 1)) == ([(None, None)], [])
+
+
+def test_an_overwrite_removes_files_with_their_ids_and_gives_none_twice() -> None:
+    there = add("there", stats='{"numRecords":7}', baseRowId=0, defaultRowCommitVersion=0)
+    log = a_tracked_table(there, mark({"rowIdHighWaterMark": 6}))
+
+    commit(log, log.load(), write(log, 3, kind=WriteKind.OVERWRITE), still())
+
+    removed = next(a["remove"] for a in actions_of(log, 1) if "remove" in a)
+    assert (removed["baseRowId"], removed["defaultRowCommitVersion"]) == (0, 0)
+    assert ids(log, 1) == [(7, 1)]
+
+
+@pytest.mark.parametrize("value", [{}, {"rowIdHighWaterMark": "6"}, {"rowIdHighWaterMark": -2}, [], 3, None])
+def test_a_mark_that_is_none_ends_the_commit(value: object) -> None:
+    log = a_tracked_table(mark(value))
+
+    with pytest.raises(LogError, match="which row ids were given"):
+        commit(log, log.load(), write(log, 3), still())
+
+
+def test_a_file_that_does_not_say_its_rows_is_not_committed() -> None:
+    log = a_tracked_table()
+    ours = a_write(log, log.load(), "a")
+    silent = tuple(a_file("silent", rows=-1) for _ in ours.files)
+
+    with pytest.raises(CommitError, match="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS"):
+        commit(
+            log,
+            log.load(),
+            Transaction(plan=ours.plan, files=silent, kind=ours.kind, operation=ours.operation),
+            still(),
+        )
+
+
+def test_ids_beyond_a_long_are_not_given() -> None:
+    log = a_tracked_table(mark({"rowIdHighWaterMark": 2**63 - 2}))
+
+    with pytest.raises(CommitError, match="given all that there are"):
+        commit(log, log.load(), write(log, 2), still())
+
+
+def test_other_domains_stay() -> None:
+    log = a_tracked_table(mark({"mine": 1}, domain="mine"))
+
+    _, after = commit(log, log.load(), write(log, 3), still())
+
+    assert {name: d.configuration for name, d in after.facts.domains.items()} == {
+        "mine": '{"mine": 1}',
+        "delta.rowTracking": '{"rowIdHighWaterMark":2}',
+    }
+
+
+def test_a_new_table_that_tracks_rows_names_the_columns_for_moved_ids_and_gives_the_first() -> None:
+    log = a_log()
+    plan = plan_write(
+        log,
+        None,
+        ID,
+        partition_by=(),
+        kind=WriteKind.APPEND,
+        rules=WriteRules(properties={"delta.enableRowTracking": "true"}),
+    )
+    files = (a_file("a", rows=3),)
+    ours = Transaction(plan=plan, files=files, kind=WriteKind.APPEND, operation=batch_write(WriteKind.APPEND, ()))
+
+    commit(log, None, ours, still())
+
+    made = {name: value for action in actions_of(log, 0) for name, value in action.items()}
+    assert made["protocol"]["writerFeatures"] == ["appendOnly", "domainMetadata", "invariants", "rowTracking"]
+    properties = made["metaData"]["configuration"]
+    assert properties["delta.enableRowTracking"] == "true"
+    assert properties["delta.rowTracking.materializedRowIdColumnName"].startswith("_row-id-col-")
+    version_column = properties["delta.rowTracking.materializedRowCommitVersionColumnName"]
+    assert version_column.startswith("_row-commit-version-col-")
+    assert (ids(log, 0), marks(log, 0)) == ([(0, 0)], ['{"rowIdHighWaterMark":2}'])
+
+
+# --- in-commit timestamps ------------------------------------------------------------------------------------------
+
+
+def test_a_commits_own_time_comes_first_and_is_the_clocks() -> None:
+    log = a_timed_table(at_ms=NOW_MS - 5)
+
+    commit(log, log.load(), write(log, 1), still())
+
+    first = actions_of(log, 1)[0]["commitInfo"]
+    assert (next(iter(first)), first["inCommitTimestamp"], first["timestamp"]) == ("inCommitTimestamp", NOW_MS, NOW_MS)
+
+
+def test_the_time_of_a_commit_is_after_that_of_the_one_before_whatever_the_clock_says() -> None:
+    log = a_timed_table(at_ms=NOW_MS + 5)
+
+    commit(log, log.load(), write(log, 1), still())
+    commit(log, log.load(), write(log, 1), still())
+
+    assert times(log, 1, 2) == [NOW_MS + 6, NOW_MS + 7]
+
+
+def test_a_commit_that_lost_the_race_is_later_than_the_winner() -> None:
+    log = a_timed_table(at_ms=NOW_MS - 5)
+    ours, before = write(log, 1), log.load()
+    put(log.store, 1, [info(inCommitTimestamp=NOW_MS + 100), add("theirs")])
+
+    commit(log, before, ours, still())
+
+    assert times(log, 2) == [NOW_MS + 101]
+
+
+def test_a_commit_behind_one_without_a_time_is_none() -> None:
+    log = a_timed_table(at_ms=NOW_MS)
+    put(log.store, 1, [info(operation="WRITE"), add("theirs")])
+
+    with pytest.raises(LogError, match="DELTA_MISSING_COMMIT_TIMESTAMP"):
+        commit(log, log.load(), write(log, 1), still())
+
+
+def test_a_new_table_keeps_times_from_its_first_version_where_its_properties_say_so() -> None:
+    log = a_log()
+    rules = WriteRules(properties=TIMED)
+    plan = plan_write(log, None, ID, partition_by=(), kind=WriteKind.APPEND, rules=rules)
+    append = batch_write(WriteKind.APPEND, ())
+
+    commit(log, None, Transaction(plan=plan, files=(), kind=WriteKind.APPEND, operation=append), still())
+
+    made = {name: value for action in actions_of(log, 0) for name, value in action.items()}
+    assert times(log, 0) == [NOW_MS]
+    assert made["protocol"]["writerFeatures"] == ["appendOnly", "inCommitTimestamp", "invariants"]
+    # Only what was enabled later says since when.
+    assert made["metaData"]["configuration"] == {"delta.enableInCommitTimestamps": "true"}
+
+
+def test_since_when_times_are_kept_stays_said_where_the_schema_changes() -> None:
+    since = {"delta.inCommitTimestampEnablementVersion": "3", "delta.inCommitTimestampEnablementTimestamp": "5"}
+    listed = protocol(1, 7, writerFeatures=["inCommitTimestamp"])
+    properties = {**TIMED, **since}
+    log = a_log(v0=[info(inCommitTimestamp=5), listed, metadata(configuration=properties)])
+    wider = pa.schema([*ID, ("new", pa.string())])
+
+    ours = a_write(log, log.load(), "a", schema=wider, rules=WriteRules(schema=SchemaMode.MERGE))
+
+    commit(log, log.load(), ours, still())
+
+    changed = next(a["metaData"] for a in actions_of(log, 1) if "metaData" in a)
+    assert changed["configuration"] == properties
+
+
+def test_the_checksum_tells_the_time_and_the_domains() -> None:
+    listed = protocol(1, 7, writerFeatures=["inCommitTimestamp", *TRACKED])
+    log = a_log(v0=[info(inCommitTimestamp=5), listed, metadata(configuration={**TIMED, **ENABLED})])
+    empty = {"tableSizeBytes": 0, "numFiles": 0, "numMetadata": 1, "numProtocol": 1}
+    of_v0 = {**empty, "metadata": metadata()["metaData"], "protocol": listed["protocol"]}
+    log.store.replace("_delta_log/00000000000000000000.crc", json.dumps(of_v0).encode())
+
+    _, after = commit(log, log.load(), write(log, 3), still())
+    entry = log.commit(after.version)
+    assert entry is not None
+    after_commit(after, entry)
+
+    checksum = json.loads(log.store.read("_delta_log/00000000000000000001.crc"))
+    assert checksum["inCommitTimestampOpt"] == NOW_MS
+    assert [domain["configuration"] for domain in checksum["domainMetadata"]] == ['{"rowIdHighWaterMark":2}']
