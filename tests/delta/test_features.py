@@ -96,7 +96,7 @@ def test_a_reader_feature_that_is_unknown_or_not_handled_refuses_reading_by_name
     assert "Upgrade tablefeed" in str(caught.value)
 
 
-@pytest.mark.parametrize("feature", ["clustering", "materializePartitionColumns", "somethingNew"])
+@pytest.mark.parametrize("feature", ["collations", "materializePartitionColumns", "somethingNew"])
 def test_a_writer_feature_that_is_unknown_or_not_handled_refuses_writing_alone(feature: str) -> None:
     protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=frozenset({feature}))
     check_readable(protocol, a_table(), url=URL)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+import tablefeed
 from feed.logs import (
     ID,
     NOW_MS,
@@ -20,12 +22,15 @@ from feed.logs import (
     add,
     commit_path,
     info,
+    live_paths,
+    log_of,
     metadata,
     protocol,
     put,
     still,
 )
-from tablefeed.errors import CommitError, LogError
+from tablefeed.delta.schema import format_schema, from_arrow
+from tablefeed.errors import CommitError, ConflictError, LogError, SchemaMismatchError
 from tablefeed.feed.commit import Transaction, commit
 from tablefeed.feed.evolution import SchemaMode
 from tablefeed.feed.operations import batch_write
@@ -34,7 +39,7 @@ from tablefeed.feed.table_log import TableLog
 from tablefeed.feed.upkeep import after_commit
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
-from tablefeed.store import MemoryStore
+from tablefeed.store import MemoryStore, open_store
 
 TRACKED = ("rowTracking", "domainMetadata")
 ENABLED = {
@@ -315,3 +320,75 @@ def test_the_checksum_tells_the_time_and_the_domains() -> None:
     checksum = json.loads(log.store.read("_delta_log/00000000000000000001.crc"))
     assert checksum["inCommitTimestampOpt"] == NOW_MS
     assert [domain["configuration"] for domain in checksum["domainMetadata"]] == ['{"rowIdHighWaterMark":2}']
+
+
+# --- clustering ----------------------------------------------------------------------------------------------------
+
+
+def clustering(*columns: object) -> Action:
+    return mark({"clusteringColumns": list(columns), "domainName": "delta.clustering"}, domain="delta.clustering")
+
+
+def wide_schema(count: int) -> pa.Schema:
+    return pa.schema([(f"c{number}", pa.int64()) for number in range(count)])
+
+
+def a_clustered_table(schema: pa.Schema, *columns: object, **properties: str) -> TableLog:
+    listed = protocol(1, 7, writerFeatures=["clustering", "domainMetadata"])
+    text = format_schema(from_arrow(schema, url="mem://orders"))
+    return a_log(v0=[listed, metadata(text, configuration=properties), clustering(*columns)])
+
+
+@pytest.mark.parametrize("column", ["c39", ["c39"]], ids=["as the protocol has it", "as Delta-Spark has it"])
+def test_files_of_a_clustered_table_have_statistics_of_its_clustering_columns(tmp_path: Path, column: object) -> None:
+    schema = wide_schema(40)
+    listed = protocol(1, 7, writerFeatures=["clustering", "domainMetadata"])
+    text = format_schema(from_arrow(schema, url="mem://orders"))
+    store = open_store(str(tmp_path))
+    a_log(store, v0=[listed, metadata(text), clustering(column)])
+
+    tablefeed.append(tmp_path, pa.table({name: [1, 2] for name in schema.names}))
+
+    stats = json.loads(next(a["add"] for a in actions_of(log_of(store), 1) if "add" in a)["stats"])
+    assert (stats["minValues"]["c39"], stats["maxValues"]["c39"], stats["nullCount"]["c39"]) == (1, 2, 0)
+    assert (len(stats["minValues"]), "c31" in stats["minValues"], "c32" in stats["minValues"]) == (33, True, False)
+
+
+def test_files_without_statistics_of_a_column_that_became_a_clustering_one_are_not_committed() -> None:
+    log = a_clustered_table(wide_schema(3), "c0")
+    before = log.load()
+    ours = a_write(log, before, "ours", schema=wide_schema(3))
+    put(log.store, 1, [clustering("c1")])
+
+    with pytest.raises(ConflictError, match="clustered by columns"):
+        commit(log, before, ours, still())
+
+
+def test_a_table_that_is_clustered_no_more_takes_what_was_written_before() -> None:
+    log = a_clustered_table(wide_schema(3), "c0")
+    before = log.load()
+    ours = a_write(log, before, "ours", schema=wide_schema(3))
+    put(log.store, 1, [clustering()])
+
+    commit(log, before, ours, still())
+
+    assert live_paths(log) == ["ours"]
+
+
+def test_an_overwrite_does_not_take_the_clustering_column_away_nor_partition_the_table() -> None:
+    log = a_clustered_table(wide_schema(2), "c0")
+    replacing = WriteRules(schema=SchemaMode.OVERWRITE)
+    overwrite: Any = {"kind": WriteKind.OVERWRITE, "rules": replacing}
+
+    with pytest.raises(SchemaMismatchError, match="by which it is clustered"):
+        plan_write(log, log.load(), ID, partition_by=(), **overwrite)
+    with pytest.raises(SchemaMismatchError, match="cannot be partitioned"):
+        plan_write(log, log.load(), wide_schema(2), partition_by=("c1",), **overwrite)
+
+
+@pytest.mark.parametrize("column", [3, [], [3], None])
+def test_a_clustering_that_names_no_columns_ends_the_write(column: object) -> None:
+    log = a_clustered_table(wide_schema(2), column)
+
+    with pytest.raises(LogError, match="by which columns"):
+        plan_write(log, log.load(), wide_schema(2), partition_by=(), kind=WriteKind.APPEND)

@@ -29,6 +29,7 @@ TABLES: Mapping[str, str] = {
     "inCommitTimestamp": "TBLPROPERTIES ('delta.enableInCommitTimestamps' = 'true')",
     "rowTracking": "TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
     "rowTracking, listed alone": "TBLPROPERTIES ('delta.feature.rowTracking' = 'supported')",
+    "clustering": "CLUSTER BY (name) TBLPROPERTIES ('delta.dataSkippingNumIndexedCols' = '1')",
     "rowTracking, mapped, with its own times": (
         "TBLPROPERTIES ('delta.enableRowTracking' = 'true', 'delta.columnMapping.mode' = 'name', "
         "'delta.enableInCommitTimestamps' = 'true')"

@@ -241,7 +241,8 @@ FEATURES: Mapping[str, Feature] = {
         _writers("icebergCompatV2", _INACTIVE, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V2")),
         _writers("icebergCompatV3", _INACTIVE, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V3")),
         _writers("icebergWriterCompatV1", _REFUSED),
-        _writers("clustering", _REFUSED),
+        # Our files are as yet unclustered ones, with statistics of the clustering columns (clustering.py).
+        _writers(names.CLUSTERING, _HANDLED),
         # We vacuum nothing.
         _both("vacuumProtocolCheck", _HANDLED, _HANDLED),
         # Cleanup stops short of what is protected (feed/log_cleanup.py), and checkpoints are of the newest version.
@@ -268,7 +269,7 @@ FEATURES: Mapping[str, Feature] = {
 
 _REQUIRES: Mapping[str, tuple[str, ...]] = {
     names.ROW_TRACKING: ("domainMetadata",),
-    "clustering": ("domainMetadata",),
+    names.CLUSTERING: ("domainMetadata",),
     "icebergCompatV1": ("columnMapping",),
     "icebergCompatV2": ("columnMapping",),
 }

@@ -68,6 +68,11 @@ ROW_TRACKING_DOMAIN = "delta.rowTracking"
 ROW_ID_HIGH_WATER_MARK = "rowIdHighWaterMark"
 ROW_TRACKING_PRESERVED = "delta.rowTracking.preserved"
 
+# "Clustered Table": the feature, its domain and what that holds
+CLUSTERING = "clustering"
+CLUSTERING_DOMAIN = "delta.clustering"
+CLUSTERING_COLUMNS = "clusteringColumns"
+
 # "Table Features for New and Existing Tables": Delta-Spark's property that lists a feature; never kept in a table
 FEATURE_PREFIX = "delta.feature."
 

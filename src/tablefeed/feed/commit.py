@@ -19,7 +19,7 @@ from tablefeed.delta.commit_info import Provenance, Write, commit_info
 from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, NotExclusiveError, StoreError
 from tablefeed.feed.commit_features import featured
 from tablefeed.feed.operations import Operation
-from tablefeed.feed.sink import WritePlan, caught_up
+from tablefeed.feed.sink import WritePlan, caught_up, clustering_of
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.log.replay import fold
 from tablefeed.log.transaction import WriteKind, conflict_with
@@ -137,6 +137,9 @@ def _check_rivals(
         raise _conflict(log, "it was deleted and made anew", state.version, "DELTA_METADATA_CHANGED")
     if not _same_shape(state, plan):
         reason = "its schema or partitioning changed; run the write again (restart the query) on what it is now"
+        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
+    if not set(clustering_of(state)) <= set(plan.clustered_by):
+        reason = "it is clustered by columns of which the files have no statistics; run the write again"
         raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
     if plan.table_id is None:
         # Another first batch made the table. It is the table we would have made: go on as an append to it.

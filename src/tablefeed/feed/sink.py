@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import features, partition_values, paths
+from tablefeed.delta.clustering import check_clustered, clustering_columns
 from tablefeed.delta.column_mapping import MappingMode, files_schema, mapping_mode, physical_name
 from tablefeed.delta.schema import from_arrow, parse_schema, to_arrow
 from tablefeed.errors import SchemaMismatchError, StoreError, TableNotFoundError
@@ -28,6 +29,7 @@ from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Metadata, Version
 from tablefeed.model.schema import DataType, Struct
+from tablefeed.model.statistics import LeafPath
 from tablefeed.store import open_store
 
 if TYPE_CHECKING:
@@ -65,6 +67,8 @@ class WritePlan:
     rules: WriteRules
     recorded: Mapping[str, int]
     """The newest version that each application has recorded in the table, by its id."""
+    clustered_by: tuple[LeafPath, ...] = ()
+    """The columns, as files call them, of which every file must have statistics."""
 
     @property
     def table_id(self) -> str | None:
@@ -98,6 +102,8 @@ def plan_write(
         target = _existing(snapshot, rows, partition_by=partition_by, kind=kind, rules=rules)
     check_zone(target.schema, rows, rules.assignment, url=log.url)
     draft = Metadata(table_id="", schema_string="", configuration=target.configuration)
+    clustered_by = () if snapshot is None else clustering_of(snapshot)
+    check_clustered(clustered_by, target.schema, target.partition_columns, url=log.url)
     return WritePlan(
         location=log.location,
         storage_options=log.storage_options,
@@ -117,7 +123,13 @@ def plan_write(
         alignment=align(target.schema, rows, partition_columns=target.partition_columns, url=log.url),
         rules=rules,
         recorded={} if snapshot is None else {t.app_id: t.txn_version for t in snapshot.facts.txns.values()},
+        clustered_by=clustered_by,
     )
+
+
+def clustering_of(snapshot: Snapshot) -> tuple[LeafPath, ...]:
+    """Gives the columns by which a table is clustered, as its files call them."""
+    return clustering_columns(snapshot.protocol, snapshot.facts.domains, url=snapshot.log.url)
 
 
 def _existing(
@@ -156,6 +168,7 @@ def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int,
         schema=arrow,
         partition_by=plan.partition_columns,
         stored_as=files_schema(schema, plan.mapping, url=store.url),
+        more_leaves=plan.clustered_by,
     )
     rows = aligned(batches, plan.alignment, arrow, plan.rules.assignment, url=store.url)
     try:
