@@ -96,7 +96,7 @@ def test_a_reader_feature_that_is_unknown_or_not_handled_refuses_reading_by_name
     assert "Upgrade tablefeed" in str(caught.value)
 
 
-@pytest.mark.parametrize("feature", ["collations", "materializePartitionColumns", "somethingNew"])
+@pytest.mark.parametrize("feature", ["collations", "icebergWriterCompatV1", "somethingNew"])
 def test_a_writer_feature_that_is_unknown_or_not_handled_refuses_writing_alone(feature: str) -> None:
     protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=frozenset({feature}))
     check_readable(protocol, a_table(), url=URL)
@@ -105,8 +105,8 @@ def test_a_writer_feature_that_is_unknown_or_not_handled_refuses_writing_alone(f
 
 def test_all_that_is_refused_is_named_at_once() -> None:
     protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=frozenset({"z", "collations"}))
-    table = a_table(properties={"delta.enableIcebergCompatV1": "true"})
-    assert refused(protocol, table)[0] == ("collations", "icebergCompatV1", "z")
+    table = a_table(properties={"delta.enableIcebergCompatV3": "true"})
+    assert refused(protocol, table)[0] == ("collations", "icebergCompatV3", "z")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_all_that_is_refused_is_named_at_once() -> None:
         ("generatedColumns", a_table(column={"delta.generationExpression": "y + 1"})),
         ("allowColumnDefaults", a_table(column={"CURRENT_DEFAULT": "1"})),
         ("identityColumns", a_table(column={"delta.identity.start": 1})),
-        ("icebergCompatV2", a_table(properties={"delta.enableIcebergCompatV2": "true"})),
+        ("icebergCompatV3", a_table(properties={"delta.enableIcebergCompatV3": "true"})),
     ],
 )
 def test_a_writer_feature_in_use_refuses_writing_and_lets_reading_be(feature: str, table: Metadata) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tablefeed
@@ -30,7 +31,7 @@ from feed.logs import (
     still,
 )
 from tablefeed.delta.schema import format_schema, from_arrow
-from tablefeed.errors import CommitError, ConflictError, LogError, SchemaMismatchError
+from tablefeed.errors import CommitError, ConflictError, LogError, SchemaMismatchError, UnsupportedFeatureError
 from tablefeed.feed.commit import Transaction, commit
 from tablefeed.feed.evolution import SchemaMode
 from tablefeed.feed.operations import batch_write
@@ -392,3 +393,159 @@ def test_a_clustering_that_names_no_columns_ends_the_write(column: object) -> No
 
     with pytest.raises(LogError, match="by which columns"):
         plan_write(log, log.load(), wide_schema(2), partition_by=(), kind=WriteKind.APPEND)
+
+
+# --- tables for Iceberg --------------------------------------------------------------------------------------------
+
+NESTED = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("tags", pa.list_(pa.list_(pa.string()))),
+        ("marks", pa.map_(pa.string(), pa.list_(pa.struct([("x", pa.list_(pa.int32()))])))),
+        ("p", pa.string()),
+    ]
+)
+FOR_ICEBERG = {"delta.enableIcebergCompatV2": "true"}
+
+
+def one_row(schema: pa.Schema) -> pa.Table:
+    values = {"id": [1], "tags": [[["a"]]], "marks": [[("k", [{"x": [7]}])]], "p": ["here"]}
+    return pa.table({name: values[name] for name in schema.names}, schema)
+
+
+def schema_of(log: TableLog, version: int) -> list[Any]:
+    actions = actions_of(log, version)
+    fields: list[Any] = json.loads(next(a["metaData"] for a in actions if "metaData" in a)["schemaString"])["fields"]
+    return fields
+
+
+def parquet_ids(field: pa.Field) -> Any:
+    """The id of a field and of all in it."""
+    number = int((field.metadata or {}).get(b"PARQUET:field_id", b"-1"))
+    kind = field.type
+    if pa.types.is_map(kind):
+        return (number, parquet_ids(kind.key_field), parquet_ids(kind.item_field))
+    inner = [kind.value_field] if pa.types.is_list(kind) else list(kind) if pa.types.is_struct(kind) else []
+    return (number, *map(parquet_ids, inner)) if inner else number
+
+
+def test_files_of_a_table_for_iceberg_hold_partition_columns_and_the_ids_of_lists_and_maps(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, one_row(NESTED), properties=FOR_ICEBERG, partition_by="p")
+    tablefeed.append(tmp_path, one_row(NESTED))
+
+    log = log_of(open_store(str(tmp_path)))
+    tags, marks = schema_of(log, 0)[1:3]
+    tags_name, marks_name = (f["metadata"]["delta.columnMapping.physicalName"] for f in (tags, marks))
+    assert tags["metadata"]["delta.columnMapping.nested.ids"] == {
+        f"{tags_name}.element": 6,
+        f"{tags_name}.element.element": 7,
+    }
+    assert marks["metadata"]["delta.columnMapping.nested.ids"] == {
+        f"{marks_name}.key": 8,
+        f"{marks_name}.value": 9,
+        f"{marks_name}.value.element": 10,
+    }
+    configuration = log.load().metadata.configuration
+    assert configuration["delta.columnMapping.mode"] == "name"
+    assert configuration["delta.columnMapping.maxColumnId"] == "11"
+    for version in (0, 1):
+        added = next(a["add"] for a in actions_of(log, version) if "add" in a)
+        assert added["tags"] == {"ICEBERG_COMPAT_VERSION": "2"}
+        assert len(json.loads(added["stats"])["nullCount"]) == 3  # none of the partition column
+        stored = pq.read_schema(tmp_path / added["path"])
+        assert [parquet_ids(field) for field in stored] == [1, (2, (6, 7)), (3, 8, (9, (10, (4, 11)))), 5]
+        assert pq.read_table(tmp_path / added["path"])[stored.names[-1]].to_pylist() == ["here"]
+    assert tablefeed.open_table(tmp_path).to_arrow() == pa.concat_tables([one_row(NESTED)] * 2)
+
+
+def test_partition_columns_that_files_hold_are_read_from_the_log_all_the_same(tmp_path: Path) -> None:
+    properties = {"delta.feature.materializePartitionColumns": "supported"}
+    rows = pa.table({"p": ["a", "", None], "id": [1, 2, 3]})
+    tablefeed.append(tmp_path, rows, properties=properties, partition_by="p")
+    tablefeed.append(tmp_path, rows)
+
+    log = log_of(open_store(str(tmp_path)))
+    for version in (0, 1):
+        added = [a["add"]["path"] for a in actions_of(log, version) if "add" in a]
+        assert {tuple(pq.ParquetFile(tmp_path / path).schema_arrow.names) for path in added} == {("id", "p")}
+    found = tablefeed.open_table(tmp_path).to_arrow().sort_by("id").select(["id", "p"]).to_pylist()
+    assert [tuple(row.values()) for row in found] == [
+        *[(1, "a")] * 2,
+        *[(2, None)] * 2,
+        *[(3, None)] * 2,
+    ]
+
+
+def test_a_new_column_of_a_table_for_iceberg_gets_ids_behind_all_others(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, one_row(NESTED), properties=FOR_ICEBERG, partition_by="p")
+    more = one_row(NESTED).append_column("more", pa.array([[1]]))
+
+    tablefeed.append(tmp_path, more, merge_schema=True)
+
+    log = log_of(open_store(str(tmp_path)))
+    before, after = schema_of(log, 0), schema_of(log, 1)
+    assert after[:4] == before
+    assert after[4]["metadata"]["delta.columnMapping.id"] == 12
+    assert [*after[4]["metadata"]["delta.columnMapping.nested.ids"].values()] == [13]
+
+
+@pytest.mark.parametrize(
+    ("rows", "properties", "what"),
+    [
+        (pa.table({"id": [[1]]}), {"delta.enableIcebergCompatV1": "true"}, "'id' is a list or a map"),
+        (pa.table({"id": [1]}), {**FOR_ICEBERG, "delta.columnMapping.mode": "none"}, "not mapped"),
+        (pa.table({"id": [1]}), {**FOR_ICEBERG, "delta.enableDeletionVectors": "true"}, "deletion vectors"),
+        (pa.table({"id": [1]}), {**FOR_ICEBERG, "delta.enableIcebergCompatV1": "true"}, "only one of the versions"),
+    ],
+)
+def test_what_iceberg_does_not_know_is_not_written(
+    tmp_path: Path, rows: pa.Table, properties: dict[str, str], what: str
+) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=what) as caught:
+        tablefeed.append(tmp_path, rows, properties=properties)
+
+    assert str(caught.value).startswith("[DELTA_ICEBERG_COMPAT_VIOLATION] ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_for_iceberg_keeps_its_partitioning(tmp_path: Path) -> None:
+    rows = pa.table({"p": ["a"], "q": ["b"], "id": [1]})
+    tablefeed.append(tmp_path, rows, properties=FOR_ICEBERG, partition_by="p")
+
+    with pytest.raises(UnsupportedFeatureError, match="must stay so"):
+        tablefeed.append(tmp_path, rows, mode="overwrite", overwrite_schema=True, partition_by="q")
+
+
+@pytest.mark.parametrize(("then", "now", "known"), [("integer", "long", True), ("integer", "double", False)])
+def test_a_table_for_iceberg_has_no_column_that_was_widened_as_iceberg_cannot(
+    then: str, now: str, *, known: bool
+) -> None:
+    changed = {"delta.typeChanges": [{"fromType": then, "toType": now}]}
+    mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "id"}
+    field = {"name": "id", "type": now, "nullable": True, "metadata": {**mapped, **changed}}
+    listed = protocol(
+        3,
+        7,
+        readerFeatures=["columnMapping", "typeWidening"],
+        writerFeatures=["columnMapping", "typeWidening", "icebergCompatV2"],
+    )
+    properties = {**FOR_ICEBERG, "delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1"}
+    schema = json.dumps({"type": "struct", "fields": [field]})
+    log = a_log(v0=[listed, metadata(schema, configuration=properties)])
+    rows = pa.schema([("id", pa.int64() if now == "long" else pa.float64())])
+
+    if known:
+        plan_write(log, log.load(), rows, partition_by=(), kind=WriteKind.APPEND)
+    else:
+        with pytest.raises(UnsupportedFeatureError, match="which Iceberg does not know"):
+            plan_write(log, log.load(), rows, partition_by=(), kind=WriteKind.APPEND)
+
+
+def test_files_without_partition_columns_are_not_added_to_a_rivals_table_that_wants_them() -> None:
+    log = a_log()
+    ours = a_write(log, None, "ours")
+    listed = protocol(1, 7, writerFeatures=["materializePartitionColumns"])
+    put(log.store, 0, [listed, metadata(ours.plan.schema_string)])
+
+    with pytest.raises(ConflictError, match="partition columns in its files"):
+        commit(log, None, ours, still())

@@ -237,8 +237,9 @@ FEATURES: Mapping[str, Feature] = {
         _both("catalogManaged", _REFUSED, _REFUSED),
         _both("catalogManaged-preview", _REFUSED, _REFUSED),
         _writers("coordinatedCommits-preview", _REFUSED),
-        _writers("icebergCompatV1", _INACTIVE, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V1")),
-        _writers("icebergCompatV2", _INACTIVE, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V2")),
+        # What they ask of schema and files is iceberg_compat.py's.
+        _writers("icebergCompatV1", _HANDLED, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V1")),
+        _writers("icebergCompatV2", _HANDLED, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V2")),
         _writers("icebergCompatV3", _INACTIVE, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V3")),
         _writers("icebergWriterCompatV1", _REFUSED),
         # Our files are as yet unclustered ones, with statistics of the clustering columns (clustering.py).
@@ -259,7 +260,7 @@ FEATURES: Mapping[str, Feature] = {
         _both("geospatial", _REFUSED, _REFUSED, _type("geometry", "geography")),
         _both("timestampNanos", _REFUSED, _REFUSED),
         _writers("collations", _REFUSED),
-        _writers("materializePartitionColumns", _REFUSED, _property(names.ENABLE_MATERIALIZE_PARTITION_COLUMNS)),
+        _writers(names.MATERIALIZE_PARTITION_COLUMNS, _HANDLED, _property(names.ENABLE_MATERIALIZE_PARTITION_COLUMNS)),
         _both("redirectReaderWriter-preview", _REFUSED, _REFUSED),
         _writers("redirectWriterOnly-preview", _REFUSED),
         _both("adaptiveMetadata-preview", _REFUSED, _REFUSED),

@@ -73,6 +73,11 @@ CLUSTERING = "clustering"
 CLUSTERING_DOMAIN = "delta.clustering"
 CLUSTERING_COLUMNS = "clusteringColumns"
 
+# "Writer Requirements for IcebergCompatV2", and the tag that Delta-Spark looks for when it upgrades a table
+NESTED_IDS = "delta.columnMapping.nested.ids"
+ICEBERG_COMPAT_TAG = "ICEBERG_COMPAT_VERSION"
+MATERIALIZE_PARTITION_COLUMNS = "materializePartitionColumns"
+
 # "Table Features for New and Existing Tables": Delta-Spark's property that lists a feature; never kept in a table
 FEATURE_PREFIX = "delta.feature."
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from tablefeed.delta import codec, features, names, row_tracking
 from tablefeed.delta.commit_info import Provenance, Write, commit_info
+from tablefeed.delta.iceberg_compat import stores_partition_columns
 from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, NotExclusiveError, StoreError
 from tablefeed.feed.commit_features import featured
 from tablefeed.feed.operations import Operation
@@ -146,6 +147,9 @@ def _check_rivals(
         features.check_writable(
             state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
         )
+        if stores_partition_columns(state.protocol, state.metadata.configuration) and not plan.stores_partitions:
+            reason = "another writer made it, with partition columns in its files; run the write again"
+            raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
         if transaction.kind is WriteKind.OVERWRITE:
             raise _conflict(log, "another writer made it first", state.version, "DELTA_CONCURRENT_APPEND")
         return state.version

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from tablefeed.delta import features, partition_values, paths
 from tablefeed.delta.clustering import check_clustered, clustering_columns
 from tablefeed.delta.column_mapping import MappingMode, files_schema, mapping_mode, physical_name
+from tablefeed.delta.iceberg_compat import check_compatible, file_tags, stores_partition_columns
 from tablefeed.delta.schema import from_arrow, parse_schema, to_arrow
 from tablefeed.errors import SchemaMismatchError, StoreError, TableNotFoundError
 from tablefeed.feed.align import Alignment, align, aligned, check_zone
@@ -69,6 +70,9 @@ class WritePlan:
     """The newest version that each application has recorded in the table, by its id."""
     clustered_by: tuple[LeafPath, ...] = ()
     """The columns, as files call them, of which every file must have statistics."""
+    stores_partitions: bool = False
+    """Whether files have to hold the partition columns too."""
+    file_tags: Mapping[str, str] | None = None
 
     @property
     def table_id(self) -> str | None:
@@ -103,6 +107,8 @@ def plan_write(
     check_zone(target.schema, rows, rules.assignment, url=log.url)
     draft = Metadata(table_id="", schema_string="", configuration=target.configuration)
     clustered_by = () if snapshot is None else clustering_of(snapshot)
+    before = () if snapshot is None else snapshot.metadata.partition_columns
+    check_compatible(target.configuration, target.schema, target.partition_columns, before=before, url=log.url)
     check_clustered(clustered_by, target.schema, target.partition_columns, url=log.url)
     return WritePlan(
         location=log.location,
@@ -124,6 +130,10 @@ def plan_write(
         rules=rules,
         recorded={} if snapshot is None else {t.app_id: t.txn_version for t in snapshot.facts.txns.values()},
         clustered_by=clustered_by,
+        stores_partitions=stores_partition_columns(
+            None if snapshot is None else snapshot.protocol, target.configuration
+        ),
+        file_tags=file_tags(target.configuration),
     )
 
 
@@ -169,6 +179,7 @@ def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int,
         partition_by=plan.partition_columns,
         stored_as=files_schema(schema, plan.mapping, url=store.url),
         more_leaves=plan.clustered_by,
+        stores_partitions=plan.stores_partitions,
     )
     rows = aligned(batches, plan.alignment, arrow, plan.rules.assignment, url=store.url)
     try:
@@ -188,6 +199,7 @@ def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int,
             modified_ms=now_ms,
             data_change=True,
             stats=encode_stats(file.statistics),
+            tags=plan.file_tags,
         )
         for file in written
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from tablefeed.delta import features, names
 from tablefeed.delta.column_mapping import MappingMode, mapping_mode
+from tablefeed.delta.iceberg_compat import compat_version
 from tablefeed.delta.mapping_assignment import like_before, with_mapping
 from tablefeed.delta.schema import format_schema
 from tablefeed.errors import IllegalOptionError, SchemaMismatchError, UnsupportedFeatureError
@@ -55,7 +56,10 @@ def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules, u
             explain="is counted by writers and cannot be set; leave it out",
             error_class="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
         )
-    draft = Metadata(table_id="", schema_string="", configuration=dict(rules.properties))
+    properties = dict(rules.properties)
+    if compat_version(properties) is not None:
+        properties.setdefault(names.COLUMN_MAPPING_MODE, MappingMode.NAME)  # which it takes, as Delta-Spark has it
+    draft = Metadata(table_id="", schema_string="", configuration=properties)
     is_mapped = mapping_mode(draft, url=url) is not MappingMode.NONE
     schema = new_table_schema(rows, partition_columns=partition_by, url=url, any_name=is_mapped)
     schema, configuration = with_mapping(schema, draft, new_name=_new_name, url=url)
