@@ -264,6 +264,42 @@ def test_a_new_table_lists_what_its_properties_ask_for_and_the_gate_judges_it() 
 
 
 @pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({"delta.columnMapping.mode": "name"}, (2, 7, None, {"columnMapping", "appendOnly", "invariants"})),
+        (
+            {"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "true"},
+            (
+                3,
+                7,
+                {"columnMapping", "deletionVectors"},
+                {"columnMapping", "deletionVectors", "appendOnly", "invariants"},
+            ),
+        ),
+        ({"delta.minWriterVersion": "3"}, (1, 3, None, None)),
+        ({"delta.minWriterVersion": "4", "delta.enableChangeDataFeed": "true"}, (1, 4, None, None)),
+        ({"delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}, (2, 5, None, None)),
+        ({"delta.minReaderVersion": "1", "delta.minWriterVersion": "7"}, (1, 1, None, None)),
+        (
+            {"delta.minReaderVersion": "3", "delta.minWriterVersion": "7", "delta.appendOnly": "true"},
+            (1, 7, None, {"appendOnly"}),
+        ),
+        ({"delta.feature.checkConstraints": "supported"}, (1, 3, None, None)),
+    ],
+)
+def test_a_new_tables_protocol_is_numbers_where_they_imply_just_its_features_and_else_a_list(
+    properties: dict[str, str], expected: tuple[int, int, set[str] | None, set[str] | None]
+) -> None:
+    reader, writer, readers, writers = expected
+    assert required_protocol(columns(Primitive("long")), properties) == Protocol(
+        min_reader_version=reader,
+        min_writer_version=writer,
+        reader_features=None if readers is None else frozenset(readers),
+        writer_features=None if writers is None else frozenset(writers),
+    )
+
+
+@pytest.mark.parametrize(
     ("listed", "properties"),
     [
         ((), {"delta.enableRowTracking": "true"}),

@@ -30,6 +30,11 @@ TABLES: Mapping[str, str] = {
     "rowTracking": "TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
     "rowTracking, listed alone": "TBLPROPERTIES ('delta.feature.rowTracking' = 'supported')",
     "clustering": "CLUSTER BY (name) TBLPROPERTIES ('delta.dataSkippingNumIndexedCols' = '1')",
+    "icebergCompatV2": "TBLPROPERTIES ('delta.enableIcebergCompatV2' = 'true')",
+    "icebergCompatV2, partitioned": "PARTITIONED BY (name) TBLPROPERTIES ('delta.enableIcebergCompatV2' = 'true')",
+    "materializePartitionColumns": (
+        "PARTITIONED BY (name) TBLPROPERTIES ('delta.feature.materializePartitionColumns' = 'supported')"
+    ),
     "rowTracking, mapped, with its own times": (
         "TBLPROPERTIES ('delta.enableRowTracking' = 'true', 'delta.columnMapping.mode' = 'name', "
         "'delta.enableInCommitTimestamps' = 'true')"
@@ -126,6 +131,13 @@ CREATED: Mapping[str, Mapping[str, str]] = {
     "v2Checkpoint": {"delta.checkpointPolicy": "v2"},
     "appendOnly": {"delta.appendOnly": "true"},
     "listed": {"delta.feature.vacuumProtocolCheck": "supported", "delta.feature.domainMetadata": "supported"},
+    "icebergCompatV2": {"delta.enableIcebergCompatV2": "true"},
+    "numbers": {"delta.minReaderVersion": "1", "delta.minWriterVersion": "4"},
+    "numbers, and more": {
+        "delta.minReaderVersion": "2",
+        "delta.minWriterVersion": "5",
+        "delta.enableInCommitTimestamps": "true",
+    },
     "two": {"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": "id"},
 }
 

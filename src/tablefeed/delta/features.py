@@ -117,22 +117,16 @@ def check_writable(protocol: Protocol, metadata: Metadata, *, url: str, removes:
 def required_protocol(schema: Struct, properties: Mapping[str, str]) -> Protocol:
     """The lowest protocol of a new table with `schema` and `properties`: whether we can write it, the gate says.
 
-    Reader 1 and writer 2, or table features where a type or a property asks for one (`delta.feature.NAME` does so in
-    words). Then appendOnly and invariants, which writer version 2 implies, are listed as well, as Delta-Spark does.
+    Reader 1 and writer 2 and what these imply, unless `delta.minReaderVersion` and `delta.minWriterVersion` say
+    otherwise, with the features that a type or a property asks for (`delta.feature.NAME` does so in words): as numbers
+    where there are some that imply these features and no other, else as a list, as Delta-Spark has it.
     """
     uses = Uses(properties=properties, column_keys=_column_keys(schema), types=frozenset(_type_words(schema)))
     asked = {feature.name for feature in FEATURES.values() if feature.is_active(uses)}
     asked |= {name.removeprefix(names.FEATURE_PREFIX) for name in properties if name.startswith(names.FEATURE_PREFIX)}
-    asked = _with_required(asked)
-    if asked <= _LEGACY_2:
-        return Protocol(min_reader_version=1, min_writer_version=2)
-    readers = frozenset(name for name in asked if name in FEATURES and FEATURES[name].kind is Kind.READER_WRITER)
-    return Protocol(
-        min_reader_version=_READER_VERSION if readers else 1,
-        min_writer_version=_WRITER_VERSION,
-        reader_features=readers or None,
-        writer_features=_LEGACY_2 | asked,
-    )
+    reader = int(properties.get(names.MIN_READER_VERSION, 1))
+    writer = int(properties.get(names.MIN_WRITER_VERSION, 2))
+    return _as_low_as_can_be(frozenset(_with_required(asked)) | _implied(reader, writer))
 
 
 def check_supported(protocol: Protocol, schema: Struct, *, url: str) -> None:
@@ -268,6 +262,36 @@ FEATURES: Mapping[str, Feature] = {
 }
 """Every feature that has a name here. To handle more, change a rule: the gate reads nothing else."""
 
+
+def _as_low_as_can_be(listed: frozenset[str]) -> Protocol:
+    known = [FEATURES[name] for name in listed if name in FEATURES]
+    readers = frozenset(feature.name for feature in known if feature.kind is Kind.READER_WRITER)
+    reader = max([1, *(_MAPPING_READER if name == "columnMapping" else _READER_VERSION for name in readers)])
+    writers = [feature.implied_from or _WRITER_VERSION for feature in known]
+    writer = max([1, *writers, *(_WRITER_VERSION for name in listed if name not in FEATURES)])
+    if _implied(reader, writer) == listed:
+        return Protocol(min_reader_version=reader, min_writer_version=writer)
+    return Protocol(
+        min_reader_version=reader,
+        min_writer_version=_WRITER_VERSION,
+        reader_features=readers if reader == _READER_VERSION else None,
+        writer_features=listed,
+    )
+
+
+def _implied(reader: int, writer: int) -> frozenset[str]:
+    """The features that a protocol of these versions has without a list."""
+    if writer >= _WRITER_VERSION:
+        return frozenset()
+    return frozenset(
+        feature.name
+        for feature in FEATURES.values()
+        if feature.implied_from is not None
+        and feature.implied_from <= writer
+        and (feature.kind is Kind.WRITER or reader >= _MAPPING_READER)
+    )
+
+
 _REQUIRES: Mapping[str, tuple[str, ...]] = {
     names.ROW_TRACKING: ("domainMetadata",),
     names.CLUSTERING: ("domainMetadata",),
@@ -281,7 +305,6 @@ def _with_required(asked: set[str]) -> set[str]:
     return asked.union(*(_REQUIRES.get(name, ()) for name in asked))
 
 
-_LEGACY_2 = frozenset({"appendOnly", "invariants"})
 _MAPPING_READER = 2  # the reader version that implies column mapping, and nothing else
 _READER_VERSION = 3
 _WRITER_VERSION = 7

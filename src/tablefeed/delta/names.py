@@ -81,6 +81,10 @@ MATERIALIZE_PARTITION_COLUMNS = "materializePartitionColumns"
 # "Table Features for New and Existing Tables": Delta-Spark's property that lists a feature; never kept in a table
 FEATURE_PREFIX = "delta.feature."
 
+# "Protocol Evolution": the versions as Delta-Spark takes them for properties of a new table; never kept in one
+MIN_READER_VERSION = "delta.minReaderVersion"
+MIN_WRITER_VERSION = "delta.minWriterVersion"
+
 # "Checkpoints": what goes into one, and the retention of what is removed. The protocol names few of these; the rest are
 # Delta-Spark's (DeltaConfig.scala)
 CHECKPOINT_INTERVAL = "delta.checkpointInterval"

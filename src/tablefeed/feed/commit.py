@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from tablefeed.delta import codec, features, names, row_tracking
 from tablefeed.delta.commit_info import Provenance, Write, commit_info
 from tablefeed.delta.iceberg_compat import stores_partition_columns
+from tablefeed.delta.properties import is_kept
 from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, NotExclusiveError, StoreError
 from tablefeed.feed.commit_features import featured
 from tablefeed.feed.operations import Operation
@@ -232,7 +233,8 @@ def new_table(plan: WritePlan, *, now_ms: int) -> tuple[Protocol, Metadata]:
 
     schema = parse_schema(plan.schema_string, url=plan.location)
     protocol = features.required_protocol(schema, plan.configuration)
-    configuration = row_tracking.with_column_names(plan.configuration, protocol, new_name=lambda: str(uuid.uuid4()))
+    kept = {name: value for name, value in plan.configuration.items() if is_kept(name)}
+    configuration = row_tracking.with_column_names(kept, protocol, new_name=lambda: str(uuid.uuid4()))
     metadata = Metadata(
         table_id=str(uuid.uuid4()),
         schema_string=plan.schema_string,

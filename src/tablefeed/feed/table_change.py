@@ -14,8 +14,9 @@ from tablefeed.delta import features, names
 from tablefeed.delta.column_mapping import MappingMode, mapping_mode
 from tablefeed.delta.iceberg_compat import compat_version
 from tablefeed.delta.mapping_assignment import like_before, with_mapping
+from tablefeed.delta.properties import checked_properties
 from tablefeed.delta.schema import format_schema
-from tablefeed.errors import IllegalOptionError, SchemaMismatchError, UnsupportedFeatureError
+from tablefeed.errors import SchemaMismatchError, UnsupportedFeatureError
 from tablefeed.feed.align import check_new_columns, check_partition_by, new_table_schema
 from tablefeed.feed.evolution import (
     Merging,
@@ -49,14 +50,7 @@ class Target:
 
 def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules, url: str) -> Target:
     """Gives the table that is made for `rows`. Raises SchemaMismatchError for what no table can be."""
-    if names.MAX_COLUMN_ID in rules.properties:
-        raise IllegalOptionError(
-            option=names.MAX_COLUMN_ID,
-            value=rules.properties[names.MAX_COLUMN_ID],
-            explain="is counted by writers and cannot be set; leave it out",
-            error_class="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
-        )
-    properties = dict(rules.properties)
+    properties = checked_properties(rules.properties)
     if compat_version(properties) is not None:
         properties.setdefault(names.COLUMN_MAPPING_MODE, MappingMode.NAME)  # which it takes, as Delta-Spark has it
     draft = Metadata(table_id="", schema_string="", configuration=properties)
