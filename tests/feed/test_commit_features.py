@@ -549,3 +549,83 @@ def test_files_without_partition_columns_are_not_added_to_a_rivals_table_that_wa
 
     with pytest.raises(ConflictError, match="partition columns in its files"):
         commit(log, None, ours, still())
+
+
+# --- what a rival turns on meanwhile -------------------------------------------------------------------------------
+
+LISTED = protocol(1, 7, writerFeatures=["appendOnly", "invariants", "rowTracking", "domainMetadata"])
+
+
+def test_row_tracking_that_a_rival_turned_on_meanwhile_is_honoured() -> None:
+    log = a_log(v0=[protocol(), metadata()])
+    before = log.load()
+    ours = write(log, 3)
+    put(log.store, 1, [LISTED])
+    put(log.store, 2, [add("there", stats='{"numRecords":5}', baseRowId=0), mark({"rowIdHighWaterMark": 4})])
+    put(log.store, 3, [metadata(configuration=ENABLED)])
+
+    commit(log, before, ours, still())
+
+    assert (ids(log, 4), marks(log, 4)) == ([(5, 4)], ['{"rowIdHighWaterMark":7}'])
+
+
+def test_in_commit_timestamps_that_a_rival_turned_on_meanwhile_are_honoured() -> None:
+    log = a_log(v0=[protocol(), metadata(configuration={"owner": "me"})])
+    before = log.load()
+    ours = write(log, 3)
+    since = {"delta.inCommitTimestampEnablementVersion": "1", "delta.inCommitTimestampEnablementTimestamp": "5"}
+    listed = protocol(1, 7, writerFeatures=["appendOnly", "invariants", "inCommitTimestamp"])
+    changed = metadata(configuration={"owner": "me", **TIMED, **since})
+    put(log.store, 1, [info(inCommitTimestamp=NOW_MS + 5), listed, changed])
+
+    commit(log, before, ours, still())
+
+    assert times(log, 2) == [NOW_MS + 6]
+
+
+def other_schema() -> str:
+    return json.dumps({"type": "struct", "fields": [{"name": "x", "type": "long", "nullable": True, "metadata": {}}]})
+
+
+@pytest.mark.parametrize(
+    "rival",
+    [
+        [protocol(1, 7, writerFeatures=["rowTracking", "domainMetadata"])],  # without what there was
+        [protocol(1, 7, writerFeatures=["appendOnly", "invariants", "checkConstraints"])],
+        [metadata(configuration={"owner": "you"})],
+        [metadata()],  # without the property that there was
+        [metadata(configuration={"owner": "me", "delta.enableDeletionVectors": "false"})],
+        [metadata(configuration={"owner": "me", "delta.checkpointInterval": "5"})],
+        [metadata(other_schema(), configuration={"owner": "me"})],
+    ],
+    ids=["features less", "constraints", "owner", "property less", "vectors off", "another property", "schema"],
+)
+def test_any_other_change_of_protocol_or_metadata_excludes_the_write(rival: list[Action]) -> None:
+    log = a_log(v0=[protocol(), metadata(configuration={"owner": "me"})])
+    before = log.load()
+    ours = write(log, 3)
+    put(log.store, 1, rival)
+
+    with pytest.raises(ConflictError, match=r"DELTA_(PROTOCOL|METADATA)_CHANGED"):
+        commit(log, before, ours, still())
+
+
+def test_a_write_that_changes_the_metadata_itself_loses_to_any_other_that_does() -> None:
+    log = a_log(v0=[LISTED, metadata()])
+    before = log.load()
+    wider = pa.schema([*ID, ("new", pa.string())])
+    ours = a_write(log, before, "a", schema=wider, rules=WriteRules(schema=SchemaMode.MERGE))
+    put(log.store, 1, [metadata(configuration=ENABLED)])
+
+    with pytest.raises(ConflictError, match="DELTA_METADATA_CHANGED"):
+        commit(log, before, ours, still())
+
+
+def test_what_a_rival_turned_on_in_contradiction_ends_the_write() -> None:
+    log = a_log(v0=[protocol(), metadata()])
+    before = log.load()
+    ours = write(log, 3)
+    put(log.store, 1, [metadata(configuration=ENABLED)])  # and no feature in the protocol
+
+    with pytest.raises(UnsupportedFeatureError, match="whether its rows have ids"):
+        commit(log, before, ours, still())

@@ -148,6 +148,12 @@ def check_supported(protocol: Protocol, schema: Struct, *, url: str) -> None:
         )
 
 
+def supported_features(protocol: Protocol) -> frozenset[str]:
+    """The features that `protocol` lists or, by its versions, implies ("Supported Features")."""
+    listed = (protocol.writer_features or frozenset()) | (protocol.reader_features or frozenset())
+    return listed | _implied(protocol.min_reader_version, protocol.min_writer_version)
+
+
 def is_type_widening_enabled(protocol: Protocol, metadata: Metadata) -> bool:
     """Says whether a write may make a column's type wider: the property is on, and the feature there."""
     on = metadata.configuration.get(names.ENABLE_TYPE_WIDENING, "").lower() == "true"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from tablefeed.delta import codec, features, names, row_tracking
 from tablefeed.delta.commit_info import Provenance, Write, commit_info
+from tablefeed.delta.enablement import only_adds_features, only_enables
 from tablefeed.delta.iceberg_compat import stores_partition_columns
 from tablefeed.delta.properties import is_kept
 from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, NotExclusiveError, StoreError
@@ -24,7 +25,7 @@ from tablefeed.feed.operations import Operation
 from tablefeed.feed.sink import WritePlan, caught_up, clustering_of
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.log.replay import fold
-from tablefeed.log.transaction import WriteKind, conflict_with
+from tablefeed.log.transaction import Tolerance, WriteKind, conflict_with
 from tablefeed.model.actions import AddFile, Commit, Facts, Metadata, Protocol, RemoveFile, Txn, Version
 from tablefeed.model.outcome import AlreadyApplied, Committed
 
@@ -137,7 +138,7 @@ def _check_rivals(
     plan = transaction.plan
     if plan.table_id is not None and state.metadata.table_id != plan.table_id:
         raise _conflict(log, "it was deleted and made anew", state.version, "DELTA_METADATA_CHANGED")
-    if not _same_shape(state, plan):
+    if not _has_shape(state.metadata, plan):
         reason = "its schema or partitioning changed; run the write again (restart the query) on what it is now"
         raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
     if not set(clustering_of(state)) <= set(plan.clustered_by):
@@ -158,22 +159,42 @@ def _check_rivals(
         winner = log.commit(Version(version))
         if winner is None:
             raise _conflict(log, "its log was cleaned up under this write", version, "DELTA_CONCURRENT_TRANSACTION")
-        found = conflict_with(winner, kind=transaction.kind, txn=transaction.txn)
+        tolerance = _tolerance(winner, plan)
+        found = conflict_with(winner, kind=transaction.kind, txn=transaction.txn, tolerance=tolerance)
         if found is not None:
             raise _conflict(log, found.reason, found.winner, found.error_class)
+        if winner.protocol is not None or winner.metadata is not None:
+            features.check_writable(
+                state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
+            )
     return state.version
 
 
-def _same_shape(state: Snapshot, plan: WritePlan) -> bool:
+def _tolerance(winner: Commit, plan: WritePlan) -> Tolerance:
+    """Gives what of a rival's changes our write, which changes neither protocol nor metadata, can live with."""
+    found = plan.found
+    if found is None or plan.metadata is not None:
+        return Tolerance()
+    return Tolerance(
+        protocol=winner.protocol is not None and only_adds_features(found.protocol, winner.protocol),
+        metadata=winner.metadata is not None
+        and winner.metadata.table_id == found.table_id
+        and _has_shape(winner.metadata, plan)
+        and only_enables(found.configuration, winner.metadata),
+    )
+
+
+def _has_shape(metadata: Metadata, plan: WritePlan) -> bool:
     expected = plan if plan.found is None else plan.found
-    if state.metadata.partition_columns != expected.partition_columns:
+    if metadata.partition_columns != expected.partition_columns:
         return False
-    if state.metadata.schema_string == expected.schema_string:
+    if metadata.schema_string == expected.schema_string:
         return True
     from tablefeed.delta.schema import parse_schema
 
     # Writers space their JSON differently.
-    return state.schema == parse_schema(expected.schema_string, url=plan.location)
+    theirs, ours = (parse_schema(text, url=plan.location) for text in (metadata.schema_string, expected.schema_string))
+    return theirs == ours
 
 
 def _conflict(log: TableLog, reason: str, winner: int, error_class: str) -> ConflictError:

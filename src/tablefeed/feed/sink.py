@@ -28,7 +28,7 @@ from tablefeed.feed.table_files import for_store
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
-from tablefeed.model.actions import AddFile, Metadata, Version
+from tablefeed.model.actions import AddFile, Metadata, Protocol, Version
 from tablefeed.model.schema import DataType, Struct
 from tablefeed.model.statistics import LeafPath
 from tablefeed.store import open_store
@@ -45,6 +45,8 @@ class Planned:
     version: Version
     schema_string: str
     partition_columns: tuple[str, ...]
+    configuration: Mapping[str, str]
+    protocol: Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +122,9 @@ def plan_write(
             version=snapshot.version,
             schema_string=snapshot.metadata.schema_string,
             partition_columns=snapshot.metadata.partition_columns,
+            # A plain dict: it crosses to every task.
+            configuration=dict(snapshot.metadata.configuration),
+            protocol=snapshot.protocol,
         ),
         schema_string=target.schema_string,
         partition_columns=target.partition_columns,
