@@ -237,6 +237,14 @@ def test_a_new_table_that_tracks_rows_names_the_columns_for_moved_ids_and_gives_
     assert (ids(log, 0), marks(log, 0)) == ([(0, 0)], ['{"rowIdHighWaterMark":2}'])
 
 
+def test_no_column_gets_the_name_of_the_one_that_keeps_row_ids() -> None:
+    log = a_tracked_table()
+    rows = pa.schema([*ID, ("_row-id-col-1", pa.int64())])
+
+    with pytest.raises(SchemaMismatchError, match="keeps the ids of its rows"):
+        a_write(log, log.load(), "a", schema=rows, rules=WriteRules(schema=SchemaMode.MERGE))
+
+
 # --- in-commit timestamps ------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablefeed.delta import features, names
-from tablefeed.delta.column_mapping import MappingMode, mapping_mode
+from tablefeed.delta.column_mapping import MappingMode, mapping_mode, physical_name
 from tablefeed.delta.iceberg_compat import compat_version
 from tablefeed.delta.mapping_assignment import like_before, with_mapping
 from tablefeed.delta.properties import checked_properties
@@ -30,6 +30,9 @@ from tablefeed.feed.evolution import (
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.schema import Struct
+
+_INTERNAL_COLUMNS = (names.MATERIALIZED_ROW_ID_COLUMN, names.MATERIALIZED_ROW_VERSION_COLUMN)
+"""The properties that name columns which files may have besides the table's."""
 
 PREVIEW_OF_WIDENING = "typeWidening-preview"
 
@@ -166,6 +169,16 @@ def _check_reserved(metadata: Metadata, after: Struct, url: str) -> None:
             f"The rows have a column {taken!r}, which the change data feed of {url} has itself. Rename it.",
             url=url,
             error_class="RESERVED_CDC_COLUMNS_ON_WRITE",
+        )
+    internal = {metadata.configuration.get(name) for name in _INTERNAL_COLUMNS}
+    taken = next(
+        (column.name for column in after if not internal.isdisjoint({column.name, physical_name(column)})), None
+    )
+    if taken is not None:
+        raise SchemaMismatchError(
+            f"The rows have a column {taken!r}, in which {url} keeps the ids of its rows. Rename it.",
+            url=url,
+            error_class="DELTA_ADDING_COLUMN_WITH_INTERNAL_NAME_FAILED",
         )
 
 
