@@ -356,8 +356,8 @@ def test_properties_are_those_of_a_table_that_is_made(tmp_path: Path) -> None:
 
 
 def test_properties_that_ask_for_what_we_do_not_do_make_no_table(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedFeatureError, match="rowTracking"):
-        tablefeed.append(tmp_path, ROWS, properties={"delta.enableRowTracking": "true"})
+    with pytest.raises(UnsupportedFeatureError, match="collations"):
+        tablefeed.append(tmp_path, ROWS, properties={"delta.feature.collations": "supported"})
     assert list(tmp_path.iterdir()) == []
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from tablefeed.delta import names
@@ -50,7 +50,7 @@ class Provenance:
 
     `txn_id` is unique to one commit: by it a writer that lost the store's answer finds out whose commit stands.
     `read_version` is None where no version was read: the commit creates the table. `engine` is engineInfo, such as
-    "tablefeed/0.1.0".
+    "tablefeed/0.1.0". `in_commit_timestamp_ms` is None where the table keeps none, `tags` are empty where it has none.
     """
 
     timestamp_ms: int
@@ -58,6 +58,16 @@ class Provenance:
     engine: str
     read_version: Version | None = None
     user_metadata: str | None = None
+    in_commit_timestamp_ms: int | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def in_commit_timestamp(*, now_ms: int, previous_ms: int | None) -> int:
+    """The in-commit timestamp of a commit tried at `now_ms` after one of `previous_ms`, None: after none.
+
+    "Writer Requirements for In-Commit Timestamps": they grow from commit to commit, whatever the clocks say.
+    """
+    return now_ms if previous_ms is None else max(now_ms, previous_ms + 1)
 
 
 def commit_info(
@@ -75,6 +85,7 @@ def commit_info(
     """
     name, parameters = operation.operation
     fields: dict[str, object] = {
+        names.IN_COMMIT_TIMESTAMP: provenance.in_commit_timestamp_ms,
         "timestamp": provenance.timestamp_ms,
         "operation": name,
         "operationParameters": parameters,
@@ -84,6 +95,7 @@ def commit_info(
         "isBlindAppend": is_blind_append,
         "operationMetrics": {metric: str(value) for metric, value in metrics.items()},
         "userMetadata": provenance.user_metadata,
+        "tags": dict(provenance.tags) or None,
         "engineInfo": provenance.engine,
         names.TXN_ID: provenance.txn_id,
     }

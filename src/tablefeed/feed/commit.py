@@ -14,14 +14,18 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tablefeed.delta import codec, features, names
+from tablefeed.delta import codec, features, names, row_tracking
 from tablefeed.delta.commit_info import Provenance, Write, commit_info
+from tablefeed.delta.enablement import only_adds_features, only_enables
+from tablefeed.delta.iceberg_compat import stores_partition_columns
+from tablefeed.delta.properties import is_kept
 from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, NotExclusiveError, StoreError
+from tablefeed.feed.commit_features import featured
 from tablefeed.feed.operations import Operation
-from tablefeed.feed.sink import WritePlan, caught_up
+from tablefeed.feed.sink import WritePlan, caught_up, clustering_of
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.log.replay import fold
-from tablefeed.log.transaction import WriteKind, conflict_with
+from tablefeed.log.transaction import Tolerance, WriteKind, conflict_with
 from tablefeed.model.actions import AddFile, Commit, Facts, Metadata, Protocol, RemoveFile, Txn, Version
 from tablefeed.model.outcome import AlreadyApplied, Committed
 
@@ -144,9 +148,14 @@ def _check_rivals(
         winner = log.commit(Version(version))
         if winner is None:
             raise _conflict(log, "its log was cleaned up under this write", version, "DELTA_CONCURRENT_TRANSACTION")
-        found = conflict_with(winner, kind=transaction.kind, txn=transaction.txn)
+        tolerance = _tolerance(winner, plan)
+        found = conflict_with(winner, kind=transaction.kind, txn=transaction.txn, tolerance=tolerance)
         if found is not None:
             raise _conflict(log, found.reason, found.winner, found.error_class)
+        if winner.protocol is not None or winner.metadata is not None:
+            features.check_writable(
+                state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
+            )
     _check_shape(log, plan, state)
     return state.version
 
@@ -161,6 +170,9 @@ def _check_made_by_another(log: TableLog, transaction: Transaction, state: Snaps
     features.check_writable(
         state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
     )
+    if stores_partition_columns(state.protocol, state.metadata.configuration) and not plan.stores_partitions:
+        reason = "another writer made it, with partition columns in its files; run the write again"
+        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
     if transaction.kind is WriteKind.OVERWRITE:
         raise _conflict(log, "another writer made it first", state.version, "DELTA_CONCURRENT_APPEND")
 
@@ -170,21 +182,39 @@ def _constraints(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_shape(log: TableLog, plan: WritePlan, state: Snapshot) -> None:
-    if not _same_shape(state, plan):
+    if not _has_shape(state.metadata, plan):
         reason = "its schema or partitioning changed; run the write again (restart the query) on what it is now"
+        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
+    if not set(clustering_of(state)) <= set(plan.clustered_by):
+        reason = "it is clustered by columns of which the files have no statistics; run the write again"
         raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
 
 
-def _same_shape(state: Snapshot, plan: WritePlan) -> bool:
+def _tolerance(winner: Commit, plan: WritePlan) -> Tolerance:
+    """Gives what of a rival's changes our write, which changes neither protocol nor metadata, can live with."""
+    found = plan.found
+    if found is None or plan.metadata is not None:
+        return Tolerance()
+    return Tolerance(
+        protocol=winner.protocol is not None and only_adds_features(found.protocol, winner.protocol),
+        metadata=winner.metadata is not None
+        and winner.metadata.table_id == found.table_id
+        and _has_shape(winner.metadata, plan)
+        and only_enables(found.configuration, winner.metadata),
+    )
+
+
+def _has_shape(metadata: Metadata, plan: WritePlan) -> bool:
     expected = plan if plan.found is None else plan.found
-    if state.metadata.partition_columns != expected.partition_columns:
+    if metadata.partition_columns != expected.partition_columns:
         return False
-    if state.metadata.schema_string == expected.schema_string:
+    if metadata.schema_string == expected.schema_string:
         return True
     from tablefeed.delta.schema import parse_schema
 
     # Writers space their JSON differently.
-    return state.schema == parse_schema(expected.schema_string, url=plan.location)
+    theirs, ours = (parse_schema(text, url=plan.location) for text in (metadata.schema_string, expected.schema_string))
+    return theirs == ours
 
 
 def _conflict(log: TableLog, reason: str, winner: int, error_class: str) -> ConflictError:
@@ -208,7 +238,10 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
     txn = transaction.txn
     protocol, metadata = None, transaction.plan.metadata
     if state is None:
-        protocol, metadata = new_table(transaction.plan, now_ms=now_ms)
+        protocol, metadata = table = new_table(transaction.plan, now_ms=now_ms)
+    else:
+        table = state.protocol, metadata or state.metadata
+    asked = featured(transaction.files, state, table, now_ms=now_ms, url=transaction.plan.location)
     info = commit_info(
         transaction.operation,
         Provenance(
@@ -217,16 +250,19 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
             engine=ENGINE,
             read_version=None if state is None else state.version,
             user_metadata=transaction.user_metadata,
+            in_commit_timestamp_ms=asked.in_commit_timestamp_ms,
+            tags=asked.tags,
         ),
         is_blind_append=transaction.kind is WriteKind.APPEND,
         metrics=_metrics(transaction, removes),
     )
     return Commit(
         version=Version(0 if state is None else state.version + 1),
-        files=(*transaction.files, *removes),
+        files=(*asked.files, *removes),
         txns=() if txn is None else (replace(txn, last_updated_ms=now_ms),),
         metadata=metadata,
         protocol=protocol,
+        domains=asked.domains,
         info=info,
         committed_at_ms=None,
     )
@@ -238,11 +274,13 @@ def new_table(plan: WritePlan, *, now_ms: int) -> tuple[Protocol, Metadata]:
 
     schema = parse_schema(plan.schema_string, url=plan.location)
     protocol = features.required_protocol(schema, plan.configuration)
+    kept = {name: value for name, value in plan.configuration.items() if is_kept(name)}
+    configuration = row_tracking.with_column_names(kept, protocol, new_name=lambda: str(uuid.uuid4()))
     metadata = Metadata(
         table_id=str(uuid.uuid4()),
         schema_string=plan.schema_string,
         partition_columns=plan.partition_columns,
-        configuration=dict(plan.configuration),
+        configuration=configuration,
         created_ms=now_ms,
     )
     features.check_writable(protocol, metadata, url=plan.location, removes=False)

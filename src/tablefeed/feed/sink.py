@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import features, partition_values, paths
+from tablefeed.delta.clustering import check_clustered, clustering_columns
 from tablefeed.delta.column_mapping import MappingMode, files_schema, mapping_mode, physical_name
+from tablefeed.delta.iceberg_compat import check_compatible, file_tags, stores_partition_columns
 from tablefeed.delta.schema import from_arrow, parse_schema, to_arrow
 from tablefeed.errors import SchemaMismatchError, StoreError, TableNotFoundError
 from tablefeed.feed.align import Alignment, align, aligned, check_zone
@@ -26,8 +28,9 @@ from tablefeed.feed.table_files import for_store
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
-from tablefeed.model.actions import AddFile, Metadata, Version
+from tablefeed.model.actions import AddFile, Metadata, Protocol, Version
 from tablefeed.model.schema import DataType, Struct
+from tablefeed.model.statistics import LeafPath
 from tablefeed.store import open_store
 
 if TYPE_CHECKING:
@@ -42,6 +45,8 @@ class Planned:
     version: Version
     schema_string: str
     partition_columns: tuple[str, ...]
+    configuration: Mapping[str, str]
+    protocol: Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +70,11 @@ class WritePlan:
     rules: WriteRules
     recorded: Mapping[str, int]
     """The newest version that each application has recorded in the table, by its id."""
+    clustered_by: tuple[LeafPath, ...] = ()
+    """The columns, as files call them, of which every file must have statistics."""
+    stores_partitions: bool = False
+    """Whether files have to hold the partition columns too."""
+    file_tags: Mapping[str, str] | None = None
 
     @property
     def table_id(self) -> str | None:
@@ -98,6 +108,10 @@ def plan_write(
         target = _existing(snapshot, rows, partition_by=partition_by, kind=kind, rules=rules)
     check_zone(target.schema, rows, rules.assignment, url=log.url)
     draft = Metadata(table_id="", schema_string="", configuration=target.configuration)
+    clustered_by = () if snapshot is None else clustering_of(snapshot)
+    before = () if snapshot is None else snapshot.metadata.partition_columns
+    check_compatible(target.configuration, target.schema, target.partition_columns, before=before, url=log.url)
+    check_clustered(clustered_by, target.schema, target.partition_columns, url=log.url)
     return WritePlan(
         location=log.location,
         storage_options=log.storage_options,
@@ -108,6 +122,9 @@ def plan_write(
             version=snapshot.version,
             schema_string=snapshot.metadata.schema_string,
             partition_columns=snapshot.metadata.partition_columns,
+            # A plain dict: it crosses to every task.
+            configuration=dict(snapshot.metadata.configuration),
+            protocol=snapshot.protocol,
         ),
         schema_string=target.schema_string,
         partition_columns=target.partition_columns,
@@ -117,7 +134,17 @@ def plan_write(
         alignment=align(target.schema, rows, partition_columns=target.partition_columns, url=log.url),
         rules=rules,
         recorded={} if snapshot is None else {t.app_id: t.txn_version for t in snapshot.facts.txns.values()},
+        clustered_by=clustered_by,
+        stores_partitions=stores_partition_columns(
+            None if snapshot is None else snapshot.protocol, target.configuration
+        ),
+        file_tags=file_tags(target.configuration),
     )
+
+
+def clustering_of(snapshot: Snapshot) -> tuple[LeafPath, ...]:
+    """Gives the columns by which a table is clustered, as its files call them."""
+    return clustering_columns(snapshot.protocol, snapshot.facts.domains, url=snapshot.log.url)
 
 
 def _existing(
@@ -156,6 +183,8 @@ def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int,
         schema=arrow,
         partition_by=plan.partition_columns,
         stored_as=files_schema(schema, plan.mapping, url=store.url),
+        more_leaves=plan.clustered_by,
+        stores_partitions=plan.stores_partitions,
     )
     rows = aligned(batches, plan.alignment, arrow, plan.rules.assignment, url=store.url)
     try:
@@ -175,6 +204,7 @@ def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int,
             modified_ms=now_ms,
             data_change=True,
             stats=encode_stats(file.statistics),
+            tags=plan.file_tags,
         )
         for file in written
     )

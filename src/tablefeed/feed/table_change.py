@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablefeed.delta import features, names
-from tablefeed.delta.column_mapping import MappingMode, mapping_mode
+from tablefeed.delta.column_mapping import MappingMode, mapping_mode, physical_name
+from tablefeed.delta.iceberg_compat import compat_version
 from tablefeed.delta.mapping_assignment import like_before, with_mapping
+from tablefeed.delta.properties import checked_properties
 from tablefeed.delta.schema import format_schema
-from tablefeed.errors import IllegalOptionError, SchemaMismatchError, UnsupportedFeatureError
+from tablefeed.errors import SchemaMismatchError, UnsupportedFeatureError
 from tablefeed.feed.align import check_new_columns, check_partition_by, new_table_schema
 from tablefeed.feed.evolution import (
     Merging,
@@ -28,6 +30,9 @@ from tablefeed.feed.evolution import (
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.schema import Struct
+
+_INTERNAL_COLUMNS = (names.MATERIALIZED_ROW_ID_COLUMN, names.MATERIALIZED_ROW_VERSION_COLUMN)
+"""The properties that name columns which files may have besides the table's."""
 
 PREVIEW_OF_WIDENING = "typeWidening-preview"
 
@@ -48,14 +53,10 @@ class Target:
 
 def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules, url: str) -> Target:
     """Gives the table that is made for `rows`. Raises SchemaMismatchError for what no table can be."""
-    if names.MAX_COLUMN_ID in rules.properties:
-        raise IllegalOptionError(
-            option=names.MAX_COLUMN_ID,
-            value=rules.properties[names.MAX_COLUMN_ID],
-            explain="is counted by writers and cannot be set; leave it out",
-            error_class="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
-        )
-    draft = Metadata(table_id="", schema_string="", configuration=dict(rules.properties))
+    properties = checked_properties(rules.properties)
+    if compat_version(properties) is not None:
+        properties.setdefault(names.COLUMN_MAPPING_MODE, MappingMode.NAME)  # which it takes, as Delta-Spark has it
+    draft = Metadata(table_id="", schema_string="", configuration=properties)
     is_mapped = mapping_mode(draft, url=url) is not MappingMode.NONE
     schema = new_table_schema(rows, partition_columns=partition_by, url=url, any_name=is_mapped)
     schema, configuration = with_mapping(schema, draft, new_name=_new_name, url=url)
@@ -168,6 +169,16 @@ def _check_reserved(metadata: Metadata, after: Struct, url: str) -> None:
             f"The rows have a column {taken!r}, which the change data feed of {url} has itself. Rename it.",
             url=url,
             error_class="RESERVED_CDC_COLUMNS_ON_WRITE",
+        )
+    internal = {metadata.configuration.get(name) for name in _INTERNAL_COLUMNS}
+    taken = next(
+        (column.name for column in after if not internal.isdisjoint({column.name, physical_name(column)})), None
+    )
+    if taken is not None:
+        raise SchemaMismatchError(
+            f"The rows have a column {taken!r}, in which {url} keeps the ids of its rows. Rename it.",
+            url=url,
+            error_class="DELTA_ADDING_COLUMN_WITH_INTERNAL_NAME_FAILED",
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 
 from tablefeed.data.assignment import Assignment, Policy
+from tablefeed.delta.properties import checked_properties
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.evolution import SchemaMode
 from tablefeed.log.transaction import WriteKind
@@ -28,9 +29,18 @@ def schema_mode(kind: WriteKind, *, merge: bool, overwrite: bool) -> SchemaMode:
     return SchemaMode.MERGE if merge else SchemaMode.FIXED
 
 
-def write_rules(schema: SchemaMode, *, policy: Policy, zone: tzinfo | None) -> WriteRules:
-    """Gives the rules that a writer's options mean."""
-    return WriteRules(schema=schema, assignment=Assignment(policy=policy, zone=zone))
+def write_rules(
+    schema: SchemaMode, *, policy: Policy, zone: tzinfo | None, properties: Mapping[str, str] | None = None
+) -> WriteRules:
+    """Gives the rules that a writer's options mean. Raises IllegalOptionError for `properties` that no table has.
+
+    As with Delta-Spark's writer, a table that is there keeps its own whatever they are.
+    """
+    return WriteRules(
+        schema=schema,
+        assignment=Assignment(policy=policy, zone=zone),
+        properties=checked_properties(properties or {}),
+    )
 
 
 def policy(value: object, option: str) -> Policy:

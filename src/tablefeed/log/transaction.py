@@ -1,8 +1,8 @@
 """What a rival's commit means for ours: go on at the next version, or stop.
 
 The order and the classes of the checks are Delta-Spark's for Serializable isolation. A blind append (only added files,
-nothing read) loses to three things: a protocol change, a metadata change, and the same application. Delta-Spark lets
-a few protocol and metadata changes pass; here each one stops the write, which then runs again on what it changed.
+nothing read) loses to three things: a protocol change, a metadata change, and the same application. A few protocol and
+metadata changes pass, which the dialect tells; any other stops the write, which then runs again on what it changed.
 """
 
 from __future__ import annotations
@@ -29,8 +29,18 @@ class Conflict:
     reason: str
 
 
-def conflict_with(winner: Commit, *, kind: WriteKind, txn: Txn | None) -> Conflict | None:
-    """Gives what in `winner` excludes a transaction of `kind` that changes neither protocol nor metadata, or None.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
+    """Whether the winner's protocol, and its metadata, leave our transaction valid as it is."""
+
+    protocol: bool = False
+    metadata: bool = False
+
+
+def conflict_with(
+    winner: Commit, *, kind: WriteKind, txn: Txn | None, tolerance: Tolerance = Tolerance()
+) -> Conflict | None:
+    """Gives what in `winner` excludes a transaction of `kind`, or None.
 
     A `txn` of the winner with our app id and at least our version is not a conflict but a replay: the caller has
     looked for that before.
@@ -39,9 +49,9 @@ def conflict_with(winner: Commit, *, kind: WriteKind, txn: Txn | None) -> Confli
     def because(error_class: str, reason: str) -> Conflict:
         return Conflict(winner=winner.version, error_class=error_class, reason=reason)
 
-    if winner.protocol is not None:
+    if winner.protocol is not None and not tolerance.protocol:
         return because("DELTA_PROTOCOL_CHANGED", "it changed the table's protocol; run the write again")
-    if winner.metadata is not None:
+    if winner.metadata is not None and not tolerance.metadata:
         reason = (
             "its schema or partitioning changed, or its properties; run the write again (restart the query) on them"
         )

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tablefeed.errors import CommitError, UnsupportedOptionError
-from tablefeed.feed.commit import Surroundings, Transaction, commit, delete_losers
+from tablefeed.feed.commit import Surroundings, Transaction, commit, delete_losers, new_table
 from tablefeed.feed.known_state import newest_state, remember
 from tablefeed.feed.operations import batch_write, micro_batch
 from tablefeed.feed.sink import WritePlan, plan_write, write_task
@@ -155,10 +155,13 @@ def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind
         schema_mode(kind, merge=options["mergeSchema"], overwrite=options["overwriteSchema"]),
         policy=options["storeAssignmentPolicy"],
         zone=options["timeZone"],
+        properties=options.properties,
     )
     log, state = newest_state(path, dict(options.storage))
     incoming = to_arrow_schema(schema, timezone="UTC")
     plan = plan_write(log, state, incoming, partition_by=options["partitionBy"] or (), kind=kind, rules=rules)
+    if state is None:
+        new_table(plan, now_ms=_now_ms())  # refused before a file is written
     settle()
     return plan
 
