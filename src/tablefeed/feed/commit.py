@@ -18,12 +18,14 @@ from tablefeed.delta import codec, features, names
 from tablefeed.delta.commit_info import Provenance, Write, commit_info
 from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, NotExclusiveError, StoreError
 from tablefeed.feed.operations import Operation
+from tablefeed.feed.row_rules import rules_in_force
 from tablefeed.feed.sink import WritePlan, caught_up
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.log.replay import fold
 from tablefeed.log.transaction import WriteKind, conflict_with
 from tablefeed.model.actions import AddFile, Commit, Facts, Metadata, Protocol, RemoveFile, Txn, Version
 from tablefeed.model.outcome import AlreadyApplied, Committed
+from tablefeed.model.rules import TableRules
 
 logger = logging.getLogger(__name__)
 
@@ -142,6 +144,9 @@ def _check_rivals(
         features.check_writable(
             state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
         )
+        if _rules(state, log.url) != (None if plan.kept is None else plan.kept.rules):
+            reason = "another writer made it first, with other rules for its rows; run the write again"
+            raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
         if transaction.kind is WriteKind.OVERWRITE:
             raise _conflict(log, "another writer made it first", state.version, "DELTA_CONCURRENT_APPEND")
         return state.version
@@ -153,6 +158,10 @@ def _check_rivals(
         if found is not None:
             raise _conflict(log, found.reason, found.winner, found.error_class)
     return state.version
+
+
+def _rules(state: Snapshot, url: str) -> TableRules | None:
+    return rules_in_force(state.schema, state.metadata.configuration, state.protocol, url=url)
 
 
 def _same_shape(state: Snapshot, plan: WritePlan) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import string
+import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -21,6 +22,7 @@ from tablefeed.delta.schema import from_arrow, parse_schema, to_arrow
 from tablefeed.errors import SchemaMismatchError, StoreError, TableNotFoundError
 from tablefeed.feed.align import Alignment, align, aligned, check_zone
 from tablefeed.feed.evolution import SchemaMode
+from tablefeed.feed.row_rules import Kept, check_kept, filled_columns, keeping, rules_in_force
 from tablefeed.feed.table_change import Target, changed_table, new_table, replaced_table
 from tablefeed.feed.table_files import for_store
 from tablefeed.feed.table_log import Snapshot, TableLog
@@ -63,6 +65,8 @@ class WritePlan:
     mapping: MappingMode
     alignment: Alignment
     rules: WriteRules
+    kept: Kept | None
+    """The rules of the table that its rows must keep; None: it has none."""
     recorded: Mapping[str, int]
     """The newest version that each application has recorded in the table, by its id."""
 
@@ -85,10 +89,12 @@ def plan_write(
     partition_by: Sequence[str],
     kind: WriteKind,
     rules: WriteRules | None = None,
+    now_ms: int | None = None,
 ) -> WritePlan:
     """Fits `incoming` to the table, as it is or as `rules` let it become, or to a new one.
 
-    Raises TableError for what does not fit or is refused.
+    `now_ms` is the moment of the write, which the defaults of columns may take; None: the moment of this call. Raises
+    TableError for what does not fit or is refused.
     """
     rules = rules or WriteRules()
     rows = from_arrow(incoming, url=log.url)
@@ -98,6 +104,7 @@ def plan_write(
         target = _existing(snapshot, rows, partition_by=partition_by, kind=kind, rules=rules)
     check_zone(target.schema, rows, rules.assignment, url=log.url)
     draft = Metadata(table_id="", schema_string="", configuration=target.configuration)
+    alignment, kept = _fitted(target, rows, rules, now_ms, url=log.url)
     return WritePlan(
         location=log.location,
         storage_options=log.storage_options,
@@ -114,8 +121,9 @@ def plan_write(
         configuration=dict(target.configuration) if snapshot is None else {},
         metadata=target.metadata,
         mapping=mapping_mode(draft, url=log.url),
-        alignment=align(target.schema, rows, partition_columns=target.partition_columns, url=log.url),
+        alignment=alignment,
         rules=rules,
+        kept=kept,
         recorded={} if snapshot is None else {t.app_id: t.txn_version for t in snapshot.facts.txns.values()},
     )
 
@@ -131,11 +139,31 @@ def _existing(
     return changed_table(metadata, protocol, snapshot.schema, rows, rules=rules, url=url)
 
 
+def _fitted(
+    target: Target, rows: Struct, rules: WriteRules, now_ms: int | None, *, url: str
+) -> tuple[Alignment, Kept | None]:
+    """Which column goes where, and the rules that rows are held against; built once here, to refuse what none can."""
+    schema = target.schema
+    in_force = rules_in_force(schema, target.configuration, target.protocol, url=url)
+    filled = filled_columns(in_force)
+    alignment = align(schema, rows, partition_columns=target.partition_columns, filled=filled, url=url)
+    if in_force is None:
+        return alignment, None
+    kept = Kept(
+        rules=in_force,
+        absent=frozenset(c.name for c, source in zip(schema, alignment.sources, strict=True) if source is None),
+        zone=rules.assignment.zone,
+        now_ms=time.time_ns() // 1_000_000 if now_ms is None else now_ms,
+    )
+    check_kept(kept, schema, url=url)
+    return alignment, kept
+
+
 def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int, now_ms: int) -> tuple[AddFile, ...]:
     """Writes the rows of one task to new data files, durable when this returns; gives what a commit says of them.
 
     `task` numbers the files for people; a random part keeps the names of twin attempts apart. Where it raises, its
-    files are gone again. Raises InvalidRowsError, StoreError, NotExclusiveError.
+    files are gone again. Raises InvalidRowsError, UnsupportedExpressionError, StoreError, NotExclusiveError.
     """
     from tablefeed.data.write import FileLayout, NewFile, write_files
     from tablefeed.delta.stats import encode_stats
@@ -158,6 +186,8 @@ def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int,
         stored_as=files_schema(schema, plan.mapping, url=store.url),
     )
     rows = aligned(batches, plan.alignment, arrow, plan.rules.assignment, url=store.url)
+    if plan.kept is not None:
+        rows = keeping(rows, plan.kept, schema, url=store.url)
     try:
         written = write_files(rows, layout, new_file)
     except BaseException:
