@@ -113,7 +113,6 @@ def test_all_that_is_refused_is_named_at_once() -> None:
 @pytest.mark.parametrize(
     ("feature", "table"),
     [
-        ("identityColumns", a_table(column={"delta.identity.start": 1})),
         ("icebergCompatV2", a_table(properties={"delta.enableIcebergCompatV2": "true"})),
         ("inCommitTimestamp", a_table(properties={"delta.enableInCommitTimestamps": "true"})),
     ],
@@ -145,6 +144,7 @@ def test_tables_of_mapped_and_of_widened_columns_are_read_and_written(protocol: 
         ("checkConstraints", a_table(properties={"delta.constraints.positive": "x > 0"})),
         ("generatedColumns", a_table(column={"delta.generationExpression": "y + 1"})),
         ("allowColumnDefaults", a_table(column={"CURRENT_DEFAULT": "1"})),
+        ("identityColumns", a_table(column={"delta.identity.start": 1})),
     ],
 )
 def test_tables_with_rules_for_their_rows_are_written(feature: str, table: Metadata) -> None:
@@ -170,29 +170,17 @@ def test_a_column_mapping_that_the_protocol_does_not_support_is_refused() -> Non
         assert caught.value.features == ("columnMapping",)
 
 
-def test_use_is_found_in_nested_columns_too() -> None:
-    inner = {"name": "i", "type": "long", "nullable": True, "metadata": {"delta.identity.start": 0}}
-    kind = {
-        "type": "map",
-        "keyType": "string",
-        "valueContainsNull": True,
-        "valueType": {
-            "type": "array",
-            "containsNull": True,
-            "elementType": {"type": "struct", "fields": [inner]},
-        },
-    }
-    assert refused(listing("identityColumns"), a_table(kind=kind))[0] == ("identityColumns",)
-
-
 def test_column_mapping_switched_off_is_no_mapping() -> None:
     check_writable(legacy(2, 5), a_table(properties={"delta.columnMapping.mode": "none"}), url=URL, removes=False)
 
 
 def test_what_the_writer_version_does_not_support_is_not_in_use() -> None:
-    check_writable(legacy(1, 5), a_table(column={"delta.identity.start": 0}), url=URL, removes=False)
-    assert refused(legacy(1, 6), a_table(column={"delta.identity.start": 0}))[0] == ("identityColumns",)
-    assert [is_supported("generatedColumns", legacy(1, writer)) for writer in (3, 4)] == [False, True]
+    old = [legacy(1, writer) for writer in range(3, 7)]
+
+    assert [is_supported("generatedColumns", protocol) for protocol in old] == [False, True, True, True]
+    assert [is_supported("identityColumns", protocol) for protocol in old] == [False, False, False, True]
+    assert not is_supported("identityColumns", listing("generatedColumns"))
+    assert is_supported("identityColumns", listing("identityColumns"))
 
 
 def test_a_column_that_may_not_be_null_is_no_invariant() -> None:

@@ -66,6 +66,7 @@ def commit_info(
     *,
     is_blind_append: bool,
     metrics: Mapping[str, int],
+    tags: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
     """The fields of commitInfo in Delta-Spark's order.
 
@@ -84,6 +85,7 @@ def commit_info(
         "isBlindAppend": is_blind_append,
         "operationMetrics": {metric: str(value) for metric, value in metrics.items()},
         "userMetadata": provenance.user_metadata,
+        "tags": tags,
         "engineInfo": provenance.engine,
         names.TXN_ID: provenance.txn_id,
     }

@@ -228,7 +228,7 @@ FEATURES: Mapping[str, Feature] = {
         _writers("changeDataFeed", _HANDLED, _property(names.ENABLE_CHANGE_DATA_FEED), implied_from=4),
         _writers("generatedColumns", _HANDLED, _column_key(names.GENERATION_EXPRESSION), implied_from=4),
         _both("columnMapping", _HANDLED, _HANDLED, _mapped, implied_from=5),
-        _writers("identityColumns", _INACTIVE, _column_key(names.IDENTITY_PREFIX), implied_from=6),
+        _writers("identityColumns", _HANDLED, _column_key(names.IDENTITY_PREFIX), implied_from=6),
         _writers("allowColumnDefaults", _HANDLED, _column_key(names.CURRENT_DEFAULT)),
         # Appends write none, and the remove of a file repeats the one it has.
         _both("deletionVectors", _HANDLED, _HANDLED, _property(names.ENABLE_DELETION_VECTORS)),

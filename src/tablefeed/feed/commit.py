@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from tablefeed.delta import codec, features, names
 from tablefeed.delta.commit_info import Provenance, Write, commit_info
 from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, NotExclusiveError, StoreError
+from tablefeed.feed.identity import marks_moved
 from tablefeed.feed.operations import Operation
 from tablefeed.feed.row_rules import rules_in_force
 from tablefeed.feed.sink import WritePlan, caught_up
@@ -198,6 +199,7 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
     protocol, metadata = None, transaction.plan.metadata
     if state is None:
         protocol, metadata = new_table(transaction.plan, now_ms=now_ms)
+    marks = _marks_moved(transaction, state)
     info = commit_info(
         transaction.operation,
         Provenance(
@@ -209,16 +211,27 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
         ),
         is_blind_append=transaction.kind is WriteKind.APPEND,
         metrics=_metrics(transaction, removes),
+        # By it Delta-Spark's other writers know that nothing else of the table is new.
+        tags={names.IDENTITY_ONLY_TAG: "true"} if marks is not None and metadata is None else None,
     )
     return Commit(
         version=Version(0 if state is None else state.version + 1),
         files=(*transaction.files, *removes),
         txns=() if txn is None else (replace(txn, last_updated_ms=now_ms),),
-        metadata=metadata,
+        metadata=metadata if marks is None else marks,
         protocol=protocol,
         info=info,
         committed_at_ms=None,
     )
+
+
+def _marks_moved(transaction: Transaction, state: Snapshot | None) -> Metadata | None:
+    """The table's metadata with the marks of its identity columns moved; None where no value was made."""
+    plan = transaction.plan
+    if state is None or not plan.identity or not transaction.files:
+        return None
+    metadata = plan.metadata or state.metadata
+    return marks_moved(metadata, plan.identity, transaction.files, plan.mapping, url=state.log.url)
 
 
 def new_table(plan: WritePlan, *, now_ms: int) -> tuple[Protocol, Metadata]:
