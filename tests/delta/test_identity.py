@@ -58,6 +58,16 @@ def test_one_that_no_writer_could_fill_is_refused_by_name(schema: Struct, error_
     assert caught.value.error_class == error_class
 
 
+@pytest.mark.parametrize("key", ["delta.generationExpression", "CURRENT_DEFAULT"])
+def test_one_that_has_an_expression_too_is_refused(key: str) -> None:
+    (_, field) = a_schema(**_WHOLE)
+    both = Field("id", LONG, nullable=True, metadata={**field.metadata, key: "1"})
+
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        identity_columns(Struct((both,)), partition_columns=(), url="mem://t")
+    assert caught.value.error_class == "DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION"
+
+
 def test_one_that_partitions_the_table_is_refused() -> None:
     with pytest.raises(UnsupportedFeatureError) as caught:
         identity_columns(a_schema(**_WHOLE), partition_columns=("id",), url="mem://t")

@@ -174,6 +174,16 @@ def test_rules_speak_of_columns_by_their_names_in_the_table_whatever_files_call_
     assert rows(tmp_path) == [{"id": 1}]
 
 
+@pytest.mark.parametrize("given", [{"id": [1], "p": [""]}, {"id": [1]}], ids=["given", "default"])
+def test_rules_meet_null_in_a_partition_column_that_is_an_empty_text(tmp_path: Path, given: dict[str, Any]) -> None:
+    a_table_of(
+        tmp_path, LONG, ("p", "string", {"CURRENT_DEFAULT": "''"}), partition_columns=("p",), known="p IS NOT NULL"
+    )
+
+    with pytest.raises(InvalidRowsError, match="p : null"):
+        tablefeed.append(tmp_path, pa.table(given))
+
+
 # --- columns that rows do not bring ----------------------------------------------------------------------------------
 
 

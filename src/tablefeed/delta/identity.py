@@ -45,7 +45,7 @@ def _identity_column(field: Field, partition_columns: Sequence[str], url: str) -
         raise _refused(field, "it is no BIGINT", "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE", url)
     if field.name in partition_columns:
         raise _refused(field, "it partitions the table", "DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED", url)
-    if names.GENERATION_EXPRESSION in field.metadata:
+    if not {names.GENERATION_EXPRESSION, names.CURRENT_DEFAULT}.isdisjoint(field.metadata):
         raise _refused(field, "it has an expression too", "DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION", url)
     if mark is not None and (mark - start) % step:
         why = "its high-water mark is none of its values; ALTER TABLE ... ALTER COLUMN ... SYNC IDENTITY mends it"

@@ -29,12 +29,13 @@ if TYPE_CHECKING:
 class Kept:
     """What rows of one write are held against. Small; crosses to every task.
 
-    `absent` are the columns that the rows do not bring, `zone` is where days and clocks are meant (None: nobody said),
-    `now_ms` the moment of the write, the same for all of its tasks.
+    `absent` are the columns that the rows do not bring, `partition_by` those that partition the table, `zone` is where
+    days and clocks are meant (None: nobody said), `now_ms` the moment of the write, the same for all of its tasks.
     """
 
     rules: TableRules
     absent: frozenset[str]
+    partition_by: tuple[str, ...]
     zone: tzinfo | None
     now_ms: int
 
@@ -75,5 +76,7 @@ def _built(kept: Kept, schema: Struct, url: str) -> RowRules:
     from tablefeed.data.rules import RowRules, Setting
 
     zone = None if kept.zone is None else zone_text(kept.zone)
-    setting = Setting(url=url, absent=kept.absent, time_zone=zone, now_us=kept.now_ms * 1000)
+    setting = Setting(
+        url=url, absent=kept.absent, partition_by=kept.partition_by, time_zone=zone, now_us=kept.now_ms * 1000
+    )
     return RowRules(kept.rules, schema, setting)

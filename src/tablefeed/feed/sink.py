@@ -160,7 +160,8 @@ def _fitted(
         return alignment, None
     kept = Kept(
         rules=in_force,
-        absent=frozenset(c.name for c, source in zip(schema, alignment.sources, strict=True) if source is None) - made,
+        absent=frozenset(c.name for c, source in zip(schema, alignment.sources, strict=True) if source is None),
+        partition_by=target.partition_columns,
         zone=rules.assignment.zone,
         now_ms=time.time_ns() // 1_000_000 if now_ms is None else now_ms,
     )
