@@ -10,6 +10,7 @@ from tablefeed.delta.features import (
     check_readable,
     check_supported,
     check_writable,
+    is_supported,
     required_protocol,
 )
 from tablefeed.errors import AppendOnlyError, LogError, UnsupportedFeatureError
@@ -112,11 +113,6 @@ def test_all_that_is_refused_is_named_at_once() -> None:
 @pytest.mark.parametrize(
     ("feature", "table"),
     [
-        ("invariants", a_table(column={"delta.invariants": "x > 3"})),
-        ("checkConstraints", a_table(properties={"delta.constraints.positive": "x > 0"})),
-        ("generatedColumns", a_table(column={"delta.generationExpression": "y + 1"})),
-        ("allowColumnDefaults", a_table(column={"CURRENT_DEFAULT": "1"})),
-        ("identityColumns", a_table(column={"delta.identity.start": 1})),
         ("icebergCompatV3", a_table(properties={"delta.enableIcebergCompatV3": "true"})),
     ],
 )
@@ -140,6 +136,20 @@ def test_tables_of_mapped_and_of_widened_columns_are_read_and_written(protocol: 
     check_writable(protocol, table, url=URL, removes=True)
 
 
+@pytest.mark.parametrize(
+    ("feature", "table"),
+    [
+        ("invariants", a_table(column={"delta.invariants": "x > 3"})),
+        ("checkConstraints", a_table(properties={"delta.constraints.positive": "x > 0"})),
+        ("generatedColumns", a_table(column={"delta.generationExpression": "y + 1"})),
+        ("allowColumnDefaults", a_table(column={"CURRENT_DEFAULT": "1"})),
+        ("identityColumns", a_table(column={"delta.identity.start": 1})),
+    ],
+)
+def test_tables_with_rules_for_their_rows_are_written(feature: str, table: Metadata) -> None:
+    check_writable(listing(feature), table, url=URL, removes=True)
+
+
 def test_a_type_that_needs_a_feature_is_no_new_column_of_a_table_without_it() -> None:
     schema = Struct((Field("clock", Array(Primitive("timestamp_ntz"), contains_null=True), nullable=True),))
 
@@ -159,28 +169,17 @@ def test_a_column_mapping_that_the_protocol_does_not_support_is_refused() -> Non
         assert caught.value.features == ("columnMapping",)
 
 
-def test_use_is_found_in_nested_columns_too() -> None:
-    inner = {"name": "i", "type": "long", "nullable": True, "metadata": {"delta.invariants": "i > 0"}}
-    kind = {
-        "type": "map",
-        "keyType": "string",
-        "valueContainsNull": True,
-        "valueType": {
-            "type": "array",
-            "containsNull": True,
-            "elementType": {"type": "struct", "fields": [inner]},
-        },
-    }
-    assert refused(listing("invariants"), a_table(kind=kind))[0] == ("invariants",)
-
-
 def test_column_mapping_switched_off_is_no_mapping() -> None:
     check_writable(legacy(2, 5), a_table(properties={"delta.columnMapping.mode": "none"}), url=URL, removes=False)
 
 
 def test_what_the_writer_version_does_not_support_is_not_in_use() -> None:
-    check_writable(legacy(1, 2), a_table(column={"delta.generationExpression": "y"}), url=URL, removes=False)
-    assert refused(legacy(1, 4), a_table(column={"delta.generationExpression": "y"}))[0] == ("generatedColumns",)
+    old = [legacy(1, writer) for writer in range(3, 7)]
+
+    assert [is_supported("generatedColumns", protocol) for protocol in old] == [False, True, True, True]
+    assert [is_supported("identityColumns", protocol) for protocol in old] == [False, False, False, True]
+    assert not is_supported("identityColumns", listing("generatedColumns"))
+    assert is_supported("identityColumns", listing("identityColumns"))
 
 
 def test_a_column_that_may_not_be_null_is_no_invariant() -> None:

@@ -160,6 +160,12 @@ def is_type_widening_enabled(protocol: Protocol, metadata: Metadata) -> bool:
     return on and not {"typeWidening", "typeWidening-preview"}.isdisjoint(protocol.writer_features or ())
 
 
+def is_supported(name: str, protocol: Protocol) -> bool:
+    """Says whether `protocol` supports the feature `name`, listed or implied by its version ("Supported Features")."""
+    listed = (protocol.writer_features or frozenset()) | (protocol.reader_features or frozenset())
+    return name in listed or _is_implied(FEATURES[name], protocol)
+
+
 # --- what makes a feature active -----------------------------------------------------------------------------------
 
 
@@ -217,14 +223,15 @@ FEATURES: Mapping[str, Feature] = {
     feature.name: feature
     for feature in (
         _writers("appendOnly", _HANDLED, _property(names.APPEND_ONLY), implied_from=2),
-        _writers("invariants", _INACTIVE, _column_key(names.COLUMN_INVARIANTS), implied_from=2),
-        _writers("checkConstraints", _INACTIVE, _constrained, implied_from=3),
+        # Rows are held against the rules of the table, which feed/row_rules.py finds.
+        _writers("invariants", _HANDLED, _column_key(names.COLUMN_INVARIANTS), implied_from=2),
+        _writers("checkConstraints", _HANDLED, _constrained, implied_from=3),
         # Appends and removes of whole files are changes without a cdc file ("Reader Requirements for AddCDCFile").
         _writers("changeDataFeed", _HANDLED, _property(names.ENABLE_CHANGE_DATA_FEED), implied_from=4),
-        _writers("generatedColumns", _INACTIVE, _column_key(names.GENERATION_EXPRESSION), implied_from=4),
+        _writers("generatedColumns", _HANDLED, _column_key(names.GENERATION_EXPRESSION), implied_from=4),
         _both("columnMapping", _HANDLED, _HANDLED, _mapped, implied_from=5),
-        _writers("identityColumns", _INACTIVE, _column_key(names.IDENTITY_PREFIX), implied_from=6),
-        _writers("allowColumnDefaults", _INACTIVE, _column_key(names.CURRENT_DEFAULT)),
+        _writers("identityColumns", _HANDLED, _column_key(names.IDENTITY_PREFIX), implied_from=6),
+        _writers("allowColumnDefaults", _HANDLED, _column_key(names.CURRENT_DEFAULT)),
         # Appends write none, and the remove of a file repeats the one it has.
         _both("deletionVectors", _HANDLED, _HANDLED, _property(names.ENABLE_DELETION_VECTORS)),
         # Every writer must assign row ids as soon as the feature is listed (row_tracking.py).

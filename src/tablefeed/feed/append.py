@@ -80,7 +80,7 @@ def append(
         return AlreadyApplied(version=state.version, recorded_txn_version=plan.recorded[txn.app_id])
     if state is None:
         new_table(plan, now_ms=_now_ms())  # refused before a file is written
-    files = write_task(plan, reader, task=0, now_ms=_now_ms())
+    files = write_task(plan, reader, task=0, task_count=1, now_ms=_now_ms())
     transaction = Transaction(
         plan=plan,
         files=files,

@@ -11,7 +11,7 @@ import importlib.metadata
 import logging
 import random
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tablefeed.delta import codec, features, names, row_tracking
@@ -21,13 +21,16 @@ from tablefeed.delta.iceberg_compat import stores_partition_columns
 from tablefeed.delta.properties import is_kept
 from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, NotExclusiveError, StoreError
 from tablefeed.feed.commit_features import featured
+from tablefeed.feed.identity import marks_moved
 from tablefeed.feed.operations import Operation
+from tablefeed.feed.row_rules import rules_in_force
 from tablefeed.feed.sink import WritePlan, caught_up, clustering_of
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.log.replay import fold
 from tablefeed.log.transaction import Tolerance, WriteKind, conflict_with
 from tablefeed.model.actions import AddFile, Commit, Facts, Metadata, Protocol, RemoveFile, Txn, Version
 from tablefeed.model.outcome import AlreadyApplied, Committed
+from tablefeed.model.rules import TableRules
 
 logger = logging.getLogger(__name__)
 
@@ -164,8 +167,8 @@ def _check_made_by_another(log: TableLog, transaction: Transaction, state: Snaps
     """Refuses to go on where another first batch made another table than we would have; else ours appends to it."""
     plan = transaction.plan
     _check_shape(log, plan, state)
-    if _constraints(state.metadata.configuration) != _constraints(plan.configuration):
-        reason = "another writer made it, with constraints that these rows were not held against; run the write again"
+    if _rules(state, log.url) != (None if plan.kept is None else plan.kept.rules):
+        reason = "another writer made it, with rules that these rows were not held against; run the write again"
         raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
     features.check_writable(
         state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
@@ -177,8 +180,8 @@ def _check_made_by_another(log: TableLog, transaction: Transaction, state: Snaps
         raise _conflict(log, "another writer made it first", state.version, "DELTA_CONCURRENT_APPEND")
 
 
-def _constraints(properties: Mapping[str, str]) -> dict[str, str]:
-    return {name: rule for name, rule in properties.items() if name.startswith(names.CHECK_CONSTRAINT_PREFIX)}
+def _rules(state: Snapshot, url: str) -> TableRules | None:
+    return rules_in_force(state.schema, state.metadata.configuration, state.protocol, url=url)
 
 
 def _check_shape(log: TableLog, plan: WritePlan, state: Snapshot) -> None:
@@ -242,6 +245,9 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
     else:
         table = state.protocol, metadata or state.metadata
     asked = featured(transaction.files, state, table, now_ms=now_ms, url=transaction.plan.location)
+    marks = _marks_moved(transaction, state)
+    # By it Delta-Spark's other writers know that nothing else of the table is new.
+    moved = {names.IDENTITY_ONLY_TAG: "true"} if marks is not None and metadata is None else {}
     info = commit_info(
         transaction.operation,
         Provenance(
@@ -251,7 +257,7 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
             read_version=None if state is None else state.version,
             user_metadata=transaction.user_metadata,
             in_commit_timestamp_ms=asked.in_commit_timestamp_ms,
-            tags=asked.tags,
+            tags={**asked.tags, **moved},
         ),
         is_blind_append=transaction.kind is WriteKind.APPEND,
         metrics=_metrics(transaction, removes),
@@ -260,12 +266,21 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
         version=Version(0 if state is None else state.version + 1),
         files=(*asked.files, *removes),
         txns=() if txn is None else (replace(txn, last_updated_ms=now_ms),),
-        metadata=metadata,
+        metadata=metadata if marks is None else marks,
         protocol=protocol,
         domains=asked.domains,
         info=info,
         committed_at_ms=None,
     )
+
+
+def _marks_moved(transaction: Transaction, state: Snapshot | None) -> Metadata | None:
+    """The table's metadata with the marks of its identity columns moved; None where no value was made."""
+    plan = transaction.plan
+    if state is None or not plan.identity or not transaction.files:
+        return None
+    metadata = plan.metadata or state.metadata
+    return marks_moved(metadata, plan.identity, transaction.files, plan.mapping, url=state.log.url)
 
 
 def new_table(plan: WritePlan, *, now_ms: int) -> tuple[Protocol, Metadata]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import string
+import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -17,18 +18,21 @@ from typing import TYPE_CHECKING
 
 from tablefeed.delta import features, partition_values, paths
 from tablefeed.delta.clustering import check_clustered, clustering_columns
-from tablefeed.delta.column_mapping import MappingMode, files_schema, mapping_mode, physical_name
+from tablefeed.delta.column_mapping import MappingMode, files_schema, mapping_mode
 from tablefeed.delta.iceberg_compat import check_compatible, file_tags, stores_partition_columns
 from tablefeed.delta.schema import from_arrow, parse_schema, to_arrow
 from tablefeed.errors import SchemaMismatchError, StoreError, TableNotFoundError
 from tablefeed.feed.align import Alignment, align, aligned, check_zone
 from tablefeed.feed.evolution import SchemaMode
+from tablefeed.feed.identity import columns_to_make, names_in_files
+from tablefeed.feed.row_rules import Kept, check_kept, filled_columns, keeping, rules_in_force
 from tablefeed.feed.table_change import Target, changed_table, new_table, replaced_table
 from tablefeed.feed.table_files import for_store
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Metadata, Protocol, Version
+from tablefeed.model.rules import IdentityColumn
 from tablefeed.model.schema import DataType, Struct
 from tablefeed.model.statistics import LeafPath
 from tablefeed.store import open_store
@@ -68,6 +72,10 @@ class WritePlan:
     mapping: MappingMode
     alignment: Alignment
     rules: WriteRules
+    kept: Kept | None
+    """The rules of the table that its rows must keep; None: it has none."""
+    identity: tuple[IdentityColumn, ...]
+    """The identity columns that values are made for."""
     recorded: Mapping[str, int]
     """The newest version that each application has recorded in the table, by its id."""
     clustered_by: tuple[LeafPath, ...] = ()
@@ -95,10 +103,12 @@ def plan_write(
     partition_by: Sequence[str],
     kind: WriteKind,
     rules: WriteRules | None = None,
+    now_ms: int | None = None,
 ) -> WritePlan:
     """Fits `incoming` to the table, as it is or as `rules` let it become, or to a new one.
 
-    Raises TableError for what does not fit or is refused.
+    `now_ms` is the moment of the write, which the defaults of columns may take; None: the moment of this call. Raises
+    TableError for what does not fit or is refused.
     """
     rules = rules or WriteRules()
     rows = from_arrow(incoming, url=log.url)
@@ -112,6 +122,11 @@ def plan_write(
     before = () if snapshot is None else snapshot.metadata.partition_columns
     check_compatible(target.configuration, target.schema, target.partition_columns, before=before, url=log.url)
     check_clustered(clustered_by, target.schema, target.partition_columns, url=log.url)
+    identity = columns_to_make(
+        target.schema, rows, target.protocol, partition_columns=target.partition_columns, url=log.url
+    )
+    made = frozenset(column.name for column in identity)
+    alignment, kept = _fitted(target, rows, rules, made=made, now_ms=now_ms, url=log.url)
     return WritePlan(
         location=log.location,
         storage_options=log.storage_options,
@@ -131,8 +146,10 @@ def plan_write(
         configuration=dict(target.configuration) if snapshot is None else {},
         metadata=target.metadata,
         mapping=mapping_mode(draft, url=log.url),
-        alignment=align(target.schema, rows, partition_columns=target.partition_columns, url=log.url),
+        alignment=alignment,
         rules=rules,
+        kept=kept,
+        identity=identity,
         recorded={} if snapshot is None else {t.app_id: t.txn_version for t in snapshot.facts.txns.values()},
         clustered_by=clustered_by,
         stores_partitions=stores_partition_columns(
@@ -158,12 +175,38 @@ def _existing(
     return changed_table(metadata, protocol, snapshot.schema, rows, rules=rules, url=url)
 
 
-def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int, now_ms: int) -> tuple[AddFile, ...]:
+def _fitted(
+    target: Target, rows: Struct, rules: WriteRules, *, made: frozenset[str], now_ms: int | None, url: str
+) -> tuple[Alignment, Kept | None]:
+    """Which column goes where, and the rules that rows are held against; built once here, to refuse what none can."""
+    schema = target.schema
+    in_force = rules_in_force(schema, target.configuration, target.protocol, url=url)
+    filled = filled_columns(in_force) | made
+    alignment = align(schema, rows, partition_columns=target.partition_columns, filled=filled, url=url)
+    if in_force is None:
+        return alignment, None
+    kept = Kept(
+        rules=in_force,
+        absent=frozenset(c.name for c, source in zip(schema, alignment.sources, strict=True) if source is None),
+        partition_by=target.partition_columns,
+        zone=rules.assignment.zone,
+        now_ms=time.time_ns() // 1_000_000 if now_ms is None else now_ms,
+    )
+    check_kept(kept, schema, url=url)
+    return alignment, kept
+
+
+def write_task(
+    plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int, task_count: int | None = None, now_ms: int
+) -> tuple[AddFile, ...]:
     """Writes the rows of one task to new data files, durable when this returns; gives what a commit says of them.
 
-    `task` numbers the files for people; a random part keeps the names of twin attempts apart. Where it raises, its
-    files are gone again. Raises InvalidRowsError, StoreError, NotExclusiveError.
+    `task`, from 0, is another for each task of a write, of which there are `task_count` where that is known: by it
+    tasks make different values of identity columns. A random part keeps the names of twin attempts apart. Where it
+    raises, its files are gone again. Raises InvalidRowsError, UnsupportedExpressionError, StoreError,
+    NotExclusiveError.
     """
+    from tablefeed.data.identity import IdentityValues, turns
     from tablefeed.data.write import FileLayout, NewFile, write_files
     from tablefeed.delta.stats import encode_stats
 
@@ -178,15 +221,21 @@ def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int,
         return NewFile(path=path, opened=store.create(path))
 
     arrow = to_arrow(schema)
+    in_files = names_in_files(schema, plan.mapping)
     layout = FileLayout(
         url=store.url,
         schema=arrow,
         partition_by=plan.partition_columns,
         stored_as=files_schema(schema, plan.mapping, url=store.url),
-        more_leaves=plan.clustered_by,
+        # By the statistics of identity columns the commit finds how far their marks are moved.
+        more_leaves=(*plan.clustered_by, *((in_files[column.name],) for column in plan.identity)),
         stores_partitions=plan.stores_partitions,
     )
     rows = aligned(batches, plan.alignment, arrow, plan.rules.assignment, url=store.url)
+    if plan.identity:
+        rows = map(IdentityValues(plan.identity, turns(task, task_count=task_count), url=store.url), rows)
+    if plan.kept is not None:
+        rows = keeping(rows, plan.kept, schema, url=store.url)
     try:
         written = write_files(rows, layout, new_file)
     except BaseException:
@@ -241,7 +290,7 @@ def _logged_values(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scal
     texts = _texts(plan, schema, values, partition_values.serialise)
     if plan.mapping is MappingMode.NONE:
         return texts
-    physical = {column.name: physical_name(column) for column in schema}
+    physical = names_in_files(schema, plan.mapping)
     return {physical[name]: text for name, text in texts.items()}
 
 

@@ -41,13 +41,14 @@ PREVIEW_OF_WIDENING = "typeWidening-preview"
 class Target:
     """The table that a write is for, as it is after the write. `metadata` is None where no metaData is to be written.
 
-    `configuration` are its properties then.
+    `configuration` are its properties then, and `protocol` says which of its rules are in force.
     """
 
     schema: Struct
     schema_string: str
     partition_columns: tuple[str, ...]
     configuration: Mapping[str, str]
+    protocol: Protocol
     metadata: Metadata | None = None
 
 
@@ -65,6 +66,7 @@ def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules, u
         schema_string=format_schema(schema),
         partition_columns=spelled_as(schema, partition_by),
         configuration=configuration,
+        protocol=features.required_protocol(schema, configuration),
     )
 
 
@@ -79,7 +81,7 @@ def changed_table(
     how = Merging(url=url, policy=rules.assignment.policy, adds=rules.schema is SchemaMode.MERGE, widens=widens)
     after = merged(schema, rows, how)
     if after == schema:
-        return _as_it_is(metadata, schema)
+        return _as_it_is(metadata, protocol, schema)
     if widened := widened_columns(schema, after):
         _check_widened(widened, metadata, schema, protocol, url)
         after = with_type_changes(schema, after)
@@ -109,7 +111,7 @@ def replaced_table(
         after = like_before(after, schema)
     unchanged = format_schema(after) == format_schema(schema)
     if unchanged and partition_columns == metadata.partition_columns:
-        return _as_it_is(metadata, schema)
+        return _as_it_is(metadata, protocol, schema)
     return _changed(metadata, protocol, schema, after, partition_columns, url)
 
 
@@ -119,12 +121,13 @@ def spelled_as(schema: Struct, columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(spelling[name.lower()] for name in columns)
 
 
-def _as_it_is(metadata: Metadata, schema: Struct) -> Target:
+def _as_it_is(metadata: Metadata, protocol: Protocol, schema: Struct) -> Target:
     return Target(
         schema=schema,
         schema_string=metadata.schema_string,
         partition_columns=metadata.partition_columns,
         configuration=metadata.configuration,
+        protocol=protocol,
     )
 
 
@@ -157,6 +160,7 @@ def _changed(
         schema_string=changed.schema_string,
         partition_columns=partition_columns,
         configuration=changed.configuration,
+        protocol=protocol,
         metadata=changed,
     )
 

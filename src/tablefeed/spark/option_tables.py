@@ -428,7 +428,8 @@ _WRITE: tuple[OptionSpec, ...] = (
         parse=time_zone,
         default=None,
         doc="Where days, clocks and texts are read as moments, and moments shown as those: Spark's session zone, "
-        "which it does not tell. Unset: such casts are refused.",
+        "which it does not tell. The table's generated columns, defaults and constraints are evaluated there too. "
+        "Unset: casts and rules that hang on it are refused.",
     ),
 )
 
