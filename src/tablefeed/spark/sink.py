@@ -15,7 +15,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from tablefeed.errors import CommitError, UnsupportedOptionError
+from tablefeed.errors import CommitError
 from tablefeed.feed.commit import Surroundings, Transaction, commit, delete_losers
 from tablefeed.feed.known_state import newest_state, remember
 from tablefeed.feed.operations import batch_write, micro_batch
@@ -52,14 +52,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
         self._path = table_path(options, call="start")
-        if overwrite:
-            raise UnsupportedOptionError(
-                option="outputMode",
-                remedy="Only append mode is supported by this version.",
-                error_class="DELTA_UNSUPPORTED_OUTPUT_MODE",
-            )
         self._options = parse_options(options, "stream write")
-        self._plan = _plan(self._path, schema, self._options, WriteKind.APPEND)
+        # Spark's word for complete mode: what is there makes way for each batch.
+        self._kind = WriteKind.OVERWRITE if overwrite else WriteKind.APPEND
+        self._plan = _plan(self._path, schema, self._options, self._kind)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Unpickled, in a worker: the first that we see of a task."""
@@ -90,8 +86,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         transaction = Transaction(
             plan=written[0].plan,
             files=tuple(f for message in written for f in message.files),
-            kind=WriteKind.APPEND,
-            operation=micro_batch(query_id, batchId),
+            kind=self._kind,
+            operation=micro_batch(self._kind, query_id, batchId),
             txn=Txn(app_id=query_id, txn_version=batchId),
             user_metadata=self._options["userMetadata"],
         )
