@@ -88,9 +88,11 @@ def test_without_options_every_one_has_its_default() -> None:
         "overwriteSchema": False,
         "storeAssignmentPolicy": "ansi",
         "timeZone": None,
+        "txnVersionCollision": "warn",
         "txnAppId": None,
         "txnVersion": None,
     }
+    assert parse_options({}, "stream write")["recordEmptyBatches"] is True
 
 
 def test_the_case_of_a_name_does_not_matter() -> None:

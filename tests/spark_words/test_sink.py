@@ -46,3 +46,49 @@ def test_a_writer_that_spark_asks_to_overwrite_is_that_of_complete_mode(tmp_path
     assert (now.version, now.to_arrow().to_pylist()) == (2, [{"id": 11}])
     [about] = now.history(1)
     assert about.fields["operationParameters"] == {"outputMode": "Complete", "queryId": "query", "epochId": "11"}
+
+
+def run_batch(table: Path, batch_id: int, ids: list[int], **options: str) -> None:
+    """One batch as Spark runs it: planned, written, pickled, and committed by another writer."""
+    writer = StreamWriter({"path": str(table), **options}, StructType().add("id", LongType()), overwrite=False)
+    plan = plan_write(*newest_state(str(table), {}), ID, partition_by=(), kind=WriteKind.APPEND)
+    is_replay = plan.recorded.get("query", -1) >= batch_id
+    rows = [] if is_replay or not ids else pa.table({"id": ids}).to_batches()
+    files = write_task(plan, rows, task=0, now_ms=0)
+    writer.commit([Written(plan=plan, files=files, query_id="query", batch_id=batch_id)], batch_id)
+
+
+def now_in(table: Path) -> tuple[int, list[int], int | None]:
+    opened = tablefeed.open_table(str(table))
+    return opened.version, sorted(opened.to_arrow()["id"].to_pylist()), opened.txn_version("query")
+
+
+def test_a_batch_without_rows_makes_no_version_where_that_is_asked_for(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    run_batch(table, 0, [], recordEmptyBatches="false")
+    assert now_in(table) == (0, [], 0)
+
+    run_batch(table, 1, [], recordEmptyBatches="false")
+    assert now_in(table) == (0, [], 0)
+    run_batch(table, 1, [])
+    assert now_in(table) == (1, [], 1)
+
+
+def test_a_batch_with_rows_after_one_that_was_not_recorded_stands_once(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    for batch_id, ids in enumerate([[1], [], [], [2], [2], []]):
+        run_batch(table, min(batch_id, 3), ids, recordEmptyBatches="false")
+
+    assert now_in(table) == (1, [1, 2], 3)
+
+
+def test_a_query_put_back_to_an_older_checkpoint_stops_where_that_is_asked_for(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    for batch_id in range(3):
+        run_batch(table, batch_id, [batch_id])
+
+    with pytest.raises(CommitError, match="records version 2 of the application query, and this is version 1"):
+        run_batch(table, 1, [1], txnVersionCollision="FAIL", recordEmptyBatches="false")
+    run_batch(table, 2, [2], txnVersionCollision="fail")
+
+    assert now_in(table) == (2, [0, 1, 2], 2)

@@ -14,6 +14,7 @@ from tablefeed.feed.arguments import column_names, location, store_options, swit
 from tablefeed.feed.commit import Surroundings, Transaction, commit, new_table
 from tablefeed.feed.evolution import SchemaMode
 from tablefeed.feed.operations import batch_write
+from tablefeed.feed.replays import check_replay, read_on_collision
 from tablefeed.feed.sink import current_snapshot, plan_write, write_task
 from tablefeed.feed.table_log import open_log
 from tablefeed.feed.timestamp_text import read_zone
@@ -39,6 +40,7 @@ def append(
     overwrite_schema: bool = False,
     store_assignment: Literal["ansi", "strict"] = "ansi",
     time_zone: str | None = None,
+    txn_version_collision: Literal["skip", "warn", "fail"] = "warn",
     properties: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Committed | AlreadyApplied:
@@ -47,13 +49,14 @@ def append(
     `data` is a pyarrow Table, RecordBatch or RecordBatchReader, anything with `__arrow_c_stream__`, or an iterable of
     record batches; it is read once and never held whole. With `app_id` and `txn_version` the rows are committed once:
     where the table records that application at that version or above, nothing is written and AlreadyApplied comes
-    back. "overwrite" replaces all rows in the same version. `properties` are a new table's.
+    back; above, with a warning, or with an error where `txn_version_collision` is "fail". "overwrite" replaces all
+    rows in the same version. `properties` are a new table's.
 
     Values are cast to the table's types as Spark's ANSI store assignment does, "strict" only where nothing can be
     lost; `time_zone` is where days, clocks and texts are read as moments. `merge_schema` adds the columns that the
     table has not, and widens types where it allows that; `overwrite_schema` gives an overwritten table the rows'
     schema and `partition_by`. Raises SchemaMismatchError, InvalidRowsError, ConflictError, CommitUnknownError,
-    NotExclusiveError, OptionError.
+    NotExclusiveError, CommitError, OptionError.
     """
     kind = _kind(mode)
     rules = WriteRules(
@@ -66,6 +69,7 @@ def append(
         properties=_properties(properties),
     )
     txn = _txn(app_id, txn_version)
+    on_collision = read_on_collision("txn_version_collision", txn_version_collision)
     partition_by = column_names(
         (partition_by,) if isinstance(partition_by, str) else partition_by, argument="partition_by"
     )
@@ -76,7 +80,9 @@ def append(
     state = current_snapshot(log)
     plan = plan_write(log, state, reader.schema, partition_by=partition_by, kind=kind, rules=rules)
     if txn is not None and state is not None and plan.recorded.get(txn.app_id, -1) >= txn.txn_version:
-        return AlreadyApplied(version=state.version, recorded_txn_version=plan.recorded[txn.app_id])
+        recorded = plan.recorded[txn.app_id]
+        check_replay(txn, recorded, on_collision, url=log.url)
+        return AlreadyApplied(version=state.version, recorded_txn_version=recorded)
     if state is None:
         new_table(plan, now_ms=_now_ms())  # refused before a file is written
     files = write_task(plan, reader, task=0, now_ms=_now_ms())
@@ -86,6 +92,7 @@ def append(
         kind=kind,
         operation=batch_write(kind, plan.partition_columns),
         txn=txn,
+        on_collision=on_collision,
     )
     outcome, _ = commit(log, state, transaction, Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=after_commit))
     return outcome

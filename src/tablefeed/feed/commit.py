@@ -18,6 +18,7 @@ from tablefeed.delta import codec, features, names
 from tablefeed.delta.commit_info import Provenance, Write, commit_info
 from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, NotExclusiveError, StoreError
 from tablefeed.feed.operations import Operation
+from tablefeed.feed.replays import OnCollision, check_replay
 from tablefeed.feed.sink import WritePlan, caught_up
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.log.replay import fold
@@ -56,7 +57,7 @@ class Surroundings:
 class Transaction:
     """What is to be committed: files written under `plan`, and the words that describe them.
 
-    `operation` is commitInfo's; `txn` makes it once-only.
+    `operation` is commitInfo's; `txn` makes it once-only, `on_collision` is for one that meets a later version.
     """
 
     plan: WritePlan
@@ -65,6 +66,15 @@ class Transaction:
     operation: Operation
     txn: Txn | None = None
     user_metadata: str | None = None
+    on_collision: OnCollision = OnCollision.WARN
+
+
+def changes_nothing(transaction: Transaction) -> bool:
+    """Whether its commit would hold no more than its txn, new to the table when it was planned."""
+    plan, txn = transaction.plan, transaction.txn
+    is_empty = not transaction.files and transaction.kind is WriteKind.APPEND
+    is_new = txn is None or plan.recorded.get(txn.app_id, -1) < txn.txn_version
+    return is_empty and is_new and plan.found is not None and plan.metadata is None
 
 
 def commit(
@@ -73,16 +83,17 @@ def commit(
     """Commits `transaction` to the table, or finds that it has been; gives the outcome and the table's state then.
 
     `snapshot` is the newest state that the caller knows, None where there was no table. Raises ConflictError where a
-    rival's commit excludes ours, CommitUnknownError where the store will not say, and NotExclusiveError where it
-    cannot promise a single winner.
+    rival's commit excludes ours, CommitUnknownError where the store will not say, NotExclusiveError where it cannot
+    promise a single winner, and CommitError for a collision that is to fail.
     """
     state = caught_up(log, snapshot)
     checked = transaction.plan.version
     races = 0
     while True:
         replayed = _replayed(state, transaction.txn)
-        if replayed is not None and state is not None:
+        if replayed is not None and state is not None and transaction.txn is not None:
             _delete_replayed(log, transaction)
+            check_replay(transaction.txn, replayed.recorded_txn_version, transaction.on_collision, url=log.url)
             return replayed, state
         checked = _check_rivals(log, transaction, state, checked)
         entry = _entry(transaction, state, around.now_ms())

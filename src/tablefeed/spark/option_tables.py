@@ -13,6 +13,7 @@ from datetime import tzinfo
 from typing import Any, Literal
 
 from tablefeed.errors import IllegalOptionError
+from tablefeed.feed.replays import OnCollision, read_on_collision
 from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.write_rules import policy
 from tablefeed.log.java_regex import JavaRegex, java_regex
@@ -116,6 +117,11 @@ def time_zone(option: str, value: str) -> tzinfo:
 def store_assignment(option: str, value: str) -> str:
     """`ansi` or `strict`, in any case."""
     return policy(value, option)
+
+
+def on_collision(option: str, value: str) -> OnCollision:
+    """`skip`, `warn` or `fail`, in any case."""
+    return read_on_collision(option, value)
 
 
 def path_pattern(option: str, value: str) -> JavaRegex:
@@ -430,9 +436,24 @@ _WRITE: tuple[OptionSpec, ...] = (
         doc="Where days, clocks and texts are read as moments, and moments shown as those: Spark's session zone, "
         "which it does not tell. Unset: such casts are refused.",
     ),
+    OptionSpec(
+        name="txnVersionCollision",
+        parse=on_collision,
+        default=OnCollision.WARN,
+        doc="What is done where the table records a later version of this application (of a stream: a later batch of "
+        "this query), which no batch that is run again meets: `skip` the write, skip it and `warn`, or `fail`.",
+    ),
 )
 
-STREAM_WRITE: tuple[OptionSpec, ...] = _WRITE
+STREAM_WRITE: tuple[OptionSpec, ...] = (
+    *_WRITE,
+    OptionSpec(
+        name="recordEmptyBatches",
+        parse=boolean,
+        default=True,
+        doc="Commit a batch without rows too, as Delta-Spark does. `false`: one that changes nothing makes no version.",
+    ),
+)
 
 BATCH_WRITE: tuple[OptionSpec, ...] = (
     *_WRITE,

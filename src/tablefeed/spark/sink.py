@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tablefeed.errors import CommitError
-from tablefeed.feed.commit import Surroundings, Transaction, commit, delete_losers
+from tablefeed.feed.commit import Surroundings, Transaction, changes_nothing, commit, delete_losers
 from tablefeed.feed.known_state import newest_state, remember
 from tablefeed.feed.operations import batch_write, micro_batch
 from tablefeed.feed.sink import WritePlan, plan_write, write_task
@@ -78,7 +78,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return Written(plan=self._plan, files=files, query_id=query_id, batch_id=batch_id)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Commits what the tasks wrote, unless the table records this batch already."""
+        """Commits what the tasks wrote, unless the table records this batch already, or it is empty and not to be."""
         written = _written(messages, self._path)
         query_id = written[0].query_id
         if query_id is None:
@@ -90,8 +90,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
             operation=micro_batch(self._kind, query_id, batchId),
             txn=Txn(app_id=query_id, txn_version=batchId),
             user_metadata=self._options["userMetadata"],
+            on_collision=self._options["txnVersionCollision"],
         )
-        _commit(transaction)
+        if self._options["recordEmptyBatches"] or not changes_nothing(transaction):
+            _commit(transaction)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Deletes what the tasks wrote where the log shows that this batch was committed without it; else nothing."""
@@ -127,6 +129,7 @@ class BatchWriter(DataSourceArrowWriter):
                 operation=batch_write(self._kind, self._plan.partition_columns),
                 txn=self._txn(),
                 user_metadata=self._options["userMetadata"],
+                on_collision=self._options["txnVersionCollision"],
             )
         )
 
