@@ -91,6 +91,8 @@ def test_without_options_every_one_has_its_default() -> None:
         "txnVersionCollision": "warn",
         "txnAppId": None,
         "txnVersion": None,
+        "replaceWhere": None,
+        "partitionOverwriteMode": "static",
     }
     assert parse_options({}, "stream write")["recordEmptyBatches"] is True
 
@@ -293,8 +295,8 @@ def test_what_spark_itself_passes_is_taken_in_silence(direction: str, caplog: py
 @pytest.mark.parametrize(
     ("direction", "name"),
     [
-        ("batch write", "replaceWhere"),
-        ("batch write", "partitionOverwriteMode"),
+        ("batch write", "replaceUsing"),
+        ("batch write", "useNullIntolerantEqualityWithDPO"),
         ("batch write", "dataChange"),
         ("stream write", "clusterBy"),
     ],

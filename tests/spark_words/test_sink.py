@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from tablefeed.errors import CommitError
 from tablefeed.feed.known_state import newest_state
 from tablefeed.feed.sink import plan_write, write_task
 from tablefeed.log.transaction import WriteKind
-from tablefeed.spark.sink import StreamWriter, Written
+from tablefeed.spark.sink import BatchWriter, StreamWriter, Written
 
 ID = pa.schema([("id", pa.int64())])
 
@@ -92,3 +93,20 @@ def test_a_query_put_back_to_an_older_checkpoint_stops_where_that_is_asked_for(t
     run_batch(table, 2, [2], txnVersionCollision="fail")
 
     assert now_in(table) == (2, [0, 1, 2], 2)
+
+
+@pytest.mark.parametrize("how", [{"replaceWhere": "p = 1"}, {"partitionOverwriteMode": "DYNAMIC"}])
+def test_a_partial_overwrite_crosses_to_the_tasks_and_back(tmp_path: Path, how: dict[str, str]) -> None:
+    table = tmp_path / "t"
+    tablefeed.append(str(table), pa.table({"id": [1, 2], "p": [1, 2]}), partition_by="p")
+    schema = StructType().add("id", LongType()).add("p", LongType())
+    sent = pickle.dumps(BatchWriter({"path": str(table), **how}, schema, overwrite=True))
+    there: BatchWriter = pickle.loads(sent)  # noqa: S301 - our own
+    plan = there._plan
+
+    files = write_task(plan, pa.table({"id": [10], "p": [1]}).to_batches(), task=0, now_ms=0)
+    message = pickle.dumps(Written(plan=plan, files=files))
+    there.commit([pickle.loads(message)])  # noqa: S301 - our own
+
+    now = tablefeed.open_table(str(table))
+    assert sorted(now.to_arrow()["id"].to_pylist()) == [2, 10]

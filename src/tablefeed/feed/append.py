@@ -19,7 +19,7 @@ from tablefeed.feed.sink import current_snapshot, plan_write, write_task
 from tablefeed.feed.table_log import open_log
 from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.upkeep import after_commit
-from tablefeed.feed.write_rules import WriteRules, policy, schema_mode
+from tablefeed.feed.write_rules import WriteRules, policy, read_scope, schema_mode
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
@@ -41,6 +41,8 @@ def append(
     store_assignment: Literal["ansi", "strict"] = "ansi",
     time_zone: str | None = None,
     txn_version_collision: Literal["skip", "warn", "fail"] = "warn",
+    replace_where: str | None = None,
+    partition_overwrite_mode: Literal["static", "dynamic"] = "static",
     properties: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Committed | AlreadyApplied:
@@ -50,7 +52,9 @@ def append(
     record batches; it is read once and never held whole. With `app_id` and `txn_version` the rows are committed once:
     where the table records that application at that version or above, nothing is written and AlreadyApplied comes
     back; above, with a warning, or with an error where `txn_version_collision` is "fail". "overwrite" replaces all
-    rows in the same version. `properties` are a new table's.
+    rows in the same version, or those for which the predicate `replace_where` on partition columns is true, which the
+    rows of `data` have to be too, or, with "dynamic", those of the partitions that rows are written to. `properties`
+    are a new table's.
 
     Values are cast to the table's types as Spark's ANSI store assignment does, "strict" only where nothing can be
     lost; `time_zone` is where days, clocks and texts are read as moments. `merge_schema` adds the columns that the
@@ -67,6 +71,8 @@ def append(
         ),
         assignment=Assignment(policy=policy(store_assignment, "store_assignment"), zone=_zone(time_zone)),
         properties=_properties(properties),
+        scope=read_scope("partition_overwrite_mode", partition_overwrite_mode),
+        replace_where=None if replace_where is None else text(replace_where, argument="replace_where"),
     )
     txn = _txn(app_id, txn_version)
     on_collision = read_on_collision("txn_version_collision", txn_version_collision)
@@ -90,7 +96,7 @@ def append(
         plan=plan,
         files=files,
         kind=kind,
-        operation=batch_write(kind, plan.partition_columns),
+        operation=batch_write(kind, plan.partition_columns, rules),
         txn=txn,
         on_collision=on_collision,
     )

@@ -18,6 +18,7 @@ from tablefeed.delta import codec, features, names
 from tablefeed.delta.commit_info import Provenance, Write, commit_info
 from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, NotExclusiveError, StoreError
 from tablefeed.feed.operations import Operation
+from tablefeed.feed.replacement import Replacement
 from tablefeed.feed.replays import OnCollision, check_replay
 from tablefeed.feed.sink import WritePlan, caught_up
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
@@ -156,11 +157,12 @@ def _check_rivals(
         if transaction.kind is WriteKind.OVERWRITE:
             raise _conflict(log, "another writer made it first", state.version, "DELTA_CONCURRENT_APPEND")
         return state.version
+    replacement = Replacement(plan.replaces, transaction.files, url=log.url)
     for version in range((checked if checked is not None else -1) + 1, state.version + 1):
         winner = log.commit(Version(version))
         if winner is None:
             raise _conflict(log, "its log was cleaned up under this write", version, "DELTA_CONCURRENT_TRANSACTION")
-        found = conflict_with(winner, kind=transaction.kind, txn=transaction.txn)
+        found = conflict_with(winner, kind=transaction.kind, txn=transaction.txn, reads=replacement.reads)
         if found is not None:
             raise _conflict(log, found.reason, found.winner, found.error_class)
     return state.version
@@ -245,6 +247,7 @@ def _removes(transaction: Transaction, state: Snapshot | None, now_ms: int) -> t
         return ()
     from tablefeed.delta.columns import to_add_files
 
+    replacement = Replacement(transaction.plan.replaces, transaction.files, url=state.log.url)
     return tuple(
         RemoveFile(
             path=add.path,
@@ -259,7 +262,7 @@ def _removes(transaction: Transaction, state: Snapshot | None, now_ms: int) -> t
             base_row_id=add.base_row_id,
             default_row_commit_version=add.default_row_commit_version,
         )
-        for batch in state.live_files()
+        for batch in replacement.of(state.live_files())
         for add in to_add_files(batch)
     )
 

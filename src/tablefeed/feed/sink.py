@@ -21,6 +21,7 @@ from tablefeed.delta.schema import from_arrow, parse_schema, to_arrow
 from tablefeed.errors import SchemaMismatchError, StoreError, TableNotFoundError
 from tablefeed.feed.align import Alignment, align, aligned, check_zone
 from tablefeed.feed.evolution import SchemaMode
+from tablefeed.feed.replacement import Replacement, Replaces, planned_replacement
 from tablefeed.feed.table_change import Target, changed_table, new_table, replaced_table
 from tablefeed.feed.table_files import for_store
 from tablefeed.feed.table_log import Snapshot, TableLog
@@ -32,6 +33,8 @@ from tablefeed.store import open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tablefeed.data.write import WrittenFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,7 @@ class WritePlan:
     mapping: MappingMode
     alignment: Alignment
     rules: WriteRules
+    replaces: Replaces
     recorded: Mapping[str, int]
     """The newest version that each application has recorded in the table, by its id."""
 
@@ -98,6 +102,7 @@ def plan_write(
         target = _existing(snapshot, rows, partition_by=partition_by, kind=kind, rules=rules)
     check_zone(target.schema, rows, rules.assignment, url=log.url)
     draft = Metadata(table_id="", schema_string="", configuration=target.configuration)
+    mapping = mapping_mode(draft, url=log.url)
     return WritePlan(
         location=log.location,
         storage_options=log.storage_options,
@@ -113,9 +118,10 @@ def plan_write(
         partition_columns=target.partition_columns,
         configuration=dict(target.configuration) if snapshot is None else {},
         metadata=target.metadata,
-        mapping=mapping_mode(draft, url=log.url),
+        mapping=mapping,
         alignment=align(target.schema, rows, partition_columns=target.partition_columns, url=log.url),
         rules=rules,
+        replaces=planned_replacement(rules, target, kind=kind, mapping=mapping, url=log.url),
         recorded={} if snapshot is None else {t.app_id: t.txn_version for t in snapshot.facts.txns.values()},
     )
 
@@ -138,7 +144,6 @@ def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int,
     files are gone again. Raises InvalidRowsError, StoreError, NotExclusiveError.
     """
     from tablefeed.data.write import FileLayout, NewFile, write_files
-    from tablefeed.delta.stats import encode_stats
 
     store = open_store(plan.location, for_store(plan.storage_options))
     schema = parse_schema(plan.schema_string, url=store.url)
@@ -160,23 +165,28 @@ def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int,
     rows = aligned(batches, plan.alignment, arrow, plan.rules.assignment, url=store.url)
     try:
         written = write_files(rows, layout, new_file)
+        adds = tuple(_added(plan, schema, file, now_ms=now_ms) for file in written)
+        Replacement(plan.replaces, (), url=store.url).check(adds)
     except BaseException:
         for path in begun:
             # The first error is the one to raise, and what stays here is named by no commit.
             with suppress(StoreError):
                 store.delete(path)
         raise
-    return tuple(
-        AddFile(
-            path=file.path,
-            log_path=paths.encode_path(file.path),
-            partition_values=_logged_values(plan, schema, file.partition_values),
-            size_bytes=file.size_bytes,
-            modified_ms=now_ms,
-            data_change=True,
-            stats=encode_stats(file.statistics),
-        )
-        for file in written
+    return adds
+
+
+def _added(plan: WritePlan, schema: Struct, file: WrittenFile, *, now_ms: int) -> AddFile:
+    from tablefeed.delta.stats import encode_stats
+
+    return AddFile(
+        path=file.path,
+        log_path=paths.encode_path(file.path),
+        partition_values=_logged_values(plan, schema, file.partition_values),
+        size_bytes=file.size_bytes,
+        modified_ms=now_ms,
+        data_change=True,
+        stats=encode_stats(file.statistics),
     )
 
 

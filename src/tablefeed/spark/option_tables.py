@@ -15,7 +15,7 @@ from typing import Any, Literal
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.replays import OnCollision, read_on_collision
 from tablefeed.feed.timestamp_text import read_zone
-from tablefeed.feed.write_rules import policy
+from tablefeed.feed.write_rules import Scope, policy, read_scope
 from tablefeed.log.java_regex import JavaRegex, java_regex
 
 
@@ -117,6 +117,11 @@ def time_zone(option: str, value: str) -> tzinfo:
 def store_assignment(option: str, value: str) -> str:
     """`ansi` or `strict`, in any case."""
     return policy(value, option)
+
+
+def overwrite_scope(option: str, value: str) -> Scope:
+    """`static` or `dynamic`, in any case."""
+    return read_scope(option, value)
 
 
 def on_collision(option: str, value: str) -> OnCollision:
@@ -464,32 +469,44 @@ BATCH_WRITE: tuple[OptionSpec, ...] = (
         doc="With txnVersion: skip this write where the table already records that version of this application.",
     ),
     OptionSpec(name="txnVersion", parse=whole_number, default=None, doc="See txnAppId."),
+    OptionSpec(
+        name="replaceWhere",
+        parse=text,
+        default=None,
+        doc="Overwrite only the rows for which this predicate on partition columns is true, as the written rows must "
+        "be. Its language is that of `where`, and it needs sqlglot as well.",
+    ),
+    OptionSpec(
+        name="partitionOverwriteMode",
+        parse=overwrite_scope,
+        default=Scope.TABLE,
+        doc="`dynamic`: overwrite only the partitions that rows are written to; `static`: the table.",
+    ),
 )
 
 NOT_YET: Mapping[str, str] = {
-    "replaceWhere": "Overwrite the whole table, or append.",
     "replaceOn": "Overwrite the whole table, or append.",
     "replaceUsing": "Overwrite the whole table, or append.",
-    "partitionOverwriteMode": "Overwrite the whole table, or append.",
+    "useNullIntolerantEqualityWithDPO": "Leave it out: a null partition that is written to is overwritten as well.",
     "clusterBy": "Leave it out: the table is written without clustering.",
     "dataChange": "Rewrite files with OPTIMIZE: every write of this version changes data.",
 }
 """Names that would change rows or rules, and that this version does not do: refused, with what to do instead."""
 
 AS_IF_UNSET: Mapping[str, str] = {
-    "partitionOverwriteMode": "static",
+    "useNullIntolerantEqualityWithDPO": "false",
     "dataChange": "true",
 }
 """The one value of a name in `NOT_YET` that says what holds without it: accepted."""
 
-_REPLACING = frozenset({"replaceWhere", "replaceOn", "replaceUsing", "partitionOverwriteMode", "dataChange"})
+_REPLACING = frozenset({"replaceOn", "replaceUsing", "useNullIntolerantEqualityWithDPO", "dataChange"})
 
 _ACCEPTED_BY_DELTA = (
     frozenset({"path", "queryName", "checkpointLocation", "outputMode"})
     | {spec.name for spec in (*STREAM_READ, *BATCH_READ)}
     | {spec.name for spec in BATCH_WRITE if spec.name != "partitionBy"}
     | _REPLACING
-    | {"targetAlias", "useNullIntolerantEqualityWithDPO"}
+    | {"targetAlias"}
     | {"compression", "maxRecordsPerFile", "optimizeWrite", "writePartitionColumns"}
     | {"parquet.writer.version", "spark.sql.parquet.outputTimestampType"}
 )

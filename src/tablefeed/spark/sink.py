@@ -21,7 +21,7 @@ from tablefeed.feed.known_state import newest_state, remember
 from tablefeed.feed.operations import batch_write, micro_batch
 from tablefeed.feed.sink import WritePlan, plan_write, write_task
 from tablefeed.feed.upkeep import after_commit, look_after
-from tablefeed.feed.write_rules import schema_mode, write_rules
+from tablefeed.feed.write_rules import Scope, schema_mode, write_rules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.outcome import AlreadyApplied
@@ -126,7 +126,7 @@ class BatchWriter(DataSourceArrowWriter):
                 plan=written[0].plan,
                 files=tuple(f for message in written for f in message.files),
                 kind=self._kind,
-                operation=batch_write(self._kind, self._plan.partition_columns),
+                operation=batch_write(self._kind, self._plan.partition_columns, self._plan.rules),
                 txn=self._txn(),
                 user_metadata=self._options["userMetadata"],
                 on_collision=self._options["txnVersionCollision"],
@@ -154,6 +154,9 @@ def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind
         schema_mode(kind, merge=options["mergeSchema"], overwrite=options["overwriteSchema"]),
         policy=options["storeAssignmentPolicy"],
         zone=options["timeZone"],
+        # Of batch writes alone: a stream has no such options.
+        scope=options.values.get("partitionOverwriteMode", Scope.TABLE),
+        replace_where=options.values.get("replaceWhere"),
     )
     log, state = newest_state(path, dict(options.storage))
     incoming = to_arrow_schema(schema, timezone="UTC")
