@@ -401,3 +401,26 @@ def test_a_file_whose_partition_cannot_be_told_stops_the_write(rules: WriteRules
 
 def rows_of_long(row_ids: Sequence[int], values: Sequence[int]) -> pa.Table:
     return rows(row_ids, values, pa.int64())
+
+
+@pytest.mark.parametrize(
+    ("how", "changed"),
+    [
+        ({}, [("delete", 1), ("delete", 2), ("delete", 3), ("insert", 10)]),
+        ({"replace_where": "p = 'a'"}, [("delete", 1), ("insert", 10)]),
+        ({"partition_overwrite_mode": "dynamic"}, [("delete", 1), ("insert", 10)]),
+    ],
+)
+def test_a_change_feed_has_the_rows_that_made_way_and_those_that_came(
+    tmp_path: Path, how: dict[str, Any], changed: list[tuple[str, int]]
+) -> None:
+    table = str(tmp_path / "t")
+    fed = {"delta.enableChangeDataFeed": "true"}
+    tablefeed.append(table, rows([1, 2, 3], ["a", "b", None]), partition_by="p", properties=fed)
+
+    overwrite(table, rows([10], ["a"]), **how)
+
+    ours = tablefeed.changes(table, start_version=1).read_all()
+    theirs = pa.table(DeltaTable(table).load_cdf(starting_version=1))
+    for feed in (ours, theirs):
+        assert sorted((row["_change_type"], row["id"]) for row in feed.to_pylist()) == changed
