@@ -123,3 +123,13 @@ def test_a_conflict_names_the_winner_and_the_application() -> None:
     assert found is not None
     assert found.winner == 8
     assert "(query)" in found.reason
+
+
+def test_an_overwrite_of_some_files_is_excluded_by_those_alone() -> None:
+    def found(winner: Commit) -> str | None:
+        conflict = conflict_with(winner, kind=WriteKind.OVERWRITE, txn=OURS, reads=lambda file: file.path == "a")
+        return None if conflict is None else conflict.error_class
+
+    assert found(v8(add("b"), remove("c"))) is None
+    assert found(v8(add("b"), add("a"))) == "DELTA_CONCURRENT_APPEND"
+    assert found(v8(add("b"), remove("a"))) == "DELTA_CONCURRENT_DELETE_READ"

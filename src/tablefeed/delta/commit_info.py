@@ -1,7 +1,8 @@
 """What our commits say of themselves, as Delta-Spark says it (PROTOCOL.md, "Commit Provenance Information").
 
 The protocol leaves the fields free; Delta-Spark's `DESCRIBE HISTORY` and its tests fix these names and that the
-values of operationParameters and operationMetrics are strings. Our name stands in engineInfo.
+values of operationMetrics are strings, and so are those of operationParameters but for flags. Our name stands in
+engineInfo.
 """
 
 from __future__ import annotations
@@ -24,24 +25,38 @@ class StreamingUpdate:
     epoch_id: int
 
     @property
-    def operation(self) -> tuple[str, dict[str, str]]:
+    def operation(self) -> tuple[str, dict[str, object]]:
         """Delta-Spark's name of the operation, and its parameters."""
-        parameters = {"outputMode": self.output_mode, "queryId": self.query_id, "epochId": str(self.epoch_id)}
+        parameters: dict[str, object] = {
+            "outputMode": self.output_mode,
+            "queryId": self.query_id,
+            "epochId": str(self.epoch_id),
+        }
         return "STREAMING UPDATE", parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """A batch write; `mode` is a Spark SaveMode's name."""
+    """A batch write; `mode` is a Spark SaveMode's name.
+
+    `predicate` is the text of an overwrite's replaceWhere; `is_dynamic` says that it was of the partitions written to.
+    """
 
     mode: Literal["Append", "Overwrite", "ErrorIfExists"]
     partition_by: tuple[str, ...] = ()
+    predicate: str | None = None
+    is_dynamic: bool = False
 
     @property
-    def operation(self) -> tuple[str, dict[str, str]]:
+    def operation(self) -> tuple[str, dict[str, object]]:
         """Delta-Spark's name of the operation, and its parameters."""
         partition_by = json.dumps(self.partition_by, ensure_ascii=False, separators=(",", ":"))
-        return "WRITE", {"mode": self.mode, "partitionBy": partition_by}
+        parameters: dict[str, object] = {"mode": self.mode, "partitionBy": partition_by}
+        if self.predicate is not None:
+            parameters["predicate"] = self.predicate
+        if self.is_dynamic:
+            parameters["isDynamicPartitionOverwrite"] = True
+        return "WRITE", parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,8 @@ from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, Not
 from tablefeed.feed.commit_features import featured
 from tablefeed.feed.identity import marks_moved
 from tablefeed.feed.operations import Operation
+from tablefeed.feed.replacement import Replacement
+from tablefeed.feed.replays import OnCollision, check_replay
 from tablefeed.feed.row_rules import rules_in_force
 from tablefeed.feed.sink import WritePlan, caught_up, clustering_of
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
@@ -66,7 +68,7 @@ class Surroundings:
 class Transaction:
     """What is to be committed: files written under `plan`, and the words that describe them.
 
-    `operation` is commitInfo's; `txn` makes it once-only.
+    `operation` is commitInfo's; `txn` makes it once-only, `on_collision` is for one that meets a later version.
     """
 
     plan: WritePlan
@@ -75,6 +77,15 @@ class Transaction:
     operation: Operation
     txn: Txn | None = None
     user_metadata: str | None = None
+    on_collision: OnCollision = OnCollision.WARN
+
+
+def changes_nothing(transaction: Transaction) -> bool:
+    """Whether its commit would hold no more than its txn, new to the table when it was planned."""
+    plan, txn = transaction.plan, transaction.txn
+    is_empty = not transaction.files and transaction.kind is WriteKind.APPEND
+    is_new = txn is None or plan.recorded.get(txn.app_id, -1) < txn.txn_version
+    return is_empty and is_new and plan.found is not None and plan.metadata is None
 
 
 def commit(
@@ -83,16 +94,17 @@ def commit(
     """Commits `transaction` to the table, or finds that it has been; gives the outcome and the table's state then.
 
     `snapshot` is the newest state that the caller knows, None where there was no table. Raises ConflictError where a
-    rival's commit excludes ours, CommitUnknownError where the store will not say, and NotExclusiveError where it
-    cannot promise a single winner.
+    rival's commit excludes ours, CommitUnknownError where the store will not say, NotExclusiveError where it cannot
+    promise a single winner, and CommitError for a collision that is to fail.
     """
     state = caught_up(log, snapshot)
     checked = transaction.plan.version
     races = 0
     while True:
         replayed = _replayed(state, transaction.txn)
-        if replayed is not None and state is not None:
+        if replayed is not None and state is not None and transaction.txn is not None:
             _delete_replayed(log, transaction)
+            check_replay(transaction.txn, replayed.recorded_txn_version, transaction.on_collision, url=log.url)
             return replayed, state
         checked = _check_rivals(log, transaction, state, checked)
         entry = _entry(transaction, state, around.now_ms())
@@ -147,12 +159,18 @@ def _check_rivals(
         return state.version
     if plan.table_id is not None and state.metadata.table_id != plan.table_id:
         raise _conflict(log, "it was deleted and made anew", state.version, "DELTA_METADATA_CHANGED")
+    replacement = Replacement(plan.replaces, transaction.files, url=log.url)
     for version in range((checked if checked is not None else -1) + 1, state.version + 1):
         winner = log.commit(Version(version))
         if winner is None:
             raise _conflict(log, "its log was cleaned up under this write", version, "DELTA_CONCURRENT_TRANSACTION")
-        tolerance = _tolerance(winner, plan)
-        found = conflict_with(winner, kind=transaction.kind, txn=transaction.txn, tolerance=tolerance)
+        found = conflict_with(
+            winner,
+            kind=transaction.kind,
+            txn=transaction.txn,
+            tolerance=_tolerance(winner, plan),
+            reads=replacement.reads,
+        )
         if found is not None:
             raise _conflict(log, found.reason, found.winner, found.error_class)
         if winner.protocol is not None or winner.metadata is not None:
@@ -307,6 +325,7 @@ def _removes(transaction: Transaction, state: Snapshot | None, now_ms: int) -> t
         return ()
     from tablefeed.delta.columns import to_add_files
 
+    replacement = Replacement(transaction.plan.replaces, transaction.files, url=state.log.url)
     return tuple(
         RemoveFile(
             path=add.path,
@@ -321,7 +340,7 @@ def _removes(transaction: Transaction, state: Snapshot | None, now_ms: int) -> t
             base_row_id=add.base_row_id,
             default_row_commit_version=add.default_row_commit_version,
         )
-        for batch in state.live_files()
+        for batch in replacement.of(state.live_files())
         for add in to_add_files(batch)
     )
 

@@ -25,6 +25,7 @@ from tablefeed.errors import SchemaMismatchError, StoreError, TableNotFoundError
 from tablefeed.feed.align import Alignment, align, aligned, check_zone
 from tablefeed.feed.evolution import SchemaMode
 from tablefeed.feed.identity import columns_to_make, names_in_files
+from tablefeed.feed.replacement import Replacement, Replaces, planned_replacement
 from tablefeed.feed.row_rules import Kept, check_kept, filled_columns, keeping, rules_in_force
 from tablefeed.feed.table_change import Target, changed_table, new_table, replaced_table
 from tablefeed.feed.table_files import for_store
@@ -39,6 +40,8 @@ from tablefeed.store import open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tablefeed.data.write import WrittenFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,7 @@ class WritePlan:
     mapping: MappingMode
     alignment: Alignment
     rules: WriteRules
+    replaces: Replaces
     kept: Kept | None
     """The rules of the table that its rows must keep; None: it has none."""
     identity: tuple[IdentityColumn, ...]
@@ -127,6 +131,7 @@ def plan_write(
     )
     made = frozenset(column.name for column in identity)
     alignment, kept = _fitted(target, rows, rules, made=made, now_ms=now_ms, url=log.url)
+    mapping = mapping_mode(draft, url=log.url)
     return WritePlan(
         location=log.location,
         storage_options=log.storage_options,
@@ -145,9 +150,10 @@ def plan_write(
         partition_columns=target.partition_columns,
         configuration=dict(target.configuration) if snapshot is None else {},
         metadata=target.metadata,
-        mapping=mapping_mode(draft, url=log.url),
+        mapping=mapping,
         alignment=alignment,
         rules=rules,
+        replaces=planned_replacement(rules, target, kind=kind, mapping=mapping, url=log.url),
         kept=kept,
         identity=identity,
         recorded={} if snapshot is None else {t.app_id: t.txn_version for t in snapshot.facts.txns.values()},
@@ -208,7 +214,6 @@ def write_task(
     """
     from tablefeed.data.identity import IdentityValues, turns
     from tablefeed.data.write import FileLayout, NewFile, write_files
-    from tablefeed.delta.stats import encode_stats
 
     store = open_store(plan.location, for_store(plan.storage_options))
     schema = parse_schema(plan.schema_string, url=store.url)
@@ -238,24 +243,29 @@ def write_task(
         rows = keeping(rows, plan.kept, schema, url=store.url)
     try:
         written = write_files(rows, layout, new_file)
+        adds = tuple(_added(plan, schema, file, now_ms=now_ms) for file in written)
+        Replacement(plan.replaces, (), url=store.url).check(adds)
     except BaseException:
         for path in begun:
             # The first error is the one to raise, and what stays here is named by no commit.
             with suppress(StoreError):
                 store.delete(path)
         raise
-    return tuple(
-        AddFile(
-            path=file.path,
-            log_path=paths.encode_path(file.path),
-            partition_values=_logged_values(plan, schema, file.partition_values),
-            size_bytes=file.size_bytes,
-            modified_ms=now_ms,
-            data_change=True,
-            stats=encode_stats(file.statistics),
-            tags=plan.file_tags,
-        )
-        for file in written
+    return adds
+
+
+def _added(plan: WritePlan, schema: Struct, file: WrittenFile, *, now_ms: int) -> AddFile:
+    from tablefeed.delta.stats import encode_stats
+
+    return AddFile(
+        path=file.path,
+        log_path=paths.encode_path(file.path),
+        partition_values=_logged_values(plan, schema, file.partition_values),
+        size_bytes=file.size_bytes,
+        modified_ms=now_ms,
+        data_change=True,
+        stats=encode_stats(file.statistics),
+        tags=plan.file_tags,
     )
 
 

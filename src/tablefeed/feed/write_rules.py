@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from enum import StrEnum
 
 from tablefeed.data.assignment import Assignment, Policy
 from tablefeed.delta.properties import checked_properties
@@ -13,13 +14,26 @@ from tablefeed.feed.evolution import SchemaMode
 from tablefeed.log.transaction import WriteKind
 
 
+class Scope(StrEnum):
+    """What an overwrite takes the place of, in Spark's words for `partitionOverwriteMode`."""
+
+    TABLE = "static"
+    PARTITIONS = "dynamic"
+    """Those that rows are written to."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRules:
-    """How rows may change and fit their table; `properties` are those of a table that the write makes."""
+    """How rows may change and fit their table; `properties` are those of a table that the write makes.
+
+    `replace_where` is the predicate of the rows that an overwrite takes the place of, None: `scope` says it.
+    """
 
     schema: SchemaMode = SchemaMode.FIXED
     assignment: Assignment = field(default_factory=Assignment)
     properties: Mapping[str, str] = field(default_factory=dict)
+    scope: Scope = Scope.TABLE
+    replace_where: str | None = None
 
 
 def schema_mode(kind: WriteKind, *, merge: bool, overwrite: bool) -> SchemaMode:
@@ -30,7 +44,13 @@ def schema_mode(kind: WriteKind, *, merge: bool, overwrite: bool) -> SchemaMode:
 
 
 def write_rules(
-    schema: SchemaMode, *, policy: Policy, zone: tzinfo | None, properties: Mapping[str, str] | None = None
+    schema: SchemaMode,
+    *,
+    policy: Policy,
+    zone: tzinfo | None,
+    scope: Scope,
+    replace_where: str | None,
+    properties: Mapping[str, str] | None = None,
 ) -> WriteRules:
     """Gives the rules that a writer's options mean. Raises IllegalOptionError for `properties` that no table has.
 
@@ -40,7 +60,16 @@ def write_rules(
         schema=schema,
         assignment=Assignment(policy=policy, zone=zone),
         properties=checked_properties(properties or {}),
+        scope=scope,
+        replace_where=replace_where,
     )
+
+
+def read_scope(option: str, value: object) -> Scope:
+    """Gives the scope that `option` names, in any case. Raises IllegalOptionError."""
+    if isinstance(value, str) and value.lower() in list(Scope):
+        return Scope(value.lower())
+    raise IllegalOptionError(option=option, value=str(value), explain="must be 'static' or 'dynamic'")
 
 
 def policy(value: object, option: str) -> Policy:

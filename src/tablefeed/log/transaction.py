@@ -7,10 +7,11 @@ metadata changes pass, which the dialect tells; any other stops the write, which
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tablefeed.model.actions import AddFile, Commit, RemoveFile, Txn
+from tablefeed.model.actions import AddFile, Commit, FileAction, RemoveFile, Txn
 
 
 class WriteKind(StrEnum):
@@ -38,9 +39,17 @@ class Tolerance:
 
 
 def conflict_with(
-    winner: Commit, *, kind: WriteKind, txn: Txn | None, tolerance: Tolerance = Tolerance()
+    winner: Commit,
+    *,
+    kind: WriteKind,
+    txn: Txn | None,
+    tolerance: Tolerance = Tolerance(),
+    reads: Callable[[FileAction], bool] = lambda _file: True,
 ) -> Conflict | None:
     """Gives what in `winner` excludes a transaction of `kind`, or None.
+
+    `reads` says whether a file is among those that an overwrite replaces, or would be had it been there: it has read
+    these, and no others.
 
     A `txn` of the winner with our app id and at least our version is not a conflict but a replay: the caller has
     looked for that before.
@@ -61,9 +70,9 @@ def conflict_with(
             "DELTA_CONCURRENT_TRANSACTION",
             f"it was made by the same application ({txn.app_id}); make sure that only one run of it is alive",
         )
-    if kind is WriteKind.OVERWRITE and any(isinstance(f, AddFile) for f in winner.files):
+    if kind is WriteKind.OVERWRITE and any(isinstance(f, AddFile) and reads(f) for f in winner.files):
         return because("DELTA_CONCURRENT_APPEND", "it added files that this overwrite has not seen; run it again")
-    if kind is WriteKind.OVERWRITE and any(isinstance(f, RemoveFile) for f in winner.files):
+    if kind is WriteKind.OVERWRITE and any(isinstance(f, RemoveFile) and reads(f) for f in winner.files):
         # An overwrite has read what it replaces: Delta-Spark's check of files read comes before that of files removed.
         return because("DELTA_CONCURRENT_DELETE_READ", "it removed files that this overwrite replaces; run it again")
     return None
