@@ -50,7 +50,8 @@ OTHER_SCHEMA = (
 # What won, in its versions, and what becomes of: an append, the append as batch 7 of a query, an overwrite.
 WINNERS: dict[str, tuple[list[list[Action]], str, str, str]] = {
     "only commitInfo": ([[info(operation="VACUUM START")]], STANDS, STANDS, STANDS),
-    "protocol": ([[protocol(1, 2)]], PROTOCOL, PROTOCOL, PROTOCOL),
+    "protocol": ([[protocol(1, 4)]], PROTOCOL, PROTOCOL, PROTOCOL),
+    "the same protocol once more": ([[protocol()]], STANDS, STANDS, STANDS),
     "properties": ([[metadata(configuration={"owner": "me"})]], METADATA, METADATA, METADATA),
     "schema": ([[metadata(OTHER_SCHEMA)]], METADATA, METADATA, METADATA),
     "protocol and schema": ([[protocol(1, 4), metadata(OTHER_SCHEMA)]], PROTOCOL, PROTOCOL, PROTOCOL),

@@ -186,7 +186,7 @@ def _check_made_by_another(log: TableLog, transaction: Transaction, state: Snaps
     plan = transaction.plan
     _check_shape(log, plan, state)
     if _rules(state, log.url) != (None if plan.kept is None else plan.kept.rules):
-        reason = "another writer made it, with rules that these rows were not held against; run the write again"
+        reason = "another writer made it, with other rules than these rows were held against; run the write again"
         raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
     features.check_writable(
         state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
