@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tablefeed.data.required import null_in_required
+from tablefeed.data.required import null_above_required, null_in_required
 
 REQUIRED = pa.field("x", pa.int64(), nullable=False)
 STRUCT = pa.struct([REQUIRED, pa.field("y", pa.string())])
@@ -41,3 +41,20 @@ def test_a_null_counts_where_it_is_forbidden_and_its_parent_is_there(
     for rows in (array, pa.concat_arrays([pa.array([None], field.type), array]).slice(1)):
         table = pa.Table.from_arrays([rows], schema=pa.schema([field]))
         assert null_in_required(table) == found
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "found"),
+    [
+        (pa.field("s", STRUCT), [{"x": 1}], None),
+        (pa.field("s", STRUCT), [{"x": 1}, None], "s.x"),
+        (pa.field("s", pa.struct([pa.field("t", STRUCT)])), [None], "s.t.x"),
+        (pa.field("s", pa.struct([pa.field("y", pa.string())])), [None], None),
+    ],
+)
+def test_a_null_struct_is_found_where_it_has_a_required_member(
+    field: pa.Field, values: list[Any], found: str | None
+) -> None:
+    table = pa.Table.from_arrays([pa.array(values, field.type)], schema=pa.schema([field]))
+
+    assert null_above_required(table) == found

@@ -12,6 +12,26 @@ def null_in_required(rows: pa.Table) -> str | None:
     return next(filter(None, map(required.first_null, rows.to_batches())), None)
 
 
+def null_above_required(rows: pa.Table) -> str | None:
+    """The dotted path of a required member of a struct that is null itself, or None. Delta-Spark writes no such row."""
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        if pa.types.is_struct(field.type) and column.null_count:
+            member = _required_member(field.type)
+            if member is not None:
+                return f"{field.name}.{member}"
+    return None
+
+
+def _required_member(kind: pa.DataType) -> str | None:
+    for field in kind:
+        if not field.nullable:
+            return str(field.name)
+        inner = _required_member(field.type) if pa.types.is_struct(field.type) else None
+        if inner is not None:
+            return f"{field.name}.{inner}"
+    return None
+
+
 class RequiredColumns:
     """What must not be null in batches of `schema`: looked up once, so that a batch costs what these columns cost."""
 
