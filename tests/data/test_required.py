@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tablefeed.data.required import null_above_required, null_in_required
+from tablefeed.data.required import null_in_required, null_to_write
 
 REQUIRED = pa.field("x", pa.int64(), nullable=False)
 STRUCT = pa.struct([REQUIRED, pa.field("y", pa.string())])
@@ -27,6 +27,7 @@ STRUCT = pa.struct([REQUIRED, pa.field("y", pa.string())])
         (pa.field("l", pa.list_(pa.field("element", STRUCT))), [[{"x": 1}, None]], None),
         (pa.field("l", pa.list_(pa.field("element", STRUCT))), [None, [{"x": None}]], "l.element.x"),
         (pa.field("m", pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=False))), [[("a", 1)], None], None),
+        (pa.field("m", pa.map_(pa.string(), STRUCT)), [[("a", None)], [("b", {"x": 1})]], None),
         (
             pa.field("m", pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=False))),
             [[("a", None)]],
@@ -49,7 +50,12 @@ def test_a_null_counts_where_it_is_forbidden_and_its_parent_is_there(
         (pa.field("s", STRUCT), [{"x": 1}], None),
         (pa.field("s", STRUCT), [{"x": 1}, None], "s.x"),
         (pa.field("s", pa.struct([pa.field("t", STRUCT)])), [None], "s.t.x"),
+        (pa.field("s", pa.struct([pa.field("t", STRUCT)])), [{"t": None}], "s.t.x"),
         (pa.field("s", pa.struct([pa.field("y", pa.string())])), [None], None),
+        (pa.field("l", pa.list_(pa.field("element", STRUCT))), [[{"x": 1}], None, []], None),
+        (pa.field("l", pa.list_(pa.field("element", STRUCT))), [[{"x": 1}, None]], "l.element.x"),
+        (pa.field("m", pa.map_(pa.string(), STRUCT)), [[("a", {"x": 1})], None], None),
+        (pa.field("m", pa.map_(pa.string(), STRUCT)), [[("a", {"x": 1})], [("b", None)]], "m.value.x"),
     ],
 )
 def test_a_null_struct_is_found_where_it_has_a_required_member(
@@ -57,4 +63,4 @@ def test_a_null_struct_is_found_where_it_has_a_required_member(
 ) -> None:
     table = pa.Table.from_arrays([pa.array(values, field.type)], schema=pa.schema([field]))
 
-    assert null_above_required(table) == found
+    assert null_to_write(table) == found

@@ -12,23 +12,16 @@ def null_in_required(rows: pa.Table) -> str | None:
     return next(filter(None, map(required.first_null, rows.to_batches())), None)
 
 
-def null_above_required(rows: pa.Table) -> str | None:
-    """The dotted path of a required member of a struct that is null itself, or None. Delta-Spark writes no such row."""
+def null_to_write(rows: pa.Table) -> str | None:
+    """As `null_in_required`, or the path of a required member of a struct that is null, at any depth.
+
+    Delta-Spark writes no such struct, as its member is null to it, and neither does Arrow.
+    """
     for field, column in zip(rows.schema, rows.columns, strict=True):
-        if pa.types.is_struct(field.type) and column.null_count:
-            member = _required_member(field.type)
-            if member is not None:
-                return f"{field.name}.{member}"
-    return None
-
-
-def _required_member(kind: pa.DataType) -> str | None:
-    for field in kind:
-        if not field.nullable:
-            return str(field.name)
-        inner = _required_member(field.type) if pa.types.is_struct(field.type) else None
-        if inner is not None:
-            return f"{field.name}.{inner}"
+        for chunk in column.chunks if _may_break(field) else ():
+            path = _null_at(field.name, chunk, nullable=field.nullable, in_null=True)
+            if path is not None:
+                return path
     return None
 
 
@@ -64,26 +57,37 @@ def _members(kind: pa.DataType) -> list[pa.Field]:
     return []
 
 
-def _null_at(path: str, array: pa.Array, *, nullable: bool) -> str | None:
+def _null_at(path: str, array: pa.Array, *, nullable: bool, in_null: bool = False) -> str | None:
     if array.null_count and not nullable:
         return path
     kind = array.type
+    if in_null and array.null_count and pa.types.is_struct(kind) and (member := _required_member(kind)):
+        return f"{path}.{member}"
     if not any(_may_break(member) for member in _members(kind)):
         return None
     present = array.drop_null() if array.null_count else array
     if pa.types.is_struct(kind):
         parts = [(f"{path}.{f.name}", pc.struct_field(present, [i]), f) for i, f in enumerate(kind)]
     elif pa.types.is_map(kind):
-        values = pc.struct_field(pc.list_flatten(present.cast(_entries(kind))), [1])
-        parts = [(f"{path}.value", values, kind.item_field)]
+        parts = [(f"{path}.value", _values(present), kind.item_field)]
     else:
         parts = [(f"{path}.element", pc.list_flatten(present), kind.value_field)]
     for inner, values, field in parts:
-        broken = _null_at(inner, values, nullable=field.nullable)
+        broken = _null_at(inner, values, nullable=field.nullable, in_null=in_null)
         if broken is not None:
             return broken
     return None
 
 
-def _entries(kind: pa.MapType) -> pa.DataType:
-    return pa.list_(pa.struct([kind.key_field, kind.item_field]))
+def _values(maps: pa.MapArray) -> pa.Array:
+    """The values of maps of which none is null."""
+    first, last = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
+    return maps.items.slice(first, last - first)
+
+
+def _required_member(kind: pa.DataType) -> str | None:
+    for field in kind:
+        inner = _required_member(field.type) if pa.types.is_struct(field.type) else None
+        if not field.nullable or inner is not None:
+            return str(field.name) if not field.nullable else f"{field.name}.{inner}"
+    return None

@@ -17,7 +17,7 @@ import pyarrow as pa
 from tablefeed.data.conform import Conformer
 from tablefeed.data.parquet_file import OpenParquet
 from tablefeed.data.partition import empty_is_null, identity, split
-from tablefeed.data.required import null_above_required, null_in_required
+from tablefeed.data.required import null_to_write
 from tablefeed.data.retype import LossyConversionError, extra_columns
 from tablefeed.data.statistics import first_leaves
 from tablefeed.data.windows import windows
@@ -218,7 +218,7 @@ class _Writing:
     def add(self, window: pa.Table) -> None:
         layout = self._layout
         window = empty_is_null(window, layout.partition_by)
-        broken = null_in_required(window) or null_above_required(window)
+        broken = null_to_write(window)
         if broken is not None:
             raise InvalidRowsError(
                 f"NOT NULL constraint violated for column: {broken}. {layout.url} takes no null there, and nothing of "
