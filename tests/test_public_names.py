@@ -20,6 +20,7 @@ FUNCTIONS = {
     "follow": "(url, *, after, poll_interval_s, storage_options)",
     "append": "(url, data, *, mode, partition_by, app_id, txn_version, merge_schema, overwrite_schema, "
     "store_assignment, time_zone, properties, storage_options)",
+    "optimize": "(url, *, where, target_size_bytes, storage_options)",
 }
 
 TABLE = {

@@ -1,6 +1,6 @@
 """tablefeed: a streaming change feed of a table's transaction log, and exactly-once commits to it.
 
-Without Spark: `open_table`, `changes`, `appends`, `follow` and `append`, Arrow in and out. With Spark:
+Without Spark: `open_table`, `changes`, `appends`, `follow`, `append` and `optimize`, Arrow in and out. With Spark:
 `format("tablefeed")`, found by itself once the package is installed. Everything raises subclasses of `TablefeedError`.
 """
 
@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from tablefeed.errors import TablefeedError
 from tablefeed.model.actions import Commit, CommitInfo
-from tablefeed.model.outcome import AlreadyApplied, Committed
+from tablefeed.model.outcome import AlreadyApplied, Committed, Optimized
 
 if TYPE_CHECKING:
     from tablefeed.feed.append import append
     from tablefeed.feed.appends import appends
     from tablefeed.feed.changes import changes
     from tablefeed.feed.follow import follow
+    from tablefeed.feed.optimize import optimize
     from tablefeed.feed.table import Table, open_table
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Commit",
     "CommitInfo",
     "Committed",
+    "Optimized",
     "Table",
     "TablefeedError",
     "append",
@@ -32,6 +34,7 @@ __all__ = [
     "changes",
     "follow",
     "open_table",
+    "optimize",
 ]
 
 _HOMES = {
@@ -41,6 +44,7 @@ _HOMES = {
     "changes": "tablefeed.feed.changes",
     "follow": "tablefeed.feed.follow",
     "open_table": "tablefeed.feed.table",
+    "optimize": "tablefeed.feed.optimize",
 }
 """Where the public names live. They are imported when first used: Spark's workers need few of them."""
 

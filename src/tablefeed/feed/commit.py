@@ -11,11 +11,11 @@ import importlib.metadata
 import logging
 import random
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tablefeed.delta import codec, features, names
-from tablefeed.delta.commit_info import Provenance, Write, commit_info
+from tablefeed.delta.commit_info import Provenance, Write, commit_info, optimize_metrics
 from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, NotExclusiveError, StoreError
 from tablefeed.feed.operations import Operation
 from tablefeed.feed.sink import WritePlan, caught_up
@@ -56,7 +56,8 @@ class Surroundings:
 class Transaction:
     """What is to be committed: files written under `plan`, and the words that describe them.
 
-    `operation` is commitInfo's; `txn` makes it once-only.
+    `operation` is commitInfo's; `txn` makes it once-only. `folded` are the live files whose rows an optimize has
+    written to `files`.
     """
 
     plan: WritePlan
@@ -65,6 +66,7 @@ class Transaction:
     operation: Operation
     txn: Txn | None = None
     user_metadata: str | None = None
+    folded: tuple[AddFile, ...] = ()
 
 
 def commit(
@@ -145,11 +147,12 @@ def _check_rivals(
         if transaction.kind is WriteKind.OVERWRITE:
             raise _conflict(log, "another writer made it first", state.version, "DELTA_CONCURRENT_APPEND")
         return state.version
+    folded = frozenset(add.path for add in transaction.folded)
     for version in range((checked if checked is not None else -1) + 1, state.version + 1):
         winner = log.commit(Version(version))
         if winner is None:
             raise _conflict(log, "its log was cleaned up under this write", version, "DELTA_CONCURRENT_TRANSACTION")
-        found = conflict_with(winner, kind=transaction.kind, txn=transaction.txn)
+        found = conflict_with(winner, kind=transaction.kind, txn=transaction.txn, folded=folded)
         if found is not None:
             raise _conflict(log, found.reason, found.winner, found.error_class)
     return state.version
@@ -230,15 +233,14 @@ def new_table(plan: WritePlan, *, now_ms: int) -> tuple[Protocol, Metadata]:
 
 
 def _removes(transaction: Transaction, state: Snapshot | None, now_ms: int) -> tuple[RemoveFile, ...]:
-    if state is None or transaction.kind is not WriteKind.OVERWRITE:
+    if state is None or transaction.kind is WriteKind.APPEND:
         return ()
-    from tablefeed.delta.columns import to_add_files
-
+    changes = transaction.kind is not WriteKind.OPTIMIZE
     return tuple(
         RemoveFile(
             path=add.path,
             log_path=add.log_path,
-            data_change=True,
+            data_change=changes,
             deletion_timestamp_ms=now_ms,
             extended_file_metadata=True,
             partition_values=add.partition_values,
@@ -248,15 +250,23 @@ def _removes(transaction: Transaction, state: Snapshot | None, now_ms: int) -> t
             base_row_id=add.base_row_id,
             default_row_commit_version=add.default_row_commit_version,
         )
-        for batch in state.live_files()
-        for add in to_add_files(batch)
+        for add in (_live(state) if changes else transaction.folded)
     )
+
+
+def _live(state: Snapshot) -> Iterator[AddFile]:
+    from tablefeed.delta.columns import to_add_files
+
+    for batch in state.live_files():
+        yield from to_add_files(batch)
 
 
 def _metrics(transaction: Transaction, removes: tuple[RemoveFile, ...]) -> dict[str, int]:
     from tablefeed.delta.stats import num_records
 
     files = transaction.files
+    if transaction.kind is WriteKind.OPTIMIZE:
+        return optimize_metrics(files, removes)
     written = {
         "numOutputRows": sum(num_records(f.stats) or 0 for f in files),
         "numOutputBytes": sum(f.size_bytes for f in files),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tablefeed.delta.commit_info import StreamingUpdate, Write
+from tablefeed.delta.commit_info import Optimize, StreamingUpdate, Write
 from tablefeed.log.transaction import WriteKind
 
-Operation = StreamingUpdate | Write
+Operation = StreamingUpdate | Write | Optimize
 
 
 def micro_batch(query_id: str, batch_id: int) -> Operation:

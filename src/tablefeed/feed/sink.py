@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.delta import features, partition_values, paths
 from tablefeed.delta.column_mapping import MappingMode, files_schema, mapping_mode, physical_name
+from tablefeed.delta.file_layout import Codec, FileShape, file_shape
 from tablefeed.delta.schema import from_arrow, parse_schema, to_arrow
 from tablefeed.errors import SchemaMismatchError, StoreError, TableNotFoundError
 from tablefeed.feed.align import Alignment, align, aligned, check_zone
@@ -32,6 +33,8 @@ from tablefeed.store import open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tablefeed.data.write import Compression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,7 @@ class WritePlan:
     mapping: MappingMode
     alignment: Alignment
     rules: WriteRules
+    shape: FileShape
     recorded: Mapping[str, int]
     """The newest version that each application has recorded in the table, by its id."""
 
@@ -116,6 +120,7 @@ def plan_write(
         mapping=mapping_mode(draft, url=log.url),
         alignment=align(target.schema, rows, partition_columns=target.partition_columns, url=log.url),
         rules=rules,
+        shape=file_shape(target.configuration, codec=rules.codec, most_rows=rules.most_rows_of_a_file),
         recorded={} if snapshot is None else {t.app_id: t.txn_version for t in snapshot.facts.txns.values()},
     )
 
@@ -146,7 +151,8 @@ def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int,
 
     def new_file(values: Mapping[str, pa.Scalar], number: int) -> NewFile:
         directory = _directory(plan, schema, values)
-        path = f"{directory}{'/' if directory else ''}part-{task:05d}-{uuid.uuid4()}.c{number:03d}.snappy.parquet"
+        name = f"part-{task:05d}-{uuid.uuid4()}.c{number:03d}{plan.shape.codec}.parquet"
+        path = f"{directory}/{name}" if directory else name
         begun.append(path)
         return NewFile(path=path, opened=store.create(path))
 
@@ -156,7 +162,9 @@ def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int,
         schema=arrow,
         partition_by=plan.partition_columns,
         stored_as=files_schema(schema, plan.mapping, url=store.url),
-    )
+        compression=_COMPRESSION[plan.shape.codec],
+        most_file_rows=plan.shape.most_rows,
+    ).of_files_of(plan.shape.target_bytes)
     rows = aligned(batches, plan.alignment, arrow, plan.rules.assignment, url=store.url)
     try:
         written = write_files(rows, layout, new_file)
@@ -178,6 +186,16 @@ def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int,
         )
         for file in written
     )
+
+
+_COMPRESSION: Mapping[Codec, Compression] = {
+    Codec.SNAPPY: "snappy",
+    Codec.ZSTD: "zstd",
+    Codec.GZIP: "gzip",
+    Codec.LZ4_RAW: "lz4",
+    Codec.UNCOMPRESSED: "none",
+}
+"""Arrow's names: its lz4 is Parquet's LZ4_RAW."""
 
 
 def current_snapshot(log: TableLog) -> Snapshot | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 
 from tablefeed.data.assignment import Assignment, Policy
+from tablefeed.delta.file_layout import Codec, named_codec
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.evolution import SchemaMode
 from tablefeed.log.transaction import WriteKind
@@ -19,6 +20,9 @@ class WriteRules:
     schema: SchemaMode = SchemaMode.FIXED
     assignment: Assignment = field(default_factory=Assignment)
     properties: Mapping[str, str] = field(default_factory=dict)
+    codec: Codec | None = None
+    """None: the table's."""
+    most_rows_of_a_file: int | None = None
 
 
 def schema_mode(kind: WriteKind, *, merge: bool, overwrite: bool) -> SchemaMode:
@@ -41,3 +45,13 @@ def policy(value: object, option: str) -> Policy:
     if isinstance(value, str) and value.lower() == "legacy":
         explain += ": 'legacy', which wraps numbers and makes null of what cannot be read, is not supported"
     raise IllegalOptionError(option=option, value=str(value), explain=explain)
+
+
+def codec(value: str, option: str) -> Codec:
+    """Gives the codec that `option` names, in any case. Raises IllegalOptionError."""
+    found = named_codec(value)
+    if found is None:
+        raise IllegalOptionError(
+            option=option, value=value, explain="must be 'snappy', 'zstd', 'gzip', 'lz4_raw' or 'uncompressed'"
+        )
+    return found
