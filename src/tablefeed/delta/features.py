@@ -240,7 +240,7 @@ FEATURES: Mapping[str, Feature] = {
         _writers("icebergCompatV3", _INACTIVE, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V3")),
         _writers("icebergWriterCompatV1", _REFUSED),
         _writers("clustering", _REFUSED),
-        # We vacuum nothing.
+        # feed/vacuum.py asks what a writer must know, of any table.
         _both("vacuumProtocolCheck", _HANDLED, _HANDLED),
         # Cleanup stops short of what is protected (feed/log_cleanup.py), and checkpoints are of the newest version.
         _writers("checkpointProtection", _HANDLED),
