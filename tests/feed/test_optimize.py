@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -22,9 +23,10 @@ from feed.logs import Action, actions_of, metadata, protocol, put
 from feed.recorded import vector
 from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatureError
 from tablefeed.feed import optimize as module
-from tablefeed.feed.optimize import Folding, fold
+from tablefeed.feed.optimize import Folding, fold, fold_behind
 from tablefeed.feed.scan import table_columns
 from tablefeed.feed.table_log import TableLog, open_log
+from tablefeed.feed.upkeep import wait_until_done
 from tablefeed.model.outcome import Optimized
 from tablefeed.store import Fault, FaultyStore, LocalStore
 
@@ -444,3 +446,47 @@ def test_no_order_of_writers_loses_or_doubles_a_row(
         else:
             write(step)
         assert ids(table) == sorted(rows)
+
+
+# --- behind a query's back -------------------------------------------------------------------------------------------
+
+
+def test_what_is_folded_again_and_again_is_written_anew_as_often_as_it_doubles(tmp_path: Path) -> None:
+    written = 0
+    for n in range(32):
+        tablefeed.append(tmp_path, pa.table({"id": list(range(n * 10_000, (n + 1) * 10_000))}))
+        done = fold(open_log(str(tmp_path)).load(), replace(ALL, auto=True))
+        written += done.bytes_added
+    size = sum(each for batch in tablefeed.open_table(tmp_path).files() for each in batch["size_bytes"].to_pylist())
+
+    assert len(live(tmp_path)) <= 6
+    assert written < 6 * size, "each time anew would be 16 times its size"
+    assert tablefeed.open_table(tmp_path).to_arrow().num_rows == 320_000
+
+
+def test_folding_behind_a_query_says_so_in_the_log_and_loses_to_any_rival_in_silence(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    five_files(tmp_path)
+    fold_behind(raced(tmp_path, lambda: tablefeed.optimize(tmp_path)).load())
+    wait_until_done()
+    assert [info["operationParameters"]["auto"] for info in said(tmp_path, 5, "commitInfo")] == ["false"]
+
+    tablefeed.append(tmp_path, pa.table({"id": [5]}))
+    fold_behind(open_log(str(tmp_path)).load())
+    wait_until_done()
+
+    assert [info["operationParameters"]["auto"] for info in said(tmp_path, 7, "commitInfo")] == ["true"]
+    assert ids(tmp_path) == [0, 1, 2, 3, 4, 5]
+    assert [record.levelname for record in caplog.records if record.levelname == "WARNING"] == []
+
+
+def test_a_fold_that_fails_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    five_files(tmp_path)
+    (tmp_path / live(tmp_path)[0]).unlink()
+
+    fold_behind(open_log(str(tmp_path)).load())
+    wait_until_done()
+
+    assert ["optimize failed" in record.getMessage() for record in caplog.records] == [True]
+    assert tablefeed.open_table(tmp_path).version == 4

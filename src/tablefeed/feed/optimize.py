@@ -29,7 +29,7 @@ from tablefeed.feed.commit import Surroundings, Transaction, commit
 from tablefeed.feed.scan import ScanTask, TableColumns, read_task, scan_file, table_columns
 from tablefeed.feed.sink import WritePlan, plan_write, write_task
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
-from tablefeed.feed.upkeep import after_commit
+from tablefeed.feed.upkeep import after_commit, behind
 from tablefeed.log.replay import without_statistics
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile
@@ -42,6 +42,9 @@ logger = logging.getLogger(__name__)
 
 TARGET_BYTES = 1 << 30
 """Delta-Spark's default size of a file that OPTIMIZE makes."""
+
+BEHIND_BYTES = 128 << 20
+"""The size of files that are made behind a query's back: what Delta-Spark's auto compaction makes."""
 
 DELETED_SHARE = 0.05
 """The share of deleted rows above which a file of any size is folded too: Delta-Spark's."""
@@ -57,7 +60,9 @@ PLANS = 3
 class Folding:
     """What is folded, and how large files become. `condition` speaks of partition columns alone, None: everything.
 
-    `predicate` is how the log tells of it; `auto`: nobody asked for it just now.
+    `predicate` is how the log tells of it. `auto`: nobody asked for it just now, and it is done again and again. Then
+    a file is folded only with others that together weigh half of it or more: each row is written anew as often as its
+    file has doubled, not each time.
     """
 
     target_bytes: int
@@ -102,6 +107,19 @@ def fold(snapshot: Snapshot, folding: Folding, *, plans: int = PLANS) -> Optimiz
         else:
             break
     return outcome
+
+
+def fold_behind(snapshot: Snapshot) -> None:
+    """Folds small files of the table in the background; a rival that comes between wins until the next time."""
+    behind(snapshot, "optimize", lambda: _fold_once(snapshot))
+
+
+def _fold_once(snapshot: Snapshot) -> None:
+    folding = Folding(target_bytes=wanted_bytes(snapshot, BEHIND_BYTES), auto=True)
+    try:
+        fold(snapshot.log.load_for_files(), folding, plans=1)
+    except ConflictError as conflict:
+        logger.info("optimize dropped table=%s: %s", snapshot.log.url, conflict)
 
 
 def wanted_bytes(snapshot: Snapshot, default: int = TARGET_BYTES) -> int:
@@ -179,7 +197,7 @@ def _pruner(snapshot: Snapshot, condition: pc.Expression, columns: TableColumns)
     return Pruner(condition, schema=snapshot.schema, columns=columns)
 
 
-def _bins(files: pa.Table, target_bytes: int) -> Iterator[list[int]]:
+def _bins(files: pa.Table, folding: Folding) -> Iterator[list[int]]:
     """Gives the rows of `files` by bins of two or more: of one partition, the smallest first, up to the target."""
     partitions = [tuple(sorted(pairs)) for pairs in files["partition_values"].to_pylist()]
     sizes = files["size_bytes"].to_pylist()
@@ -187,17 +205,14 @@ def _bins(files: pa.Table, target_bytes: int) -> Iterator[list[int]]:
     open_bins: dict[tuple[tuple[str, str | None], ...], tuple[list[int], int]] = {}
     for row in order.to_pylist():
         rows, size_bytes = open_bins.get(partitions[row], ([], 0))
-        if rows and size_bytes + sizes[row] > target_bytes:
+        too_large = size_bytes + sizes[row] > folding.target_bytes or (folding.auto and sizes[row] > 2 * size_bytes)
+        if rows and too_large:
             if len(rows) > 1:
                 yield rows
             rows, size_bytes = [], 0
-        open_bins[partitions[row]] = ([*rows, row] if not rows else _with(rows, row), size_bytes + sizes[row])
+        rows.append(row)
+        open_bins[partitions[row]] = (rows, size_bytes + sizes[row])
     yield from (rows for rows, _ in open_bins.values() if len(rows) > 1)
-
-
-def _with(rows: list[int], row: int) -> list[int]:
-    rows.append(row)
-    return rows
 
 
 def _commits(bins: Iterator[list[int]]) -> Iterator[list[list[int]]]:
@@ -225,7 +240,7 @@ def _folded(snapshot: Snapshot, folding: Folding) -> Iterator[Optimized]:
     columns = table_columns(snapshot.schema, snapshot.metadata, url=log.url)
     files = _candidates(snapshot, folding, columns)
     state = snapshot
-    for bins in _commits(_bins(files, folding.target_bytes)):
+    for bins in _commits(_bins(files, folding)):
         folded = [tuple(_values(files, rows)) for rows in bins]
         written = _written(log, plan, columns, snapshot.arrow_schema, folded)
         transaction = Transaction(

@@ -32,9 +32,13 @@ def schema_mode(kind: WriteKind, *, merge: bool, overwrite: bool) -> SchemaMode:
     return SchemaMode.MERGE if merge else SchemaMode.FIXED
 
 
-def write_rules(schema: SchemaMode, *, policy: Policy, zone: tzinfo | None) -> WriteRules:
+def write_rules(
+    schema: SchemaMode, *, policy: Policy, zone: tzinfo | None, codec: Codec | None = None, most_rows: int | None = None
+) -> WriteRules:
     """Gives the rules that a writer's options mean."""
-    return WriteRules(schema=schema, assignment=Assignment(policy=policy, zone=zone))
+    return WriteRules(
+        schema=schema, assignment=Assignment(policy=policy, zone=zone), codec=codec, most_rows_of_a_file=most_rows
+    )
 
 
 def policy(value: object, option: str) -> Policy:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.timestamp_text import read_zone
-from tablefeed.feed.write_rules import policy
+from tablefeed.feed.write_rules import codec, policy
 from tablefeed.log.java_regex import JavaRegex, java_regex
 
 
@@ -116,6 +116,18 @@ def time_zone(option: str, value: str) -> tzinfo:
 def store_assignment(option: str, value: str) -> str:
     """`ansi` or `strict`, in any case."""
     return policy(value, option)
+
+
+def compression(option: str, value: str) -> str:
+    """A codec's name, in any case."""
+    return codec(value, option)
+
+
+def row_limit(option: str, text: str) -> int | None:
+    """A whole number; one below 1 is no limit, as Spark has it."""
+    if re.fullmatch(r"-[0-9]{1,19}", text):
+        return None
+    return whole_number(option, text) or None
 
 
 def path_pattern(option: str, value: str) -> JavaRegex:
@@ -430,9 +442,31 @@ _WRITE: tuple[OptionSpec, ...] = (
         doc="Where days, clocks and texts are read as moments, and moments shown as those: Spark's session zone, "
         "which it does not tell. Unset: such casts are refused.",
     ),
+    OptionSpec(
+        name="compression",
+        parse=compression,
+        default=None,
+        doc="How data files are compressed: `snappy`, `zstd`, `gzip`, `lz4_raw` or `uncompressed`. Unset: as the "
+        "table's `delta.parquet.compression.codec` says, else snappy.",
+    ),
+    OptionSpec(
+        name="maxRecordsPerFile",
+        parse=row_limit,
+        default=None,
+        doc="The most rows of a data file; 0: any number. A file is also closed at the table's `delta.targetFileSize`.",
+    ),
 )
 
-STREAM_WRITE: tuple[OptionSpec, ...] = _WRITE
+STREAM_WRITE: tuple[OptionSpec, ...] = (
+    *_WRITE,
+    OptionSpec(
+        name="compactEvery",
+        parse=positive_int,
+        default=None,
+        doc="After each so many batches, small files are folded into larger ones, behind the query's back and in a "
+        "commit that streams do not see ([maintenance.md](maintenance.md)). Unset: never.",
+    ),
+)
 
 BATCH_WRITE: tuple[OptionSpec, ...] = (
     *_WRITE,
