@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tablefeed
-from feed.logs import Action, actions_of, metadata, protocol, put
-from feed.recorded import vector
+from feed.logs import metadata, protocol, put
+from feed.maintained import Rows, delete_rows, ids, in_order, live, rows_of, said
 from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatureError
 from tablefeed.feed import optimize as module
 from tablefeed.feed.optimize import Folding, fold, fold_behind
@@ -30,16 +30,7 @@ from tablefeed.feed.upkeep import wait_until_done
 from tablefeed.model.outcome import Optimized
 from tablefeed.store import Fault, FaultyStore, LocalStore
 
-Rows = list[dict[str, Any]]
 NOTHING = Optimized(version=None)
-
-
-def in_order(rows: Sequence[dict[str, Any]]) -> Rows:
-    return sorted(rows, key=repr)
-
-
-def rows_of(table: Path) -> Rows:
-    return in_order(tablefeed.open_table(table).to_arrow().to_pylist())
 
 
 def rows_by_delta_rs(table: Path) -> Rows:
@@ -50,19 +41,6 @@ def five_files(table: Path, **more: Any) -> list[int]:
     for n in range(5):
         tablefeed.append(table, pa.table({"id": [n]}), **more)
     return list(range(5))
-
-
-def ids(table: Path) -> list[int]:
-    return sorted(row["id"] for row in rows_of(table))
-
-
-def live(table: Path) -> list[str]:
-    return sorted(path for batch in tablefeed.open_table(table).files() for path in batch["path"].to_pylist())
-
-
-def said(table: Path, version: int, action: str) -> list[dict[str, Any]]:
-    actions = actions_of(open_log(str(table)), version)
-    return [each[action] for each in actions if action in each]
 
 
 # --- what becomes of the files ---------------------------------------------------------------------------------------
@@ -220,23 +198,6 @@ def test_a_table_that_tracks_rows_is_refused_by_name(tmp_path: Path) -> None:
 
 
 # --- deletion vectors ------------------------------------------------------------------------------------------------
-
-
-def delete_rows(table: Path, path: str, *positions: int, before: Action | None = None) -> Action:
-    """Another writer's delete by vector; gives the add that it leaves."""
-    log = open_log(str(table))
-    version = log.load().version
-    (found,) = [
-        each["add"]
-        for n in range(version + 1)
-        for each in actions_of(log, n)
-        if "add" in each and each["add"]["path"] == path and "deletionVector" not in each["add"]
-    ]
-    gone = {key: found[key] for key in ("path", "partitionValues", "size")} | {"dataChange": True}
-    then = {} if before is None else {"deletionVector": before["deletionVector"]}
-    after: Action = {**found, "dataChange": True, "deletionVector": vector(*positions)}
-    put(log.store, version + 1, [{"remove": {**gone, "deletionTimestamp": 1, **then}}, {"add": after}])
-    return after
 
 
 def a_table_with_vectors(table: Path) -> list[str]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import tablefeed
 from feed.logs import LONG_ID, add, log_of, metadata, protocol, put
-from feed.test_optimize import delete_rows, ids, live
+from feed.maintained import delete_rows, ids, live
 from tablefeed.errors import ConflictError, IllegalOptionError, LogError, UnsupportedFeatureError
 from tablefeed.feed.table_log import TableLog
 from tablefeed.feed.vacuum import Vacuumed, vacuumed
@@ -259,6 +259,16 @@ def test_names_in_the_log_are_percent_encoded_and_those_on_disk_are_not(tmp_path
 
     assert names(everything(tmp_path)) == []
     assert len(ids(tmp_path)) == 3
+
+
+def test_a_disk_that_lists_names_in_other_code_points_loses_nothing() -> None:
+    store = MemoryStore("orders", now_ms=lambda: NOW_MS - 30 * DAY_MS)
+    put(store, 0, [protocol(), metadata(LONG_ID), add("\u00fc.parquet")])
+    store.replace("u\u0308.parquet", b"rows")
+
+    outcome = vacuumed(log_of(store), retention_ms=0, allow_short=True, dry_run=False, now_ms=NOW_MS)
+
+    assert names(outcome) == []
 
 
 # --- who may ---------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import logging
 import math
 import os
 import time
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -159,9 +160,9 @@ class Kept:
         """Keeps the file at the decoded `path`."""
         below = below_root(path, root_url=self.url)
         if below is not None:
-            self._names.add(hash(below))
+            self._names.add(_known(below))
         if below != path:
-            self._base_names.add(hash(_base_name(path)))
+            self._base_names.add(_known(_base_name(path)))
 
     def vector(self, vector: DeletionVector, *, of_file: str) -> None:
         """Keeps the file that `vector` is in. Raises LogError where that cannot be told."""
@@ -196,7 +197,12 @@ class Kept:
 
     def has(self, name: str) -> bool:
         """Says whether the file `name` below the root must stay."""
-        return hash(name) in self._names or hash(_base_name(name)) in self._base_names
+        return _known(name) in self._names or _known(_base_name(name)) in self._base_names
+
+
+def _known(name: str) -> int:
+    # A disk may list a name in other code points than it was written in (HFS+).
+    return hash(name if name.isascii() else unicodedata.normalize("NFC", name))
 
 
 def _base_name(path: str) -> str:
