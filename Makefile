@@ -10,6 +10,8 @@ PEER_VENV := .venv-peer
 PEER_JARS := .cache/peer-jars
 PYTHON := $(VENV)/bin/python
 JAVA := scripts/java.sh
+# Two processes, of which one has what needs a JVM.
+BY_TWO := -n 2 --dist loadgroup
 CODE := src tests $(wildcard examples benchmarks)
 
 help: ## this list
@@ -19,10 +21,10 @@ demo: $(VENV)/.installed ## a Delta table tailed and copied exactly once, killed
 	@$(JAVA) $(PYTHON) examples/demo.py
 
 test: lint ## everything but the peer; ends with how it met the corpus
-	@$(JAVA) $(PYTHON) -m pytest -m "not peer"
+	@$(JAVA) $(PYTHON) -m pytest -m "not peer" $(BY_TWO)
 
 test-unit: $(VENV)/.installed ## the tests that need no JVM, but for the slowest
-	@$(PYTHON) -m pytest -m "not spark and not peer and not slow"
+	@$(PYTHON) -m pytest -m "not spark and not peer and not slow" $(BY_TWO)
 
 test-spark: $(VENV)/.installed ## the tests that need a JVM
 	@$(JAVA) $(PYTHON) -m pytest -m spark

@@ -87,16 +87,23 @@ def main() -> None:
     print(page)
 
 
-def as_markdown(samples: Sequence[Sample], *, rounds: int, told: Sequence[str]) -> str:
+def as_markdown(
+    samples: Sequence[Sample],
+    *,
+    rounds: int,
+    told: Sequence[str],
+    title: str = "The source without Spark",
+    figures: Sequence[Figure] = FIGURES,
+) -> str:
     """Gives the report as a page: each figure's median, what it went between, and its goal."""
     lines = [
-        "# The source without Spark",
+        f"# {title}",
         "",
         "| what | unit | median | of one run | goal | |",
         "| --- | --- | --- | --- | --- | --- |",
         *(
             _row(figure, values)
-            for figure in FIGURES
+            for figure in figures
             if (values := [s[figure.key] for s in samples if figure.key in s])
         ),
         "",

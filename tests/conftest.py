@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -47,18 +48,35 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # What needs no JVM comes first: it fails within seconds.
+    # What needs no JVM comes first: it fails within seconds. A run in several processes has one session of Spark, too.
     items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
+    for item in items:
+        if item.get_closest_marker("spark") is not None:
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if session.config.stash[_TALLY].wrong > 0:
+    tally = session.config.stash[_TALLY]
+    if _is_worker(session.config):
+        session.config.workeroutput["corpus"] = asdict(tally)  # type: ignore[attr-defined]  # pytest-xdist's
+    elif tally.wrong > 0:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:  # Any: pytest-xdist's process, of a run in several
+    """Counts what a process of this run met."""
+    node.config.stash[_TALLY](**node.workeroutput.get("corpus", {}))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     # After pytest's own closing line: this one is the last.
-    print(config.stash[_TALLY].closing_line())  # noqa: T201 (the line is for whoever reads the output)
+    if not _is_worker(config):
+        print(config.stash[_TALLY].closing_line())  # noqa: T201 (the line is for whoever reads the output)
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workeroutput")
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,10 @@ import pytest
 _TESTS = Path(__file__).parents[1]
 
 
-def _run(test: str, *, corpus: Path, folder: Path) -> tuple[int, str]:
+def _run(test: str, *, corpus: Path, folder: Path, processes: int = 0) -> tuple[int, str]:
     (folder / "test_it.py").write_text(test)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "--rootdir", str(folder), "-c", os.devnull]
+    command += ["-n", str(processes)]
     environment = {**os.environ, "PYTHONPATH": str(_TESTS), "TABLEFEED_CORPUS": str(corpus)}
     done = subprocess.run(
         [*command, str(folder)], capture_output=True, text=True, check=False, env=environment, cwd=folder
@@ -22,6 +23,7 @@ def _run(test: str, *, corpus: Path, folder: Path) -> tuple[int, str]:
     return done.returncode, done.stdout.splitlines()[-1]
 
 
+@pytest.mark.parametrize("processes", [0, 2])
 @pytest.mark.parametrize(
     ("verdicts", "ended"),
     [
@@ -31,11 +33,11 @@ def _run(test: str, *, corpus: Path, folder: Path) -> tuple[int, str]:
     ],
 )
 def test_a_run_ends_with_the_tally_and_fails_with_a_wrong_table(
-    verdicts: str, ended: tuple[int, str], tmp_path: Path
+    verdicts: str, ended: tuple[int, str], processes: int, tmp_path: Path
 ) -> None:
     test = f"def test_it(corpus, record_corpus):\n    {verdicts}\n"
 
-    assert _run(test, corpus=tmp_path, folder=tmp_path) == ended
+    assert _run(test, corpus=tmp_path, folder=tmp_path, processes=processes) == ended
 
 
 def test_without_a_corpus_its_tests_are_skipped_and_the_run_says_so(tmp_path: Path) -> None:

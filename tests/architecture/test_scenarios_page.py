@@ -1,13 +1,16 @@
 """That docs/scenarios holds each scenario of Delta-Spark's suites to a test that is there, or to a reason that is told.
 
-A page has a row a scenario: its name, and either our tests by their node ids or `[differs](../migrating.md#anchor)`. An
-anchor is that of an item of a list, `<a id="..."></a>`, or of a heading, and what it leads to gives a reason.
+A page has a row a scenario: its name, and either our tests by their node ids, `<br>` between two, or
+`[differs](../migrating.md#anchor)`. An id is one that pytest collects, or without brackets a test with all of its
+parameters. An anchor is that of an item of a list, `<a id="..."></a>`, or of a heading, and what it leads to gives a
+reason.
 """
 
 from __future__ import annotations
 
-import ast
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +18,6 @@ from typing import NamedTuple
 import pytest
 
 from support.corpus import corpus_folder
-from support.streams import recorded_names
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "scenarios"
@@ -24,7 +26,7 @@ MIGRATING = (ROOT / "docs" / "migrating.md").read_text(encoding="utf-8")
 REASONS = ("JVM-only API (`", "Databricks-only", "Impossible in Spark's Python API (`", "Ours is ")
 """A JVM-only API is named, and what is impossible comes with the command or the test that shows it."""
 
-NODE = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)(?:\[([^`]+)\])?`")
+NODE = re.compile(r"`((tests/[\w/]+\.py)::test_\w+(?:\[[^`]*\])?)`")
 DIFFERS = re.compile(r"\[differs\]\(\.\./migrating\.md#([\w-]+)\)")
 BETWEEN_CELLS = re.compile(r"(?<!\\)\|")
 
@@ -35,7 +37,7 @@ class Row(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        return DIFFERS.search(self.shown_by) is not None
+        return DIFFERS.fullmatch(self.shown_by) is not None
 
 
 def rows_of(page: Path) -> list[Row]:
@@ -47,11 +49,19 @@ def rows_of(page: Path) -> list[Row]:
 
 
 @cache
-def functions_of(file: str) -> dict[str, bool]:
-    """The test functions of a file, each with whether it has parameters."""
-    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    return {each.name: any("parametrize" in ast.unparse(mark) for mark in each.decorator_list) for each in functions}
+def collected() -> frozenset[str]:
+    """Every node id that pytest collects from the files that the pages name, and each test without its parameters."""
+    named = {file for page in PAGES for _, file in NODE.findall(page.read_text(encoding="utf-8"))}
+    files = sorted(file for file in named if (ROOT / file).is_file())
+    command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", *files]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    nodes = [line for line in run.stdout.splitlines() if "::" in line]
+    return frozenset([*nodes, *(without_parameters(node) for node in nodes)])
+
+
+def without_parameters(node: str) -> str:
+    return node.partition("[")[0]
 
 
 def what_stands_at(anchor: str) -> str:
@@ -71,26 +81,16 @@ def test_every_scenario_has_tests_or_differs_and_stands_once(page: Path) -> None
     names = [row.scenario for row in rows]
 
     assert [name for name in names if names.count(name) > 1 or not name] == []
-    assert [row.scenario for row in rows if row.differs is (NODE.search(row.shown_by) is not None)] == []
-    assert [row.shown_by for row in rows if DIFFERS.sub("", NODE.sub("", row.shown_by)).strip(" ,<br>")] == []
+    assert [row for row in rows if not row.differs and not all(map(NODE.fullmatch, row.shown_by.split("<br>")))] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_test_that_a_page_names_is_there(page: Path) -> None:
-    nodes = NODE.findall(page.read_text(encoding="utf-8"))
+def test_every_test_that_a_page_names_is_one_that_pytest_collects(page: Path) -> None:
+    nodes = [node for node, _ in NODE.findall(page.read_text(encoding="utf-8"))]
+    if corpus_folder() is None:  # its streams are the parameters of some
+        nodes = [without_parameters(node) for node in nodes]
 
-    assert [file for file, _, _ in nodes if not (ROOT / file).is_file()] == []
-    assert [f"{file}::{test}" for file, test, _ in nodes if test not in functions_of(file)] == []
-    assert [f"{test}[{name}]" for file, test, name in nodes if name and not functions_of(file)[test]] == []
-
-
-@pytest.mark.skipif(corpus_folder() is None, reason="the corpus is absent")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_recorded_stream_that_a_page_names_was_recorded(page: Path) -> None:
-    nodes = NODE.findall(page.read_text(encoding="utf-8"))
-    named = {name for file, _, name in nodes if file.endswith("/test_recorded_streams.py") and name}
-
-    assert sorted(named - set(recorded_names())) == []
+    assert [node for node in nodes if node not in collected()] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -10,6 +10,7 @@ from tablefeed.delta.features import (
     check_readable,
     check_supported,
     check_writable,
+    is_supported,
     required_protocol,
 )
 from tablefeed.errors import AppendOnlyError, LogError, UnsupportedFeatureError
@@ -96,7 +97,7 @@ def test_a_reader_feature_that_is_unknown_or_not_handled_refuses_reading_by_name
     assert "Upgrade tablefeed" in str(caught.value)
 
 
-@pytest.mark.parametrize("feature", ["rowTracking", "clustering", "materializePartitionColumns", "somethingNew"])
+@pytest.mark.parametrize("feature", ["collations", "icebergWriterCompatV1", "somethingNew"])
 def test_a_writer_feature_that_is_unknown_or_not_handled_refuses_writing_alone(feature: str) -> None:
     protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=frozenset({feature}))
     check_readable(protocol, a_table(), url=URL)
@@ -104,21 +105,15 @@ def test_a_writer_feature_that_is_unknown_or_not_handled_refuses_writing_alone(f
 
 
 def test_all_that_is_refused_is_named_at_once() -> None:
-    protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=frozenset({"z", "rowTracking"}))
-    table = a_table(properties={"delta.enableInCommitTimestamps": "true"})
-    assert refused(protocol, table)[0] == ("inCommitTimestamp", "rowTracking", "z")
+    protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=frozenset({"z", "collations"}))
+    table = a_table(properties={"delta.enableIcebergCompatV3": "true"})
+    assert refused(protocol, table)[0] == ("collations", "icebergCompatV3", "z")
 
 
 @pytest.mark.parametrize(
     ("feature", "table"),
     [
-        ("invariants", a_table(column={"delta.invariants": "x > 3"})),
-        ("checkConstraints", a_table(properties={"delta.constraints.positive": "x > 0"})),
-        ("generatedColumns", a_table(column={"delta.generationExpression": "y + 1"})),
-        ("allowColumnDefaults", a_table(column={"CURRENT_DEFAULT": "1"})),
-        ("identityColumns", a_table(column={"delta.identity.start": 1})),
-        ("icebergCompatV2", a_table(properties={"delta.enableIcebergCompatV2": "true"})),
-        ("inCommitTimestamp", a_table(properties={"delta.enableInCommitTimestamps": "true"})),
+        ("icebergCompatV3", a_table(properties={"delta.enableIcebergCompatV3": "true"})),
     ],
 )
 def test_a_writer_feature_in_use_refuses_writing_and_lets_reading_be(feature: str, table: Metadata) -> None:
@@ -141,6 +136,20 @@ def test_tables_of_mapped_and_of_widened_columns_are_read_and_written(protocol: 
     check_writable(protocol, table, url=URL, removes=True)
 
 
+@pytest.mark.parametrize(
+    ("feature", "table"),
+    [
+        ("invariants", a_table(column={"delta.invariants": "x > 3"})),
+        ("checkConstraints", a_table(properties={"delta.constraints.positive": "x > 0"})),
+        ("generatedColumns", a_table(column={"delta.generationExpression": "y + 1"})),
+        ("allowColumnDefaults", a_table(column={"CURRENT_DEFAULT": "1"})),
+        ("identityColumns", a_table(column={"delta.identity.start": 1})),
+    ],
+)
+def test_tables_with_rules_for_their_rows_are_written(feature: str, table: Metadata) -> None:
+    check_writable(listing(feature), table, url=URL, removes=True)
+
+
 def test_a_type_that_needs_a_feature_is_no_new_column_of_a_table_without_it() -> None:
     schema = Struct((Field("clock", Array(Primitive("timestamp_ntz"), contains_null=True), nullable=True),))
 
@@ -160,28 +169,17 @@ def test_a_column_mapping_that_the_protocol_does_not_support_is_refused() -> Non
         assert caught.value.features == ("columnMapping",)
 
 
-def test_use_is_found_in_nested_columns_too() -> None:
-    inner = {"name": "i", "type": "long", "nullable": True, "metadata": {"delta.invariants": "i > 0"}}
-    kind = {
-        "type": "map",
-        "keyType": "string",
-        "valueContainsNull": True,
-        "valueType": {
-            "type": "array",
-            "containsNull": True,
-            "elementType": {"type": "struct", "fields": [inner]},
-        },
-    }
-    assert refused(listing("invariants"), a_table(kind=kind))[0] == ("invariants",)
-
-
 def test_column_mapping_switched_off_is_no_mapping() -> None:
     check_writable(legacy(2, 5), a_table(properties={"delta.columnMapping.mode": "none"}), url=URL, removes=False)
 
 
 def test_what_the_writer_version_does_not_support_is_not_in_use() -> None:
-    check_writable(legacy(1, 2), a_table(column={"delta.generationExpression": "y"}), url=URL, removes=False)
-    assert refused(legacy(1, 4), a_table(column={"delta.generationExpression": "y"}))[0] == ("generatedColumns",)
+    old = [legacy(1, writer) for writer in range(3, 7)]
+
+    assert [is_supported("generatedColumns", protocol) for protocol in old] == [False, True, True, True]
+    assert [is_supported("identityColumns", protocol) for protocol in old] == [False, False, False, True]
+    assert not is_supported("identityColumns", listing("generatedColumns"))
+    assert is_supported("identityColumns", listing("identityColumns"))
 
 
 def test_a_column_that_may_not_be_null_is_no_invariant() -> None:
@@ -259,4 +257,59 @@ def test_a_new_table_lists_what_its_properties_ask_for_and_the_gate_judges_it() 
     )
     properties = {"delta.enableRowTracking": "true", "delta.feature.somethingNew": "supported"}
     tracked = required_protocol(columns(Primitive("long")), properties)
-    assert refused(tracked, a_table(properties=properties))[0] == ("rowTracking", "somethingNew")
+    assert tracked.writer_features is not None
+    assert set(tracked.writer_features) == {"rowTracking", "domainMetadata", "somethingNew", "appendOnly", "invariants"}
+    assert refused(tracked, a_table(properties=properties))[0] == ("somethingNew",)
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({"delta.columnMapping.mode": "name"}, (2, 7, None, {"columnMapping", "appendOnly", "invariants"})),
+        (
+            {"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "true"},
+            (
+                3,
+                7,
+                {"columnMapping", "deletionVectors"},
+                {"columnMapping", "deletionVectors", "appendOnly", "invariants"},
+            ),
+        ),
+        ({"delta.minWriterVersion": "3"}, (1, 3, None, None)),
+        ({"delta.minWriterVersion": "4", "delta.enableChangeDataFeed": "true"}, (1, 4, None, None)),
+        ({"delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}, (2, 5, None, None)),
+        ({"delta.minReaderVersion": "1", "delta.minWriterVersion": "7"}, (1, 1, None, None)),
+        (
+            {"delta.minReaderVersion": "3", "delta.minWriterVersion": "7", "delta.appendOnly": "true"},
+            (1, 7, None, {"appendOnly"}),
+        ),
+        ({"delta.feature.checkConstraints": "supported"}, (1, 3, None, None)),
+    ],
+)
+def test_a_new_tables_protocol_is_numbers_where_they_imply_just_its_features_and_else_a_list(
+    properties: dict[str, str], expected: tuple[int, int, set[str] | None, set[str] | None]
+) -> None:
+    reader, writer, readers, writers = expected
+    assert required_protocol(columns(Primitive("long")), properties) == Protocol(
+        min_reader_version=reader,
+        min_writer_version=writer,
+        reader_features=None if readers is None else frozenset(readers),
+        writer_features=None if writers is None else frozenset(writers),
+    )
+
+
+@pytest.mark.parametrize(
+    ("listed", "properties"),
+    [
+        ((), {"delta.enableRowTracking": "true"}),
+        (("rowTracking",), {}),
+        (
+            ("rowTracking", "domainMetadata"),
+            {"delta.enableRowTracking": "true", "delta.rowTrackingSuspended": "true"},
+        ),
+    ],
+)
+def test_a_table_that_does_not_say_whether_its_rows_have_ids_is_not_written(
+    listed: tuple[str, ...], properties: dict[str, str]
+) -> None:
+    assert refused(listing(*listed), a_table(properties=properties))[0] == ("rowTracking",)

@@ -132,7 +132,7 @@ def a_write(
     """A write of the files `paths`, which are planned and, in the store, there, and not committed yet."""
     for path in paths:
         log.store.replace(path, b"rows")
-    operation: Operation = batch_write(kind, ()) if txn is None else micro_batch(*txn)
+    operation: Operation = batch_write(kind, ()) if txn is None else micro_batch(kind, *txn)
     return Transaction(
         plan=plan_write(log, snapshot, schema, partition_by=(), kind=kind, rules=rules),
         files=tuple(a_file(path) for path in paths),

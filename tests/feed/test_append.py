@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import shutil
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -356,8 +357,8 @@ def test_properties_are_those_of_a_table_that_is_made(tmp_path: Path) -> None:
 
 
 def test_properties_that_ask_for_what_we_do_not_do_make_no_table(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedFeatureError, match="rowTracking"):
-        tablefeed.append(tmp_path, ROWS, properties={"delta.enableRowTracking": "true"})
+    with pytest.raises(UnsupportedFeatureError, match="collations"):
+        tablefeed.append(tmp_path, ROWS, properties={"delta.feature.collations": "supported"})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -396,3 +397,33 @@ def test_a_table_says_how_its_files_are_compressed_and_their_names_say_it(tmp_pa
     assert codecs == ["ZSTD", "ZSTD"]
     assert all(path.name.endswith(".zstd.parquet") for path in parquet_files(tmp_path))
     assert len(seen_by_delta_rs(tmp_path)) == 4
+
+
+def test_a_process_that_goes_on_appending_reads_no_log_file_older_than_the_last_it_saw(tmp_path: Path) -> None:
+    for row in range(3):
+        tablefeed.append(tmp_path, pa.table({"id": [row]}))
+    for version in (0, 1):
+        (tmp_path / f"_delta_log/{version:020d}.json").unlink()
+
+    assert tablefeed.append(tmp_path, pa.table({"id": [3]})) == committed(3)
+
+
+def test_a_relative_path_is_of_the_folder_that_the_process_is_in_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        tablefeed.append("orders", pa.table({"id": [1]}))
+
+    assert tablefeed.append("orders", pa.table({"id": [2]})) == committed(1)
+    assert tablefeed.open_table(tmp_path / "here" / "orders").version == 0
+
+
+def test_a_table_that_was_deleted_and_made_anew_between_two_appends_is_appended_to_as_it_is(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path / "orders", pa.table({"id": [1]}))
+    shutil.rmtree(tmp_path / "orders")
+    write_deltalake(tmp_path / "orders", pa.table({"id": [7]}))
+
+    assert tablefeed.append(tmp_path / "orders", pa.table({"id": [2]})) == committed(1)
+    assert sorted(tablefeed.open_table(tmp_path / "orders").to_arrow()["id"].to_pylist()) == [2, 7]

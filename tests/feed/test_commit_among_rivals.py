@@ -121,6 +121,24 @@ def test_races_are_retried_at_once_twice_and_then_after_a_random_wait_that_grows
     assert waited == [0.5 * 0.01 * 2**3, 0.5 * 0.01 * 2**4]
 
 
+def test_a_thousand_races_lost_are_no_reason_to_give_up_or_to_wait_for_ever() -> None:
+    rivals = iter(range(1, 1101))
+    inner = MemoryStore("orders")
+    a_table(inner)
+    land = [
+        Fault(operation="put_if_absent", at=n, hook=lambda: put(inner, next(rivals), [add("theirs")]))
+        for n in range(1, 1101)
+    ]
+    log = log_of(FaultyStore(inner, faults=land))
+    snapshot = log.load()
+    waited: list[float] = []
+
+    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "ours"), still(waited))
+
+    assert outcome == committed(1101)
+    assert max(waited) == 0.25
+
+
 @pytest.mark.parametrize(
     ("winner", "error_class"),
     [

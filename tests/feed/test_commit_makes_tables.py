@@ -120,11 +120,38 @@ def test_a_first_batch_does_not_append_to_a_rivals_table_that_it_may_not_write()
     log = log_of(MemoryStore("orders"))
     ours = a_write(log, None, "ours")
     schema = ours.plan.schema_string
-    rows_tracked = protocol(1, 7, writerFeatures=["rowTracking", "domainMetadata"])
-    put(log.store, 0, [rows_tracked, metadata(schema)])
+    collated = protocol(1, 7, writerFeatures=["collations"])
+    put(log.store, 0, [collated, metadata(schema)])
 
-    with pytest.raises(UnsupportedFeatureError, match="rowTracking"):
+    with pytest.raises(UnsupportedFeatureError, match="collations"):
         commit(log, None, ours, still())
+
+
+def test_a_first_batch_does_not_append_to_a_rivals_table_with_constraints_that_its_rows_were_not_held_against() -> None:
+    log = log_of(MemoryStore("orders"))
+    ours = a_write(log, None, "ours")
+    constrained = {"delta.constraints.positive": "id > 0"}
+    put(log.store, 0, [protocol(1, 3), metadata(ours.plan.schema_string, configuration=constrained)])
+
+    with pytest.raises(ConflictError, match="DELTA_METADATA_CHANGED"):
+        commit(log, None, ours, still())
+
+
+def test_a_first_batch_that_lost_to_a_rivals_table_stops_for_what_changes_that_table_before_it_lands() -> None:
+    inner = MemoryStore("orders")
+    schema = a_write(log_of(inner), None).plan.schema_string
+    land = [
+        Fault(operation="put_if_absent", at=1, hook=lambda: put(inner, 0, [protocol(), metadata(schema)])),
+        Fault(
+            operation="put_if_absent", at=2, hook=lambda: put(inner, 1, [metadata(schema, configuration={"a": "b"})])
+        ),
+    ]
+    log = log_of(FaultyStore(inner, faults=land))
+
+    with pytest.raises(ConflictError, match="DELTA_METADATA_CHANGED") as caught:
+        commit(log, None, a_write(log, None, "ours"), still())
+
+    assert caught.value.winner == 1
 
 
 def remade(log: TableLog) -> None:
@@ -169,10 +196,10 @@ def test_a_table_deleted_between_plan_and_commit_is_not_made_again_by_an_append(
 
 def test_a_new_table_with_properties_that_ask_for_more_than_we_do_is_refused_by_name() -> None:
     log = log_of(MemoryStore("orders"))
-    rules = WriteRules(properties={"delta.enableRowTracking": "true"})
+    rules = WriteRules(properties={"delta.feature.collations": "supported"})
     plan = plan_write(log, None, ID, partition_by=(), kind=WriteKind.APPEND, rules=rules)
 
-    with pytest.raises(UnsupportedFeatureError, match="rowTracking"):
+    with pytest.raises(UnsupportedFeatureError, match="collations"):
         new_table(plan, now_ms=NOW_MS)
 
 

@@ -41,7 +41,7 @@ def a_batch(plan: WritePlan, files: tuple[AddFile, ...], number: int) -> Transac
         plan=plan,
         files=files,
         kind=WriteKind.APPEND,
-        operation=micro_batch("query", number),
+        operation=micro_batch(WriteKind.APPEND, "query", number),
         txn=Txn(app_id="query", txn_version=number),
     )
 

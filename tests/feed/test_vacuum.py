@@ -292,7 +292,8 @@ def test_a_retention_that_is_none_is_refused(tmp_path: Path, hours: Any) -> None
 
 
 def test_a_retention_that_cannot_be_read_keeps_everything(tmp_path: Path) -> None:
-    a_table(tmp_path, properties={"delta.deletedFileRetentionDuration": "interval 1 month"})
+    unread = metadata(configuration={"delta.deletedFileRetentionDuration": "interval 1 month"})
+    put(LocalStore(str(tmp_path)), 0, [protocol(), unread])
     old(tmp_path, "orphan", days=3000)
 
     assert names(tablefeed.vacuum(tmp_path)) == []

@@ -137,3 +137,13 @@ def test_an_optimize_does_not_mind_what_is_done_to_other_files() -> None:
     theirs = v8(add("c"), remove("d"), add("e", data_change=False))
 
     assert conflict_with(theirs, kind=WriteKind.OPTIMIZE, txn=None, folded=frozenset({"a", "b"})) is None
+
+
+def test_an_overwrite_of_some_files_is_excluded_by_those_alone() -> None:
+    def found(winner: Commit) -> str | None:
+        conflict = conflict_with(winner, kind=WriteKind.OVERWRITE, txn=OURS, reads=lambda file: file.path == "a")
+        return None if conflict is None else conflict.error_class
+
+    assert found(v8(add("b"), remove("c"))) is None
+    assert found(v8(add("b"), add("a"))) == "DELTA_CONCURRENT_APPEND"
+    assert found(v8(add("b"), remove("a"))) == "DELTA_CONCURRENT_DELETE_READ"

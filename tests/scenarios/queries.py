@@ -1,4 +1,9 @@
-"""A streaming query over a table, started and stopped as Delta-Spark's suites do, on the model of Spark's batches."""
+"""Queries that changes of a table end: `Stream` keeps the rows since its last start, and is started again and again.
+
+It runs on the model of Spark's batches and goes on until it fails with the class that a scenario names; its options may
+be others at each start, and its schema may be tracked. Its tables are those of tables.py, with feeds of changes and
+mapped columns. Where a scenario asks what came in which batch of all runs, its query is that of streams.py.
+"""
 
 from __future__ import annotations
 

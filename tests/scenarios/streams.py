@@ -1,4 +1,9 @@
-"""Queries that run Delta-Spark's scenarios: each start is a new DataFrame on one checkpoint, on a model of Spark."""
+"""Queries whose scenarios ask for batches: `Stream` keeps what all of its runs delivered, batch by batch.
+
+It runs on the model of Spark's batches, to what is there, or tails a table, and what ends it comes out of `run` as it
+is. Its tables are delta-rs's, or commits written here. Where a scenario asks for the rows since the last start, the
+class of an error, or what is tracked, its query is that of queries.py.
+"""
 
 from __future__ import annotations
 

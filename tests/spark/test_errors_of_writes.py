@@ -70,20 +70,32 @@ def test_a_null_where_the_table_allows_none_is_refused_and_nothing_is_left(spark
     assert data_files(target) == files
 
 
-def test_complete_mode_is_refused_by_us_and_update_mode_by_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_update_mode_is_refused_by_spark_and_nothing_is_written(spark: SparkSession, tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     grow(source, [1])
     counts = reader(spark, source).groupBy("id").count()
+    writer = counts.writeStream.format("tablefeed").outputMode("update").option("path", str(target))
 
-    def start(mode: str) -> None:
-        writer = counts.writeStream.format("tablefeed").outputMode(mode).option("path", str(target))
-        finish(writer.option("checkpointLocation", str(tmp_path / f"checkpoint of {mode}")))
+    text = refusal(lambda: finish(writer.option("checkpointLocation", str(tmp_path / "checkpoint"))))
 
-    text = refusal(lambda: start("complete"))
-    assert "[DELTA_UNSUPPORTED_OUTPUT_MODE]" in text
-    assert "Only append mode is supported" in text
-    assert "tablefeed does not support Update mode" in refusal(lambda: start("update"))
+    assert "tablefeed does not support Update mode" in text
     assert not target.exists()
+
+
+def test_a_table_that_may_only_grow_refuses_complete_mode(spark: SparkSession, tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    grow(source, [1, 2, 2])
+    rows = pa.table({"id": [7], "count": pa.array([70], pa.int64())})
+    write_deltalake(str(target), rows, configuration={"delta.appendOnly": "true"})
+    files = data_files(target)
+    counts = reader(spark, source).groupBy("id").count()
+    writer = counts.writeStream.format("tablefeed").outputMode("complete").option("path", str(target))
+
+    text = refusal(lambda: finish(writer.option("checkpointLocation", str(tmp_path / "checkpoint"))))
+
+    assert "[DELTA_CANNOT_MODIFY_APPEND_ONLY]" in text
+    assert newest_version(target) == 0
+    assert data_files(target) == files
 
 
 @pytest.mark.parametrize(

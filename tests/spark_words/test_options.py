@@ -88,11 +88,15 @@ def test_without_options_every_one_has_its_default() -> None:
         "overwriteSchema": False,
         "storeAssignmentPolicy": "ansi",
         "timeZone": None,
+        "txnVersionCollision": "warn",
         "compression": None,
         "maxRecordsPerFile": None,
         "txnAppId": None,
         "txnVersion": None,
+        "replaceWhere": None,
+        "partitionOverwriteMode": "static",
     }
+    assert parse_options({}, "stream write")["recordEmptyBatches"] is True
 
 
 def test_the_case_of_a_name_does_not_matter() -> None:
@@ -294,8 +298,8 @@ def test_what_spark_itself_passes_is_taken_in_silence(direction: str, caplog: py
 @pytest.mark.parametrize(
     ("direction", "name"),
     [
-        ("batch write", "replaceWhere"),
-        ("batch write", "partitionOverwriteMode"),
+        ("batch write", "replaceUsing"),
+        ("batch write", "useNullIntolerantEqualityWithDPO"),
         ("batch write", "dataChange"),
         ("stream write", "clusterBy"),
     ],

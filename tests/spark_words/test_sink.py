@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,15 @@ import pytest
 from pyspark.sql.types import LongType, StructType
 
 import tablefeed
-from tablefeed.errors import CommitError
-from tablefeed.feed.sink import write_task
+from tablefeed.errors import CommitError, IllegalOptionError, UnknownOptionError, UnsupportedFeatureError
+from tablefeed.feed.known_state import newest_state
+from tablefeed.feed.sink import plan_write, write_task
 from tablefeed.feed.upkeep import wait_until_done
-from tablefeed.spark.sink import StreamWriter, Written
+from tablefeed.log.transaction import WriteKind
+from tablefeed.spark.options import parse_options
+from tablefeed.spark.sink import BatchWriter, StreamWriter, Written
+
+ID = pa.schema([("id", pa.int64())])
 
 
 def test_a_commit_without_word_from_its_tasks_as_of_a_continuous_trigger_is_refused(tmp_path: Path) -> None:
@@ -27,10 +33,136 @@ def test_a_commit_without_word_from_its_tasks_as_of_a_continuous_trigger_is_refu
     assert not table.exists()
 
 
+IDS = StructType().add("id", LongType())
+
+
+@pytest.mark.parametrize("writer", [StreamWriter, BatchWriter])
+def test_options_named_delta_are_the_properties_of_the_table_that_the_write_makes(
+    tmp_path: Path, writer: type[StreamWriter | BatchWriter]
+) -> None:
+    # Spark hands names on in lower case.
+    options = {
+        "path": str(tmp_path / "t"),
+        "delta.enablechangedatafeed": "true",
+        "delta.feature.rowtracking": "supported",
+    }
+
+    plan = writer(options, IDS, overwrite=False)._plan
+
+    assert plan.configuration == {"delta.enableChangeDataFeed": "true", "delta.feature.rowTracking": "supported"}
+
+
+def test_a_table_that_is_there_keeps_its_own_properties(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}), properties={"delta.appendOnly": "true"})
+
+    plan = BatchWriter({"path": str(tmp_path), "delta.appendonly": "false"}, IDS, overwrite=False)._plan
+
+    assert (plan.metadata, plan.configuration) == (None, {})
+
+
+def test_a_property_that_no_table_has_is_refused_before_a_file_is_written(tmp_path: Path) -> None:
+    def refused(**options: str) -> None:
+        StreamWriter({"path": str(tmp_path / "t"), **options}, IDS, overwrite=False)
+
+    with pytest.raises(IllegalOptionError, match="DELTA_UNKNOWN_CONFIGURATION"):
+        refused(**{"delta.appendonlyy": "true"})
+    with pytest.raises(UnsupportedFeatureError, match="collations"):
+        refused(**{"delta.feature.collations": "supported"})
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_read_has_no_properties() -> None:
+    with pytest.raises(UnknownOptionError):
+        parse_options({"delta.appendOnly": "true"}, "batch read")
+
+
+def test_a_writer_that_spark_asks_to_overwrite_is_that_of_complete_mode(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    tablefeed.append(str(table), pa.table({"id": [1, 2]}))
+
+    def run(batch_id: int) -> None:
+        writer = StreamWriter({"path": str(table)}, StructType().add("id", LongType()), overwrite=True)
+        plan = plan_write(*newest_state(str(table), {}), ID, partition_by=(), kind=WriteKind.OVERWRITE)
+        files = write_task(plan, pa.table({"id": [batch_id]}).to_batches(), task=0, now_ms=0)
+        writer.commit([Written(plan=plan, files=files, query_id="query", batch_id=batch_id)], batch_id)
+
+    run(10)
+    run(11)
+    run(11)
+
+    now = tablefeed.open_table(str(table))
+    assert (now.version, now.to_arrow().to_pylist()) == (2, [{"id": 11}])
+    [about] = now.history(1)
+    assert about.fields["operationParameters"] == {"outputMode": "Complete", "queryId": "query", "epochId": "11"}
+
+
+def run_batch(table: Path, batch_id: int, ids: list[int], **options: str) -> None:
+    """One batch as Spark runs it: planned, written, pickled, and committed by another writer."""
+    writer = StreamWriter({"path": str(table), **options}, StructType().add("id", LongType()), overwrite=False)
+    plan = plan_write(*newest_state(str(table), {}), ID, partition_by=(), kind=WriteKind.APPEND)
+    is_replay = plan.recorded.get("query", -1) >= batch_id
+    rows = [] if is_replay or not ids else pa.table({"id": ids}).to_batches()
+    files = write_task(plan, rows, task=0, now_ms=0)
+    writer.commit([Written(plan=plan, files=files, query_id="query", batch_id=batch_id)], batch_id)
+
+
+def now_in(table: Path) -> tuple[int, list[int], int | None]:
+    opened = tablefeed.open_table(str(table))
+    return opened.version, sorted(opened.to_arrow()["id"].to_pylist()), opened.txn_version("query")
+
+
+def test_a_batch_without_rows_makes_no_version_where_that_is_asked_for(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    run_batch(table, 0, [], recordEmptyBatches="false")
+    assert now_in(table) == (0, [], 0)
+
+    run_batch(table, 1, [], recordEmptyBatches="false")
+    assert now_in(table) == (0, [], 0)
+    run_batch(table, 1, [])
+    assert now_in(table) == (1, [], 1)
+
+
+def test_a_batch_with_rows_after_one_that_was_not_recorded_stands_once(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    for batch_id, ids in enumerate([[1], [], [], [2], [2], []]):
+        run_batch(table, min(batch_id, 3), ids, recordEmptyBatches="false")
+
+    assert now_in(table) == (1, [1, 2], 3)
+
+
+def test_a_query_put_back_to_an_older_checkpoint_stops_where_that_is_asked_for(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    for batch_id in range(3):
+        run_batch(table, batch_id, [batch_id])
+
+    with pytest.raises(CommitError, match="records version 2 of the application query, and this is version 1"):
+        run_batch(table, 1, [1], txnVersionCollision="FAIL", recordEmptyBatches="false")
+    run_batch(table, 2, [2], txnVersionCollision="fail")
+
+    assert now_in(table) == (2, [0, 1, 2], 2)
+
+
+@pytest.mark.parametrize("how", [{"replaceWhere": "p = 1"}, {"partitionOverwriteMode": "DYNAMIC"}])
+def test_a_partial_overwrite_crosses_to_the_tasks_and_back(tmp_path: Path, how: dict[str, str]) -> None:
+    table = tmp_path / "t"
+    tablefeed.append(str(table), pa.table({"id": [1, 2], "p": [1, 2]}), partition_by="p")
+    schema = StructType().add("id", LongType()).add("p", LongType())
+    sent = pickle.dumps(BatchWriter({"path": str(table), **how}, schema, overwrite=True))
+    there: BatchWriter = pickle.loads(sent)  # noqa: S301 - our own
+    plan = there._plan
+
+    files = write_task(plan, pa.table({"id": [10], "p": [1]}).to_batches(), task=0, now_ms=0)
+    message = pickle.dumps(Written(plan=plan, files=files))
+    there.commit([pickle.loads(message)])  # noqa: S301 - our own
+
+    now = tablefeed.open_table(str(table))
+    assert sorted(now.to_arrow()["id"].to_pylist()) == [2, 10]
+
+
 def batch(table: Path, batch_id: int, *ids: int, **options: str) -> None:
     """A micro-batch of one task."""
     writer = StreamWriter({"path": str(table), **options}, StructType().add("id", LongType()), overwrite=False)
-    files = write_task(writer._plan, [pa.record_batch({"id": list(ids)})], task=0, now_ms=0)
+    files = write_task(writer._plan, [pa.record_batch({"id": list(ids)}, schema=ID)], task=0, now_ms=0)
     writer.commit([Written(plan=writer._plan, files=files, query_id="query", batch_id=batch_id)], batch_id)
     wait_until_done()
 
@@ -53,6 +185,15 @@ def test_nothing_is_folded_unless_it_is_asked_for(tmp_path: Path) -> None:
         batch(tmp_path, n, n)
 
     assert operations(tmp_path) == ["STREAMING UPDATE"] * 4
+
+
+def test_a_turn_that_falls_on_an_empty_batch_which_is_not_recorded_is_left_out(tmp_path: Path) -> None:
+    for n, ids in enumerate([[0], [1], [2], [], [4], [5]]):
+        batch(tmp_path, n, *ids, compactEvery="2", recordEmptyBatches="false")
+
+    update = "STREAMING UPDATE"
+    assert operations(tmp_path) == [update, update, "OPTIMIZE", update, update, update, "OPTIMIZE"]
+    assert sorted(tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist()) == [0, 1, 2, 4, 5]
 
 
 def test_a_codec_and_a_row_limit_are_obeyed(tmp_path: Path) -> None:

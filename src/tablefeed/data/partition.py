@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+_Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
 PartitionKey = tuple[pa.Scalar, ...]
 """The values of one partition, in the order of the partition columns; typed, null is a null scalar."""
@@ -17,7 +20,7 @@ def identity(key: PartitionKey) -> Hashable:
     return tuple(repr(scalar.as_py()) if pa.types.is_floating(scalar.type) else scalar for scalar in key)
 
 
-def empty_is_null(rows: pa.Table, partition_by: Sequence[str]) -> pa.Table:
+def empty_is_null(rows: _Rows, partition_by: Sequence[str]) -> _Rows:
     """`rows` with empty texts and bytes in partition columns as null.
 
     The log's form of a partition value is a text, and an empty one is null for every type (PROTOCOL.md, "Partition

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablefeed.data.partition import empty_is_null
 from tablefeed.data.sql import Asked, EngineError, NotExactError, Program, RowFailedError, compile_expressions
 from tablefeed.errors import InvalidRowsError, UnsupportedExpressionError
 from tablefeed.model.rules import Check, TableRules, TextLimit
@@ -25,12 +26,14 @@ class Setting:
     """What a write knows beside its rows.
 
     `url` names the table in errors. `absent` are the columns, as the schema spells them, that the rows do not bring:
-    they are filled. `time_zone` is the session's, None where it is not known; `now_us` the moment of this write, which
-    defaults such as `current_timestamp()` take.
+    they are filled. `partition_by` are columns that will hold no empty text: rules meet null in its place. `time_zone`
+    is the session's, None where it is not known; `now_us` the moment of this write, which defaults such as
+    `current_timestamp()` take.
     """
 
     url: str
     absent: frozenset[str]
+    partition_by: tuple[str, ...] = ()
     time_zone: str | None
     now_us: int
 
@@ -64,8 +67,9 @@ class RowRules:
         names. A condition that is null breaks it, as one that is false does. Nulls in NOT NULL columns are not looked
         for.
         """
+        batch = empty_is_null(batch, self._setting.partition_by)
         for filler in self._fillers:
-            batch = self._filled(batch, filler)
+            batch = empty_is_null(self._filled(batch, filler), self._setting.partition_by)
         if self._program is not None:
             self._check(batch, self._program)
         for limit in self._limits:

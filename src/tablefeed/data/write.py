@@ -35,14 +35,14 @@ class FileLayout:
     """How rows become files; small, and pickled to whoever writes.
 
     `schema` is the rows' schema in the names that files have, `partition_by` some of its columns. The partition
-    columns are not stored in the files: every reader takes them from the log, and files without them are smaller and
-    cannot contradict it. (Delta-Spark stores them unless `delta.writePartitionColumnsToParquet` is false; the table
-    features that ask for them are refused elsewhere.) Columns of type null are not stored either: Parquet readers
+    columns are not stored in the files unless `stores_partitions`, then behind the others: every reader takes them from
+    the log, and files without them are smaller and cannot contradict it. (Delta-Spark stores them unless
+    `delta.writePartitionColumnsToParquet` is false.) Columns of type null are not stored either: Parquet readers
     take an absent column for the same.
 
     `stored_as` has the shape of `schema` and the names and field ids that the files' columns get, None: the schema's
-    own. Statistics go by those. `leaves` are the columns that get statistics, None the first 32. `url` names the table
-    in errors.
+    own. Statistics go by those. `leaves` are the columns that get statistics, None the first 32; `more_leaves` get
+    them as well. `url` names the table in errors.
     """
 
     url: str
@@ -50,6 +50,8 @@ class FileLayout:
     partition_by: tuple[str, ...] = ()
     stored_as: pa.Schema | None = None
     leaves: tuple[LeafPath, ...] | None = None
+    more_leaves: tuple[LeafPath, ...] = ()
+    stores_partitions: bool = False
     row_group_rows: int = 1024 * 1024
     """Measured: row groups of 10,000 rows write at 0.6 of this one's speed, and none above is faster."""
     row_group_bytes: int = 128 * _MIB
@@ -75,7 +77,7 @@ class FileLayout:
         return replace(self, max_file_bytes=target_bytes, row_group_bytes=row_group_bytes)
 
     def __post_init__(self) -> None:
-        if len(self.stored) == 0:
+        if len(self.columns) == 0:
             raise ValueError(f"no column of {self.schema.names} would be stored: partition_by={self.partition_by}")
         if self.most_file_rows is not None and self.most_file_rows < 1:
             raise ValueError(f"a file has at least one row: most_file_rows={self.most_file_rows}")
@@ -84,17 +86,27 @@ class FileLayout:
             raise ValueError(f"partition columns {sorted(absent)} are not in the schema")
 
     @property
+    def columns(self) -> pa.Schema:
+        """The columns of `schema` that are values of files: those that get statistics."""
+        return pa.schema([f for f in self.schema if f.name not in self.partition_by and not pa.types.is_null(f.type)])
+
+    @property
     def stored(self) -> pa.Schema:
         """The columns of `schema` that the files have."""
-        return pa.schema([f for f in self.schema if f.name not in self.partition_by and not pa.types.is_null(f.type)])
+        partitions = [self.schema.field(name) for name in self.partition_by] if self.stores_partitions else []
+        return pa.schema([*self.columns, *partitions])
+
+    def as_stored(self, columns: pa.Schema) -> pa.Schema:
+        """Some of the columns as the files have them."""
+        if self.stored_as is None:
+            return columns
+        names = dict(zip(self.schema.names, self.stored_as, strict=True))
+        return pa.schema([names[field.name] for field in columns])
 
     @property
     def of_files(self) -> pa.Schema:
         """The schema of the files."""
-        if self.stored_as is None:
-            return self.stored
-        names = dict(zip(self.schema.names, self.stored_as, strict=True))
-        return pa.schema([names[field.name] for field in self.stored])
+        return self.as_stored(self.stored)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +229,8 @@ class _Writing:
         self._renamed = (
             None if layout.stored_as is None else Conformer(self._stored, self._of_files, stored=self._stored)
         )
-        self._leaves = first_leaves(self._of_files) if layout.leaves is None else layout.leaves
+        leaves = first_leaves(layout.as_stored(layout.columns)) if layout.leaves is None else layout.leaves
+        self._leaves = tuple(dict.fromkeys((*leaves, *layout.more_leaves)))
         self._partitions: dict[Hashable, _Partition] = {}
         self._open_partitions: list[_Partition] = []
         self._done: list[WrittenFile] = []

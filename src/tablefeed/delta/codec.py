@@ -79,19 +79,25 @@ def encode_commit(commit: Commit) -> bytes:
     """The bytes of `commit`, a line for each action, in Delta-Spark's order; `decode_commit` gives `commit` back.
 
     commitInfo, metaData, protocol, txns, files in their order, domains. What is None is left out. `committed_at_ms`
-    is not written: it is commitInfo's in-commit timestamp, or the time of the file.
+    is not written: it is commitInfo's in-commit timestamp, or the time of the file. Besides the bytes, one line at a
+    time is in memory: an overwrite has as many as the table has files.
     """
-    lines: list[Mapping[str, object]] = []
+    data = io.BytesIO()
+    for line in _lines(commit):
+        data.write(orjson.dumps(line, default=dict, option=orjson.OPT_APPEND_NEWLINE))
+    return data.getvalue()
+
+
+def _lines(commit: Commit) -> Iterator[Mapping[str, object]]:
     if commit.info is not None:
-        lines.append({names.COMMIT_INFO: commit.info})
+        yield {names.COMMIT_INFO: commit.info}
     if commit.metadata is not None:
-        lines.append(fields.write_metadata(commit.metadata))
+        yield fields.write_metadata(commit.metadata)
     if commit.protocol is not None:
-        lines.append(fields.write_protocol(commit.protocol))
-    lines += map(fields.write_txn, commit.txns)
-    lines += map(fields.write_file, commit.files)
-    lines += map(fields.write_domain, commit.domains)
-    return b"".join(orjson.dumps(line, default=dict, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
+        yield fields.write_protocol(commit.protocol)
+    yield from map(fields.write_txn, commit.txns)
+    yield from map(fields.write_file, commit.files)
+    yield from map(fields.write_domain, commit.domains)
 
 
 def read_lines(

@@ -6,7 +6,7 @@ physical names in both. Without a mode the logical name is the physical one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -201,26 +201,66 @@ def _renamed_inside(kind: DataType) -> DataType:
             return kind
 
 
+def nested_id_keys(field: Field) -> Iterator[str]:
+    """Gives the names under which a column keeps the ids of the lists and maps that it has down to structs.
+
+    "Writer Requirements for IcebergCompatV2": paths from its physical name on, parents before what is in them.
+    """
+    return _nested_keys(field.type, physical_name(field))
+
+
+def _nested_keys(kind: DataType, path: str) -> Iterator[str]:
+    match kind:
+        case Array(element=element):
+            yield f"{path}.element"
+            yield from _nested_keys(element, f"{path}.element")
+        case Map(key=key, value=value):
+            yield f"{path}.key"
+            yield from _nested_keys(key, f"{path}.key")
+            yield f"{path}.value"
+            yield from _nested_keys(value, f"{path}.value")
+
+
 def _with_ids(arrow: pa.Field, field: Field) -> pa.Field:
-    numbered = arrow.with_type(_type_with_ids(arrow.type, field.type))
+    nested = field.metadata.get(names.NESTED_IDS)
+    within = _Nested(nested if isinstance(nested, Mapping) else {}, physical_name(field))
+    numbered = arrow.with_type(_type_with_ids(arrow.type, field.type, within))
     return numbered.with_metadata({FIELD_ID: str(field.metadata[names.COLUMN_ID]).encode()})
 
 
-def _type_with_ids(arrow: pa.DataType, kind: DataType) -> pa.DataType:
-    # Elements, keys and values of lists and maps have no id of their own: there is one of each.
+@dataclass(frozen=True, slots=True)
+class _Nested:
+    """The ids of a column's lists and maps by their keys, and the key of where we are."""
+
+    ids: Mapping[str, object]
+    key: str
+
+    def of(self, part: str) -> _Nested:
+        return _Nested(self.ids, f"{self.key}.{part}")
+
+    def numbered(self, arrow: pa.Field) -> pa.Field:
+        number = self.ids.get(self.key)
+        return arrow if number is None else arrow.with_metadata({FIELD_ID: str(number).encode()})
+
+
+def _type_with_ids(arrow: pa.DataType, kind: DataType, within: _Nested) -> pa.DataType:
+    # Elements, keys and values of lists and maps need no id, there is one of each; a table for Iceberg has given them.
     match kind:
         case Struct():
             return pa.struct([_with_ids(member, field) for member, field in zip(arrow, kind, strict=True)])
         case Array(element=element):
-            inner = arrow.value_field
-            return pa.list_(inner.with_type(_type_with_ids(inner.type, element)))
+            return pa.list_(_inner_with_ids(arrow.value_field, element, within.of("element")))
         case Map(key=key, value=value):
-            keys, items = arrow.key_field, arrow.item_field
             return pa.map_(
-                keys.with_type(_type_with_ids(keys.type, key)), items.with_type(_type_with_ids(items.type, value))
+                _inner_with_ids(arrow.key_field, key, within.of("key")),
+                _inner_with_ids(arrow.item_field, value, within.of("value")),
             )
         case _:
             return arrow
+
+
+def _inner_with_ids(arrow: pa.Field, kind: DataType, within: _Nested) -> pa.Field:
+    return within.numbered(arrow.with_type(_type_with_ids(arrow.type, kind, within)))
 
 
 _Path = tuple[str, ...]

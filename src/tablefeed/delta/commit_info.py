@@ -1,14 +1,15 @@
 """What our commits say of themselves, as Delta-Spark says it (PROTOCOL.md, "Commit Provenance Information").
 
 The protocol leaves the fields free; Delta-Spark's `DESCRIBE HISTORY` and its tests fix these names and that the
-values of operationParameters and operationMetrics are strings. Our name stands in engineInfo.
+values of operationMetrics are strings, and so are those of operationParameters but for flags. Our name stands in
+engineInfo.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from tablefeed.delta import names
@@ -24,24 +25,38 @@ class StreamingUpdate:
     epoch_id: int
 
     @property
-    def operation(self) -> tuple[str, dict[str, str]]:
+    def operation(self) -> tuple[str, dict[str, object]]:
         """Delta-Spark's name of the operation, and its parameters."""
-        parameters = {"outputMode": self.output_mode, "queryId": self.query_id, "epochId": str(self.epoch_id)}
+        parameters: dict[str, object] = {
+            "outputMode": self.output_mode,
+            "queryId": self.query_id,
+            "epochId": str(self.epoch_id),
+        }
         return "STREAMING UPDATE", parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """A batch write; `mode` is a Spark SaveMode's name."""
+    """A batch write; `mode` is a Spark SaveMode's name.
+
+    `predicate` is the text of an overwrite's replaceWhere; `is_dynamic` says that it was of the partitions written to.
+    """
 
     mode: Literal["Append", "Overwrite", "ErrorIfExists"]
     partition_by: tuple[str, ...] = ()
+    predicate: str | None = None
+    is_dynamic: bool = False
 
     @property
-    def operation(self) -> tuple[str, dict[str, str]]:
+    def operation(self) -> tuple[str, dict[str, object]]:
         """Delta-Spark's name of the operation, and its parameters."""
         partition_by = json.dumps(self.partition_by, ensure_ascii=False, separators=(",", ":"))
-        return "WRITE", {"mode": self.mode, "partitionBy": partition_by}
+        parameters: dict[str, object] = {"mode": self.mode, "partitionBy": partition_by}
+        if self.predicate is not None:
+            parameters["predicate"] = self.predicate
+        if self.is_dynamic:
+            parameters["isDynamicPartitionOverwrite"] = True
+        return "WRITE", parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +80,7 @@ class Provenance:
 
     `txn_id` is unique to one commit: by it a writer that lost the store's answer finds out whose commit stands.
     `read_version` is None where no version was read: the commit creates the table. `engine` is engineInfo, such as
-    "tablefeed/0.1.0".
+    "tablefeed/0.1.0". `in_commit_timestamp_ms` is None where the table keeps none, `tags` are empty where it has none.
     """
 
     timestamp_ms: int
@@ -73,6 +88,16 @@ class Provenance:
     engine: str
     read_version: Version | None = None
     user_metadata: str | None = None
+    in_commit_timestamp_ms: int | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def in_commit_timestamp(*, now_ms: int, previous_ms: int | None) -> int:
+    """The in-commit timestamp of a commit tried at `now_ms` after one of `previous_ms`, None: after none.
+
+    "Writer Requirements for In-Commit Timestamps": they grow from commit to commit, whatever the clocks say.
+    """
+    return now_ms if previous_ms is None else max(now_ms, previous_ms + 1)
 
 
 def commit_info(
@@ -90,6 +115,7 @@ def commit_info(
     """
     name, parameters = operation.operation
     fields: dict[str, object] = {
+        names.IN_COMMIT_TIMESTAMP: provenance.in_commit_timestamp_ms,
         "timestamp": provenance.timestamp_ms,
         "operation": name,
         "operationParameters": parameters,
@@ -100,6 +126,7 @@ def commit_info(
         "isBlindAppend": is_blind_append,
         "operationMetrics": {metric: str(value) for metric, value in metrics.items()},
         "userMetadata": provenance.user_metadata,
+        "tags": dict(provenance.tags) or None,
         "engineInfo": provenance.engine,
         names.TXN_ID: provenance.txn_id,
     }

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from tablefeed.delta import names
+from tablefeed.delta import names, row_tracking
 from tablefeed.errors import AppendOnlyError, LogError, UnsupportedFeatureError
 from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.schema import Array, DataType, Map, Primitive, Struct
@@ -105,6 +105,7 @@ def check_writable(protocol: Protocol, metadata: Metadata, *, url: str, removes:
     refused = _refused(listed, in_use, lambda feature: feature.write)
     if refused:
         raise _feature_error(refused, "written", "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE", url=url)
+    row_tracking.check_consistent(protocol, metadata, url=url)
     if removes and _property(names.APPEND_ONLY)(uses):
         raise AppendOnlyError(
             f"The table at {url} is append-only: no row of it may be removed. "
@@ -116,21 +117,16 @@ def check_writable(protocol: Protocol, metadata: Metadata, *, url: str, removes:
 def required_protocol(schema: Struct, properties: Mapping[str, str]) -> Protocol:
     """The lowest protocol of a new table with `schema` and `properties`: whether we can write it, the gate says.
 
-    Reader 1 and writer 2, or table features where a type or a property asks for one (`delta.feature.NAME` does so in
-    words). Then appendOnly and invariants, which writer version 2 implies, are listed as well, as Delta-Spark does.
+    Reader 1 and writer 2 and what these imply, unless `delta.minReaderVersion` and `delta.minWriterVersion` say
+    otherwise, with the features that a type or a property asks for (`delta.feature.NAME` does so in words): as numbers
+    where there are some that imply these features and no other, else as a list, as Delta-Spark has it.
     """
     uses = Uses(properties=properties, column_keys=_column_keys(schema), types=frozenset(_type_words(schema)))
     asked = {feature.name for feature in FEATURES.values() if feature.is_active(uses)}
     asked |= {name.removeprefix(names.FEATURE_PREFIX) for name in properties if name.startswith(names.FEATURE_PREFIX)}
-    if asked <= _LEGACY_2:
-        return Protocol(min_reader_version=1, min_writer_version=2)
-    readers = frozenset(name for name in asked if name in FEATURES and FEATURES[name].kind is Kind.READER_WRITER)
-    return Protocol(
-        min_reader_version=_READER_VERSION if readers else 1,
-        min_writer_version=_WRITER_VERSION,
-        reader_features=readers or None,
-        writer_features=_LEGACY_2 | asked,
-    )
+    reader = int(properties.get(names.MIN_READER_VERSION, 1))
+    writer = int(properties.get(names.MIN_WRITER_VERSION, 2))
+    return _as_low_as_can_be(frozenset(_with_required(asked)) | _implied(reader, writer))
 
 
 def check_supported(protocol: Protocol, schema: Struct, *, url: str) -> None:
@@ -152,10 +148,22 @@ def check_supported(protocol: Protocol, schema: Struct, *, url: str) -> None:
         )
 
 
+def supported_features(protocol: Protocol) -> frozenset[str]:
+    """The features that `protocol` lists or, by its versions, implies ("Supported Features")."""
+    listed = (protocol.writer_features or frozenset()) | (protocol.reader_features or frozenset())
+    return listed | _implied(protocol.min_reader_version, protocol.min_writer_version)
+
+
 def is_type_widening_enabled(protocol: Protocol, metadata: Metadata) -> bool:
     """Says whether a write may make a column's type wider: the property is on, and the feature there."""
     on = metadata.configuration.get(names.ENABLE_TYPE_WIDENING, "").lower() == "true"
     return on and not {"typeWidening", "typeWidening-preview"}.isdisjoint(protocol.writer_features or ())
+
+
+def is_supported(name: str, protocol: Protocol) -> bool:
+    """Says whether `protocol` supports the feature `name`, listed or implied by its version ("Supported Features")."""
+    listed = (protocol.writer_features or frozenset()) | (protocol.reader_features or frozenset())
+    return name in listed or _is_implied(FEATURES[name], protocol)
 
 
 # --- what makes a feature active -----------------------------------------------------------------------------------
@@ -215,36 +223,39 @@ FEATURES: Mapping[str, Feature] = {
     feature.name: feature
     for feature in (
         _writers("appendOnly", _HANDLED, _property(names.APPEND_ONLY), implied_from=2),
-        _writers("invariants", _INACTIVE, _column_key(names.COLUMN_INVARIANTS), implied_from=2),
-        _writers("checkConstraints", _INACTIVE, _constrained, implied_from=3),
+        # Rows are held against the rules of the table, which feed/row_rules.py finds.
+        _writers("invariants", _HANDLED, _column_key(names.COLUMN_INVARIANTS), implied_from=2),
+        _writers("checkConstraints", _HANDLED, _constrained, implied_from=3),
         # Appends and removes of whole files are changes without a cdc file ("Reader Requirements for AddCDCFile").
         _writers("changeDataFeed", _HANDLED, _property(names.ENABLE_CHANGE_DATA_FEED), implied_from=4),
-        _writers("generatedColumns", _INACTIVE, _column_key(names.GENERATION_EXPRESSION), implied_from=4),
+        _writers("generatedColumns", _HANDLED, _column_key(names.GENERATION_EXPRESSION), implied_from=4),
         _both("columnMapping", _HANDLED, _HANDLED, _mapped, implied_from=5),
-        _writers("identityColumns", _INACTIVE, _column_key(names.IDENTITY_PREFIX), implied_from=6),
-        _writers("allowColumnDefaults", _INACTIVE, _column_key(names.CURRENT_DEFAULT)),
+        _writers("identityColumns", _HANDLED, _column_key(names.IDENTITY_PREFIX), implied_from=6),
+        _writers("allowColumnDefaults", _HANDLED, _column_key(names.CURRENT_DEFAULT)),
         # Appends write none, and the remove of a file repeats the one it has.
         _both("deletionVectors", _HANDLED, _HANDLED, _property(names.ENABLE_DELETION_VECTORS)),
-        # Every writer must assign row ids as soon as the feature is listed ("Row Tracking").
-        _writers("rowTracking", _REFUSED, _property(names.ENABLE_ROW_TRACKING)),
+        # Every writer must assign row ids as soon as the feature is listed (row_tracking.py).
+        _writers(names.ROW_TRACKING, _HANDLED, _property(names.ENABLE_ROW_TRACKING)),
         _both("timestampNtz", _HANDLED, _HANDLED, _type("timestamp_ntz")),
-        # Domains stay as they are: we write none.
+        # Domains stay as they are: we write that of row tracking alone.
         _writers("domainMetadata", _HANDLED),
         # Written where the policy asks for them (feed/checkpointing.py).
         _both("v2Checkpoint", _HANDLED, _HANDLED, _property(names.CHECKPOINT_POLICY, "v2")),
         _both("catalogManaged", _REFUSED, _REFUSED),
         _both("catalogManaged-preview", _REFUSED, _REFUSED),
         _writers("coordinatedCommits-preview", _REFUSED),
-        _writers("icebergCompatV1", _INACTIVE, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V1")),
-        _writers("icebergCompatV2", _INACTIVE, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V2")),
+        # What they ask of schema and files is iceberg_compat.py's.
+        _writers("icebergCompatV1", _HANDLED, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V1")),
+        _writers("icebergCompatV2", _HANDLED, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V2")),
         _writers("icebergCompatV3", _INACTIVE, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V3")),
         _writers("icebergWriterCompatV1", _REFUSED),
-        _writers("clustering", _REFUSED),
+        # Our files are as yet unclustered ones, with statistics of the clustering columns (clustering.py).
+        _writers(names.CLUSTERING, _HANDLED),
         # feed/vacuum.py asks what a writer must know, of any table.
         _both("vacuumProtocolCheck", _HANDLED, _HANDLED),
         # Cleanup stops short of what is protected (feed/log_cleanup.py), and checkpoints are of the newest version.
         _writers("checkpointProtection", _HANDLED),
-        _writers("inCommitTimestamp", _INACTIVE, _property(names.ENABLE_IN_COMMIT_TIMESTAMPS)),
+        _writers("inCommitTimestamp", _HANDLED, _property(names.ENABLE_IN_COMMIT_TIMESTAMPS)),
         # What columns were is kept in their metadata, and told of those that a write widens (feed/evolution.py).
         _both("typeWidening", _HANDLED, _HANDLED, _widened),
         _both("typeWidening-preview", _HANDLED, _HANDLED),
@@ -256,7 +267,7 @@ FEATURES: Mapping[str, Feature] = {
         _both("geospatial", _REFUSED, _REFUSED, _type("geometry", "geography")),
         _both("timestampNanos", _REFUSED, _REFUSED),
         _writers("collations", _REFUSED),
-        _writers("materializePartitionColumns", _REFUSED, _property(names.ENABLE_MATERIALIZE_PARTITION_COLUMNS)),
+        _writers(names.MATERIALIZE_PARTITION_COLUMNS, _HANDLED, _property(names.ENABLE_MATERIALIZE_PARTITION_COLUMNS)),
         _both("redirectReaderWriter-preview", _REFUSED, _REFUSED),
         _writers("redirectWriterOnly-preview", _REFUSED),
         _both("adaptiveMetadata-preview", _REFUSED, _REFUSED),
@@ -264,7 +275,49 @@ FEATURES: Mapping[str, Feature] = {
 }
 """Every feature that has a name here. To handle more, change a rule: the gate reads nothing else."""
 
-_LEGACY_2 = frozenset({"appendOnly", "invariants"})
+
+def _as_low_as_can_be(listed: frozenset[str]) -> Protocol:
+    known = [FEATURES[name] for name in listed if name in FEATURES]
+    readers = frozenset(feature.name for feature in known if feature.kind is Kind.READER_WRITER)
+    reader = max([1, *(_MAPPING_READER if name == "columnMapping" else _READER_VERSION for name in readers)])
+    writers = [feature.implied_from or _WRITER_VERSION for feature in known]
+    writer = max([1, *writers, *(_WRITER_VERSION for name in listed if name not in FEATURES)])
+    if _implied(reader, writer) == listed:
+        return Protocol(min_reader_version=reader, min_writer_version=writer)
+    return Protocol(
+        min_reader_version=reader,
+        min_writer_version=_WRITER_VERSION,
+        reader_features=readers if reader == _READER_VERSION else None,
+        writer_features=listed,
+    )
+
+
+def _implied(reader: int, writer: int) -> frozenset[str]:
+    """The features that a protocol of these versions has without a list."""
+    if writer >= _WRITER_VERSION:
+        return frozenset()
+    return frozenset(
+        feature.name
+        for feature in FEATURES.values()
+        if feature.implied_from is not None
+        and feature.implied_from <= writer
+        and (feature.kind is Kind.WRITER or reader >= _MAPPING_READER)
+    )
+
+
+_REQUIRES: Mapping[str, tuple[str, ...]] = {
+    names.ROW_TRACKING: ("domainMetadata",),
+    names.CLUSTERING: ("domainMetadata",),
+    "icebergCompatV1": ("columnMapping",),
+    "icebergCompatV2": ("columnMapping",),
+}
+"""The features that have to be listed with one, under whose headings that stands."""
+
+
+def _with_required(asked: set[str]) -> set[str]:
+    return asked.union(*(_REQUIRES.get(name, ()) for name in asked))
+
+
 _MAPPING_READER = 2  # the reader version that implies column mapping, and nothing else
 _READER_VERSION = 3
 _WRITER_VERSION = 7

@@ -7,6 +7,7 @@ checkpoint that was written, to the bytes that Delta-Spark's readers take.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
@@ -112,6 +113,7 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
             yield "+".join(path), json.dumps(value)
 
 
+@functools.lru_cache(maxsize=1024)  # the same few names again and again, at each checkpoint
 def _quoted(text: str) -> str:
     return f'"{quote(text, safe="-._~")}"'
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from tablefeed.delta import names
-from tablefeed.delta.column_mapping import MappingMode, mapping_mode
+from tablefeed.delta.column_mapping import MappingMode, mapping_mode, nested_id_keys
 from tablefeed.errors import LogError
 from tablefeed.model.actions import Metadata
 from tablefeed.model.schema import Array, DataType, Field, Map, Struct
 
-_KEYS = (names.COLUMN_ID, names.PHYSICAL_NAME)
+_KEYS = (names.COLUMN_ID, names.PHYSICAL_NAME, names.NESTED_IDS)
 
 
 def with_mapping(
@@ -27,6 +27,8 @@ def with_mapping(
         return schema, metadata.configuration
     ids = _Ids(max(_recorded(metadata, url=url), *_used(schema), 0), new_name)
     mapped = ids.struct(schema)
+    if metadata.configuration.get(f"{names.ENABLE_ICEBERG_COMPAT_PREFIX}V2", "").lower() == "true":
+        mapped = ids.nested_in(mapped)
     return mapped, {**metadata.configuration, names.MAX_COLUMN_ID: str(ids.last)}
 
 
@@ -59,15 +61,34 @@ class _Ids:
         return Field(field.name, self._inside(field.type), field.nullable, metadata)
 
     def _inside(self, kind: DataType) -> DataType:
-        match kind:
-            case Struct():
-                return self.struct(kind)
-            case Array(element, contains_null):
-                return Array(self._inside(element), contains_null)
-            case Map(key, value, contains_null):
-                return Map(self._inside(key), self._inside(value), contains_null)
-            case _:
-                return kind
+        return _with_structs(kind, self.struct)
+
+    def nested_in(self, struct: Struct) -> Struct:
+        """Draws ids for the lists and maps of `struct`, too, as Iceberg wants them."""
+        return Struct(tuple(self._nested(field) for field in struct))
+
+    def _nested(self, field: Field) -> Field:
+        known = field.metadata.get(names.NESTED_IDS)
+        ids: dict[str, object] = dict(known) if isinstance(known, Mapping) else {}
+        for key in nested_id_keys(field):
+            if key not in ids:
+                self.last += 1
+                ids[key] = self.last
+        metadata = {**field.metadata, names.NESTED_IDS: ids}
+        return Field(field.name, _with_structs(field.type, self.nested_in), field.nullable, metadata)
+
+
+def _with_structs(kind: DataType, change: Callable[[Struct], Struct]) -> DataType:
+    """`kind` with each outermost struct in it changed."""
+    match kind:
+        case Struct():
+            return change(kind)
+        case Array(element, contains_null):
+            return Array(_with_structs(element, change), contains_null)
+        case Map(key, value, contains_null):
+            return Map(_with_structs(key, change), _with_structs(value, change), contains_null)
+        case _:
+            return kind
 
 
 def _recorded(metadata: Metadata, *, url: str) -> int:
@@ -88,6 +109,8 @@ def _used(kind: DataType) -> Iterator[int]:
                 number = field.metadata.get(names.COLUMN_ID)
                 if isinstance(number, int):
                     yield number
+                nested = field.metadata.get(names.NESTED_IDS)
+                yield from (n for n in nested.values() if isinstance(n, int)) if isinstance(nested, Mapping) else ()
                 yield from _used(field.type)
         case Array(element):
             yield from _used(element)

@@ -59,9 +59,31 @@ ENABLE_ROW_TRACKING = "delta.enableRowTracking"
 ENABLE_TYPE_WIDENING = "delta.enableTypeWidening"
 ENABLE_VARIANT_SHREDDING = "delta.enableVariantShredding"
 MATERIALIZED_ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
+MATERIALIZED_ROW_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
+ROW_TRACKING_SUSPENDED = "delta.rowTrackingSuspended"
+
+# "Row Tracking": the feature, its domain and what that holds, the tag in commitInfo
+ROW_TRACKING = "rowTracking"
+ROW_TRACKING_DOMAIN = "delta.rowTracking"
+ROW_ID_HIGH_WATER_MARK = "rowIdHighWaterMark"
+ROW_TRACKING_PRESERVED = "delta.rowTracking.preserved"
+
+# "Clustered Table": the feature, its domain and what that holds
+CLUSTERING = "clustering"
+CLUSTERING_DOMAIN = "delta.clustering"
+CLUSTERING_COLUMNS = "clusteringColumns"
+
+# "Writer Requirements for IcebergCompatV2", and the tag that Delta-Spark looks for when it upgrades a table
+NESTED_IDS = "delta.columnMapping.nested.ids"
+ICEBERG_COMPAT_TAG = "ICEBERG_COMPAT_VERSION"
+MATERIALIZE_PARTITION_COLUMNS = "materializePartitionColumns"
 
 # "Table Features for New and Existing Tables": Delta-Spark's property that lists a feature; never kept in a table
 FEATURE_PREFIX = "delta.feature."
+
+# "Protocol Evolution": the versions as Delta-Spark takes them for properties of a new table; never kept in one
+MIN_READER_VERSION = "delta.minReaderVersion"
+MIN_WRITER_VERSION = "delta.minWriterVersion"
 
 # "Checkpoints": what goes into one, and the retention of what is removed. The protocol names few of these; the rest are
 # Delta-Spark's (DeltaConfig.scala)
@@ -88,6 +110,11 @@ GENERATION_EXPRESSION = "delta.generationExpression"
 CURRENT_DEFAULT = "CURRENT_DEFAULT"
 CHAR_VARCHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # Spark's own
 IDENTITY_PREFIX = "delta.identity."
+IDENTITY_START = "delta.identity.start"
+IDENTITY_STEP = "delta.identity.step"
+IDENTITY_MARK = "delta.identity.highWaterMark"
+IDENTITY_TAKES_GIVEN = "delta.identity.allowExplicitInsert"
+IDENTITY_ONLY_TAG = "delta.identity.schemaUpdate"  # commitInfo's, of Delta-Spark: metaData moves marks, no more
 TYPE_CHANGES = "delta.typeChanges"
 COLUMN_ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"

@@ -50,6 +50,12 @@ def num_records(stats: str | None) -> int | None:
     return count if type(count) is int and 0 <= count < 2**63 else None  # bool is an int to Python
 
 
+def long_bounds(stats: str, column: str) -> tuple[int, int]:
+    """The smallest and the largest value of a column of longs at the top, in a text of `encode_stats` that has them."""
+    parsed = orjson.loads(stats)
+    return parsed["minValues"][column], parsed["maxValues"][column]
+
+
 def _put(tree: dict[str, object], path: LeafPath, value: object) -> None:
     if value is None:
         return

@@ -31,13 +31,19 @@ class Alignment:
     sources: tuple[int | None, ...]
 
 
-def align(table: Struct, incoming: Struct, *, partition_columns: Sequence[str], url: str) -> Alignment:
-    """Fits `incoming` to `table`, which has all of its columns. Raises SchemaMismatchError for one that is needed."""
+def align(
+    table: Struct, incoming: Struct, *, partition_columns: Sequence[str], filled: frozenset[str] = frozenset(), url: str
+) -> Alignment:
+    """Fits `incoming` to `table`, which has all of its columns.
+
+    Columns in `filled` may be missing: they get their values later. Raises SchemaMismatchError for another one that is
+    needed.
+    """
     positions = {f.name.lower(): i for i, f in enumerate(incoming)}
     sources: list[int | None] = []
     for column in table:
         position = positions.get(column.name.lower())
-        if position is None:
+        if position is None and column.name not in filled:
             _check_may_be_missing(column, partition_columns, url)
         sources.append(position)
     return Alignment(sources=tuple(sources))

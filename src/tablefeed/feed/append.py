@@ -13,12 +13,14 @@ from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, Schema
 from tablefeed.feed.arguments import column_names, location, store_options, switch, text, whole_number
 from tablefeed.feed.commit import Surroundings, Transaction, commit, new_table
 from tablefeed.feed.evolution import SchemaMode
+from tablefeed.feed.known_state import newest_state, remember
 from tablefeed.feed.operations import batch_write
-from tablefeed.feed.sink import current_snapshot, plan_write, write_task
+from tablefeed.feed.replays import check_replay, read_on_collision
+from tablefeed.feed.sink import plan_write, write_task
 from tablefeed.feed.table_log import open_log
 from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.upkeep import after_commit
-from tablefeed.feed.write_rules import WriteRules, policy, schema_mode
+from tablefeed.feed.write_rules import WriteRules, policy, read_scope, schema_mode
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
@@ -39,6 +41,9 @@ def append(
     overwrite_schema: bool = False,
     store_assignment: Literal["ansi", "strict"] = "ansi",
     time_zone: str | None = None,
+    txn_version_collision: Literal["skip", "warn", "fail"] = "warn",
+    replace_where: str | None = None,
+    partition_overwrite_mode: Literal["static", "dynamic"] = "static",
     properties: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Committed | AlreadyApplied:
@@ -47,13 +52,16 @@ def append(
     `data` is a pyarrow Table, RecordBatch or RecordBatchReader, anything with `__arrow_c_stream__`, or an iterable of
     record batches; it is read once and never held whole. With `app_id` and `txn_version` the rows are committed once:
     where the table records that application at that version or above, nothing is written and AlreadyApplied comes
-    back. "overwrite" replaces all rows in the same version. `properties` are a new table's.
+    back; above, with a warning, or with an error where `txn_version_collision` is "fail". "overwrite" replaces all
+    rows in the same version, or those for which the predicate `replace_where` on partition columns is true, which the
+    rows of `data` have to be too, or, with "dynamic", those of the partitions that rows are written to. `properties`
+    are a new table's.
 
     Values are cast to the table's types as Spark's ANSI store assignment does, "strict" only where nothing can be
     lost; `time_zone` is where days, clocks and texts are read as moments. `merge_schema` adds the columns that the
     table has not, and widens types where it allows that; `overwrite_schema` gives an overwritten table the rows'
     schema and `partition_by`. Raises SchemaMismatchError, InvalidRowsError, ConflictError, CommitUnknownError,
-    NotExclusiveError, OptionError.
+    NotExclusiveError, CommitError, OptionError.
     """
     kind = _kind(mode)
     rules = WriteRules(
@@ -64,30 +72,38 @@ def append(
         ),
         assignment=Assignment(policy=policy(store_assignment, "store_assignment"), zone=_zone(time_zone)),
         properties=_properties(properties),
+        scope=read_scope("partition_overwrite_mode", partition_overwrite_mode),
+        replace_where=None if replace_where is None else text(replace_where, argument="replace_where"),
     )
     txn = _txn(app_id, txn_version)
+    on_collision = read_on_collision("txn_version_collision", txn_version_collision)
     partition_by = column_names(
         (partition_by,) if isinstance(partition_by, str) else partition_by, argument="partition_by"
     )
     if len({*partition_by}) < len(partition_by):
         raise IllegalOptionError(option="partition_by", value=", ".join(partition_by), explain="names a column twice")
-    log = open_log(location(url), store_options(storage_options))
-    reader = _reader(data, log.url)
-    state = current_snapshot(log)
+    location_, options = location(url), store_options(storage_options)
+    reader = _reader(data, open_log(location_, options).url)
+    log, state = newest_state(location_, options)
     plan = plan_write(log, state, reader.schema, partition_by=partition_by, kind=kind, rules=rules)
     if txn is not None and state is not None and plan.recorded.get(txn.app_id, -1) >= txn.txn_version:
-        return AlreadyApplied(version=state.version, recorded_txn_version=plan.recorded[txn.app_id])
+        recorded = plan.recorded[txn.app_id]
+        check_replay(txn, recorded, on_collision, url=log.url)
+        return AlreadyApplied(version=state.version, recorded_txn_version=recorded)
     if state is None:
         new_table(plan, now_ms=_now_ms())  # refused before a file is written
-    files = write_task(plan, reader, task=0, now_ms=_now_ms())
+    files = write_task(plan, reader, task=0, task_count=1, now_ms=_now_ms())
     transaction = Transaction(
         plan=plan,
         files=files,
         kind=kind,
-        operation=batch_write(kind, plan.partition_columns),
+        operation=batch_write(kind, plan.partition_columns, rules),
         txn=txn,
+        on_collision=on_collision,
     )
-    outcome, _ = commit(log, state, transaction, Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=after_commit))
+    around = Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=after_commit)
+    outcome, after = commit(log, state, transaction, around)
+    remember(log, after)
     return outcome
 
 

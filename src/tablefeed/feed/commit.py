@@ -14,16 +14,25 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tablefeed.delta import codec, features, names
+from tablefeed.delta import codec, features, names, row_tracking
 from tablefeed.delta.commit_info import Provenance, Write, commit_info, optimize_metrics
+from tablefeed.delta.enablement import only_adds_features, only_enables
+from tablefeed.delta.iceberg_compat import stores_partition_columns
+from tablefeed.delta.properties import is_kept
 from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, NotExclusiveError, StoreError
+from tablefeed.feed.commit_features import featured
+from tablefeed.feed.identity import marks_moved
 from tablefeed.feed.operations import Operation
-from tablefeed.feed.sink import WritePlan, caught_up
+from tablefeed.feed.replacement import Replacement
+from tablefeed.feed.replays import OnCollision, check_replay
+from tablefeed.feed.row_rules import rules_in_force
+from tablefeed.feed.sink import WritePlan, caught_up, clustering_of
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.log.replay import fold
-from tablefeed.log.transaction import WriteKind, conflict_with
+from tablefeed.log.transaction import Tolerance, WriteKind, conflict_with
 from tablefeed.model.actions import AddFile, Commit, Facts, Metadata, Protocol, RemoveFile, Txn, Version
 from tablefeed.model.outcome import AlreadyApplied, Committed
+from tablefeed.model.rules import TableRules
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +41,9 @@ LOST_ANSWER_RETRIES = 5
 
 RACES_BEFORE_JITTER = 2
 """Races lost before we wait: one or two losses are other writers' luck, more are a crowd."""
+
+JITTER_DOUBLES = 6
+"""How often: by then it has reached `LONGEST_JITTER_S`."""
 
 LONGEST_JITTER_S = 0.5
 
@@ -56,8 +68,8 @@ class Surroundings:
 class Transaction:
     """What is to be committed: files written under `plan`, and the words that describe them.
 
-    `operation` is commitInfo's; `txn` makes it once-only. `folded` are the live files whose rows an optimize has
-    written to `files`.
+    `operation` is commitInfo's; `txn` makes it once-only, `on_collision` is for one that meets a later version.
+    `folded` are the live files whose rows an optimize has written to `files`.
     """
 
     plan: WritePlan
@@ -67,6 +79,15 @@ class Transaction:
     txn: Txn | None = None
     user_metadata: str | None = None
     folded: tuple[AddFile, ...] = ()
+    on_collision: OnCollision = OnCollision.WARN
+
+
+def changes_nothing(transaction: Transaction) -> bool:
+    """Whether its commit would hold no more than its txn, new to the table when it was planned."""
+    plan, txn = transaction.plan, transaction.txn
+    is_empty = not transaction.files and transaction.kind is WriteKind.APPEND
+    is_new = txn is None or plan.recorded.get(txn.app_id, -1) < txn.txn_version
+    return is_empty and is_new and plan.found is not None and plan.metadata is None
 
 
 def commit(
@@ -75,16 +96,17 @@ def commit(
     """Commits `transaction` to the table, or finds that it has been; gives the outcome and the table's state then.
 
     `snapshot` is the newest state that the caller knows, None where there was no table. Raises ConflictError where a
-    rival's commit excludes ours, CommitUnknownError where the store will not say, and NotExclusiveError where it
-    cannot promise a single winner.
+    rival's commit excludes ours, CommitUnknownError where the store will not say, NotExclusiveError where it cannot
+    promise a single winner, and CommitError for a collision that is to fail.
     """
     state = caught_up(log, snapshot)
     checked = transaction.plan.version
     races = 0
     while True:
         replayed = _replayed(state, transaction.txn)
-        if replayed is not None and state is not None:
+        if replayed is not None and state is not None and transaction.txn is not None:
             _delete_replayed(log, transaction)
+            check_replay(transaction.txn, replayed.recorded_txn_version, transaction.on_collision, url=log.url)
             return replayed, state
         checked = _check_rivals(log, transaction, state, checked)
         entry = _entry(transaction, state, around.now_ms())
@@ -101,7 +123,7 @@ def commit(
             return Committed(version=entry.version), after
         races += 1
         if races > RACES_BEFORE_JITTER:
-            around.sleep(around.uniform() * min(LONGEST_JITTER_S, 0.01 * 2**races))
+            around.sleep(around.uniform() * min(LONGEST_JITTER_S, 0.01 * 2 ** min(races, JITTER_DOUBLES)))
         state = caught_up(log, state)
 
 
@@ -134,40 +156,95 @@ def _check_rivals(
             error_class="DELTA_METADATA_CHANGED",
         )
     plan = transaction.plan
+    if plan.table_id is None and checked is None:
+        _check_made_by_another(log, transaction, state)
+        return state.version
     if plan.table_id is not None and state.metadata.table_id != plan.table_id:
         raise _conflict(log, "it was deleted and made anew", state.version, "DELTA_METADATA_CHANGED")
-    if not _same_shape(state, plan):
-        reason = "its schema or partitioning changed; run the write again (restart the query) on what it is now"
-        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
-    if plan.table_id is None:
-        # Another first batch made the table. It is the table we would have made: go on as an append to it.
-        features.check_writable(
-            state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
-        )
-        if transaction.kind is WriteKind.OVERWRITE:
-            raise _conflict(log, "another writer made it first", state.version, "DELTA_CONCURRENT_APPEND")
-        return state.version
+    replacement = Replacement(plan.replaces, transaction.files, url=log.url)
     folded = frozenset(add.path for add in transaction.folded)
     for version in range((checked if checked is not None else -1) + 1, state.version + 1):
         winner = log.commit(Version(version))
         if winner is None:
             raise _conflict(log, "its log was cleaned up under this write", version, "DELTA_CONCURRENT_TRANSACTION")
-        found = conflict_with(winner, kind=transaction.kind, txn=transaction.txn, folded=folded)
+        found = conflict_with(
+            winner,
+            kind=transaction.kind,
+            txn=transaction.txn,
+            tolerance=_tolerance(winner, transaction),
+            reads=replacement.reads,
+            folded=folded,
+        )
         if found is not None:
             raise _conflict(log, found.reason, found.winner, found.error_class)
+        if winner.protocol is not None or winner.metadata is not None:
+            features.check_writable(
+                state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
+            )
+    _check_shape(log, plan, state)
     return state.version
 
 
-def _same_shape(state: Snapshot, plan: WritePlan) -> bool:
+def _check_made_by_another(log: TableLog, transaction: Transaction, state: Snapshot) -> None:
+    """Refuses to go on where another first batch made another table than we would have; else ours appends to it."""
+    plan = transaction.plan
+    _check_shape(log, plan, state)
+    if _rules(state, log.url) != (None if plan.kept is None else plan.kept.rules):
+        reason = "another writer made it, with other rules than these rows were held against; run the write again"
+        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
+    features.check_writable(
+        state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
+    )
+    if stores_partition_columns(state.protocol, state.metadata.configuration) and not plan.stores_partitions:
+        reason = "another writer made it, with partition columns in its files; run the write again"
+        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
+    if transaction.kind is WriteKind.OVERWRITE:
+        raise _conflict(log, "another writer made it first", state.version, "DELTA_CONCURRENT_APPEND")
+
+
+def _rules(state: Snapshot, url: str) -> TableRules | None:
+    return rules_in_force(state.schema, state.metadata.configuration, state.protocol, url=url)
+
+
+def _check_shape(log: TableLog, plan: WritePlan, state: Snapshot) -> None:
+    if not _has_shape(state.metadata, plan):
+        reason = "its schema or partitioning changed; run the write again (restart the query) on what it is now"
+        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
+    if not set(clustering_of(state)) <= set(plan.clustered_by):
+        reason = "it is clustered by columns of which the files have no statistics; run the write again"
+        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
+
+
+def _tolerance(winner: Commit, transaction: Transaction) -> Tolerance:
+    """Gives what of a rival's changes our write, which changes neither protocol nor metadata, can live with.
+
+    An optimize lives with none: the rival may have begun to track rows, whose ids a rewrite would have to keep; and it
+    loses only work.
+    """
+    plan = transaction.plan
+    found = plan.found
+    if found is None or plan.metadata is not None or transaction.kind is WriteKind.OPTIMIZE:
+        return Tolerance()
+    return Tolerance(
+        protocol=winner.protocol is not None and only_adds_features(found.protocol, winner.protocol),
+        metadata=winner.metadata is not None
+        and winner.metadata.table_id == found.table_id
+        and _has_shape(winner.metadata, plan)
+        and only_enables(found.configuration, winner.metadata),
+    )
+
+
+def _has_shape(metadata: Metadata, plan: WritePlan) -> bool:
     expected = plan if plan.found is None else plan.found
-    if state.metadata.partition_columns != expected.partition_columns:
+    if metadata.partition_columns != expected.partition_columns:
         return False
-    if state.metadata.schema_string == expected.schema_string:
+    if metadata.schema_string == expected.schema_string:
         return True
     from tablefeed.delta.schema import parse_schema
 
     # Writers space their JSON differently.
-    return state.schema == parse_schema(expected.schema_string, url=plan.location)
+    theirs, ours = (parse_schema(text, url=plan.location) for text in (metadata.schema_string, expected.schema_string))
+    return theirs == ours
 
 
 def _conflict(log: TableLog, reason: str, winner: int, error_class: str) -> ConflictError:
@@ -191,7 +268,13 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
     txn = transaction.txn
     protocol, metadata = None, transaction.plan.metadata
     if state is None:
-        protocol, metadata = new_table(transaction.plan, now_ms=now_ms)
+        protocol, metadata = table = new_table(transaction.plan, now_ms=now_ms)
+    else:
+        table = state.protocol, metadata or state.metadata
+    asked = featured(transaction.files, state, table, now_ms=now_ms, url=transaction.plan.location)
+    marks = _marks_moved(transaction, state)
+    # By it Delta-Spark's other writers know that nothing else of the table is new.
+    moved = {names.IDENTITY_ONLY_TAG: "true"} if marks is not None and metadata is None else {}
     info = commit_info(
         transaction.operation,
         Provenance(
@@ -200,19 +283,31 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
             engine=ENGINE,
             read_version=None if state is None else state.version,
             user_metadata=transaction.user_metadata,
+            in_commit_timestamp_ms=asked.in_commit_timestamp_ms,
+            tags={**asked.tags, **moved},
         ),
         is_blind_append=transaction.kind is WriteKind.APPEND,
         metrics=_metrics(transaction, removes),
     )
     return Commit(
         version=Version(0 if state is None else state.version + 1),
-        files=(*transaction.files, *removes),
+        files=(*asked.files, *removes),
         txns=() if txn is None else (replace(txn, last_updated_ms=now_ms),),
-        metadata=metadata,
+        metadata=metadata if marks is None else marks,
         protocol=protocol,
+        domains=asked.domains,
         info=info,
         committed_at_ms=None,
     )
+
+
+def _marks_moved(transaction: Transaction, state: Snapshot | None) -> Metadata | None:
+    """The table's metadata with the marks of its identity columns moved; None where no value was made."""
+    plan = transaction.plan
+    if state is None or not plan.identity or not transaction.files:
+        return None
+    metadata = plan.metadata or state.metadata
+    return marks_moved(metadata, plan.identity, transaction.files, plan.mapping, url=state.log.url)
 
 
 def new_table(plan: WritePlan, *, now_ms: int) -> tuple[Protocol, Metadata]:
@@ -221,11 +316,13 @@ def new_table(plan: WritePlan, *, now_ms: int) -> tuple[Protocol, Metadata]:
 
     schema = parse_schema(plan.schema_string, url=plan.location)
     protocol = features.required_protocol(schema, plan.configuration)
+    kept = {name: value for name, value in plan.configuration.items() if is_kept(name)}
+    configuration = row_tracking.with_column_names(kept, protocol, new_name=lambda: str(uuid.uuid4()))
     metadata = Metadata(
         table_id=str(uuid.uuid4()),
         schema_string=plan.schema_string,
         partition_columns=plan.partition_columns,
-        configuration=dict(plan.configuration),
+        configuration=configuration,
         created_ms=now_ms,
     )
     features.check_writable(protocol, metadata, url=plan.location, removes=False)
@@ -235,12 +332,11 @@ def new_table(plan: WritePlan, *, now_ms: int) -> tuple[Protocol, Metadata]:
 def _removes(transaction: Transaction, state: Snapshot | None, now_ms: int) -> tuple[RemoveFile, ...]:
     if state is None or transaction.kind is WriteKind.APPEND:
         return ()
-    changes = transaction.kind is not WriteKind.OPTIMIZE
     return tuple(
         RemoveFile(
             path=add.path,
             log_path=add.log_path,
-            data_change=changes,
+            data_change=transaction.kind is not WriteKind.OPTIMIZE,
             deletion_timestamp_ms=now_ms,
             extended_file_metadata=True,
             partition_values=add.partition_values,
@@ -250,14 +346,19 @@ def _removes(transaction: Transaction, state: Snapshot | None, now_ms: int) -> t
             base_row_id=add.base_row_id,
             default_row_commit_version=add.default_row_commit_version,
         )
-        for add in (_live(state) if changes else transaction.folded)
+        for add in _replaced(transaction, state)
     )
 
 
-def _live(state: Snapshot) -> Iterator[AddFile]:
+def _replaced(transaction: Transaction, state: Snapshot) -> Iterator[AddFile]:
+    """Gives the live files that make way: of an optimize those whose rows it has written, and no other."""
     from tablefeed.delta.columns import to_add_files
 
-    for batch in state.live_files():
+    if transaction.kind is WriteKind.OPTIMIZE:
+        yield from transaction.folded
+        return
+    replacement = Replacement(transaction.plan.replaces, transaction.files, url=state.log.url)
+    for batch in replacement.of(state.live_files()):
         yield from to_add_files(batch)
 
 

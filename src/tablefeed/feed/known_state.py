@@ -1,12 +1,14 @@
 """The newest state of each table that this process has seen: so that a batch reads only what came since the last.
 
 An optimisation, never a need: what is taken from here is brought up to date against the log, or loaded anew, before
-it is used. Spark re-uses the processes that plan and commit a sink's batches.
+it is used. Spark re-uses the processes that plan and commit a sink's batches, and a program that appends goes on
+appending: what a commit costs does not grow with the log then.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import os
+from collections.abc import Mapping
 
 from tablefeed.feed.sink import caught_up
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
@@ -14,14 +16,15 @@ from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 KEPT_TABLES = 16
 """More tables than one process writes to at a time; a state is small (no files)."""
 
-_Key = tuple[str, tuple[tuple[str, str], ...]]
-_known: OrderedDict[_Key, tuple[TableLog, Snapshot | None]] = OrderedDict()
+_Key = tuple[int, str, str, tuple[tuple[str, str], ...]]
+_known: dict[_Key, tuple[TableLog, Snapshot | None]] = {}
+"""The one used last at the end. Each call here is one of dict's, which threads may make at the same time."""
 
 
-def newest_state(location: str, storage_options: dict[str, str]) -> tuple[TableLog, Snapshot | None]:
+def newest_state(location: str, storage_options: Mapping[str, str]) -> tuple[TableLog, Snapshot | None]:
     """Gives the log at `location` and the table's newest state, None where there is no table."""
-    key = (location, tuple(sorted(storage_options.items())))
-    log, known = _known.get(key) or (open_log(location, storage_options), None)
+    opened = open_log(location, storage_options)
+    log, known = _known.get(_key(opened)) or (opened, None)
     state = caught_up(log, known)
     remember(log, state)
     return log, state
@@ -29,8 +32,14 @@ def newest_state(location: str, storage_options: dict[str, str]) -> tuple[TableL
 
 def remember(log: TableLog, state: Snapshot | None) -> None:
     """Keeps `state` as the newest known of its table."""
-    key = (log.location, tuple(sorted(log.storage_options.items())))
+    key = _key(log)
+    _known.pop(key, None)
     _known[key] = (log, state)
-    _known.move_to_end(key)
-    while len(_known) > KEPT_TABLES:
-        _known.popitem(last=False)
+    for longest_unused in list(_known)[:-KEPT_TABLES]:
+        _known.pop(longest_unused, None)
+
+
+def _key(log: TableLog) -> _Key:
+    # The url, for a relative path is another table's where the process went elsewhere; the location, for the url is
+    # without credentials. The process, for a forked child must not use its parent's connections.
+    return os.getpid(), log.url, log.location, tuple(sorted(log.storage_options.items()))

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tablefeed.delta.commit_info import Optimize, StreamingUpdate, Write
+from tablefeed.feed.write_rules import Scope, WriteRules
 from tablefeed.log.transaction import WriteKind
 
 Operation = StreamingUpdate | Write | Optimize
 
 
-def micro_batch(query_id: str, batch_id: int) -> Operation:
-    """The batch `batch_id` of a streaming query in append mode."""
-    return StreamingUpdate(output_mode="Append", query_id=query_id, epoch_id=batch_id)
+def micro_batch(kind: WriteKind, query_id: str, batch_id: int) -> Operation:
+    """The batch `batch_id` of a streaming query in append mode, or in complete mode, where each batch is all rows."""
+    mode: Literal["Append", "Complete"] = "Append" if kind is WriteKind.APPEND else "Complete"
+    return StreamingUpdate(output_mode=mode, query_id=query_id, epoch_id=batch_id)
 
 
-def batch_write(kind: WriteKind, partition_columns: tuple[str, ...]) -> Operation:
-    """A batch append or overwrite."""
+def batch_write(kind: WriteKind, partition_columns: tuple[str, ...], rules: WriteRules | None = None) -> Operation:
+    """A batch append or overwrite, by `rules`."""
+    rules = rules or WriteRules()
     if kind is WriteKind.APPEND:
         return Write(mode="Append", partition_by=partition_columns)
-    return Write(mode="Overwrite", partition_by=partition_columns)
+    return Write(
+        mode="Overwrite",
+        partition_by=partition_columns,
+        predicate=rules.replace_where,
+        is_dynamic=rules.scope is Scope.PARTITIONS,
+    )

@@ -2,8 +2,9 @@
 
 Which files are folded is Delta-Spark's rule (OPTIMIZE): of each partition those below the target size, and those with
 many deleted rows, packed by size into bins up to the target. A bin of two files or more becomes one file, so that to
-do it again is to do less. Readers of changes pass such commits over by their `dataChange`; a rival that touched one of
-the folded files wins, and the work is planned anew.
+do it again is to do less. Rows are written as they are: no rule is asked of them and no value is made. Readers of
+changes pass such commits over by their `dataChange`; a rival that touched one of the folded files wins, and the work is
+planned anew.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablefeed.delta import names, row_tracking
 from tablefeed.delta.columns import FILE_COLUMNS, to_add_files
 from tablefeed.delta.commit_info import Optimize
 from tablefeed.delta.file_layout import target_file_bytes
@@ -83,7 +85,8 @@ def optimize(
     Rows that deletion vectors delete are left behind. `where` chooses partitions: a predicate of Spark's SQL, or an
     expression of pyarrow's, over partition columns alone. The target is the table's `delta.targetFileSize`, or 1 GiB.
     The files that were folded stay on disk for older readers, for `vacuum` to delete. Rows are streamed; of a large
-    table several commits are made. Raises ConflictError where rivals keep changing the same files, else as `append`.
+    table several commits are made. Nothing is clustered, and what another writer has clustered is left as it is. Raises
+    ConflictError where rivals keep changing the same files, else as `append`.
     """
     log = open_log(location(url), store_options(storage_options))
     snapshot = log.load_for_files()
@@ -157,12 +160,12 @@ def _partitions(where: object, snapshot: Snapshot) -> tuple[pc.Expression | None
 
 def _check_foldable(snapshot: Snapshot) -> None:
     # "Row Tracking": rewritten rows keep their ids, which would have to be read and written as columns.
-    if "rowTracking" in (snapshot.protocol.writer_features or ()):
+    if row_tracking.is_supported(snapshot.protocol):
         raise UnsupportedFeatureError(
-            f"The table at {snapshot.log.url} tracks its rows (rowTracking), and this version of tablefeed cannot "
-            "rewrite files without giving their rows other ids. Nothing was written. Run OPTIMIZE in Spark.",
+            f"The table at {snapshot.log.url} tracks its rows ({names.ROW_TRACKING}), and this version of tablefeed "
+            "cannot rewrite files without giving their rows other ids. Nothing was written. Run OPTIMIZE in Spark.",
             url=snapshot.log.url,
-            features=("rowTracking",),
+            features=(names.ROW_TRACKING,),
             error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
         )
 
@@ -180,7 +183,9 @@ def _candidates(snapshot: Snapshot, folding: Folding, columns: TableColumns) -> 
         share = pc.divide(pc.cast(deleted, pa.float64()), pc.cast(counts, pa.float64()))
         # How many of its rows are deleted is not known of a file without statistics: then it gets some.
         worn = pc.and_(batch["deletion_vector"].is_valid(), pc.coalesce(pc.greater(share, DELETED_SHARE), _TRUE))
-        chosen = pc.or_(pc.less(batch["size_bytes"], folding.target_bytes), worn)
+        small = pc.less(batch["size_bytes"], folding.target_bytes)
+        # "Clustered Table": what a clustering implementation has put in order is for it alone to rewrite.
+        chosen = pc.and_(pc.or_(small, worn), batch["clustering_provider"].is_null())
         if pruner is not None:
             chosen = pc.and_(chosen, pruner.may_match(batch["partition_values"], batch["stats"]))
         found.append(without_statistics(batch.filter(chosen)))

@@ -23,7 +23,7 @@ from tablefeed.delta.column_bounds import Leaf, read_bounds
 from tablefeed.delta.column_mapping import physical_name
 from tablefeed.delta.columns import STRING_MAP
 from tablefeed.errors import TablefeedError
-from tablefeed.feed.scan import TableColumns
+from tablefeed.feed.scan import PartitionColumn, TableColumns
 from tablefeed.feed.verdicts import Known, answers, judged_columns, may_hold
 from tablefeed.log.replay import without_statistics
 from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct
@@ -107,6 +107,13 @@ def judged_windows(files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def partition_values_of(values: pa.MapArray, leaf: Leaf) -> Known:
     """Gives what the partition column `leaf` is in files with the partition values `values`."""
     return _read_values(_pairs(values), leaf)
+
+
+def leaf_of(column: PartitionColumn) -> Leaf:
+    """Gives the leaf of a partition column. Raises TypeError for a type that no table is partitioned by."""
+    if not isinstance(column.type, Primitive | Decimal):
+        raise TypeError(f"a table partitioned by {column.type}")
+    return Leaf(path=(column.physical_name,), type=column.type)
 
 
 def leaf_at(path: LeafPath, schema: Struct, columns: TableColumns) -> Leaf | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import string
+import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,25 +17,32 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import features, partition_values, paths
-from tablefeed.delta.column_mapping import MappingMode, files_schema, mapping_mode, physical_name
+from tablefeed.delta.clustering import check_clustered, clustering_columns
+from tablefeed.delta.column_mapping import MappingMode, files_schema, mapping_mode
 from tablefeed.delta.file_layout import Codec, FileShape, file_shape
+from tablefeed.delta.iceberg_compat import check_compatible, file_tags, stores_partition_columns
 from tablefeed.delta.schema import from_arrow, parse_schema, to_arrow
 from tablefeed.errors import SchemaMismatchError, StoreError, TableNotFoundError
 from tablefeed.feed.align import Alignment, align, aligned, check_zone
 from tablefeed.feed.evolution import SchemaMode
+from tablefeed.feed.identity import columns_to_make, names_in_files
+from tablefeed.feed.replacement import Replacement, Replaces, planned_replacement
+from tablefeed.feed.row_rules import Kept, check_kept, filled_columns, keeping, rules_in_force
 from tablefeed.feed.table_change import Target, changed_table, new_table, replaced_table
 from tablefeed.feed.table_files import for_store
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
-from tablefeed.model.actions import AddFile, Metadata, Version
+from tablefeed.model.actions import AddFile, Metadata, Protocol, Version
+from tablefeed.model.rules import IdentityColumn
 from tablefeed.model.schema import DataType, Struct
+from tablefeed.model.statistics import LeafPath
 from tablefeed.store import open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tablefeed.data.write import Compression
+    from tablefeed.data.write import Compression, WrittenFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +53,8 @@ class Planned:
     version: Version
     schema_string: str
     partition_columns: tuple[str, ...]
+    configuration: Mapping[str, str]
+    protocol: Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +77,18 @@ class WritePlan:
     alignment: Alignment
     rules: WriteRules
     shape: FileShape
+    replaces: Replaces
+    kept: Kept | None
+    """The rules of the table that its rows must keep; None: it has none."""
+    identity: tuple[IdentityColumn, ...]
+    """The identity columns that values are made for."""
     recorded: Mapping[str, int]
     """The newest version that each application has recorded in the table, by its id."""
+    clustered_by: tuple[LeafPath, ...] = ()
+    """The columns, as files call them, of which every file must have statistics."""
+    stores_partitions: bool = False
+    """Whether files have to hold the partition columns too."""
+    file_tags: Mapping[str, str] | None = None
 
     @property
     def table_id(self) -> str | None:
@@ -89,10 +109,12 @@ def plan_write(
     partition_by: Sequence[str],
     kind: WriteKind,
     rules: WriteRules | None = None,
+    now_ms: int | None = None,
 ) -> WritePlan:
     """Fits `incoming` to the table, as it is or as `rules` let it become, or to a new one.
 
-    Raises TableError for what does not fit or is refused.
+    `now_ms` is the moment of the write, which the defaults of columns may take; None: the moment of this call. Raises
+    TableError for what does not fit or is refused.
     """
     rules = rules or WriteRules()
     rows = from_arrow(incoming, url=log.url)
@@ -102,6 +124,12 @@ def plan_write(
         target = _existing(snapshot, rows, partition_by=partition_by, kind=kind, rules=rules)
     check_zone(target.schema, rows, rules.assignment, url=log.url)
     draft = Metadata(table_id="", schema_string="", configuration=target.configuration)
+    clustered_by = () if snapshot is None else clustering_of(snapshot)
+    before = () if snapshot is None else snapshot.metadata.partition_columns
+    check_compatible(target.configuration, target.schema, target.partition_columns, before=before, url=log.url)
+    check_clustered(clustered_by, target.schema, target.partition_columns, url=log.url)
+    alignment, identity, kept = _fitted(target, rows, rules, kind=kind, now_ms=now_ms, url=log.url)
+    mapping = mapping_mode(draft, url=log.url)
     return WritePlan(
         location=log.location,
         storage_options=log.storage_options,
@@ -112,17 +140,33 @@ def plan_write(
             version=snapshot.version,
             schema_string=snapshot.metadata.schema_string,
             partition_columns=snapshot.metadata.partition_columns,
+            # A plain dict: it crosses to every task.
+            configuration=dict(snapshot.metadata.configuration),
+            protocol=snapshot.protocol,
         ),
         schema_string=target.schema_string,
         partition_columns=target.partition_columns,
         configuration=dict(target.configuration) if snapshot is None else {},
         metadata=target.metadata,
-        mapping=mapping_mode(draft, url=log.url),
-        alignment=align(target.schema, rows, partition_columns=target.partition_columns, url=log.url),
+        mapping=mapping,
+        alignment=alignment,
         rules=rules,
         shape=file_shape(target.configuration, codec=rules.codec, most_rows=rules.most_rows_of_a_file),
+        replaces=planned_replacement(rules, target, kind=kind, mapping=mapping, url=log.url),
+        kept=kept,
+        identity=identity,
         recorded={} if snapshot is None else {t.app_id: t.txn_version for t in snapshot.facts.txns.values()},
+        clustered_by=clustered_by,
+        stores_partitions=stores_partition_columns(
+            None if snapshot is None else snapshot.protocol, target.configuration
+        ),
+        file_tags=file_tags(target.configuration),
     )
+
+
+def clustering_of(snapshot: Snapshot) -> tuple[LeafPath, ...]:
+    """Gives the columns by which a table is clustered, as its files call them."""
+    return clustering_columns(snapshot.protocol, snapshot.facts.domains, url=snapshot.log.url)
 
 
 def _existing(
@@ -136,14 +180,46 @@ def _existing(
     return changed_table(metadata, protocol, snapshot.schema, rows, rules=rules, url=url)
 
 
-def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int, now_ms: int) -> tuple[AddFile, ...]:
+def _fitted(
+    target: Target, rows: Struct, rules: WriteRules, *, kind: WriteKind, now_ms: int | None, url: str
+) -> tuple[Alignment, tuple[IdentityColumn, ...], Kept | None]:
+    """Which column goes where, the identity columns to make, and the rules that rows are held against.
+
+    Those are built once here, to refuse what no task could do.
+    """
+    schema, partition_by = target.schema, target.partition_columns
+    if kind is WriteKind.OPTIMIZE:
+        # The table's own rows bring all of their values, and were held against its rules when they came.
+        return align(schema, rows, partition_columns=partition_by, url=url), (), None
+    identity = columns_to_make(schema, rows, target.protocol, partition_columns=partition_by, url=url)
+    in_force = rules_in_force(schema, target.configuration, target.protocol, url=url)
+    filled = filled_columns(in_force) | {column.name for column in identity}
+    alignment = align(schema, rows, partition_columns=partition_by, filled=filled, url=url)
+    if in_force is None:
+        return alignment, identity, None
+    kept = Kept(
+        rules=in_force,
+        absent=frozenset(c.name for c, source in zip(schema, alignment.sources, strict=True) if source is None),
+        partition_by=partition_by,
+        zone=rules.assignment.zone,
+        now_ms=time.time_ns() // 1_000_000 if now_ms is None else now_ms,
+    )
+    check_kept(kept, schema, url=url)
+    return alignment, identity, kept
+
+
+def write_task(
+    plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int, task_count: int | None = None, now_ms: int
+) -> tuple[AddFile, ...]:
     """Writes the rows of one task to new data files, durable when this returns; gives what a commit says of them.
 
-    `task` numbers the files for people; a random part keeps the names of twin attempts apart. Where it raises, its
-    files are gone again. Raises InvalidRowsError, StoreError, NotExclusiveError.
+    `task`, from 0, is another for each task of a write, of which there are `task_count` where that is known: by it
+    tasks make different values of identity columns. A random part keeps the names of twin attempts apart. Where it
+    raises, its files are gone again. Raises InvalidRowsError, UnsupportedExpressionError, StoreError,
+    NotExclusiveError.
     """
+    from tablefeed.data.identity import IdentityValues, turns
     from tablefeed.data.write import FileLayout, NewFile, write_files
-    from tablefeed.delta.stats import encode_stats
 
     store = open_store(plan.location, for_store(plan.storage_options))
     schema = parse_schema(plan.schema_string, url=store.url)
@@ -157,34 +233,48 @@ def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int,
         return NewFile(path=path, opened=store.create(path))
 
     arrow = to_arrow(schema)
+    in_files = names_in_files(schema, plan.mapping)
     layout = FileLayout(
         url=store.url,
         schema=arrow,
         partition_by=plan.partition_columns,
         stored_as=files_schema(schema, plan.mapping, url=store.url),
+        # By the statistics of identity columns the commit finds how far their marks are moved.
+        more_leaves=(*plan.clustered_by, *((in_files[column.name],) for column in plan.identity)),
+        stores_partitions=plan.stores_partitions,
         compression=_COMPRESSION[plan.shape.codec],
         most_file_rows=plan.shape.most_rows,
     ).of_files_of(plan.shape.target_bytes)
     rows = aligned(batches, plan.alignment, arrow, plan.rules.assignment, url=store.url)
+    if plan.identity:
+        rows = map(IdentityValues(plan.identity, turns(task, task_count=task_count), url=store.url), rows)
+    if plan.kept is not None:
+        rows = keeping(rows, plan.kept, schema, url=store.url)
     try:
         written = write_files(rows, layout, new_file)
+        adds = tuple(_added(plan, schema, file, now_ms=now_ms) for file in written)
+        Replacement(plan.replaces, (), url=store.url).check(adds)
     except BaseException:
         for path in begun:
             # The first error is the one to raise, and what stays here is named by no commit.
             with suppress(StoreError):
                 store.delete(path)
         raise
-    return tuple(
-        AddFile(
-            path=file.path,
-            log_path=paths.encode_path(file.path),
-            partition_values=_logged_values(plan, schema, file.partition_values),
-            size_bytes=file.size_bytes,
-            modified_ms=now_ms,
-            data_change=True,
-            stats=encode_stats(file.statistics),
-        )
-        for file in written
+    return adds
+
+
+def _added(plan: WritePlan, schema: Struct, file: WrittenFile, *, now_ms: int) -> AddFile:
+    from tablefeed.delta.stats import encode_stats
+
+    return AddFile(
+        path=file.path,
+        log_path=paths.encode_path(file.path),
+        partition_values=_logged_values(plan, schema, file.partition_values),
+        size_bytes=file.size_bytes,
+        modified_ms=now_ms,
+        data_change=True,
+        stats=encode_stats(file.statistics),
+        tags=plan.file_tags,
     )
 
 
@@ -229,7 +319,7 @@ def _logged_values(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scal
     texts = _texts(plan, schema, values, partition_values.serialise)
     if plan.mapping is MappingMode.NONE:
         return texts
-    physical = {column.name: physical_name(column) for column in schema}
+    physical = names_in_files(schema, plan.mapping)
     return {physical[name]: text for name, text in texts.items()}
 
 

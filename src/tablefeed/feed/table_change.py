@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablefeed.delta import features, names
-from tablefeed.delta.column_mapping import MappingMode, mapping_mode
+from tablefeed.delta.column_mapping import MappingMode, mapping_mode, physical_name
+from tablefeed.delta.iceberg_compat import compat_version
 from tablefeed.delta.mapping_assignment import like_before, with_mapping
+from tablefeed.delta.properties import checked_properties
 from tablefeed.delta.schema import format_schema
-from tablefeed.errors import IllegalOptionError, SchemaMismatchError, UnsupportedFeatureError
+from tablefeed.errors import SchemaMismatchError, UnsupportedFeatureError
 from tablefeed.feed.align import check_new_columns, check_partition_by, new_table_schema
 from tablefeed.feed.evolution import (
     Merging,
@@ -29,6 +31,9 @@ from tablefeed.feed.write_rules import WriteRules
 from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.schema import Struct
 
+_INTERNAL_COLUMNS = (names.MATERIALIZED_ROW_ID_COLUMN, names.MATERIALIZED_ROW_VERSION_COLUMN)
+"""The properties that name columns which files may have besides the table's."""
+
 PREVIEW_OF_WIDENING = "typeWidening-preview"
 
 
@@ -36,26 +41,23 @@ PREVIEW_OF_WIDENING = "typeWidening-preview"
 class Target:
     """The table that a write is for, as it is after the write. `metadata` is None where no metaData is to be written.
 
-    `configuration` are its properties then.
+    `configuration` are its properties then, and `protocol` says which of its rules are in force.
     """
 
     schema: Struct
     schema_string: str
     partition_columns: tuple[str, ...]
     configuration: Mapping[str, str]
+    protocol: Protocol
     metadata: Metadata | None = None
 
 
 def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules, url: str) -> Target:
     """Gives the table that is made for `rows`. Raises SchemaMismatchError for what no table can be."""
-    if names.MAX_COLUMN_ID in rules.properties:
-        raise IllegalOptionError(
-            option=names.MAX_COLUMN_ID,
-            value=rules.properties[names.MAX_COLUMN_ID],
-            explain="is counted by writers and cannot be set; leave it out",
-            error_class="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
-        )
-    draft = Metadata(table_id="", schema_string="", configuration=dict(rules.properties))
+    properties = checked_properties(rules.properties)
+    if compat_version(properties) is not None:
+        properties.setdefault(names.COLUMN_MAPPING_MODE, MappingMode.NAME)  # which it takes, as Delta-Spark has it
+    draft = Metadata(table_id="", schema_string="", configuration=properties)
     is_mapped = mapping_mode(draft, url=url) is not MappingMode.NONE
     schema = new_table_schema(rows, partition_columns=partition_by, url=url, any_name=is_mapped)
     schema, configuration = with_mapping(schema, draft, new_name=_new_name, url=url)
@@ -64,6 +66,7 @@ def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules, u
         schema_string=format_schema(schema),
         partition_columns=spelled_as(schema, partition_by),
         configuration=configuration,
+        protocol=features.required_protocol(schema, configuration),
     )
 
 
@@ -78,7 +81,7 @@ def changed_table(
     how = Merging(url=url, policy=rules.assignment.policy, adds=rules.schema is SchemaMode.MERGE, widens=widens)
     after = merged(schema, rows, how)
     if after == schema:
-        return _as_it_is(metadata, schema)
+        return _as_it_is(metadata, protocol, schema)
     if widened := widened_columns(schema, after):
         _check_widened(widened, metadata, schema, protocol, url)
         after = with_type_changes(schema, after)
@@ -108,7 +111,7 @@ def replaced_table(
         after = like_before(after, schema)
     unchanged = format_schema(after) == format_schema(schema)
     if unchanged and partition_columns == metadata.partition_columns:
-        return _as_it_is(metadata, schema)
+        return _as_it_is(metadata, protocol, schema)
     return _changed(metadata, protocol, schema, after, partition_columns, url)
 
 
@@ -118,12 +121,13 @@ def spelled_as(schema: Struct, columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(spelling[name.lower()] for name in columns)
 
 
-def _as_it_is(metadata: Metadata, schema: Struct) -> Target:
+def _as_it_is(metadata: Metadata, protocol: Protocol, schema: Struct) -> Target:
     return Target(
         schema=schema,
         schema_string=metadata.schema_string,
         partition_columns=metadata.partition_columns,
         configuration=metadata.configuration,
+        protocol=protocol,
     )
 
 
@@ -156,6 +160,7 @@ def _changed(
         schema_string=changed.schema_string,
         partition_columns=partition_columns,
         configuration=changed.configuration,
+        protocol=protocol,
         metadata=changed,
     )
 
@@ -168,6 +173,16 @@ def _check_reserved(metadata: Metadata, after: Struct, url: str) -> None:
             f"The rows have a column {taken!r}, which the change data feed of {url} has itself. Rename it.",
             url=url,
             error_class="RESERVED_CDC_COLUMNS_ON_WRITE",
+        )
+    internal = {metadata.configuration.get(name) for name in _INTERNAL_COLUMNS}
+    taken = next(
+        (column.name for column in after if not internal.isdisjoint({column.name, physical_name(column)})), None
+    )
+    if taken is not None:
+        raise SchemaMismatchError(
+            f"The rows have a column {taken!r}, in which {url} keeps the ids of its rows. Rename it.",
+            url=url,
+            error_class="DELTA_ADDING_COLUMN_WITH_INTERNAL_NAME_FAILED",
         )
 
 

@@ -44,6 +44,13 @@ def in_zone(text: str, zone: tzinfo) -> str | datetime:
     return text if read is None or read.tzinfo is not None else read.replace(tzinfo=zone)
 
 
+def zone_text(zone: tzinfo) -> str:
+    """Gives the name or the offset of a zone that `read_zone` gave."""
+    if isinstance(zone, ZoneInfo):
+        return zone.key
+    return "UTC" if zone is UTC else str(zone).removeprefix("UTC")  # datetime's zones are spelt UTC+01:00
+
+
 def read_zone(text: str) -> tzinfo | None:
     """Gives the zone of an offset ('+01:00', 'UTC-3') or of a name ('Europe/Berlin'), None where there is none such."""
     if text in ("Z", "UTC", "GMT", "UT"):

@@ -33,15 +33,15 @@ ALLOWED = (
 )
 
 
-def row_filter(text: str, schema: Struct) -> RowFilter:
-    """Gives what lets the rows of a table of `schema` through for which Spark finds `text` true.
+def row_filter(text: str, schema: Struct, *, option: str = "where") -> RowFilter:
+    """Gives what lets the rows of a table of `schema` through for which Spark finds `text`, of `option`, true.
 
     Raises IllegalOptionError for what is not understood or would not mean the same to Spark, UnsupportedOptionError
     where sqlglot is not installed.
     """
-    reading = _Reading(text, schema)
+    reading = _Reading(text, schema, option)
     try:
-        condition = reading.condition(_parsed(text, reading.refuse))
+        condition = reading.condition(_parsed(text, reading.refuse, option))
     except RecursionError as error:
         raise reading.refuse("nests too deep") from error
     fields = [field for field in to_arrow(schema) if field.name in reading.columns]
@@ -53,14 +53,14 @@ def check_where(text: str, schema_string: str, *, url: str) -> None:
     row_filter(text, parse_schema(schema_string, url=url))
 
 
-def _parsed(text: str, refuse: Callable[[str], IllegalOptionError]) -> exp.Expr:
+def _parsed(text: str, refuse: Callable[[str], IllegalOptionError], option: str) -> exp.Expr:
     try:
         from sqlglot import exp
         from sqlglot.dialects.spark import Spark
         from sqlglot.errors import SqlglotError
     except ImportError as error:
         raise UnsupportedOptionError(
-            option="where",
+            option=option,
             remedy='It needs sqlglot, where the driver\'s Python runs: pip install "tablefeed[where]".',
         ) from error
     if "\\" in text:
@@ -78,13 +78,13 @@ def _parsed(text: str, refuse: Callable[[str], IllegalOptionError]) -> exp.Expr:
 class _Reading:
     """One text, read as a question about rows of `schema`. `columns` are those that it named so far."""
 
-    def __init__(self, text: str, schema: Struct) -> None:
-        self._text, self._schema = text, schema
+    def __init__(self, text: str, schema: Struct, option: str) -> None:
+        self._text, self._schema, self._option = text, schema, option
         self.columns: set[str] = set()
 
     def refuse(self, reason: str) -> IllegalOptionError:
         """The error of the text for `reason`."""
-        return IllegalOptionError(option="where", value=self._text, explain=f"{reason}; {ALLOWED}")
+        return IllegalOptionError(option=self._option, value=self._text, explain=f"{reason}; {ALLOWED}")
 
     def condition(self, node: exp.Expr) -> pc.Expression:
         """Gives what is asked of a row: true, false or null, joined as SQL and Kleene do."""

@@ -1,16 +1,17 @@
 """What a rival's commit means for ours: go on at the next version, or stop.
 
 The order and the classes of the checks are Delta-Spark's for Serializable isolation. A blind append (only added files,
-nothing read) loses to three things: a protocol change, a metadata change, and the same application. Delta-Spark lets
-a few protocol and metadata changes pass; here each one stops the write, which then runs again on what it changed.
+nothing read) loses to three things: a protocol change, a metadata change, and the same application. A few protocol and
+metadata changes pass, which the dialect tells; any other stops the write, which then runs again on what it changed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tablefeed.model.actions import AddFile, Commit, RemoveFile, Txn
+from tablefeed.model.actions import AddFile, Commit, FileAction, RemoveFile, Txn
 
 
 class WriteKind(StrEnum):
@@ -31,10 +32,27 @@ class Conflict:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
+    """Whether the winner's protocol, and its metadata, leave our transaction valid as it is."""
+
+    protocol: bool = False
+    metadata: bool = False
+
+
 def conflict_with(
-    winner: Commit, *, kind: WriteKind, txn: Txn | None, folded: frozenset[str] = frozenset()
+    winner: Commit,
+    *,
+    kind: WriteKind,
+    txn: Txn | None,
+    tolerance: Tolerance = Tolerance(),
+    reads: Callable[[FileAction], bool] = lambda _file: True,
+    folded: frozenset[str] = frozenset(),
 ) -> Conflict | None:
-    """Gives what in `winner` excludes a transaction of `kind` that changes neither protocol nor metadata, or None.
+    """Gives what in `winner` excludes a transaction of `kind`, or None.
+
+    `reads` says whether a file is among those that an overwrite replaces, or would be had it been there: it has read
+    these, and no others.
 
     `folded` are the decoded paths of files whose rows an optimize has written anew: it loses to whoever did anything
     to one of them, its deletion vector included, and to nobody who added or removed others.
@@ -46,18 +64,21 @@ def conflict_with(
     def because(error_class: str, reason: str) -> Conflict:
         return Conflict(winner=winner.version, error_class=error_class, reason=reason)
 
-    if winner.protocol is not None:
+    if winner.protocol is not None and not tolerance.protocol:
         return because("DELTA_PROTOCOL_CHANGED", "it changed the table's protocol; run the write again")
-    if winner.metadata is not None:
-        return because("DELTA_METADATA_CHANGED", "it changed the table's schema or properties; run the write again")
+    if winner.metadata is not None and not tolerance.metadata:
+        reason = (
+            "its schema or partitioning changed, or its properties; run the write again (restart the query) on them"
+        )
+        return because("DELTA_METADATA_CHANGED", reason)
     if txn is not None and any(theirs.app_id == txn.app_id for theirs in winner.txns):
         return because(
             "DELTA_CONCURRENT_TRANSACTION",
             f"it was made by the same application ({txn.app_id}); make sure that only one run of it is alive",
         )
-    if kind is WriteKind.OVERWRITE and any(isinstance(f, AddFile) for f in winner.files):
+    if kind is WriteKind.OVERWRITE and any(isinstance(f, AddFile) and reads(f) for f in winner.files):
         return because("DELTA_CONCURRENT_APPEND", "it added files that this overwrite has not seen; run it again")
-    if kind is WriteKind.OVERWRITE and any(isinstance(f, RemoveFile) for f in winner.files):
+    if kind is WriteKind.OVERWRITE and any(isinstance(f, RemoveFile) and reads(f) for f in winner.files):
         # An overwrite has read what it replaces: Delta-Spark's check of files read comes before that of files removed.
         return because("DELTA_CONCURRENT_DELETE_READ", "it removed files that this overwrite replaces; run it again")
     if any(isinstance(f, AddFile | RemoveFile) and f.path in folded for f in winner.files):

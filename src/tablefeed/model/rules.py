@@ -34,6 +34,28 @@ class TextLimit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityColumn:
+    """A column of longs whose values are made by writers: `start` + k * `step`, no value twice.
+
+    `high_water_mark` is the last value that was made, None where none was; `step` is not 0 and the mark one of the
+    values. Rows may bring values of their own where `takes_given`.
+    """
+
+    name: str
+    start: int
+    step: int
+    high_water_mark: int | None
+    takes_given: bool
+
+    @property
+    def next(self) -> int:
+        """The first value that was not made yet, in the direction of `step`."""
+        mark = self.high_water_mark
+        is_before_start = mark is not None and (mark - self.start) * self.step < 0
+        return self.start if mark is None or is_before_start else mark + self.step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableRules:
     """All rules of a table. `generated` and `defaults` are expressions by column, as the schema spells it."""
 

@@ -13,8 +13,9 @@ from datetime import tzinfo
 from typing import Any, Literal
 
 from tablefeed.errors import IllegalOptionError
+from tablefeed.feed.replays import OnCollision, read_on_collision
 from tablefeed.feed.timestamp_text import read_zone
-from tablefeed.feed.write_rules import codec, policy
+from tablefeed.feed.write_rules import Scope, codec, policy, read_scope
 from tablefeed.log.java_regex import JavaRegex, java_regex
 
 
@@ -128,6 +129,16 @@ def row_limit(option: str, text: str) -> int | None:
     if re.fullmatch(r"-[0-9]{1,19}", text):
         return None
     return whole_number(option, text) or None
+
+
+def overwrite_scope(option: str, value: str) -> Scope:
+    """`static` or `dynamic`, in any case."""
+    return read_scope(option, value)
+
+
+def on_collision(option: str, value: str) -> OnCollision:
+    """`skip`, `warn` or `fail`, in any case."""
+    return read_on_collision(option, value)
 
 
 def path_pattern(option: str, value: str) -> JavaRegex:
@@ -440,7 +451,15 @@ _WRITE: tuple[OptionSpec, ...] = (
         parse=time_zone,
         default=None,
         doc="Where days, clocks and texts are read as moments, and moments shown as those: Spark's session zone, "
-        "which it does not tell. Unset: such casts are refused.",
+        "which it does not tell. The table's generated columns, defaults and constraints are evaluated there too. "
+        "Unset: casts and rules that hang on it are refused.",
+    ),
+    OptionSpec(
+        name="txnVersionCollision",
+        parse=on_collision,
+        default=OnCollision.WARN,
+        doc="What is done where the table records a later version of this application (of a stream: a later batch of "
+        "this query), which no batch that is run again meets: `skip` the write, skip it and `warn`, or `fail`.",
     ),
     OptionSpec(
         name="compression",
@@ -466,6 +485,12 @@ STREAM_WRITE: tuple[OptionSpec, ...] = (
         doc="After each so many batches, small files are folded into larger ones, behind the query's back and in a "
         "commit that streams do not see ([maintenance.md](maintenance.md)). Unset: never.",
     ),
+    OptionSpec(
+        name="recordEmptyBatches",
+        parse=boolean,
+        default=True,
+        doc="Commit a batch without rows too, as Delta-Spark does. `false`: one that changes nothing makes no version.",
+    ),
 )
 
 BATCH_WRITE: tuple[OptionSpec, ...] = (
@@ -477,32 +502,44 @@ BATCH_WRITE: tuple[OptionSpec, ...] = (
         doc="With txnVersion: skip this write where the table already records that version of this application.",
     ),
     OptionSpec(name="txnVersion", parse=whole_number, default=None, doc="See txnAppId."),
+    OptionSpec(
+        name="replaceWhere",
+        parse=text,
+        default=None,
+        doc="Overwrite only the rows for which this predicate on partition columns is true, as the written rows must "
+        "be. Its language is that of `where`, and it needs sqlglot as well.",
+    ),
+    OptionSpec(
+        name="partitionOverwriteMode",
+        parse=overwrite_scope,
+        default=Scope.TABLE,
+        doc="`dynamic`: overwrite only the partitions that rows are written to; `static`: the table.",
+    ),
 )
 
 NOT_YET: Mapping[str, str] = {
-    "replaceWhere": "Overwrite the whole table, or append.",
     "replaceOn": "Overwrite the whole table, or append.",
     "replaceUsing": "Overwrite the whole table, or append.",
-    "partitionOverwriteMode": "Overwrite the whole table, or append.",
+    "useNullIntolerantEqualityWithDPO": "Leave it out: a null partition that is written to is overwritten as well.",
     "clusterBy": "Leave it out: the table is written without clustering.",
     "dataChange": "Rewrite files with OPTIMIZE: every write of this version changes data.",
 }
 """Names that would change rows or rules, and that this version does not do: refused, with what to do instead."""
 
 AS_IF_UNSET: Mapping[str, str] = {
-    "partitionOverwriteMode": "static",
+    "useNullIntolerantEqualityWithDPO": "false",
     "dataChange": "true",
 }
 """The one value of a name in `NOT_YET` that says what holds without it: accepted."""
 
-_REPLACING = frozenset({"replaceWhere", "replaceOn", "replaceUsing", "partitionOverwriteMode", "dataChange"})
+_REPLACING = frozenset({"replaceOn", "replaceUsing", "useNullIntolerantEqualityWithDPO", "dataChange"})
 
 _ACCEPTED_BY_DELTA = (
     frozenset({"path", "queryName", "checkpointLocation", "outputMode"})
     | {spec.name for spec in (*STREAM_READ, *BATCH_READ)}
     | {spec.name for spec in BATCH_WRITE if spec.name != "partitionBy"}
     | _REPLACING
-    | {"targetAlias", "useNullIntolerantEqualityWithDPO"}
+    | {"targetAlias"}
     | {"compression", "maxRecordsPerFile", "optimizeWrite", "writePartitionColumns"}
     | {"parquet.writer.version", "spark.sql.parquet.outputTimestampType"}
 )

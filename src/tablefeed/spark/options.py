@@ -10,7 +10,7 @@ import difflib
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tablefeed.errors import (
@@ -29,15 +29,19 @@ logger = logging.getLogger(__name__)
 STORAGE_PREFIX = "storage."
 """`storage.<key>` goes to the store as `<key>`."""
 
+PROPERTY_PREFIX = "delta."
+"""`delta.<name>` of a write is a property of the table that it makes."""
+
 _SPARKS_OWN = frozenset({"path", "checkpointlocation", "queryname", "outputmode"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedOptions:
-    """The values by option name, defaults filled in, and what goes to the store."""
+    """The values by option name, defaults filled in, what goes to the store, and what a new table gets."""
 
     values: Mapping[str, Any]
     storage: Mapping[str, str]
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
@@ -50,10 +54,13 @@ def parse_options(options: Mapping[str, str], direction: str) -> ParsedOptions:
     not_yet = {name.lower(): (name, remedy) for name, remedy in NOT_YET.items()}
     values = {spec.name: spec.default for spec in specs.values()}
     storage: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for key, value in options.items():
         folded = key.lower()
         if folded.startswith(STORAGE_PREFIX):
             storage[key[len(STORAGE_PREFIX) :]] = value
+        elif folded.startswith(PROPERTY_PREFIX) and direction.endswith("write"):
+            properties[key] = value
         elif folded.startswith("fs."):
             raise UnsupportedOptionError(
                 option=key,
@@ -73,7 +80,7 @@ def parse_options(options: Mapping[str, str], direction: str) -> ParsedOptions:
             raise UnsupportedOptionError(option=name, remedy=remedy)
         else:
             raise UnknownOptionError(option=key, nearest=_nearest(key, direction))
-    return ParsedOptions(values=values, storage=storage)
+    return ParsedOptions(values=values, storage=storage, properties=properties)
 
 
 def refuse_unknown(options: Mapping[str, str]) -> None:

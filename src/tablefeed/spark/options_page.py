@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from tablefeed.spark.option_tables import AS_IF_UNSET, IGNORED, NOT_YET, SPECS, OptionSpec
-from tablefeed.spark.options import STORAGE_PREFIX
+from tablefeed.spark.options import PROPERTY_PREFIX, STORAGE_PREFIX
 
 _TITLES = {
     "stream read": 'Reading a stream: `spark.readStream.format("tablefeed")`',
@@ -27,6 +27,11 @@ Made by `python -m tablefeed.spark.options_page` from the tables that parse the 
 Names and defaults are Delta-Spark's where it has the option. Names are matched in any case; values are text. A name
 that stands nowhere on this page is refused, with the nearest one that does. `{STORAGE_PREFIX}<key>` goes to the store
 as `<key>`; Hadoop's own `fs.*` names are refused.
+
+`{PROPERTY_PREFIX}<name>` of a write, streams included, is a property of the table that the write makes, such as
+`delta.enableChangeDataFeed=true` or `delta.feature.domainMetadata=supported`; its protocol is the lowest that says so.
+A table that is there keeps its own, as with Delta-Spark's writer. A name that is no property, and a value that the
+property cannot have, are refused.
 
 `{STORAGE_PREFIX}allow_absolute_paths` is no store's: it says which files outside the table's folder a log may name.
 Unset: those by an absolute path of the table's own scheme, as a shallow clone names the files of its source; one by

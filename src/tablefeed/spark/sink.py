@@ -15,13 +15,13 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from tablefeed.errors import CommitError, UnsupportedOptionError
-from tablefeed.feed.commit import Surroundings, Transaction, commit, delete_losers
+from tablefeed.errors import CommitError
+from tablefeed.feed.commit import Surroundings, Transaction, changes_nothing, commit, delete_losers, new_table
 from tablefeed.feed.known_state import newest_state, remember
 from tablefeed.feed.operations import batch_write, micro_batch
 from tablefeed.feed.sink import WritePlan, plan_write, write_task
 from tablefeed.feed.upkeep import after_commit, look_after
-from tablefeed.feed.write_rules import schema_mode, write_rules
+from tablefeed.feed.write_rules import Scope, schema_mode, write_rules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.outcome import AlreadyApplied
@@ -54,14 +54,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
         self._path = table_path(options, call="start")
-        if overwrite:
-            raise UnsupportedOptionError(
-                option="outputMode",
-                remedy="Only append mode is supported by this version.",
-                error_class="DELTA_UNSUPPORTED_OUTPUT_MODE",
-            )
         self._options = parse_options(options, "stream write")
-        self._plan = _plan(self._path, schema, self._options, WriteKind.APPEND)
+        # Spark's word for complete mode: what is there makes way for each batch.
+        self._kind = WriteKind.OVERWRITE if overwrite else WriteKind.APPEND
+        self._plan = _plan(self._path, schema, self._options, self._kind)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Unpickled, in a worker: the first that we see of a task."""
@@ -84,7 +80,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return Written(plan=self._plan, files=files, query_id=query_id, batch_id=batch_id)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Commits what the tasks wrote, unless the table records this batch already."""
+        """Commits what the tasks wrote, unless the table records this batch already, or it is empty and not to be."""
         written = _written(messages, self._path)
         query_id = written[0].query_id
         if query_id is None:
@@ -92,11 +88,14 @@ class StreamWriter(DataSourceStreamArrowWriter):
         transaction = Transaction(
             plan=written[0].plan,
             files=tuple(f for message in written for f in message.files),
-            kind=WriteKind.APPEND,
-            operation=micro_batch(query_id, batchId),
+            kind=self._kind,
+            operation=micro_batch(self._kind, query_id, batchId),
             txn=Txn(app_id=query_id, txn_version=batchId),
             user_metadata=self._options["userMetadata"],
+            on_collision=self._options["txnVersionCollision"],
         )
+        if not self._options["recordEmptyBatches"] and changes_nothing(transaction):
+            return
         after = _commit(transaction)
         every = self._options["compactEvery"]
         if every is not None and (batchId + 1) % every == 0:
@@ -135,9 +134,10 @@ class BatchWriter(DataSourceArrowWriter):
                 plan=written[0].plan,
                 files=tuple(f for message in written for f in message.files),
                 kind=self._kind,
-                operation=batch_write(self._kind, self._plan.partition_columns),
+                operation=batch_write(self._kind, self._plan.partition_columns, self._plan.rules),
                 txn=self._txn(),
                 user_metadata=self._options["userMetadata"],
+                on_collision=self._options["txnVersionCollision"],
             )
         )
 
@@ -162,12 +162,18 @@ def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind
         schema_mode(kind, merge=options["mergeSchema"], overwrite=options["overwriteSchema"]),
         policy=options["storeAssignmentPolicy"],
         zone=options["timeZone"],
+        properties=options.properties,
+        # Of batch writes alone: a stream has no such options.
+        scope=options.values.get("partitionOverwriteMode", Scope.TABLE),
+        replace_where=options.values.get("replaceWhere"),
         codec=options["compression"],
         most_rows=options["maxRecordsPerFile"],
     )
     log, state = newest_state(path, dict(options.storage))
     incoming = to_arrow_schema(schema, timezone="UTC")
     plan = plan_write(log, state, incoming, partition_by=options["partitionBy"] or (), kind=kind, rules=rules)
+    if state is None:
+        new_table(plan, now_ms=_now_ms())  # refused before a file is written
     settle()
     return plan
 

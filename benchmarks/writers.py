@@ -1,0 +1,213 @@
+"""`python -m benchmarks.writers`: what a commit costs as the log grows and as writers meet, delta-rs beside us.
+
+No Spark. Each measurement runs in a process of its own, the two sides by turns, on the local disk: what a commit costs
+there is mostly what its fsyncs cost, so a disk that is busy with other work measures that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures.process import ProcessPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+from deltalake import write_deltalake
+from deltalake.exceptions import CommitFailedError
+
+import tablefeed
+from benchmarks import environment
+from benchmarks.questions import AtMost
+from benchmarks.source import Figure, Sample, as_markdown
+from tablefeed.feed import known_state
+from tablefeed.feed.upkeep import wait_until_done
+
+RESULTS = Path(__file__).parent / "results"
+ROUNDS = 5
+WRITERS = 8
+EACH = 50
+SHORT, LONG = 30, 4_980
+BLOCK, BLOCKS = 10, 4
+"""Commits to one table before the turn of the other: in each block one checkpoint falls due."""
+
+BATCHES = 200
+ROWS = pa.table({"id": pa.array(range(100), pa.int64()), "name": pa.array([f"name {n}" for n in range(100)])})
+
+Append = Callable[[Path], object]
+
+
+def _figures(who: str, name: str, *, goals: bool) -> list[Figure]:
+    def most(bound: float) -> AtMost | None:
+        return AtMost(bound=bound) if goals else None
+
+    return [
+        Figure(key=f"{who}_50th_ms", text=f"{name}: the 50th commit of one process", unit="ms"),
+        Figure(key=f"{who}_5000th_ms", text=f"{name}: its 5,000th", unit="ms"),
+        Figure(key=f"{who}_growth", text=f"{name}: the 5,000th over the 50th", unit="times", goal=most(1.1)),
+        Figure(key=f"{who}_p50_ms", text=f"{name}: 200 commits of one file, p50", unit="ms"),
+        Figure(key=f"{who}_p99_ms", text=f"{name}: their p99", unit="ms"),
+        Figure(key=f"{who}_spread", text=f"{name}: p99 over p50", unit="times", goal=most(2)),
+        Figure(key=f"{who}_tenth", text=f"{name}: each tenth of them over the others", unit="times"),
+        Figure(key=f"{who}_commits_per_s", text=f"{name}: 8 processes of 50 commits each", unit="commits/s"),
+        Figure(key=f"{who}_failed", text=f"{name}: of these 400, failed", unit="commits", goal=most(0)),
+    ]
+
+
+FIGURES = (
+    *_figures("ours", "tablefeed", goals=True),
+    Figure(key="anew_50th_ms", text="tablefeed: the 50th commit, the log opened anew each time", unit="ms"),
+    Figure(key="anew_5000th_ms", text="tablefeed: the 5,000th commit, likewise", unit="ms"),
+    Figure(key="anew_growth", text="tablefeed: the one over the other", unit="times", goal=AtMost(bound=1.1)),
+    *_figures("delta_rs", "delta-rs", goals=False),
+)
+
+
+def main() -> None:
+    """Measures by turns and writes the report; a quick run is printed and not kept."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.writers", description=__doc__)
+    parser.add_argument("--rounds", type=int, help=f"runs of each measurement ({ROUNDS})")
+    parser.add_argument("--quick", action="store_true", help="each once; nothing is written")
+    parser.add_argument("--measurement", choices=MEASURES, action="append", help="only this; may be repeated")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the report goes")
+    parser.add_argument("--scratch", type=Path, help="where tables are made and removed (the system's)")
+    parser.add_argument("--one", nargs=2, metavar=("NAME", "FOLDER"), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        print(json.dumps(MEASURES[given.one[0]](Path(given.one[1]))))
+        return
+    rounds = given.rounds or (1 if given.quick else ROUNDS)
+    with TemporaryDirectory(prefix="tablefeed-bench-", dir=given.scratch) as scratch:
+        named = given.measurement or list(MEASURES)
+        samples = [_in_a_process(name, scratch) for _ in range(rounds) for name in named]
+    versions = {name: environment.version(name) for name in ("tablefeed", "pyarrow", "deltalake")}
+    told = [f"{name} {value}" for name, value in {**versions, **environment.machine()}.items()]
+    page = as_markdown(samples, rounds=rounds, told=told, title="Writers without Spark", figures=FIGURES)
+    if not given.quick:
+        date = datetime.now(UTC).date().isoformat()
+        document = {"date": date, "versions": versions, "machine": environment.machine(), "samples": samples}
+        given.results.mkdir(parents=True, exist_ok=True)
+        (given.results / f"{date}-writers.json").write_text(json.dumps(document, indent=1) + "\n")
+        (given.results / f"{date}-writers.md").write_text(page)
+    print(page)
+
+
+def _in_a_process(name: str, folder: str) -> Sample:
+    command = [sys.executable, "-m", "benchmarks.writers", "--one", name, folder]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    sample: Sample = json.loads(ended.stdout.splitlines()[-1])
+    print(f"{name}: {sample}", file=sys.stderr, flush=True)
+    return sample
+
+
+def by_tablefeed(table: Path) -> object:
+    """One commit of one small file by a process that goes on."""
+    return tablefeed.append(table, ROWS)
+
+
+def anew(table: Path) -> object:
+    """The same by a process that forgets what it saw of the table."""
+    known_state._known.clear()  # noqa: SLF001 - as a process that was just started; nobody else needs to forget
+    return tablefeed.append(table, ROWS)
+
+
+def by_delta_rs(table: Path) -> object:
+    """The same by delta-rs."""
+    return write_deltalake(str(table), ROWS, mode="append")
+
+
+def growth(who: str, append: Append, folder: Path) -> Sample:
+    """A commit to a table of some 50 versions and one to a table of some 5,000, by turns."""
+    long = folder / "long"
+    if not long.exists():
+        _make(long, LONG)
+    short, copy = folder / "short", folder / "copy"
+    _make(short, SHORT)
+    shutil.copytree(long, copy)
+    times: dict[Path, list[float]] = {short: [], copy: []}
+    for table in times:
+        append(table)
+    for _ in range(BLOCKS):
+        for table, taken in times.items():
+            wait_until_done()
+            taken += [_timed(append, table) for _ in range(BLOCK)]
+    wait_until_done()
+    shutil.rmtree(short)
+    shutil.rmtree(copy)
+    early, late = (statistics.median(taken) for taken in times.values())
+    return {f"{who}_50th_ms": early, f"{who}_5000th_ms": late, f"{who}_growth": late / early}
+
+
+def spread(who: str, append: Append, folder: Path) -> Sample:
+    """The times of 200 commits, one after the other; at each tenth version a checkpoint falls due."""
+    table = folder / "batches"
+    _make(table, 10)
+    append(table)  # version 10
+    taken = [_timed(append, table) for _ in range(BATCHES)]
+    wait_until_done()
+    shutil.rmtree(table)
+    p50, p99 = statistics.median(taken), sorted(taken)[math.ceil(0.99 * BATCHES) - 1]
+    tenth = statistics.median(taken[9::10])
+    others = statistics.median(t for n, t in enumerate(taken) if n % 10 != 9)
+    return {f"{who}_p50_ms": p50, f"{who}_p99_ms": p99, f"{who}_spread": p99 / p50, f"{who}_tenth": tenth / others}
+
+
+def crowd(who: str, append: Append, folder: Path) -> Sample:
+    """Eight processes that begin at the same moment, each with its commits."""
+    table = folder / "crowd"
+    _make(table, 1)
+    spawn = multiprocessing.get_context("spawn")
+    together = spawn.Barrier(WRITERS)
+    with ProcessPoolExecutor(WRITERS, spawn, initializer=together.wait) as pool:
+        ended = [future.result() for future in [pool.submit(_commits, append, table) for _ in range(WRITERS)]]
+    shutil.rmtree(table)
+    stood = sum(count for count, _, _ in ended)
+    seconds = max(end for _, _, end in ended) - min(begin for _, begin, _ in ended)
+    return {f"{who}_commits_per_s": stood / seconds, f"{who}_failed": WRITERS * EACH - stood}
+
+
+def _commits(append: Append, table: Path) -> tuple[int, float, float]:
+    stood, begin = 0, time.monotonic()
+    for _ in range(EACH):
+        try:
+            append(table)
+        except (tablefeed.TablefeedError, CommitFailedError):
+            continue
+        stood += 1
+    return stood, begin, time.monotonic()
+
+
+def _make(table: Path, commits: int) -> None:
+    for _ in range(commits):
+        by_tablefeed(table)
+    wait_until_done()
+
+
+def _timed(append: Append, table: Path) -> float:
+    begin = time.perf_counter()
+    append(table)
+    return (time.perf_counter() - begin) * 1000
+
+
+MEASURES: dict[str, Callable[[Path], Sample]] = {
+    "growth": lambda folder: growth("ours", by_tablefeed, folder),
+    "growth-anew": lambda folder: growth("anew", anew, folder),
+    "growth-delta-rs": lambda folder: growth("delta_rs", by_delta_rs, folder),
+    "spread": lambda folder: spread("ours", by_tablefeed, folder),
+    "spread-delta-rs": lambda folder: spread("delta_rs", by_delta_rs, folder),
+    "crowd": lambda folder: crowd("ours", by_tablefeed, folder),
+    "crowd-delta-rs": lambda folder: crowd("delta_rs", by_delta_rs, folder),
+}
+
+
+if __name__ == "__main__":
+    main()

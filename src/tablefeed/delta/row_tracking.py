@@ -1,0 +1,124 @@
+"""Which ids and versions the rows of a commit get, and the high water mark that says so (PROTOCOL.md, "Row Tracking").
+
+Ids are given against the state that a commit follows: after a lost race they are given anew. Rows that have ids are
+never copied or updated here (feed/optimize.py refuses such tables), so no column of materialised ids is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import orjson
+
+from tablefeed.delta import names
+from tablefeed.delta.stats import num_records
+from tablefeed.errors import CommitError, LogError, UnsupportedFeatureError
+from tablefeed.model.actions import AddFile, DomainMetadata, Metadata, Protocol, Version
+
+NO_MARK = -1
+"""The high water mark of a table that has given no id yet."""
+
+LAST_ROW_ID = 2**63 - 1
+"""Row ids are longs."""
+
+
+def is_supported(protocol: Protocol) -> bool:
+    """Whether rows have to get ids: as soon as the feature is listed, before it is enabled."""
+    return names.ROW_TRACKING in (protocol.writer_features or ())
+
+
+def is_enabled(metadata: Metadata) -> bool:
+    """Whether readers may rely on the ids."""
+    return _is_on(metadata, names.ENABLE_ROW_TRACKING)
+
+
+def with_row_ids(
+    files: Sequence[AddFile], domains: Mapping[str, DomainMetadata], *, version: Version, url: str
+) -> tuple[tuple[AddFile, ...], DomainMetadata | None]:
+    """New `files` with ids beyond all that were given and `version` as their rows' commit; and the mark after them.
+
+    The mark is None where it did not move. Raises LogError where the mark in `domains`, those of the version before,
+    cannot be read, CommitError where a file does not say how many rows it has.
+    """
+    before = mark = _mark(domains.get(names.ROW_TRACKING_DOMAIN), url)
+    tracked = []
+    for file in files:
+        rows = num_records(file.stats)
+        if rows is None or mark + rows > LAST_ROW_ID:
+            why = "it does not say how many rows it has" if rows is None else "the table has given all that there are"
+            raise CommitError(
+                f"Nothing was committed to {url}: its rows have ids, and none can be given to those of {file.path}: "
+                f"{why}.",
+                error_class="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS" if rows is None else None,
+                url=url,
+            )
+        tracked.append(replace(file, base_row_id=mark + 1, default_row_commit_version=version))
+        mark += rows
+    return tuple(tracked), None if mark == before else _domain(mark)
+
+
+def is_suspended(metadata: Metadata) -> bool:
+    """Whether no ids are to be given, though the feature is there: while it is being dropped."""
+    return _is_on(metadata, names.ROW_TRACKING_SUSPENDED)
+
+
+def with_column_names(
+    properties: Mapping[str, str], protocol: Protocol, *, new_name: Callable[[], str]
+) -> dict[str, str]:
+    """The `properties` of a new table, with names for columns that a later writer may keep ids and versions in.
+
+    What each name ends with is drawn by `new_name`, so that no column has it.
+    """
+    if not is_supported(protocol):
+        return dict(properties)
+    drawn = {
+        names.MATERIALIZED_ROW_ID_COLUMN: f"_row-id-col-{new_name()}",
+        names.MATERIALIZED_ROW_VERSION_COLUMN: f"_row-commit-version-col-{new_name()}",
+    }
+    return {**properties, **drawn}
+
+
+def check_consistent(protocol: Protocol, metadata: Metadata, *, url: str) -> None:
+    """Raises UnsupportedFeatureError where protocol and properties contradict each other on whether rows have ids."""
+    listed = protocol.writer_features or frozenset()
+    reason = None
+    if is_enabled(metadata) and not is_supported(protocol):
+        reason = f"it sets {names.ENABLE_ROW_TRACKING}, and its protocol does not list {names.ROW_TRACKING}"
+    elif is_supported(protocol) and names.DOMAIN_METADATA not in listed:
+        reason = f"its protocol lists {names.ROW_TRACKING} without {names.DOMAIN_METADATA}, which has to be there too"
+    elif is_enabled(metadata) and is_suspended(metadata):
+        reason = f"{names.ENABLE_ROW_TRACKING} and {names.ROW_TRACKING_SUSPENDED} are both on"
+    if reason is not None:
+        raise UnsupportedFeatureError(
+            f"The table at {url} does not say whether its rows have ids: {reason}. Nothing was written. Correct its "
+            "properties with the writer that set them.",
+            url=url,
+            features=(names.ROW_TRACKING,),
+            error_class="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION" if is_suspended(metadata) else None,
+        )
+
+
+def _is_on(metadata: Metadata, name: str) -> bool:
+    return metadata.configuration.get(name, "").lower() == "true"
+
+
+def _mark(domain: DomainMetadata | None, url: str) -> int:
+    if domain is None:
+        return NO_MARK
+    try:
+        mark = orjson.loads(domain.configuration)[names.ROW_ID_HIGH_WATER_MARK]
+    except (orjson.JSONDecodeError, KeyError, TypeError, IndexError):
+        mark = None
+    if type(mark) is not int or not NO_MARK <= mark <= LAST_ROW_ID:
+        raise LogError(
+            f"The log of {url} does not say which row ids were given: domain {domain.domain} has "
+            f"{domain.configuration!r:.200}. Nothing was committed; let the writer that put it there correct it.",
+            url=url,
+        )
+    return mark
+
+
+def _domain(mark: int) -> DomainMetadata:
+    configuration = orjson.dumps({names.ROW_ID_HIGH_WATER_MARK: mark}).decode()
+    return DomainMetadata(domain=names.ROW_TRACKING_DOMAIN, configuration=configuration, removed=False)

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.source import as_markdown
+
+from benchmarks import writers
+
+
+def test_each_number_that_is_measured_has_a_line_and_each_line_a_measurement(tmp_path: Path) -> None:
+    keys = {figure.key for figure in writers.FIGURES}
+
+    ours = writers.spread("ours", writers.by_tablefeed, tmp_path)
+    theirs = writers.spread("delta_rs", writers.by_delta_rs, tmp_path)
+    measured = {**ours, **theirs}
+
+    assert keys >= measured.keys()
+    page = as_markdown([measured], rounds=1, told=[], title="Writers without Spark", figures=writers.FIGURES)
+    assert page.startswith("# Writers without Spark\n")
+    assert len([line for line in page.splitlines() if line.startswith(("| tablefeed", "| delta-rs"))]) == 8

@@ -1,0 +1,235 @@
+"""Identity columns of a table that is written: whose values they are, and the mark that its commits move."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+import tablefeed
+from feed.logs import Action, a_log, a_write, committed, metadata, protocol, still
+from tablefeed.errors import ConflictError, InvalidRowsError, SchemaMismatchError, UnsupportedFeatureError
+from tablefeed.feed.commit import Transaction, commit
+from tablefeed.feed.sink import plan_write, write_task
+from tablefeed.feed.table_log import Snapshot, TableLog, open_log
+from tablefeed.log.transaction import WriteKind
+from tablefeed.store import LocalStore
+
+X = pa.schema([("x", pa.int64())])
+TOLD = protocol(1, 7, writerFeatures=["identityColumns", "checkConstraints", "generatedColumns"])
+MAPPED = protocol(2, 6)
+
+
+def a_table_with(
+    path: Path,
+    *,
+    told: Action = TOLD,
+    configuration: dict[str, str] | None = None,
+    column: dict[str, object] | None = None,
+    **identity: object,
+) -> None:
+    """An empty table of `id`, an identity column, and `x`."""
+    whole = {"start": 1, "step": 1, "allowExplicitInsert": False, **identity}
+    is_mapped = "delta.columnMapping.mode" in (configuration or {})
+    fields: list[dict[str, Any]] = [
+        {"name": "id", "type": "long", "metadata": {f"delta.identity.{key}": value for key, value in whole.items()}},
+        {"name": "x", "type": "long", "metadata": column or {}},
+    ]
+    for number, field in enumerate(fields):
+        field["nullable"] = True
+        if is_mapped:
+            field["metadata"] |= {
+                "delta.columnMapping.id": number + 1,
+                "delta.columnMapping.physicalName": f"col-{number}",
+            }
+    schema = json.dumps({"type": "struct", "fields": fields})
+    a_log(LocalStore(str(path)), v0=[told, metadata(schema, configuration=configuration)])
+
+
+def append(path: Path, *xs: int, **more: Any) -> None:
+    tablefeed.append(path, pa.table({"x": list(xs)}, schema=X), **more)
+
+
+def ids(path: Path) -> dict[int, int]:
+    """The value of `id` by that of `x`."""
+    return {row["x"]: row["id"] for row in tablefeed.open_table(path).to_arrow().to_pylist()}
+
+
+def actions(path: Path, version: int) -> dict[str, Any]:
+    """The newest action of each kind."""
+    lines = (path / "_delta_log" / f"{version:020d}.json").read_text().splitlines()
+    return {kind: value for line in lines for kind, value in json.loads(line).items()}
+
+
+def mark(path: Path, version: int) -> int | None:
+    told = json.loads(actions(path, version)["metaData"]["schemaString"])["fields"][0]["metadata"]
+    value = told.get("delta.identity.highWaterMark")
+    return value if value is None else int(value)
+
+
+def written(path: Path, *tasks: list[int], now: Snapshot | None = None) -> tuple[TableLog, Snapshot, Transaction]:
+    """A write of tasks whose number none of them knows, not committed yet."""
+    log = open_log(str(path))
+    state = now or log.load()
+    plan = plan_write(log, state, X, partition_by=(), kind=WriteKind.APPEND)
+    files = [
+        file
+        for task, xs in enumerate(tasks)
+        for file in write_task(plan, [pa.record_batch([xs], schema=X)], task=task, now_ms=0)
+    ]
+    return log, state, replace(a_write(log, state, schema=X), plan=plan, files=tuple(files))
+
+
+def test_the_high_water_mark_moves_in_the_commit_of_the_rows(tmp_path: Path) -> None:
+    a_table_with(tmp_path, start=10, step=5)
+
+    append(tmp_path, 1, 2)
+    append(tmp_path, 3)
+
+    assert ids(tmp_path) == {1: 10, 2: 15, 3: 20}
+    assert [mark(tmp_path, version) for version in range(3)] == [None, 15, 20]
+    assert list(actions(tmp_path, 1)) == ["commitInfo", "metaData", "add"]
+    before, after = (actions(tmp_path, version)["metaData"] for version in (0, 1))
+    assert {**after, "schemaString": ""} == {**before, "schemaString": ""}
+    assert actions(tmp_path, 1)["commitInfo"]["tags"] == {"delta.identity.schemaUpdate": "true"}
+    assert len(DeltaTable(str(tmp_path)).to_pyarrow_table()) == 3
+
+
+def test_a_negative_step_goes_down_and_so_does_the_mark(tmp_path: Path) -> None:
+    a_table_with(tmp_path, start=0, step=-3, highWaterMark=-6)
+
+    append(tmp_path, 1, 2)
+
+    assert (ids(tmp_path), mark(tmp_path, 1)) == ({1: -9, 2: -12}, -12)
+
+
+def test_tasks_that_do_not_know_their_number_make_values_that_differ_and_the_mark_is_the_last_of_them(
+    tmp_path: Path,
+) -> None:
+    a_table_with(tmp_path)
+
+    log, state, write = written(tmp_path, [0, 1], [], [2, 3], [4, 5])
+    commit(log, state, write, still())
+    append(tmp_path, 6)
+
+    values = ids(tmp_path)
+    assert len(set(values.values())) == 7
+    assert mark(tmp_path, 1) == max(values[x] for x in range(6))
+    assert values[6] == mark(tmp_path, 2) == (mark(tmp_path, 1) or 0) + 1
+
+
+def test_a_write_without_rows_moves_no_mark(tmp_path: Path) -> None:
+    a_table_with(tmp_path)
+
+    append(tmp_path)
+
+    assert "metaData" not in actions(tmp_path, 1)
+
+
+def test_values_of_rows_are_refused_where_the_column_is_always_generated(tmp_path: Path) -> None:
+    a_table_with(tmp_path)
+
+    with pytest.raises(SchemaMismatchError, match="'id'") as caught:
+        tablefeed.append(tmp_path, pa.table({"ID": [7], "x": [1]}))
+
+    assert caught.value.error_class == "DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED"
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_values_of_rows_are_kept_where_they_may_be_and_move_no_mark(tmp_path: Path) -> None:
+    a_table_with(tmp_path, allowExplicitInsert=True, highWaterMark=4)
+
+    tablefeed.append(tmp_path, pa.table({"ID": [100], "x": [1]}))
+    append(tmp_path, 2)
+
+    assert ids(tmp_path) == {1: 100, 2: 5}
+    assert "metaData" not in actions(tmp_path, 1)
+    assert mark(tmp_path, 2) == 5
+
+
+def test_an_overwrite_goes_on_behind_the_mark(tmp_path: Path) -> None:
+    a_table_with(tmp_path)
+    append(tmp_path, 1, 2)
+
+    append(tmp_path, 3, mode="overwrite")
+
+    assert (ids(tmp_path), mark(tmp_path, 2)) == ({3: 3}, 3)
+
+
+def test_new_columns_and_a_moved_mark_are_one_metadata(tmp_path: Path) -> None:
+    a_table_with(tmp_path)
+
+    tablefeed.append(tmp_path, pa.table({"x": [1], "new": ["a"]}), merge_schema=True)
+
+    assert tablefeed.open_table(tmp_path).to_arrow().to_pylist() == [{"id": 1, "x": 1, "new": "a"}]
+    assert mark(tmp_path, 1) == 1
+    assert "tags" not in actions(tmp_path, 1)["commitInfo"], "more than marks is new"
+
+
+def test_the_column_has_its_values_in_files_of_mapped_columns(tmp_path: Path) -> None:
+    names = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "2"}
+    a_table_with(tmp_path, told=MAPPED, configuration=names)
+
+    append(tmp_path, 1, 2)
+
+    assert (ids(tmp_path), mark(tmp_path, 1)) == ({1: 1, 2: 2}, 2)
+
+
+def test_the_mark_is_found_however_many_columns_stand_before(tmp_path: Path) -> None:
+    many = [{"name": f"c{n}", "type": "long", "nullable": True, "metadata": {}} for n in range(40)]
+    told = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
+    fields = [*many, {"name": "id", "type": "long", "nullable": True, "metadata": told}]
+    a_log(LocalStore(str(tmp_path)), v0=[TOLD, metadata(json.dumps({"type": "struct", "fields": fields}))])
+
+    tablefeed.append(tmp_path, pa.table({"c0": [5, 6]}))
+    tablefeed.append(tmp_path, pa.table({"c0": [7]}))
+
+    assert sorted(tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist()) == [1, 2, 3]
+
+
+def test_rules_see_the_values_that_were_made(tmp_path: Path) -> None:
+    twice: dict[str, object] = {"delta.generationExpression": "id * 2"}
+    a_table_with(tmp_path, configuration={"delta.constraints.few": "id < 3"}, column=twice)
+    one = pa.schema([("y", pa.int64())])
+
+    tablefeed.append(tmp_path, pa.table({"y": [0, 0]}, schema=one), merge_schema=True)
+    with pytest.raises(InvalidRowsError, match="few"):
+        tablefeed.append(tmp_path, pa.table({"y": [0]}, schema=one))
+
+    assert ids(tmp_path) == {2: 1, 4: 2}
+
+
+def test_a_column_that_is_used_up_leaves_no_file(tmp_path: Path) -> None:
+    a_table_with(tmp_path, highWaterMark=2**63 - 2)
+
+    with pytest.raises(InvalidRowsError, match="used up"):
+        append(tmp_path, 1, 2)
+    assert not list(tmp_path.rglob("*.parquet"))
+    append(tmp_path, 1)
+    assert ids(tmp_path) == {1: 2**63 - 1}
+
+
+def test_a_step_of_0_refuses_the_write(tmp_path: Path) -> None:
+    a_table_with(tmp_path, step=0)
+
+    with pytest.raises(UnsupportedFeatureError, match="its step is 0"):
+        append(tmp_path, 1)
+
+
+def test_values_are_made_anew_where_a_rival_moved_the_mark(tmp_path: Path) -> None:
+    a_table_with(tmp_path)
+    log, state, write = written(tmp_path, [1])
+    append(tmp_path, 2)
+
+    with pytest.raises(ConflictError, match="run the write again") as caught:
+        commit(log, state, write, still())
+    again = written(tmp_path, [1])
+    assert commit(*again, still())[0] == committed(2)
+
+    assert caught.value.error_class == "DELTA_METADATA_CHANGED"
+    assert ids(tmp_path) == {2: 1, 1: 2}

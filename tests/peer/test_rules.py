@@ -1,0 +1,209 @@
+"""Tables with rules of every kind, made by the JAR: we fill what it fills, refuse what it refuses, and it goes on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from peer.logs import actions_of_kind
+from peer.rows import rows
+from peer.test_schema_evolution import error_class
+from spark.streams import finish, grow
+from tablefeed.feed.table_log import open_log
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.peer
+
+RULES = (
+    "CREATE TABLE {t} (id BIGINT NOT NULL, s STRING, at TIMESTAMP, v VARCHAR(3), c CHAR(3), "
+    "st STRUCT<x: INT NOT NULL, y: INT>, day DATE GENERATED ALWAYS AS (CAST(at AS DATE)), "
+    "twice BIGINT GENERATED ALWAYS AS (id * 2), p STRING, d STRING) USING delta PARTITIONED BY (day, p)",
+    "ALTER TABLE {t} SET TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')",
+    "ALTER TABLE {t} ALTER COLUMN d SET DEFAULT concat('n', 'one')",
+    "ALTER TABLE {t} ADD CONSTRAINT positive CHECK (id > 0)",
+    "ALTER TABLE {t} ADD CONSTRAINT known CHECK (p IS NOT NULL)",
+)
+
+GOOD = {
+    "id": "id + 1",
+    "s": "'x'",
+    "at": "TIMESTAMP'2024-06-01 23:00:00.5'",
+    "v": "'äöü'",
+    "c": "'a'",
+    "st": "named_struct('x', 1, 'y', 2)",
+    "p": "'a b'",
+}
+
+BATCHES: dict[str, dict[str, str | None]] = {
+    "all that must be there": {},
+    "an absent struct": {"st": None},
+    "a null struct": {"st": "CAST(NULL AS STRUCT<x: INT, y: INT>)"},
+    "a default that is given": {"d": "'mine'"},
+    "a default that is null": {"d": "CAST(NULL AS STRING)"},
+    "generated values that are right": {"twice": "2 * (id + 1)", "day": "DATE'2024-06-01'"},
+    "a generated value that is wrong": {"twice": "id"},
+    "a generated value that is null": {"twice": "CAST(NULL AS BIGINT)"},
+    "a generated partition that is wrong": {"day": "DATE'2024-06-02'"},
+    "what it is generated from is null": {"at": "CAST(NULL AS TIMESTAMP)"},
+    "a broken constraint": {"id": "id - 1"},
+    "a generated value out of range": {"id": "9223372036854775807L"},
+    "a null in a required column": {"id": "CAST(NULL AS BIGINT)"},
+    "a null in a required member": {"st": "named_struct('x', CAST(NULL AS INT), 'y', 2)"},
+    "an absent required column": {"id": None},
+    "a text too long": {"v": "'äöüß'"},
+    "a text too long by spaces": {"v": "'abc '"},
+    "a fixed text too long": {"c": "'abcd'"},
+    "an empty text that partitions": {"p": "''"},
+    "a null that breaks a constraint": {"p": "CAST(NULL AS STRING)"},
+}
+
+
+def given(change: dict[str, str | None]) -> list[str]:
+    return [f"{text} AS {name}" for name, text in {**GOOD, **change}.items() if text is not None]
+
+
+def make(session: SparkSession, table: Path, statements: tuple[str, ...]) -> None:
+    for statement in statements:
+        session.sql(statement.format(t=f"delta.`{table}`"))
+
+
+def batch(writer: str, frame: DataFrame, table: Path) -> str | None:
+    """Appends; gives the class of the error that kept it from it."""
+    try:
+        frame.write.format(writer).mode("append").options(**zone(writer)).save(str(table))
+    except PySparkException as error:
+        return error_class(str(error))
+    return None
+
+
+def stream(session: SparkSession, writer: str, columns: list[str], source: Path, table: Path, at: Path) -> str | None:
+    """The same by a stream."""
+    frame = session.readStream.format("tablefeed").load(str(source)).selectExpr(*columns)
+    sink = frame.writeStream.format(writer).options(**zone(writer), checkpointLocation=str(at), path=str(table))
+    try:
+        finish(sink)
+    except PySparkException as error:
+        return error_class(str(error))
+    return None
+
+
+def zone(writer: str) -> dict[str, str]:
+    return {"timeZone": "UTC"} if writer == "tablefeed" else {}
+
+
+def by_the_jar(session: SparkSession, table: Path) -> list[str]:
+    return rows(session.read.format("delta").load(str(table)).toArrow())
+
+
+@pytest.fixture(scope="module")
+def with_rules(delta_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    table = tmp_path_factory.mktemp("rules") / "table"
+    make(delta_spark, table, RULES)
+    return table
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    source = tmp_path_factory.mktemp("three") / "source"
+    grow(source, [0, 1, 2])
+    return source
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_the_same_rows_are_filled_alike_or_refused_alike(
+    delta_spark: SparkSession, tmp_path: Path, with_rules: Path, three: Path, name: str
+) -> None:
+    columns = given(BATCHES[name])
+    refusals: dict[str, list[str | None]] = {}
+    for writer in ("delta", "tablefeed"):
+        tables = [shutil.copytree(with_rules, tmp_path / writer / way) for way in ("batch", "stream")]
+        frame = delta_spark.range(3).coalesce(1).selectExpr(*columns)
+        refusals[writer] = [
+            batch(writer, frame, tables[0]),
+            stream(delta_spark, writer, columns, three, tables[1], tmp_path / writer / "checkpoint"),
+        ]
+
+    assert refusals["tablefeed"] == refusals["delta"]
+    for way in ("batch", "stream"):
+        ours, theirs = (by_the_jar(delta_spark, tmp_path / writer / way) for writer in ("tablefeed", "delta"))
+        assert ours == theirs
+        if refusals["tablefeed"][0] is not None:
+            assert [file for file in (tmp_path / "tablefeed" / way).rglob("*.parquet") if "_log" not in str(file)] == []
+
+
+IDENTITY = (
+    "CREATE TABLE {t} (a BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 10 INCREMENT BY 5), "
+    "b BIGINT GENERATED BY DEFAULT AS IDENTITY (START WITH -1 INCREMENT BY -2), x BIGINT) USING delta",
+)
+
+
+def mark(table: Path) -> list[int | None]:
+    schema = json.loads(actions_of_kind(table, "metaData")[-1]["schemaString"])
+    return [field["metadata"].get("delta.identity.highWaterMark") for field in schema["fields"][:2]]
+
+
+def test_values_of_identity_columns_are_made_in_turns_with_the_jar(
+    delta_spark: SparkSession, tmp_path: Path, three: Path
+) -> None:
+    table = tmp_path / "table"
+    make(delta_spark, table, IDENTITY)
+    twelve = delta_spark.range(12).selectExpr("id AS x").repartition(4)
+
+    seen: set[int] = set()
+    extreme = [5, 1]
+    for number in range(6):
+        writer = "delta" if number % 3 == 0 else "tablefeed"
+        if number % 3 == 1:
+            at = tmp_path / f"checkpoint{number}"
+            assert stream(delta_spark, writer, ["id AS x"], three, table, at) is None
+        else:
+            assert batch(writer, twelve, table) is None
+        now = delta_spark.read.format("delta").load(str(table)).toArrow()
+        values = set(now["a"].to_pylist())
+        assert len(values) == len(set(now["b"].to_pylist())) == now.num_rows
+        assert min(values - seen) > extreme[0]
+        assert max(b for b in now["b"].to_pylist()) == -1 or number > 0
+        assert all(a % 5 == 0 and a >= 10 for a in values)
+        assert all((b + 1) % 2 == 0 and b <= -1 for b in now["b"].to_pylist())
+        extreme = [max(values), min(now["b"].to_pylist())]
+        assert mark(table) == extreme, writer
+        seen = values
+
+
+@pytest.mark.parametrize("columns", [["id AS a", "id AS x"], ["id AS b", "id AS x"]], ids=["always", "by default"])
+def test_values_of_rows_for_identity_columns_are_taken_or_refused_alike(
+    delta_spark: SparkSession, tmp_path: Path, three: Path, columns: list[str]
+) -> None:
+    found: dict[str, Any] = {}
+    for writer in ("delta", "tablefeed"):
+        table = tmp_path / writer
+        make(delta_spark, table, IDENTITY)
+        frame = delta_spark.range(3).coalesce(1).selectExpr(*columns)
+        refusals = [
+            batch(writer, frame, table),
+            stream(delta_spark, writer, columns, three, table, tmp_path / f"{writer}-checkpoint"),
+        ]
+        kept = delta_spark.read.format("delta").load(str(table)).toArrow()
+        found[writer] = refusals, sorted(kept["b"].to_pylist()), mark(table)[1]
+
+    assert found["tablefeed"] == found["delta"]
+
+
+def test_the_jar_reads_the_history_of_a_moved_mark(delta_spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    make(delta_spark, table, IDENTITY)
+    assert batch("tablefeed", delta_spark.range(3).selectExpr("id AS x"), table) is None
+
+    entry = actions_of_kind(table, "commitInfo")[-1]
+
+    assert entry["tags"] == {"delta.identity.schemaUpdate": "true"}
+    history = delta_spark.sql(f"DESCRIBE HISTORY delta.`{table}`").collect()
+    assert [row["version"] for row in history] == [1, 0]
+    assert open_log(str(table)).load().version == 1
