@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,4 +58,4 @@ def _spelt(add: Any) -> str:
 
     Its own validateFileListAgainstCRC does not see that: of a checksum that was read from a file it finds none right.
     """
-    return str(add.toString()).replace(",null,null,None", ",Map(),null,None")
+    return re.sub(r",null,null,(None|Some)", r",Map(),null,\1", str(add.toString()))

@@ -29,7 +29,7 @@ TABLES: Mapping[str, str] = {
     "inCommitTimestamp": "TBLPROPERTIES ('delta.enableInCommitTimestamps' = 'true')",
     "rowTracking": "TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
     "rowTracking, listed alone": "TBLPROPERTIES ('delta.feature.rowTracking' = 'supported')",
-    "clustering": "CLUSTER BY (name) TBLPROPERTIES ('delta.dataSkippingNumIndexedCols' = '1')",
+    "clustering": "CLUSTER BY (name)",
     "icebergCompatV2": "TBLPROPERTIES ('delta.enableIcebergCompatV2' = 'true')",
     "icebergCompatV2, partitioned": "PARTITIONED BY (name) TBLPROPERTIES ('delta.enableIcebergCompatV2' = 'true')",
     "materializePartitionColumns": (

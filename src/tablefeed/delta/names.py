@@ -75,6 +75,7 @@ CLUSTERING_COLUMNS = "clusteringColumns"
 
 # "Writer Requirements for IcebergCompatV2", and the tag that Delta-Spark looks for when it upgrades a table
 NESTED_IDS = "delta.columnMapping.nested.ids"
+ATOMIC_CONVERSION = "delta.universalFormat.iceberg.atomicConversion.supported"
 ICEBERG_COMPAT_TAG = "ICEBERG_COMPAT_VERSION"
 MATERIALIZE_PARTITION_COLUMNS = "materializePartitionColumns"
 

@@ -69,7 +69,7 @@ _KNOWN: Mapping[str, _Check] = {
     names.CHECKPOINT_POLICY: (_one_of("classic", "v2"), "must be 'classic' or 'v2'"),
     names.ENABLE_ROW_TRACKING: _BOOLEAN,
     names.ROW_TRACKING_SUSPENDED: _BOOLEAN,
-    "delta.universalFormat.iceberg.atomicConversion.supported": _BOOLEAN,
+    names.ATOMIC_CONVERSION: _BOOLEAN,
     "delta.universalFormat.enabledFormats": (lambda text: not text, "must be empty: no other format is written"),
     **{f"{names.ENABLE_ICEBERG_COMPAT_PREFIX}V{version}": _BOOLEAN for version in (1, 2, 3)},
     "delta.castIcebergTimeType": _BOOLEAN,

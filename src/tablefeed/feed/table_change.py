@@ -56,7 +56,8 @@ def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules, u
     """Gives the table that is made for `rows`. Raises SchemaMismatchError for what no table can be."""
     properties = checked_properties(rules.properties)
     if compat_version(properties) is not None:
-        properties.setdefault(names.COLUMN_MAPPING_MODE, MappingMode.NAME)  # which it takes, as Delta-Spark has it
+        # What it takes, and what Delta-Spark gives such a table besides.
+        properties = {names.COLUMN_MAPPING_MODE: str(MappingMode.NAME), names.ATOMIC_CONVERSION: "true", **properties}
     draft = Metadata(table_id="", schema_string="", configuration=properties)
     is_mapped = mapping_mode(draft, url=url) is not MappingMode.NONE
     schema = new_table_schema(rows, partition_columns=partition_by, url=url, any_name=is_mapped)
