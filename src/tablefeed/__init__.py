@@ -1,6 +1,7 @@
 """tablefeed: a streaming change feed of a table's transaction log, and exactly-once commits to it.
 
-Without Spark: `open_table`, `changes`, `appends`, `follow` and `append`, Arrow in and out. With Spark:
+Without Spark: `open_table`, `changes`, `appends`, `follow`, `append`, `optimize` and `vacuum`, Arrow
+in and out. With Spark:
 `format("tablefeed")`, found by itself once the package is installed. Everything raises subclasses of `TablefeedError`.
 """
 
@@ -11,36 +12,45 @@ from typing import TYPE_CHECKING, Any
 
 from tablefeed.errors import TablefeedError
 from tablefeed.model.actions import Commit, CommitInfo
-from tablefeed.model.outcome import AlreadyApplied, Committed
+from tablefeed.model.outcome import AlreadyApplied, Committed, Optimized
 
 if TYPE_CHECKING:
     from tablefeed.feed.append import append
     from tablefeed.feed.appends import appends
     from tablefeed.feed.changes import changes
     from tablefeed.feed.follow import follow
+    from tablefeed.feed.optimize import optimize
     from tablefeed.feed.table import Table, open_table
+    from tablefeed.feed.vacuum import Vacuumed, vacuum
 
 __all__ = [
     "AlreadyApplied",
     "Commit",
     "CommitInfo",
     "Committed",
+    "Optimized",
     "Table",
     "TablefeedError",
+    "Vacuumed",
     "append",
     "appends",
     "changes",
     "follow",
     "open_table",
+    "optimize",
+    "vacuum",
 ]
 
 _HOMES = {
     "Table": "tablefeed.feed.table",
+    "Vacuumed": "tablefeed.feed.vacuum",
     "append": "tablefeed.feed.append",
     "appends": "tablefeed.feed.appends",
     "changes": "tablefeed.feed.changes",
     "follow": "tablefeed.feed.follow",
     "open_table": "tablefeed.feed.table",
+    "optimize": "tablefeed.feed.optimize",
+    "vacuum": "tablefeed.feed.vacuum",
 }
 """Where the public names live. They are imported when first used: Spark's workers need few of them."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import math
+import os
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablefeed.data.write import FileLayout, NewFile, WrittenFile, write_files
+from tablefeed.data.write import Compression, FileLayout, NewFile, WrittenFile, write_files
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError
 from tablefeed.model.statistics import ColumnStatistics
 
@@ -344,3 +345,39 @@ def test_every_row_is_in_exactly_one_file_of_its_partition(
 
 def _comparable(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(repr(sorted(row.items())) for row in rows)
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7, 100])
+def test_no_file_has_more_rows_than_are_allowed(batch_rows: int) -> None:
+    folder = Folder()
+    table = pa.table({"p": [0, 1] * 25, "v": range(50)})
+
+    written = write(table, folder, batch_rows=batch_rows, partition_by=("p",), most_file_rows=10)
+
+    assert sorted(file.statistics.num_records for file in written) == [5, 5, 10, 10, 10, 10]
+    assert sorted(v for file in written for v in folder.read(file.path)["v"].to_pylist()) == list(range(50))
+
+
+def test_a_target_size_makes_files_of_about_that_size() -> None:
+    folder = Folder()
+    table = pa.table({"v": [os.urandom(1024) for _ in range(8 * 1024)]})
+    layout = FileLayout(url=URL, schema=table.schema).of_files_of(2 << 20)
+
+    written = write_files(table.to_batches(max_chunksize=100), layout, folder.new_file)
+
+    assert [2 <= file.size_bytes / (1 << 20) < 4 for file in written[:-1]] == [True] * (len(written) - 1)
+    assert len(written) in (3, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("compression", "said"),
+    [("zstd", "ZSTD"), ("gzip", "GZIP"), ("lz4", "LZ4"), ("none", "UNCOMPRESSED"), ("snappy", "SNAPPY")],
+)
+def test_the_pages_are_compressed_as_is_asked(compression: Compression, said: str) -> None:
+    folder = Folder()
+    table = pa.table({"v": range(10)})
+
+    (file,) = write(table, folder, compression=compression)
+
+    assert folder.metadata(file.path).row_group(0).column(0).compression == said
+    assert folder.read(file.path)["v"].to_pylist() == list(range(10))

@@ -12,6 +12,7 @@ def test_names_are_matched_in_any_case_and_kept_as_delta_spark_spells_them() -> 
     given = {
         "delta.enablechangedatafeed": "TRUE",
         "DELTA.appendOnly": "false",
+        "delta.targetfilesize": "64mb",
         "delta.feature.rowtracking": "supported",
         "owner": "me",
     }
@@ -19,6 +20,7 @@ def test_names_are_matched_in_any_case_and_kept_as_delta_spark_spells_them() -> 
     assert checked_properties(given) == {
         "delta.enableChangeDataFeed": "TRUE",
         "delta.appendOnly": "false",
+        "delta.targetFileSize": "64mb",
         "delta.feature.rowTracking": "supported",
         "owner": "me",
     }
@@ -37,6 +39,7 @@ def test_a_name_that_is_no_property_is_refused_with_the_nearest_that_is() -> Non
         ("delta.enableRowTracking", "yes"),
         ("delta.checkpointInterval", "0"),
         ("delta.checkpointInterval", "ten"),
+        ("delta.targetFileSize", "large"),
         ("delta.logRetentionDuration", "1 month"),
         ("delta.columnMapping.mode", "names"),
         ("delta.checkpointPolicy", "v3"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -385,6 +386,17 @@ def test_a_disk_that_takes_no_more_is_an_error_of_ours_and_leaves_the_table_as_i
 
     assert [file.suffix for file in tmp_path.iterdir() if file.is_file()] == [".parquet"]
     assert tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist() == [1]
+
+
+def test_a_table_says_how_its_files_are_compressed_and_their_names_say_it(tmp_path: Path) -> None:
+    properties = {"delta.parquet.compression.codec": "ZSTD", "delta.targetFileSize": "1mb"}
+    tablefeed.append(tmp_path, ROWS, properties=properties)
+    tablefeed.append(tmp_path, ROWS)
+
+    codecs = [pq.ParquetFile(path).metadata.row_group(0).column(0).compression for path in parquet_files(tmp_path)]
+    assert codecs == ["ZSTD", "ZSTD"]
+    assert all(path.name.endswith(".zstd.parquet") for path in parquet_files(tmp_path))
+    assert len(seen_by_delta_rs(tmp_path)) == 4
 
 
 def test_a_process_that_goes_on_appending_reads_no_log_file_older_than_the_last_it_saw(tmp_path: Path) -> None:

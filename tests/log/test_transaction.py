@@ -125,6 +125,20 @@ def test_a_conflict_names_the_winner_and_the_application() -> None:
     assert "(query)" in found.reason
 
 
+@pytest.mark.parametrize("theirs", [remove("a"), remove("a", data_change=False), add("a", data_change=False)], ids=str)
+def test_an_optimize_loses_to_whoever_did_anything_to_a_file_that_it_folded(theirs: FileAction) -> None:
+    found = conflict_with(v8(theirs), kind=WriteKind.OPTIMIZE, txn=None, folded=frozenset({"a", "b"}))
+
+    assert found is not None
+    assert found.error_class == "DELTA_CONCURRENT_DELETE_READ"
+
+
+def test_an_optimize_does_not_mind_what_is_done_to_other_files() -> None:
+    theirs = v8(add("c"), remove("d"), add("e", data_change=False))
+
+    assert conflict_with(theirs, kind=WriteKind.OPTIMIZE, txn=None, folded=frozenset({"a", "b"})) is None
+
+
 def test_an_overwrite_of_some_files_is_excluded_by_those_alone() -> None:
     def found(winner: Commit) -> str | None:
         conflict = conflict_with(winner, kind=WriteKind.OVERWRITE, txn=OURS, reads=lambda file: file.path == "a")

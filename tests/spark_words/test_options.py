@@ -89,6 +89,8 @@ def test_without_options_every_one_has_its_default() -> None:
         "storeAssignmentPolicy": "ansi",
         "timeZone": None,
         "txnVersionCollision": "warn",
+        "compression": None,
+        "maxRecordsPerFile": None,
         "txnAppId": None,
         "txnVersion": None,
         "replaceWhere": None,
@@ -269,7 +271,8 @@ def test_a_misspelt_name_is_answered_with_the_nearest(direction: str, given_name
         ("stream write", "txnVersion"),
         ("stream write", "dataChange"),
         ("batch write", "startingTimestamp"),
-        ("batch write", "compression"),
+        ("batch write", "optimizeWrite"),
+        ("stream read", "compression"),
     ],
 )
 def test_what_delta_spark_takes_without_effect_is_taken_with_a_warning(
@@ -435,3 +438,17 @@ def test_every_name_of_the_tables_stands_on_the_page_with_what_it_does() -> None
     for name, remedy in NOT_YET.items():
         assert f"| `{name}` |" in page
         assert remedy in page
+
+
+@pytest.mark.parametrize(("text", "limit"), [("0", None), ("-1", None), ("7", 7)])
+def test_a_row_limit_below_one_is_none(text: str, limit: int | None) -> None:
+    assert parse_options({"maxRecordsPerFile": text}, "batch write")["maxRecordsPerFile"] == limit
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("compression", "lz4"), ("compression", ""), ("maxRecordsPerFile", "many"), ("compactEvery", "0")],
+)
+def test_a_layout_that_is_none_of_ours_is_refused(name: str, value: str) -> None:
+    with pytest.raises(IllegalOptionError):
+        parse_options({name: value}, "stream write")

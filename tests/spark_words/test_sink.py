@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import LongType, StructType
 
@@ -13,6 +15,7 @@ import tablefeed
 from tablefeed.errors import CommitError, IllegalOptionError, UnknownOptionError, UnsupportedFeatureError
 from tablefeed.feed.known_state import newest_state
 from tablefeed.feed.sink import plan_write, write_task
+from tablefeed.feed.upkeep import wait_until_done
 from tablefeed.log.transaction import WriteKind
 from tablefeed.spark.options import parse_options
 from tablefeed.spark.sink import BatchWriter, StreamWriter, Written
@@ -154,3 +157,48 @@ def test_a_partial_overwrite_crosses_to_the_tasks_and_back(tmp_path: Path, how: 
 
     now = tablefeed.open_table(str(table))
     assert sorted(now.to_arrow()["id"].to_pylist()) == [2, 10]
+
+
+def batch(table: Path, batch_id: int, *ids: int, **options: str) -> None:
+    """A micro-batch of one task."""
+    writer = StreamWriter({"path": str(table), **options}, StructType().add("id", LongType()), overwrite=False)
+    files = write_task(writer._plan, [pa.record_batch({"id": list(ids)}, schema=ID)], task=0, now_ms=0)
+    writer.commit([Written(plan=writer._plan, files=files, query_id="query", batch_id=batch_id)], batch_id)
+    wait_until_done()
+
+
+def operations(table: Path) -> list[Any]:
+    return [info.operation for info in tablefeed.open_table(table).history()][::-1]
+
+
+def test_after_every_so_many_batches_small_files_are_folded_behind_the_commit(tmp_path: Path) -> None:
+    for n in range(4):
+        batch(tmp_path, n, n, compactEvery="2")
+
+    update = "STREAMING UPDATE"
+    assert operations(tmp_path) == [update, update, "OPTIMIZE", update, update, "OPTIMIZE"]
+    assert sorted(tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist()) == [0, 1, 2, 3]
+
+
+def test_nothing_is_folded_unless_it_is_asked_for(tmp_path: Path) -> None:
+    for n in range(4):
+        batch(tmp_path, n, n)
+
+    assert operations(tmp_path) == ["STREAMING UPDATE"] * 4
+
+
+def test_a_turn_that_falls_on_an_empty_batch_which_is_not_recorded_is_left_out(tmp_path: Path) -> None:
+    for n, ids in enumerate([[0], [1], [2], [], [4], [5]]):
+        batch(tmp_path, n, *ids, compactEvery="2", recordEmptyBatches="false")
+
+    update = "STREAMING UPDATE"
+    assert operations(tmp_path) == [update, update, "OPTIMIZE", update, update, update, "OPTIMIZE"]
+    assert sorted(tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist()) == [0, 1, 2, 4, 5]
+
+
+def test_a_codec_and_a_row_limit_are_obeyed(tmp_path: Path) -> None:
+    batch(tmp_path, 0, 1, 2, 3, compression="ZSTD", maxRecordsPerFile="2")
+
+    files = [pq.ParquetFile(path).metadata for path in tmp_path.glob("*.zstd.parquet")]
+    assert sorted(file.num_rows for file in files) == [1, 2]
+    assert {file.row_group(0).column(0).compression for file in files} == {"ZSTD"}

@@ -96,6 +96,24 @@ def test_a_directory_that_does_not_exist_lists_nothing(readable: Readable) -> No
     assert names(readable, "none/at/all") == []
 
 
+def test_the_directories_in_a_directory_are_yielded_by_their_base_names(readable: Readable) -> None:
+    for name in ("a", "p=b/1", "p=a b/q=%3A/2", "p=a b/3", "_delta_log/4"):
+        readable.seed(name, b"x")
+
+    assert list(readable.store.directories("")) == ["_delta_log", "p=a b", "p=b"]
+    assert list(readable.store.directories("p=a b")) == ["q=%3A"]
+    assert list(readable.store.directories("p=b")) == []
+    assert list(readable.store.directories("none")) == []
+
+
+def test_a_link_to_a_directory_is_none(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "table" / "own").mkdir(parents=True)
+    (tmp_path / "table" / "link").symlink_to(tmp_path / "elsewhere")
+
+    assert list(LocalStore(str(tmp_path / "table")).directories("")) == ["own"]
+
+
 def test_a_listing_sees_a_file_that_came_after_the_last_listing(readable: Readable) -> None:
     readable.seed("log/1", b"x")
     before = names(readable, "log")

@@ -80,6 +80,16 @@ def test_a_listing_asks_for_nothing_before_its_start_and_goes_on_page_by_page(
     assert len(gateway.requests) == before + 4
 
 
+def test_directories_are_what_names_of_objects_make(gateway: Gateway) -> None:
+    store = writer(gateway)
+    for name in ("a", "p=b/1", "p=a b/q=%3A/2", "_delta_log/4"):
+        store.replace(name, b"x")
+
+    assert list(store.directories("")) == ["_delta_log", "p=a b", "p=b"]
+    assert list(store.directories("p=a b")) == ["q=%3A"]
+    assert list(store.directories("none")) == []
+
+
 @pytest.mark.parametrize("size", [0, 1, PART_BYTES, 3 * PART_BYTES + 1])
 def test_a_file_that_is_written_is_there_whole_when_its_block_ends(gateway: Gateway, size: int) -> None:
     store = writer(gateway)

@@ -15,7 +15,6 @@ from tablefeed.model.statistics import FileStatistics, LeafPath
 WRITER_OPTIONS: dict[str, Any] = {
     "version": "2.6",  # microseconds and unsigned numbers as themselves; every reader of Delta has it
     "data_page_version": "1.0",  # the one that Spark's vectorised reader takes at full speed
-    "compression": "snappy",  # as Delta-Spark writes
     "use_deprecated_int96_timestamps": False,  # microseconds, which every reader takes; Delta-Spark still writes INT96
     "store_decimal_as_integer": True,  # up to 18 digits, as Spark does: smaller, and with bounds in the footer
     "store_schema": False,  # Arrow's own schema says nothing here that Parquet's does not
@@ -46,14 +45,21 @@ class OpenParquet:
     """A file in the making. Ends with `finish` or `abort`; in either case its context is left."""
 
     def __init__(
-        self, path: str, opened: AbstractContextManager[BinaryIO], schema: pa.Schema, leaves: tuple[LeafPath, ...]
+        self,
+        path: str,
+        opened: AbstractContextManager[BinaryIO],
+        schema: pa.Schema,
+        *,
+        leaves: tuple[LeafPath, ...],
+        compression: str,
     ) -> None:
         self.path = path
         self._statistics = RunningStatistics(schema, leaves)
         with ExitStack() as context:
             self._sink = pa.PythonFile(context.enter_context(opened), mode="w")
             bounded = list(_bounded_leaves("", list(schema)))
-            self._writer = pq.ParquetWriter(self._sink, schema, write_statistics=bounded, **WRITER_OPTIONS)
+            options = {**WRITER_OPTIONS, "write_statistics": bounded, "compression": compression}
+            self._writer = pq.ParquetWriter(self._sink, schema, **options)
             self._context = context.pop_all()
 
     @property

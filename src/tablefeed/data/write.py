@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import BinaryIO
+from dataclasses import dataclass, replace
+from typing import BinaryIO, Literal
 
 import pyarrow as pa
 
@@ -25,6 +25,9 @@ from tablefeed.errors import InvalidRowsError, SchemaMismatchError
 from tablefeed.model.statistics import FileStatistics, LeafPath
 
 _MIB = 1024 * 1024
+
+Compression = Literal["snappy", "zstd", "gzip", "lz4", "none"]
+"""Arrow's names of the codecs that Parquet's readers have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +60,27 @@ class FileLayout:
     """Rows of all partitions that wait: one row group, as much as a task without partitions holds."""
     max_file_bytes: int = 1024 * _MIB
     """A file is closed above it: the size to which OPTIMIZE packs files, so no one needs larger ones."""
+    most_file_rows: int | None = None
+    """No file has more; None: any number."""
+    compression: Compression = "snappy"
+    """Snappy is what Delta-Spark writes."""
+
+    def of_files_of(self, target_bytes: int | None) -> FileLayout:
+        """The same with files of about `target_bytes`, whose row groups are no larger; None: as it is.
+
+        A file is closed at a row group's end, so that a small target takes small row groups to be met; not below a
+        megabyte, where a footer weighs as much as the rows.
+        """
+        if target_bytes is None:
+            return self
+        row_group_bytes = min(self.row_group_bytes, max(target_bytes, _MIB))
+        return replace(self, max_file_bytes=target_bytes, row_group_bytes=row_group_bytes)
 
     def __post_init__(self) -> None:
         if len(self.columns) == 0:
             raise ValueError(f"no column of {self.schema.names} would be stored: partition_by={self.partition_by}")
+        if self.most_file_rows is not None and self.most_file_rows < 1:
+            raise ValueError(f"a file has at least one row: most_file_rows={self.most_file_rows}")
         absent = set(self.partition_by).difference(self.schema.names)
         if absent:
             raise ValueError(f"partition columns {sorted(absent)} are not in the schema")
@@ -173,6 +193,7 @@ class _Partition:
     def __init__(self, values: Mapping[str, pa.Scalar]) -> None:
         self.values = values
         self.file: OpenParquet | None = None
+        self.file_rows = 0
         self._waiting: list[pa.Table] = []
         self.waiting_rows = 0
         self.waiting_bytes = 0
@@ -259,14 +280,24 @@ class _Writing:
                 partition.file.abort(error)
 
     def _write_row_group(self, partition: _Partition) -> None:
+        rows, most = partition.take(), self._layout.most_file_rows
+        while most is not None and rows.num_rows > (room := most - partition.file_rows):
+            self._write_rows(partition, rows.slice(0, room))
+            rows = rows.slice(room)
+        self._write_rows(partition, rows)
+
+    def _write_rows(self, partition: _Partition, rows: pa.Table) -> None:
         if partition.file is None:
             partition.file = self._open(partition.values)
             self._open_partitions.append(partition)
-        rows = partition.take()
+        partition.file_rows += rows.num_rows
         if self._renamed is not None:
             rows = pa.Table.from_batches([self._renamed(batch) for batch in rows.to_batches()], self._of_files)
         partition.file.write_row_group(rows)
-        if partition.file.size_bytes >= self._layout.max_file_bytes:
+        if (
+            partition.file.size_bytes >= self._layout.max_file_bytes
+            or partition.file_rows == self._layout.most_file_rows
+        ):
             self._close(partition)
 
     def _open(self, values: Mapping[str, pa.Scalar]) -> OpenParquet:
@@ -274,7 +305,9 @@ class _Writing:
             self._close(self._open_partitions[0])
         new = self._open_file(values, self._opened_count)
         self._opened_count += 1
-        return OpenParquet(new.path, new.opened, self._of_files, self._leaves)
+        return OpenParquet(
+            new.path, new.opened, self._of_files, leaves=self._leaves, compression=self._layout.compression
+        )
 
     def _close(self, partition: _Partition) -> None:
         if partition.file is None:
@@ -288,5 +321,5 @@ class _Writing:
                 partition_values=partition.values,
             )
         )
-        partition.file = None
+        partition.file, partition.file_rows = None, 0
         self._open_partitions.remove(partition)

@@ -8,12 +8,12 @@ engineInfo.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from tablefeed.delta import names
-from tablefeed.model.actions import Version
+from tablefeed.model.actions import AddFile, RemoveFile, Version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +60,21 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Optimize:
+    """Small files folded into larger ones, in the partitions of `predicate`; `auto`: nobody asked for it just now."""
+
+    predicate: tuple[str, ...] = ()
+    auto: bool = False
+
+    @property
+    def operation(self) -> tuple[str, dict[str, str]]:
+        """Delta-Spark's name of the operation, and its parameters."""
+        predicate = json.dumps(self.predicate, ensure_ascii=False, separators=(",", ":"))
+        auto = "true" if self.auto else "false"
+        return "OPTIMIZE", {"predicate": predicate, "zOrderBy": "[]", "clusterBy": "[]", "auto": auto}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
     """What holds of any commit, whatever it does.
 
@@ -86,7 +101,7 @@ def in_commit_timestamp(*, now_ms: int, previous_ms: int | None) -> int:
 
 
 def commit_info(
-    operation: StreamingUpdate | Write,
+    operation: StreamingUpdate | Write | Optimize,
     provenance: Provenance,
     *,
     is_blind_append: bool,
@@ -105,8 +120,9 @@ def commit_info(
         "operation": name,
         "operationParameters": parameters,
         "readVersion": provenance.read_version,
-        # The only level that open-source Delta accepts, and the one its conflict rules, which we follow, give.
-        "isolationLevel": "Serializable",
+        # The only level that open-source Delta accepts, and the one its conflict rules, which we follow, give; where no
+        # data changes it says the other one.
+        "isolationLevel": "SnapshotIsolation" if isinstance(operation, Optimize) else "Serializable",
         "isBlindAppend": is_blind_append,
         "operationMetrics": {metric: str(value) for metric, value in metrics.items()},
         "userMetadata": provenance.user_metadata,
@@ -115,3 +131,21 @@ def commit_info(
         names.TXN_ID: provenance.txn_id,
     }
     return {field: value for field, value in fields.items() if value is not None}
+
+
+def optimize_metrics(added: Sequence[AddFile], removed: Sequence[RemoveFile]) -> dict[str, int]:
+    """The operationMetrics of an OPTIMIZE: what went, what came, and how large it is."""
+    sizes = sorted(add.size_bytes for add in added)
+    vectors = [remove.deletion_vector for remove in removed if remove.deletion_vector is not None]
+    at = {"minFileSize": 0, "p25FileSize": len(sizes) // 4, "p50FileSize": len(sizes) // 2}
+    at |= {"p75FileSize": len(sizes) * 3 // 4, "maxFileSize": len(sizes) - 1}
+    return {
+        "numAddedFiles": len(added),
+        "numRemovedFiles": len(removed),
+        "numAddedBytes": sum(sizes),
+        "numRemovedBytes": sum(remove.size_bytes or 0 for remove in removed),
+        **{name: sizes[index] if sizes else 0 for name, index in at.items()},
+        "numDeletionVectorsRemoved": len(vectors),
+        "numDeletionVectorRowsRemoved": sum(vector.cardinality for vector in vectors),
+        "numDeletionVectorBytesRemoved": sum(vector.size_bytes for vector in vectors),
+    }

@@ -251,7 +251,7 @@ FEATURES: Mapping[str, Feature] = {
         _writers("icebergWriterCompatV1", _REFUSED),
         # Our files are as yet unclustered ones, with statistics of the clustering columns (clustering.py).
         _writers(names.CLUSTERING, _HANDLED),
-        # We vacuum nothing.
+        # feed/vacuum.py asks what a writer must know, of any table.
         _both("vacuumProtocolCheck", _HANDLED, _HANDLED),
         # Cleanup stops short of what is protected (feed/log_cleanup.py), and checkpoints are of the newest version.
         _writers("checkpointProtection", _HANDLED),

@@ -96,6 +96,10 @@ INDEXED_COLUMNS = "delta.dataSkippingStatsColumns"
 DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
 TXN_RETENTION = "delta.setTransactionRetentionDuration"
 
+# "Table Properties"; the size of data files is no word of the protocol's
+COMPRESSION_CODEC = "delta.parquet.compression.codec"
+TARGET_FILE_SIZE = "delta.targetFileSize"
+
 # "Metadata Cleanup", "Checkpoint Protection"
 LOG_RETENTION = "delta.logRetentionDuration"
 ENABLE_LOG_CLEANUP = "delta.enableExpiredLogCleanup"

@@ -1,7 +1,8 @@
 """The properties that a new table may be given, as Delta-Spark knows and judges them (DeltaConfig.scala).
 
 Names are matched in any case, for Spark hands options on in lower case, and kept as Delta-Spark spells them. Those
-without the prefix `delta.` are the users' own.
+without the prefix `delta.` are the users' own. The size of files is one more: Delta-Spark passes it over, Databricks,
+delta-rs and our writers obey it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Mapping
 
 from tablefeed.delta import names
 from tablefeed.delta.features import FEATURES
+from tablefeed.delta.file_layout import target_file_bytes
 from tablefeed.delta.retention import parse_interval
 from tablefeed.errors import IllegalOptionError
 
@@ -77,7 +79,11 @@ _KNOWN: Mapping[str, _Check] = {
     names.CHECKPOINT_PROTECTION_BEFORE: (_within(0, 2**63 - 1), "must be a whole number from 0"),
     names.ENABLE_MATERIALIZE_PARTITION_COLUMNS: _BOOLEAN,
     "delta.writePartitionColumnsToParquet": _BOOLEAN,
-    "delta.parquet.compression.codec": _ANY,
+    names.COMPRESSION_CODEC: _ANY,
+    names.TARGET_FILE_SIZE: (
+        lambda text: target_file_bytes({names.TARGET_FILE_SIZE: text}) is not None,
+        "must be a size in bytes, or with a unit such as '128mb'",
+    ),
     "delta.parquet.format.version": _ANY,
 }
 

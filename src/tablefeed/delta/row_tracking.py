@@ -1,7 +1,7 @@
 """Which ids and versions the rows of a commit get, and the high water mark that says so (PROTOCOL.md, "Row Tracking").
 
-Ids are given against the state that a commit follows: after a lost race they are given anew. Rows are never copied or
-updated here, so no column of materialised ids is written.
+Ids are given against the state that a commit follows: after a lost race they are given anew. Rows that have ids are
+never copied or updated here (feed/optimize.py refuses such tables), so no column of materialised ids is written.
 """
 
 from __future__ import annotations

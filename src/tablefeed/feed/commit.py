@@ -11,11 +11,11 @@ import importlib.metadata
 import logging
 import random
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tablefeed.delta import codec, features, names, row_tracking
-from tablefeed.delta.commit_info import Provenance, Write, commit_info
+from tablefeed.delta.commit_info import Provenance, Write, commit_info, optimize_metrics
 from tablefeed.delta.enablement import only_adds_features, only_enables
 from tablefeed.delta.iceberg_compat import stores_partition_columns
 from tablefeed.delta.properties import is_kept
@@ -69,6 +69,7 @@ class Transaction:
     """What is to be committed: files written under `plan`, and the words that describe them.
 
     `operation` is commitInfo's; `txn` makes it once-only, `on_collision` is for one that meets a later version.
+    `folded` are the live files whose rows an optimize has written to `files`.
     """
 
     plan: WritePlan
@@ -77,6 +78,7 @@ class Transaction:
     operation: Operation
     txn: Txn | None = None
     user_metadata: str | None = None
+    folded: tuple[AddFile, ...] = ()
     on_collision: OnCollision = OnCollision.WARN
 
 
@@ -160,6 +162,7 @@ def _check_rivals(
     if plan.table_id is not None and state.metadata.table_id != plan.table_id:
         raise _conflict(log, "it was deleted and made anew", state.version, "DELTA_METADATA_CHANGED")
     replacement = Replacement(plan.replaces, transaction.files, url=log.url)
+    folded = frozenset(add.path for add in transaction.folded)
     for version in range((checked if checked is not None else -1) + 1, state.version + 1):
         winner = log.commit(Version(version))
         if winner is None:
@@ -168,8 +171,9 @@ def _check_rivals(
             winner,
             kind=transaction.kind,
             txn=transaction.txn,
-            tolerance=_tolerance(winner, plan),
+            tolerance=_tolerance(winner, transaction),
             reads=replacement.reads,
+            folded=folded,
         )
         if found is not None:
             raise _conflict(log, found.reason, found.winner, found.error_class)
@@ -211,10 +215,15 @@ def _check_shape(log: TableLog, plan: WritePlan, state: Snapshot) -> None:
         raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
 
 
-def _tolerance(winner: Commit, plan: WritePlan) -> Tolerance:
-    """Gives what of a rival's changes our write, which changes neither protocol nor metadata, can live with."""
+def _tolerance(winner: Commit, transaction: Transaction) -> Tolerance:
+    """Gives what of a rival's changes our write, which changes neither protocol nor metadata, can live with.
+
+    An optimize lives with none: the rival may have begun to track rows, whose ids a rewrite would have to keep; and it
+    loses only work.
+    """
+    plan = transaction.plan
     found = plan.found
-    if found is None or plan.metadata is not None:
+    if found is None or plan.metadata is not None or transaction.kind is WriteKind.OPTIMIZE:
         return Tolerance()
     return Tolerance(
         protocol=winner.protocol is not None and only_adds_features(found.protocol, winner.protocol),
@@ -321,16 +330,13 @@ def new_table(plan: WritePlan, *, now_ms: int) -> tuple[Protocol, Metadata]:
 
 
 def _removes(transaction: Transaction, state: Snapshot | None, now_ms: int) -> tuple[RemoveFile, ...]:
-    if state is None or transaction.kind is not WriteKind.OVERWRITE:
+    if state is None or transaction.kind is WriteKind.APPEND:
         return ()
-    from tablefeed.delta.columns import to_add_files
-
-    replacement = Replacement(transaction.plan.replaces, transaction.files, url=state.log.url)
     return tuple(
         RemoveFile(
             path=add.path,
             log_path=add.log_path,
-            data_change=True,
+            data_change=transaction.kind is not WriteKind.OPTIMIZE,
             deletion_timestamp_ms=now_ms,
             extended_file_metadata=True,
             partition_values=add.partition_values,
@@ -340,15 +346,28 @@ def _removes(transaction: Transaction, state: Snapshot | None, now_ms: int) -> t
             base_row_id=add.base_row_id,
             default_row_commit_version=add.default_row_commit_version,
         )
-        for batch in replacement.of(state.live_files())
-        for add in to_add_files(batch)
+        for add in _replaced(transaction, state)
     )
+
+
+def _replaced(transaction: Transaction, state: Snapshot) -> Iterator[AddFile]:
+    """Gives the live files that make way: of an optimize those whose rows it has written, and no other."""
+    from tablefeed.delta.columns import to_add_files
+
+    if transaction.kind is WriteKind.OPTIMIZE:
+        yield from transaction.folded
+        return
+    replacement = Replacement(transaction.plan.replaces, transaction.files, url=state.log.url)
+    for batch in replacement.of(state.live_files()):
+        yield from to_add_files(batch)
 
 
 def _metrics(transaction: Transaction, removes: tuple[RemoveFile, ...]) -> dict[str, int]:
     from tablefeed.delta.stats import num_records
 
     files = transaction.files
+    if transaction.kind is WriteKind.OPTIMIZE:
+        return optimize_metrics(files, removes)
     written = {
         "numOutputRows": sum(num_records(f.stats) or 0 for f in files),
         "numOutputBytes": sum(f.size_bytes for f in files),

@@ -43,7 +43,7 @@ def featured(
         files=tuple(files),
         domains=() if domain is None else (domain,),
         in_commit_timestamp_ms=_in_commit_timestamp(state, metadata, now_ms=now_ms),
-        # No row is copied or changed here: those that stay keep their files.
+        # No row that has an id is copied or changed here: those that stay keep their files.
         tags={names.ROW_TRACKING_PRESERVED: "true"} if row_tracking.is_enabled(metadata) else {},
     )
 

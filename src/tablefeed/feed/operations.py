@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tablefeed.delta.commit_info import StreamingUpdate, Write
+from tablefeed.delta.commit_info import Optimize, StreamingUpdate, Write
 from tablefeed.feed.write_rules import Scope, WriteRules
 from tablefeed.log.transaction import WriteKind
 
-Operation = StreamingUpdate | Write
+Operation = StreamingUpdate | Write | Optimize
 
 
 def micro_batch(kind: WriteKind, query_id: str, batch_id: int) -> Operation:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from tablefeed.delta import features, partition_values, paths
 from tablefeed.delta.clustering import check_clustered, clustering_columns
 from tablefeed.delta.column_mapping import MappingMode, files_schema, mapping_mode
+from tablefeed.delta.file_layout import Codec, FileShape, file_shape
 from tablefeed.delta.iceberg_compat import check_compatible, file_tags, stores_partition_columns
 from tablefeed.delta.schema import from_arrow, parse_schema, to_arrow
 from tablefeed.errors import SchemaMismatchError, StoreError, TableNotFoundError
@@ -41,7 +42,7 @@ from tablefeed.store import open_store
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tablefeed.data.write import WrittenFile
+    from tablefeed.data.write import Compression, WrittenFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,7 @@ class WritePlan:
     mapping: MappingMode
     alignment: Alignment
     rules: WriteRules
+    shape: FileShape
     replaces: Replaces
     kept: Kept | None
     """The rules of the table that its rows must keep; None: it has none."""
@@ -126,11 +128,7 @@ def plan_write(
     before = () if snapshot is None else snapshot.metadata.partition_columns
     check_compatible(target.configuration, target.schema, target.partition_columns, before=before, url=log.url)
     check_clustered(clustered_by, target.schema, target.partition_columns, url=log.url)
-    identity = columns_to_make(
-        target.schema, rows, target.protocol, partition_columns=target.partition_columns, url=log.url
-    )
-    made = frozenset(column.name for column in identity)
-    alignment, kept = _fitted(target, rows, rules, made=made, now_ms=now_ms, url=log.url)
+    alignment, identity, kept = _fitted(target, rows, rules, kind=kind, now_ms=now_ms, url=log.url)
     mapping = mapping_mode(draft, url=log.url)
     return WritePlan(
         location=log.location,
@@ -153,6 +151,7 @@ def plan_write(
         mapping=mapping,
         alignment=alignment,
         rules=rules,
+        shape=file_shape(target.configuration, codec=rules.codec, most_rows=rules.most_rows_of_a_file),
         replaces=planned_replacement(rules, target, kind=kind, mapping=mapping, url=log.url),
         kept=kept,
         identity=identity,
@@ -182,24 +181,31 @@ def _existing(
 
 
 def _fitted(
-    target: Target, rows: Struct, rules: WriteRules, *, made: frozenset[str], now_ms: int | None, url: str
-) -> tuple[Alignment, Kept | None]:
-    """Which column goes where, and the rules that rows are held against; built once here, to refuse what none can."""
-    schema = target.schema
+    target: Target, rows: Struct, rules: WriteRules, *, kind: WriteKind, now_ms: int | None, url: str
+) -> tuple[Alignment, tuple[IdentityColumn, ...], Kept | None]:
+    """Which column goes where, the identity columns to make, and the rules that rows are held against.
+
+    Those are built once here, to refuse what no task could do.
+    """
+    schema, partition_by = target.schema, target.partition_columns
+    if kind is WriteKind.OPTIMIZE:
+        # The table's own rows bring all of their values, and were held against its rules when they came.
+        return align(schema, rows, partition_columns=partition_by, url=url), (), None
+    identity = columns_to_make(schema, rows, target.protocol, partition_columns=partition_by, url=url)
     in_force = rules_in_force(schema, target.configuration, target.protocol, url=url)
-    filled = filled_columns(in_force) | made
-    alignment = align(schema, rows, partition_columns=target.partition_columns, filled=filled, url=url)
+    filled = filled_columns(in_force) | {column.name for column in identity}
+    alignment = align(schema, rows, partition_columns=partition_by, filled=filled, url=url)
     if in_force is None:
-        return alignment, None
+        return alignment, identity, None
     kept = Kept(
         rules=in_force,
         absent=frozenset(c.name for c, source in zip(schema, alignment.sources, strict=True) if source is None),
-        partition_by=target.partition_columns,
+        partition_by=partition_by,
         zone=rules.assignment.zone,
         now_ms=time.time_ns() // 1_000_000 if now_ms is None else now_ms,
     )
     check_kept(kept, schema, url=url)
-    return alignment, kept
+    return alignment, identity, kept
 
 
 def write_task(
@@ -221,7 +227,8 @@ def write_task(
 
     def new_file(values: Mapping[str, pa.Scalar], number: int) -> NewFile:
         directory = _directory(plan, schema, values)
-        path = f"{directory}{'/' if directory else ''}part-{task:05d}-{uuid.uuid4()}.c{number:03d}.snappy.parquet"
+        name = f"part-{task:05d}-{uuid.uuid4()}.c{number:03d}{plan.shape.codec}.parquet"
+        path = f"{directory}/{name}" if directory else name
         begun.append(path)
         return NewFile(path=path, opened=store.create(path))
 
@@ -235,7 +242,9 @@ def write_task(
         # By the statistics of identity columns the commit finds how far their marks are moved.
         more_leaves=(*plan.clustered_by, *((in_files[column.name],) for column in plan.identity)),
         stores_partitions=plan.stores_partitions,
-    )
+        compression=_COMPRESSION[plan.shape.codec],
+        most_file_rows=plan.shape.most_rows,
+    ).of_files_of(plan.shape.target_bytes)
     rows = aligned(batches, plan.alignment, arrow, plan.rules.assignment, url=store.url)
     if plan.identity:
         rows = map(IdentityValues(plan.identity, turns(task, task_count=task_count), url=store.url), rows)
@@ -267,6 +276,16 @@ def _added(plan: WritePlan, schema: Struct, file: WrittenFile, *, now_ms: int) -
         stats=encode_stats(file.statistics),
         tags=plan.file_tags,
     )
+
+
+_COMPRESSION: Mapping[Codec, Compression] = {
+    Codec.SNAPPY: "snappy",
+    Codec.ZSTD: "zstd",
+    Codec.GZIP: "gzip",
+    Codec.LZ4_RAW: "lz4",
+    Codec.UNCOMPRESSED: "none",
+}
+"""Arrow's names: its lz4 is Parquet's LZ4_RAW."""
 
 
 def current_snapshot(log: TableLog) -> Snapshot | None:

@@ -66,6 +66,14 @@ def look_after(snapshot: Snapshot, options: UpkeepOptions = UpkeepOptions()) -> 
         _BACKGROUND.ask(_key(snapshot), lambda: _work(snapshot, options))
 
 
+def behind(snapshot: Snapshot, what: str, work: Callable[[], object]) -> None:
+    """Does `work` on the table in the background; work of the same name that still waits is not done any more.
+
+    What fails is a warning.
+    """
+    _BACKGROUND.ask((*_key(snapshot), what), lambda: _unless_it_fails(what, snapshot, work))
+
+
 def wait_until_done() -> None:
     """Waits until nothing is left to do in the background."""
     _BACKGROUND.join()
@@ -154,13 +162,13 @@ def _unless_it_fails(what: str, snapshot: Snapshot, work: Callable[[], object]) 
 
 @dataclass(slots=True)
 class _Background:
-    """Work by table, one piece at a time: what is asked for a table that waits takes the place of what waits."""
+    """Work by table, one piece at a time: what is asked for takes the place of what waits under the same key."""
 
-    _waiting: OrderedDict[tuple[str, str], Callable[[], None]] = field(default_factory=OrderedDict)
+    _waiting: OrderedDict[tuple[str, ...], Callable[[], None]] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _thread: threading.Thread | None = None
 
-    def ask(self, key: tuple[str, str], work: Callable[[], None]) -> None:
+    def ask(self, key: tuple[str, ...], work: Callable[[], None]) -> None:
         with self._lock:
             self._waiting[key] = work
             # A forked child has the value of a thread, and no thread.
@@ -186,7 +194,7 @@ class _Background:
                 if not self._waiting:
                     self._thread = None
                     return
-                (url, _), work = self._waiting.popitem(last=False)
+                (url, *_), work = self._waiting.popitem(last=False)
             try:
                 work()
             except Exception as error:

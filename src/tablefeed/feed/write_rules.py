@@ -8,6 +8,7 @@ from datetime import tzinfo
 from enum import StrEnum
 
 from tablefeed.data.assignment import Assignment, Policy
+from tablefeed.delta.file_layout import Codec, named_codec
 from tablefeed.delta.properties import checked_properties
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.evolution import SchemaMode
@@ -34,6 +35,9 @@ class WriteRules:
     properties: Mapping[str, str] = field(default_factory=dict)
     scope: Scope = Scope.TABLE
     replace_where: str | None = None
+    codec: Codec | None = None
+    """None: the table's."""
+    most_rows_of_a_file: int | None = None
 
 
 def schema_mode(kind: WriteKind, *, merge: bool, overwrite: bool) -> SchemaMode:
@@ -51,6 +55,8 @@ def write_rules(
     scope: Scope,
     replace_where: str | None,
     properties: Mapping[str, str] | None = None,
+    codec: Codec | None = None,
+    most_rows: int | None = None,
 ) -> WriteRules:
     """Gives the rules that a writer's options mean. Raises IllegalOptionError for `properties` that no table has.
 
@@ -62,6 +68,8 @@ def write_rules(
         properties=checked_properties(properties or {}),
         scope=scope,
         replace_where=replace_where,
+        codec=codec,
+        most_rows_of_a_file=most_rows,
     )
 
 
@@ -80,3 +88,13 @@ def policy(value: object, option: str) -> Policy:
     if isinstance(value, str) and value.lower() == "legacy":
         explain += ": 'legacy', which wraps numbers and makes null of what cannot be read, is not supported"
     raise IllegalOptionError(option=option, value=str(value), explain=explain)
+
+
+def codec(value: str, option: str) -> Codec:
+    """Gives the codec that `option` names, in any case. Raises IllegalOptionError."""
+    found = named_codec(value)
+    if found is None:
+        raise IllegalOptionError(
+            option=option, value=value, explain="must be 'snappy', 'zstd', 'gzip', 'lz4_raw' or 'uncompressed'"
+        )
+    return found

@@ -19,6 +19,8 @@ class WriteKind(StrEnum):
 
     APPEND = "append"
     OVERWRITE = "overwrite"
+    OPTIMIZE = "optimize"
+    """The same rows in other files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +47,15 @@ def conflict_with(
     txn: Txn | None,
     tolerance: Tolerance = Tolerance(),
     reads: Callable[[FileAction], bool] = lambda _file: True,
+    folded: frozenset[str] = frozenset(),
 ) -> Conflict | None:
     """Gives what in `winner` excludes a transaction of `kind`, or None.
 
     `reads` says whether a file is among those that an overwrite replaces, or would be had it been there: it has read
     these, and no others.
+
+    `folded` are the decoded paths of files whose rows an optimize has written anew: it loses to whoever did anything
+    to one of them, its deletion vector included, and to nobody who added or removed others.
 
     A `txn` of the winner with our app id and at least our version is not a conflict but a replay: the caller has
     looked for that before.
@@ -75,4 +81,6 @@ def conflict_with(
     if kind is WriteKind.OVERWRITE and any(isinstance(f, RemoveFile) and reads(f) for f in winner.files):
         # An overwrite has read what it replaces: Delta-Spark's check of files read comes before that of files removed.
         return because("DELTA_CONCURRENT_DELETE_READ", "it removed files that this overwrite replaces; run it again")
+    if any(isinstance(f, AddFile | RemoveFile) and f.path in folded for f in winner.files):
+        return because("DELTA_CONCURRENT_DELETE_READ", "it changed files whose rows were being rewritten; run it again")
     return None

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.replays import OnCollision, read_on_collision
 from tablefeed.feed.timestamp_text import read_zone
-from tablefeed.feed.write_rules import Scope, policy, read_scope
+from tablefeed.feed.write_rules import Scope, codec, policy, read_scope
 from tablefeed.log.java_regex import JavaRegex, java_regex
 
 
@@ -117,6 +117,18 @@ def time_zone(option: str, value: str) -> tzinfo:
 def store_assignment(option: str, value: str) -> str:
     """`ansi` or `strict`, in any case."""
     return policy(value, option)
+
+
+def compression(option: str, value: str) -> str:
+    """A codec's name, in any case."""
+    return codec(value, option)
+
+
+def row_limit(option: str, text: str) -> int | None:
+    """A whole number; one below 1 is no limit, as Spark has it."""
+    if re.fullmatch(r"-[0-9]{1,19}", text):
+        return None
+    return whole_number(option, text) or None
 
 
 def overwrite_scope(option: str, value: str) -> Scope:
@@ -449,10 +461,30 @@ _WRITE: tuple[OptionSpec, ...] = (
         doc="What is done where the table records a later version of this application (of a stream: a later batch of "
         "this query), which no batch that is run again meets: `skip` the write, skip it and `warn`, or `fail`.",
     ),
+    OptionSpec(
+        name="compression",
+        parse=compression,
+        default=None,
+        doc="How data files are compressed: `snappy`, `zstd`, `gzip`, `lz4_raw` or `uncompressed`. Unset: as the "
+        "table's `delta.parquet.compression.codec` says, else snappy.",
+    ),
+    OptionSpec(
+        name="maxRecordsPerFile",
+        parse=row_limit,
+        default=None,
+        doc="The most rows of a data file; 0: any number. A file is also closed at the table's `delta.targetFileSize`.",
+    ),
 )
 
 STREAM_WRITE: tuple[OptionSpec, ...] = (
     *_WRITE,
+    OptionSpec(
+        name="compactEvery",
+        parse=positive_int,
+        default=None,
+        doc="After each so many batches, small files are folded into larger ones, behind the query's back and in a "
+        "commit that streams do not see ([maintenance.md](maintenance.md)). Unset: never.",
+    ),
     OptionSpec(
         name="recordEmptyBatches",
         parse=boolean,

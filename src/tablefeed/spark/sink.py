@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from tablefeed.feed.table_log import Snapshot
+
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
 """Local properties that Spark's micro-batch execution sets, and that reach every task."""
@@ -92,8 +94,14 @@ class StreamWriter(DataSourceStreamArrowWriter):
             user_metadata=self._options["userMetadata"],
             on_collision=self._options["txnVersionCollision"],
         )
-        if self._options["recordEmptyBatches"] or not changes_nothing(transaction):
-            _commit(transaction)
+        if not self._options["recordEmptyBatches"] and changes_nothing(transaction):
+            return
+        after = _commit(transaction)
+        every = self._options["compactEvery"]
+        if every is not None and (batchId + 1) % every == 0:
+            from tablefeed.feed.optimize import fold_behind
+
+            fold_behind(after)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Deletes what the tasks wrote where the log shows that this batch was committed without it; else nothing."""
@@ -158,6 +166,8 @@ def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind
         # Of batch writes alone: a stream has no such options.
         scope=options.values.get("partitionOverwriteMode", Scope.TABLE),
         replace_where=options.values.get("replaceWhere"),
+        codec=options["compression"],
+        most_rows=options["maxRecordsPerFile"],
     )
     log, state = newest_state(path, dict(options.storage))
     incoming = to_arrow_schema(schema, timezone="UTC")
@@ -174,7 +184,7 @@ def _write(plan: WritePlan, batches: Iterator[pa.RecordBatch], context: TaskCont
     return files
 
 
-def _commit(transaction: Transaction) -> None:
+def _commit(transaction: Transaction) -> Snapshot:
     plan = transaction.plan
     log, state = newest_state(plan.location, dict(plan.storage_options))
     around = Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=after_commit)
@@ -183,6 +193,7 @@ def _commit(transaction: Transaction) -> None:
         look_after(after)  # whoever committed it may have been killed before its checkpoint stood
     remember(log, after)
     settle()
+    return after
 
 
 def _written(messages: Sequence[WriterCommitMessage | None], path: str) -> list[Written]:

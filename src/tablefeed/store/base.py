@@ -44,6 +44,14 @@ class Store(Protocol):
         """
         ...
 
+    def directories(self, directory: str) -> Iterator[str]:
+        """Yields the base names of the directories directly in `directory`, sorted; "" is the root.
+
+        A link to a directory is none: what is below it is elsewhere. One that does not exist yields nothing. A store
+        without directories of its own yields what names of objects make one.
+        """
+        ...
+
     def exists(self, name: str) -> bool:
         """Says whether an object `name` exists. A directory is not an object."""
         ...

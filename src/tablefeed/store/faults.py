@@ -19,6 +19,7 @@ from tablefeed.store.base import Entry, Store
 
 Operation = Literal[
     "list",
+    "directories",
     "exists",
     "is_file_at_root",
     "read",
@@ -82,6 +83,12 @@ class FaultyStore:
         with self._call("list", directory) as short:
             entries = list(self._inner.list(directory, start=start))
         yield from entries[:-1] if short else entries
+
+    def directories(self, directory: str) -> Iterator[str]:
+        """Yields the inner store's; the call counts when the iteration begins."""
+        with self._call("directories", directory):
+            found = list(self._inner.directories(directory))
+        yield from found
 
     def exists(self, name: str) -> bool:
         """See Store."""

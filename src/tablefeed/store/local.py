@@ -67,6 +67,17 @@ class LocalStore:
             if entry is not None:
                 yield entry
 
+    def directories(self, directory: str) -> Iterator[str]:
+        """Yields the directories in `directory`, links left out; see Store."""
+        try:
+            with os.scandir(self._path(directory)) as entries:
+                names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        except _ABSENT:
+            return
+        except OSError as error:
+            raise failed("list", directory, error, url=self.url) from error
+        yield from names
+
     def exists(self, name: str) -> bool:
         """Says whether there is a file; see Store."""
         return self.stat(name) is not None

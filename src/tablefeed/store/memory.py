@@ -47,6 +47,13 @@ class MemoryStore:
             if entry is not None:
                 yield Entry(name=base_name, size_bytes=entry.size_bytes, modified_ms=entry.modified_ms)
 
+    def directories(self, directory: str) -> Iterator[str]:
+        """Yields the directories that names of objects make; see Store."""
+        prefix = f"{directory.rstrip('/')}/" if directory else ""
+        with self._condition:
+            below = [name[len(prefix) :] for name in self._objects if name.startswith(prefix)]
+        yield from sorted({name.partition("/")[0] for name in below if "/" in name})
+
     def exists(self, name: str) -> bool:
         """Says whether there is an object; see Store."""
         return name in self._objects

@@ -67,6 +67,18 @@ class FsspecStore:
         for base_name in sorted(name for name in files if name and name >= start):
             yield self._entry(base_name, files[base_name])
 
+    def directories(self, directory: str) -> Iterator[str]:
+        """Yields the directories in `directory`, or what its objects' names make; see Store."""
+        path = self._path(directory)
+        try:
+            with self._translated("list", directory):
+                self._fs.invalidate_cache(path)
+                found = self._fs.ls(path, detail=True)
+        except ObjectNotFoundError:
+            return
+        places = [str(info["name"]).rstrip("/") for info in found if info["type"] == "directory"]
+        yield from sorted({place.rpartition("/")[2] for place in places if place != path.rstrip("/")})
+
     def exists(self, name: str) -> bool:
         """Says whether there is an object; see Store."""
         return self.stat(name) is not None

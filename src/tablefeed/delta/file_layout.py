@@ -1,0 +1,70 @@
+"""How a table, or who writes to it, wants its data files: their codec, their size, their rows.
+
+PROTOCOL.md, "Table Properties" (`delta.parquet.compression.codec`); the size is Databricks' and delta-rs' property.
+Layout only: no reader's rows depend on it, so that what cannot be read here is passed over for the default.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tablefeed.delta import names
+
+
+class Codec(StrEnum):
+    """How the pages of a Parquet file are compressed. The value is what Spark's file names say before `.parquet`."""
+
+    SNAPPY = ".snappy"
+    ZSTD = ".zstd"
+    GZIP = ".gz"
+    LZ4_RAW = ".lz4raw"
+    UNCOMPRESSED = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileShape:
+    """The codec of files, the size in bytes at which one is closed, and the most rows that one may have.
+
+    None: whatever the writer finds right.
+    """
+
+    codec: Codec = Codec.SNAPPY
+    target_bytes: int | None = None
+    most_rows: int | None = None
+
+
+def file_shape(properties: Mapping[str, str], *, codec: Codec | None = None, most_rows: int | None = None) -> FileShape:
+    """The shape that the table's `properties` ask for, but for what the write itself asks for.
+
+    Without either the codec is snappy, as Delta-Spark has it; the protocol's zstd is a recommendation.
+    """
+    wanted = named_codec(properties.get(names.COMPRESSION_CODEC, ""))
+    return FileShape(
+        codec=codec or wanted or Codec.SNAPPY, target_bytes=target_file_bytes(properties), most_rows=most_rows
+    )
+
+
+def named_codec(name: str) -> Codec | None:
+    """The codec of that name, in any case; None for one that is not written here, such as Hadoop's own lz4."""
+    return _CODECS.get(name.strip().lower())
+
+
+def target_file_bytes(properties: Mapping[str, str]) -> int | None:
+    """The size that the table wants its files to have; None where it does not say, or in no words known here."""
+    found = _SIZE.fullmatch(properties.get(names.TARGET_FILE_SIZE, "").strip().lower())
+    return (int(found["number"]) << _SHIFTS[found["unit"][:1]]) or None if found else None
+
+
+_SIZE = re.compile(r"(?P<number>[0-9]{1,18})\s*(?P<unit>(?:[kmgt]b?|b)?)")
+_SHIFTS = {"": 0, "b": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+_CODECS = {
+    "snappy": Codec.SNAPPY,
+    "zstd": Codec.ZSTD,
+    "gzip": Codec.GZIP,
+    "lz4_raw": Codec.LZ4_RAW,
+    "uncompressed": Codec.UNCOMPRESSED,
+    "none": Codec.UNCOMPRESSED,
+}
