@@ -25,6 +25,10 @@ NON_ADDITIVE = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
 SCHEMA_CHANGED = "DELTA_SCHEMA_CHANGED_WITH_VERSION"
 INIT_FAILED = "DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA"
 
+RENAME = {"allowSourceColumnRename": "always", "allowSourceColumnDrop": "always"}
+REACHED, PASSED = -20, -19
+"""The index of an offset at the barrier before a change of the schema, and at the one behind it."""
+
 
 @dataclass(slots=True)
 class Stream:

@@ -18,12 +18,6 @@ FEEDS = [pytest.param({}, id="rows"), pytest.param({"readChangeFeed": "true"}, i
 Options = dict[str, str]
 
 
-@pytest.fixture(params=["name", "id"])
-def mapping(request: pytest.FixtureRequest) -> str:
-    mode: str = request.param
-    return mode
-
-
 def a_table(path: Path, mapping: str, *columns: str) -> Table:
     return Table(path / "table").create(*columns, mapping=mapping, enableChangeDataFeed="true")
 

@@ -13,23 +13,8 @@ import pytest
 
 from feed.logs import protocol
 from feed.recorded import cdc, data_file, removed
-from scenarios.queries import BLOCKED, METADATA_EVOLUTION, Stream, texts
+from scenarios.queries import BLOCKED, METADATA_EVOLUTION, PASSED, REACHED, RENAME, Stream, texts
 from scenarios.tables import Column, Table
-
-RENAME = {"allowSourceColumnRename": "always", "allowSourceColumnDrop": "always"}
-REACHED, PASSED = -20, -19
-
-
-@pytest.fixture(params=["name", "id"])
-def mapping(request: pytest.FixtureRequest) -> str:
-    mode: str = request.param
-    return mode
-
-
-@pytest.fixture(params=[pytest.param({}, id="rows"), pytest.param({"readChangeFeed": "true"}, id="changes")])
-def feed(request: pytest.FixtureRequest) -> dict[str, str]:
-    options: dict[str, str] = request.param
-    return options
 
 
 def a_table(path: Path, mapping: str) -> Table:

@@ -11,23 +11,8 @@ from pathlib import Path
 import pytest
 
 from feed.logs import TABLE_ID
-from scenarios.queries import INIT_FAILED, METADATA_EVOLUTION, NON_ADDITIVE, Stream, texts
+from scenarios.queries import INIT_FAILED, METADATA_EVOLUTION, NON_ADDITIVE, PASSED, RENAME, Stream, texts
 from scenarios.tables import Table
-
-RENAME = {"allowSourceColumnRename": "always", "allowSourceColumnDrop": "always"}
-REACHED, PASSED = -20, -19
-
-
-@pytest.fixture(params=["name", "id"])
-def mapping(request: pytest.FixtureRequest) -> str:
-    mode: str = request.param
-    return mode
-
-
-@pytest.fixture(params=[pytest.param({}, id="rows"), pytest.param({"readChangeFeed": "true"}, id="changes")])
-def feed(request: pytest.FixtureRequest) -> dict[str, str]:
-    options: dict[str, str] = request.param
-    return options
 
 
 @pytest.fixture

@@ -53,8 +53,8 @@ def waking(request: pytest.FixtureRequest, local: LocalStore) -> Store:
 
 
 def test_the_first_answer_is_that_anything_may_have_changed(waking: Store) -> None:
-    assert waking.changed("log")
-    assert not waking.changed("log")
+    assert waking.wait("log", timeout_s=0)
+    assert not waking.wait("log", timeout_s=0)
 
 
 def test_the_first_wait_gives_way_at_once_for_what_came_before_it_is_unknown(waking: Store) -> None:
@@ -115,17 +115,17 @@ def test_another_programs_file_and_a_rename_wake(local: LocalStore, tmp_path: Pa
 
 
 def test_a_directory_that_does_not_exist_yet_may_always_have_changed(local: LocalStore, clock: Clock) -> None:
-    assert [local.changed("later") for _ in range(3)] == [True, True, True]
+    assert [local.wait("later", timeout_s=0) for _ in range(3)] == [True, True, True]
     assert local.wait("later", timeout_s=LONG_S)
     assert clock.now_s == 1.0
 
 
 def test_a_directory_is_watched_once_it_exists(local: LocalStore) -> None:
-    local.changed("later")
+    local.wait("later", timeout_s=0)
     local.put_if_absent("later/1", b"x")
 
-    assert local.changed("later")
-    assert not local.changed("later")
+    assert local.wait("later", timeout_s=0)
+    assert not local.wait("later", timeout_s=0)
 
 
 def test_a_directory_that_was_removed_and_made_anew_is_watched_again(local: LocalStore, tmp_path: Path) -> None:
@@ -142,12 +142,12 @@ def test_a_directory_that_was_removed_and_made_anew_is_watched_again(local: Loca
 
 
 def test_silence_is_believed_for_a_second_since_a_mount_may_tell_nothing(local: LocalStore, clock: Clock) -> None:
-    local.changed("log")
+    local.wait("log", timeout_s=0)
     clock.sleep(0.99)
-    assert not local.changed("log")
+    assert not local.wait("log", timeout_s=0)
     clock.sleep(0.01)
-    assert local.changed("log")
-    assert not local.changed("log")
+    assert local.wait("log", timeout_s=0)
+    assert not local.wait("log", timeout_s=0)
 
 
 def test_where_no_watch_can_be_had_anything_may_have_changed(tmp_path: Path, clock: Clock) -> None:
@@ -159,12 +159,12 @@ def test_where_no_watch_can_be_had_anything_may_have_changed(tmp_path: Path, clo
 
     store = LocalStore(str(tmp_path), wake=Wake(clock_s=clock, sleep=clock.sleep, start=no_watch_left))
 
-    assert [store.changed("") for _ in range(50)] == [True] * 50
+    assert [store.wait("", timeout_s=0) for _ in range(50)] == [True] * 50
     assert len(started) == 1
     assert store.wait("", timeout_s=0.3)
     assert clock.now_s == pytest.approx(0.3)
     clock.sleep(1)
-    store.changed("")
+    store.wait("", timeout_s=0)
     assert len(started) == 2
 
 
@@ -173,16 +173,16 @@ def test_a_closed_store_leaves_no_thread_and_may_be_asked_again(local: LocalStor
         return sum(thread.name == "tablefeed-watch" for thread in threading.enumerate())
 
     before = watching()
-    local.changed("log")
+    local.wait("log", timeout_s=0)
     assert watching() == before + 1
     local.close()
     assert watching() == before
-    assert local.changed("log")
+    assert local.wait("log", timeout_s=0)
 
 
 def test_a_store_that_is_dropped_leaves_no_thread(tmp_path: Path) -> None:
     def ask() -> list[threading.Thread]:
-        LocalStore(str(tmp_path)).changed("")
+        LocalStore(str(tmp_path)).wait("", timeout_s=0)
         return [thread for thread in threading.enumerate() if thread.name == "tablefeed-watch"]
 
     for thread in ask():
@@ -200,13 +200,12 @@ def test_a_store_that_sees_no_changes_sleeps_and_says_so() -> None:
 
     assert not store.wait("log", timeout_s=7.0)
     assert clock.now_s == 7.0
-    assert [store.changed("log"), store.changed("log")] == [True, True]
 
 
 def test_a_faulty_store_wakes_as_its_inner_one_does() -> None:
     store = FaultyStore(MemoryStore())
 
-    assert [store.changed("log"), store.changed("log")] == [True, False]
+    assert [store.wait("log", timeout_s=0), store.wait("log", timeout_s=0)] == [True, False]
 
 
 def test_a_root_that_was_given_relative_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from tablefeed.delta import names
 from tablefeed.delta.schema import parse_schema, to_arrow
 from tablefeed.errors import LogError
 from tablefeed.model.actions import Metadata
-from tablefeed.model.schema import Array, DataType, Field, Map, Struct
+from tablefeed.model.schema import Array, DataType, Field, Map, Struct, fields_of
 
 FIELD_ID = b"PARQUET:field_id"
 """The key of an Arrow field's metadata under which pyarrow keeps Parquet's field id."""
@@ -133,12 +133,12 @@ def _renumbered(older: Struct, newer: Struct) -> bool:
 
 
 def _numbers(schema: Struct) -> dict[_Path, object]:
-    fields = zip(_paths(schema), _fields(schema), strict=True)
+    fields = zip(_paths(schema), fields_of(schema), strict=True)
     return {physical: field.metadata.get(names.COLUMN_ID) for (physical, _), field in fields}
 
 
 def _check_names(schema: Struct, *, url: str) -> None:
-    for field in _fields(schema):
+    for field in fields_of(schema):
         if not isinstance(field.metadata.get(names.PHYSICAL_NAME, ""), str):
             raise _unmapped(f"its column {field.name!r} has a {names.PHYSICAL_NAME} that is no text", url)
     seen: dict[_Path, _Path] = {}
@@ -151,7 +151,7 @@ def _check_names(schema: Struct, *, url: str) -> None:
 
 def _check_ids(schema: Struct, *, url: str) -> None:
     seen: dict[object, str] = {}
-    for field in _fields(schema):
+    for field in fields_of(schema):
         number = field.metadata.get(names.COLUMN_ID)
         if not isinstance(number, int):
             raise _unmapped(f"its column {field.name!r} has no {names.COLUMN_ID}", url)
@@ -168,19 +168,6 @@ def _unmapped(what: str, url: str) -> LogError:
         "be told. Restore the table's metadata.",
         url=url,
     )
-
-
-def _fields(kind: DataType) -> Iterator[Field]:
-    match kind:
-        case Struct():
-            for field in kind:
-                yield field
-                yield from _fields(field.type)
-        case Array(element=element):
-            yield from _fields(element)
-        case Map(key=key, value=value):
-            yield from _fields(key)
-            yield from _fields(value)
 
 
 def _renamed(struct: Struct) -> Struct:

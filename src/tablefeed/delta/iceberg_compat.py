@@ -11,7 +11,7 @@ from tablefeed.delta import names
 from tablefeed.delta.column_mapping import nested_id_keys
 from tablefeed.errors import UnsupportedFeatureError
 from tablefeed.model.actions import Protocol
-from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struct
+from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struct, fields_of
 
 VERSIONS = (1, 2)
 """The versions that are handled."""
@@ -106,20 +106,6 @@ def _violations(
     for field in fields_of(schema):
         if reason := _unconvertible(version, field):
             yield reason
-
-
-def fields_of(kind: DataType) -> Iterator[Field]:
-    """Every column and member at every depth."""
-    match kind:
-        case Struct():
-            for field in kind:
-                yield field
-                yield from fields_of(field.type)
-        case Array(element=element):
-            yield from fields_of(element)
-        case Map(key=key, value=value):
-            yield from fields_of(key)
-            yield from fields_of(value)
 
 
 def _unconvertible(version: int, field: Field) -> str | None:

@@ -96,3 +96,17 @@ class Struct:
 
 
 DataType = Primitive | Decimal | Array | Map | Struct
+
+
+def fields_of(kind: DataType) -> Iterator[Field]:
+    """Gives the fields at every depth, each before its own members."""
+    match kind:
+        case Struct():
+            for member in kind:
+                yield member
+                yield from fields_of(member.type)
+        case Array(element=element):
+            yield from fields_of(element)
+        case Map(key=key, value=value):
+            yield from fields_of(key)
+            yield from fields_of(value)

@@ -118,12 +118,8 @@ class Store(Protocol):
         """Waits until something in `directory` may have changed since the previous call; False after `timeout_s`.
 
         The first call gives True at once where the store can see changes: what happened before it is not known.
-        A store that sees none sleeps and gives False. One consumer per store and directory, shared with `changed`.
+        A store that sees none sleeps and gives False. One consumer per store and directory.
         """
-        ...
-
-    def changed(self, directory: str) -> bool:
-        """Says without blocking whether `directory` may have changed since last asked. True when in doubt."""
         ...
 
     def local_path(self, name: str) -> str | None:

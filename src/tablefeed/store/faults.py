@@ -31,7 +31,6 @@ Operation = Literal[
     "replace",
     "delete",
     "wait",
-    "changed",
 ]
 
 
@@ -152,11 +151,6 @@ class FaultyStore:
         """See Store."""
         with self._call("wait", directory):
             return self._inner.wait(directory, timeout_s=timeout_s)
-
-    def changed(self, directory: str) -> bool:
-        """See Store."""
-        with self._call("changed", directory):
-            return self._inner.changed(directory)
 
     def local_path(self, name: str) -> str | None:
         """Gives the inner store's; no call to count."""

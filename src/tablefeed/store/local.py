@@ -223,10 +223,6 @@ class LocalStore:
         """Waits for the system to report a change; see Store."""
         return self._wake.wait(self._path(directory), timeout_s=timeout_s)
 
-    def changed(self, directory: str) -> bool:
-        """Says whether the system reported a change; see Store."""
-        return self._wake.changed(self._path(directory))
-
     def local_path(self, name: str) -> str | None:
         """Gives the path of `name`, or None for a URL of elsewhere."""
         if (other := self._find_elsewhere(name)) is not None:

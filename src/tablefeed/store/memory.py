@@ -126,14 +126,6 @@ class MemoryStore:
             self._news[directory] = False
         return seen
 
-    def changed(self, directory: str) -> bool:
-        """Says whether there was a change; see Store."""
-        directory = directory.rstrip("/")
-        with self._condition:
-            seen = self._news.get(directory, True)
-            self._news[directory] = False
-        return seen
-
     def local_path(self, name: str) -> str | None:  # noqa: ARG002 - no name has one
         """Gives None."""
         return None

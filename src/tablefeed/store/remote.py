@@ -154,10 +154,6 @@ class FsspecStore:
         self._sleep(timeout_s)
         return False
 
-    def changed(self, directory: str) -> bool:  # noqa: ARG002 - it sees no directory's changes
-        """Gives True: nobody tells of changes."""
-        return True
-
     def local_path(self, name: str) -> str | None:
         """Gives the path of a name that is a `file:` URL, else None."""
         other = self._find_elsewhere(name)

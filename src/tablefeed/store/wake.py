@@ -78,11 +78,6 @@ class Wake:
         watch.news.wait(min(timeout_s, silent_s))
         return self._take(directory, watch)
 
-    def changed(self, directory: str) -> bool:
-        """Says whether `directory` may have changed since last asked. Never blocks."""
-        watch = self._watch(directory)
-        return watch is None or self._take(directory, watch)
-
     def close(self) -> None:
         """Ends all watching."""
         with self._lock:
