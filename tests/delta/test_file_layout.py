@@ -52,3 +52,10 @@ def test_a_write_asks_before_the_table_does_and_a_codec_that_nobody_here_writes_
         codec=Codec.GZIP, target_bytes=1 << 20, most_rows=7
     )
     assert file_shape({"delta.parquet.compression.codec": "brotli"}).codec is Codec.SNAPPY
+
+
+def test_small_files_are_gathered_where_the_write_or_else_the_table_asks_for_it() -> None:
+    table = {"delta.autoOptimize.optimizeWrite": "TRUE"}
+
+    assert [file_shape(table, gathered=said).is_gathered for said in (None, False, True)] == [True, False, True]
+    assert [file_shape({}, gathered=said).is_gathered for said in (None, False, True)] == [False, False, True]

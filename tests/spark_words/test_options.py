@@ -91,6 +91,7 @@ def test_without_options_every_one_has_its_default() -> None:
         "txnVersionCollision": "warn",
         "compression": None,
         "maxRecordsPerFile": None,
+        "optimizeWrite": None,
         "txnAppId": None,
         "txnVersion": None,
         "replaceWhere": None,
@@ -271,7 +272,8 @@ def test_a_misspelt_name_is_answered_with_the_nearest(direction: str, given_name
         ("stream write", "txnVersion"),
         ("stream write", "dataChange"),
         ("batch write", "startingTimestamp"),
-        ("batch write", "optimizeWrite"),
+        ("stream read", "optimizeWrite"),
+        ("batch write", "writePartitionColumns"),
         ("stream read", "compression"),
     ],
 )

@@ -202,3 +202,15 @@ def test_a_codec_and_a_row_limit_are_obeyed(tmp_path: Path) -> None:
     files = [pq.ParquetFile(path).metadata for path in tmp_path.glob("*.zstd.parquet")]
     assert sorted(file.num_rows for file in files) == [1, 2]
     assert {file.row_group(0).column(0).compression for file in files} == {"ZSTD"}
+
+
+def test_the_small_files_of_tasks_are_gathered_before_the_commit_where_that_is_asked_for(tmp_path: Path) -> None:
+    options = {"path": str(tmp_path), "optimizewrite": "true"}
+    writer = StreamWriter(options, IDS, overwrite=False)
+    tasks = [write_task(writer._plan, pa.table({"id": [n]}).to_batches(), task=n, now_ms=0) for n in range(3)]
+    said = [Written(plan=writer._plan, files=files, query_id="query", batch_id=0) for files in tasks]
+
+    StreamWriter(options, IDS, overwrite=False).commit(said, 0)
+
+    assert now_in(tmp_path) == (0, [0, 1, 2], 0)
+    assert len(list(tmp_path.glob("*.parquet"))) == 1

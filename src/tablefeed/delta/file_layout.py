@@ -28,22 +28,34 @@ class Codec(StrEnum):
 class FileShape:
     """The codec of files, the size in bytes at which one is closed, and the most rows that one may have.
 
-    None: whatever the writer finds right.
+    None: whatever the writer finds right. `is_gathered`: the small files of a write's tasks are made into larger ones.
     """
 
     codec: Codec = Codec.SNAPPY
     target_bytes: int | None = None
     most_rows: int | None = None
+    is_gathered: bool = False
 
 
-def file_shape(properties: Mapping[str, str], *, codec: Codec | None = None, most_rows: int | None = None) -> FileShape:
+def file_shape(
+    properties: Mapping[str, str],
+    *,
+    codec: Codec | None = None,
+    most_rows: int | None = None,
+    gathered: bool | None = None,
+) -> FileShape:
     """The shape that the table's `properties` ask for, but for what the write itself asks for.
 
     Without either the codec is snappy, as Delta-Spark has it; the protocol's zstd is a recommendation.
     """
     wanted = named_codec(properties.get(names.COMPRESSION_CODEC, ""))
+    if gathered is None:
+        gathered = properties.get(names.OPTIMIZE_WRITE, "").lower() == "true"
     return FileShape(
-        codec=codec or wanted or Codec.SNAPPY, target_bytes=target_file_bytes(properties), most_rows=most_rows
+        codec=codec or wanted or Codec.SNAPPY,
+        target_bytes=target_file_bytes(properties),
+        most_rows=most_rows,
+        is_gathered=gathered,
     )
 
 

@@ -99,6 +99,7 @@ TXN_RETENTION = "delta.setTransactionRetentionDuration"
 # "Table Properties"; the size of data files is no word of the protocol's
 COMPRESSION_CODEC = "delta.parquet.compression.codec"
 TARGET_FILE_SIZE = "delta.targetFileSize"
+OPTIMIZE_WRITE = "delta.autoOptimize.optimizeWrite"
 
 # "Metadata Cleanup", "Checkpoint Protection"
 LOG_RETENTION = "delta.logRetentionDuration"

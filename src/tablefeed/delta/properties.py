@@ -46,7 +46,7 @@ _KNOWN: Mapping[str, _Check] = {
     names.CHECKPOINT_INTERVAL: (_within(1), "must be a positive integer"),
     "delta.autoOptimize": _BOOLEAN,
     "delta.autoOptimize.autoCompact": (_one_of("true", "false", "auto", "legacy"), "must be 'true', 'false' or 'auto'"),
-    "delta.autoOptimize.optimizeWrite": _BOOLEAN,
+    names.OPTIMIZE_WRITE: _BOOLEAN,
     names.ENABLE_LOG_CLEANUP: _BOOLEAN,
     "delta.enableFullRetentionRollback": _BOOLEAN,
     "delta.dropFeatureTruncateHistory.retentionDuration": _DURATION,

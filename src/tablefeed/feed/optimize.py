@@ -13,7 +13,6 @@ import logging
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -25,11 +24,11 @@ from tablefeed.delta.columns import FILE_COLUMNS, to_add_files
 from tablefeed.delta.commit_info import Optimize
 from tablefeed.delta.file_layout import target_file_bytes
 from tablefeed.delta.stats_columns import record_counts
-from tablefeed.errors import ConflictError, IllegalOptionError, StoreError, UnsupportedFeatureError
+from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatureError
 from tablefeed.feed.arguments import check_filter, location, store_options, whole_number
 from tablefeed.feed.commit import Surroundings, Transaction, commit
 from tablefeed.feed.scan import ScanTask, TableColumns, read_task, scan_file, table_columns
-from tablefeed.feed.sink import WritePlan, plan_write, write_task
+from tablefeed.feed.sink import WritePlan, discard, plan_write, write_task
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.feed.upkeep import after_commit, behind
 from tablefeed.log.replay import without_statistics
@@ -258,7 +257,7 @@ def _folded(snapshot: Snapshot, folding: Folding) -> Iterator[Optimized]:
         try:
             done, state = commit(log, state, transaction, _around())
         except ConflictError:
-            _drop(log, written)
+            discard(log.store, (add.path for add in written))
             raise
         if isinstance(done, Committed):
             yield _outcome(done, transaction)
@@ -286,16 +285,9 @@ def _written(
             files = write_task(plan, rows, task=number, now_ms=_now_ms())
             written += (replace(add, data_change=False) for add in files)
     except BaseException:
-        _drop(log, written)
+        discard(log.store, (add.path for add in written))
         raise
     return tuple(written)
-
-
-def _drop(log: TableLog, files: Sequence[AddFile]) -> None:
-    for add in files:
-        # What stays is named by no commit, and there is an error to tell of.
-        with suppress(StoreError):
-            log.store.delete(add.path)
 
 
 def _outcome(done: Committed, transaction: Transaction) -> Optimized:

@@ -37,7 +37,7 @@ from tablefeed.model.actions import AddFile, Metadata, Protocol, Version
 from tablefeed.model.rules import IdentityColumn
 from tablefeed.model.schema import DataType, Struct
 from tablefeed.model.statistics import LeafPath
-from tablefeed.store import open_store
+from tablefeed.store import Store, open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -151,7 +151,12 @@ def plan_write(
         mapping=mapping,
         alignment=alignment,
         rules=rules,
-        shape=file_shape(target.configuration, codec=rules.codec, most_rows=rules.most_rows_of_a_file),
+        shape=file_shape(
+            target.configuration,
+            codec=rules.codec,
+            most_rows=rules.most_rows_of_a_file,
+            gathered=rules.gathers_files,
+        ),
         replaces=planned_replacement(rules, target, kind=kind, mapping=mapping, url=log.url),
         kept=kept,
         identity=identity,
@@ -255,12 +260,16 @@ def write_task(
         adds = tuple(_added(plan, schema, file, now_ms=now_ms) for file in written)
         Replacement(plan.replaces, (), url=store.url).check(adds)
     except BaseException:
-        for path in begun:
-            # The first error is the one to raise, and what stays here is named by no commit.
-            with suppress(StoreError):
-                store.delete(path)
+        discard(store, begun)
         raise
     return adds
+
+
+def discard(store: Store, files: Iterable[str]) -> None:
+    """Deletes `files`, which no commit names. One that cannot be deleted stays: there is more to tell of than that."""
+    for path in files:
+        with suppress(StoreError):
+            store.delete(path)
 
 
 def _added(plan: WritePlan, schema: Struct, file: WrittenFile, *, now_ms: int) -> AddFile:

@@ -38,6 +38,8 @@ class WriteRules:
     codec: Codec | None = None
     """None: the table's."""
     most_rows_of_a_file: int | None = None
+    gathers_files: bool | None = None
+    """Whether the small files of tasks are made into larger ones before the commit; None: as the table says."""
 
 
 def schema_mode(kind: WriteKind, *, merge: bool, overwrite: bool) -> SchemaMode:
@@ -57,6 +59,7 @@ def write_rules(
     properties: Mapping[str, str] | None = None,
     codec: Codec | None = None,
     most_rows: int | None = None,
+    gathers_files: bool | None = None,
 ) -> WriteRules:
     """Gives the rules that a writer's options mean. Raises IllegalOptionError for `properties` that no table has.
 
@@ -70,6 +73,7 @@ def write_rules(
         replace_where=replace_where,
         codec=codec,
         most_rows_of_a_file=most_rows,
+        gathers_files=gathers_files,
     )
 
 

@@ -474,6 +474,14 @@ _WRITE: tuple[OptionSpec, ...] = (
         default=None,
         doc="The most rows of a data file; 0: any number. A file is also closed at the table's `delta.targetFileSize`.",
     ),
+    OptionSpec(
+        name="optimizeWrite",
+        parse=boolean,
+        default=None,
+        doc="true: the small files that tasks wrote are made into files of about 128 MiB, or `delta.targetFileSize`, "
+        "before they are committed, by the process that commits. Unset: as the table's "
+        "`delta.autoOptimize.optimizeWrite` says, else false.",
+    ),
 )
 
 STREAM_WRITE: tuple[OptionSpec, ...] = (
@@ -540,7 +548,7 @@ _ACCEPTED_BY_DELTA = (
     | {spec.name for spec in BATCH_WRITE if spec.name != "partitionBy"}
     | _REPLACING
     | {"targetAlias"}
-    | {"compression", "maxRecordsPerFile", "optimizeWrite", "writePartitionColumns"}
+    | {"compression", "maxRecordsPerFile", "writePartitionColumns"}
     | {"parquet.writer.version", "spark.sql.parquet.outputTimestampType"}
 )
 """The names that Delta-Spark takes on a reader and a writer alike (DeltaOptions, validOptionKeys), Spark's and ours."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from tablefeed.errors import CommitError
 from tablefeed.feed.commit import Surroundings, Transaction, changes_nothing, commit, delete_losers, new_table
+from tablefeed.feed.gathering import gathered
 from tablefeed.feed.known_state import newest_state, remember
 from tablefeed.feed.operations import batch_write, micro_batch
 from tablefeed.feed.sink import WritePlan, plan_write, write_task
@@ -168,6 +169,7 @@ def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind
         replace_where=options.values.get("replaceWhere"),
         codec=options["compression"],
         most_rows=options["maxRecordsPerFile"],
+        gathers_files=options["optimizeWrite"],
     )
     log, state = newest_state(path, dict(options.storage))
     incoming = to_arrow_schema(schema, timezone="UTC")
@@ -188,7 +190,8 @@ def _commit(transaction: Transaction) -> Snapshot:
     plan = transaction.plan
     log, state = newest_state(plan.location, dict(plan.storage_options))
     around = Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=after_commit)
-    outcome, after = commit(log, state, transaction, around)
+    with gathered(plan, transaction.files, now_ms=_now_ms()) as files:
+        outcome, after = commit(log, state, replace(transaction, files=files), around)
     if isinstance(outcome, AlreadyApplied):
         look_after(after)  # whoever committed it may have been killed before its checkpoint stood
     remember(log, after)
