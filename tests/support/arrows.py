@@ -35,7 +35,7 @@ HOUSE: Mapping[str, Room] = {
     "model": Room(rooms=_names("errors"), pure=True),
     "log": Room(rooms=_names("errors model"), packages=_names("pyarrow"), pure=True),
     "delta": Room(rooms=_names("errors model"), packages=_names("orjson pyarrow pyroaring"), pure=True),
-    "indextables": Room(rooms=_names("errors model"), packages=_names("orjson pyarrow"), pure=True),
+    "indextables": Room(rooms=_names("errors model"), packages=_names("orjson pyarrow fastavro"), pure=True),
     "store": Room(rooms=_names("errors"), packages=_names("fsspec watchfiles pyarrow")),
     "data": Room(rooms=_names("errors model"), packages=_names("pyarrow pyroaring duckdb sqlglot")),
     "feed": Room(

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, NewType
 
+from tablefeed.model.split import Split
+
 Version = NewType("Version", int)
 """The number of one version of a table's log, from 0."""
 
@@ -39,7 +41,7 @@ class AddFile:
     """A data file that a version adds, or describes anew ("Add File and Remove File").
 
     `path` is percent-decoded once and is relative to the table where the log's is; `log_path` is the text as
-    logged, which removes repeat and `excludeRegex` searches.
+    logged, which removes repeat and `excludeRegex` searches. `split` is set in IndexTables alone.
     """
 
     path: str
@@ -54,6 +56,7 @@ class AddFile:
     base_row_id: int | None = None
     default_row_commit_version: int | None = None
     clustering_provider: str | None = None
+    split: Split | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,13 +17,15 @@ class LogFileKind(StrEnum):
     CHECKPOINT_V2 = "v2 checkpoint"
     COMPACTION = "log compaction"
     CHECKSUM = "version checksum"
+    STATE = "state"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFile:
     """One listed log file. `part` counts from 1 and, with `part_count`, is set for checkpoint parts only.
 
-    A compaction covers the commits from `version` to `last_version`, both included; None for all other kinds.
+    A compaction covers the commits from `version` to `last_version`, both included; None for all other kinds. A part of
+    a checkpoint whose name tells an id and no count has `checkpoint_id` in place of `part_count`.
     """
 
     name: str
@@ -34,3 +36,4 @@ class LogFile:
     part: int | None = None
     part_count: int | None = None
     last_version: Version | None = None
+    checkpoint_id: str | None = None

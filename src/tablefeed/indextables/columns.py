@@ -1,0 +1,194 @@
+"""The Arrow columns in which files travel in bulk: a manifest's entries, a checkpoint's lines, a commit's files.
+
+One row is one add or remove. `key`, `is_add`, `modified_ms`, `log_path` and `stats` are what `tablefeed.log` replays
+by; a file is told by its path alone. No value per file is built here until `to_add_files` is asked for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.indextables import fields
+from tablefeed.model.actions import AddFile, Commit, RemoveFile
+from tablefeed.model.split import Split
+
+STRING_MAP: pa.DataType = pa.map_(pa.string(), pa.string())
+_STRINGS: pa.DataType = pa.list_(pa.string())
+_DICTIONARY: pa.DataType = pa.dictionary(pa.int32(), pa.string())
+
+FILE_COLUMNS: pa.Schema = pa.schema(
+    [
+        ("key", pa.string()),
+        ("is_add", pa.bool_()),
+        ("log_path", pa.string()),
+        ("partition_values", STRING_MAP),
+        ("size_bytes", pa.int64()),
+        ("modified_ms", pa.int64()),
+        ("data_change", pa.bool_()),
+        ("stats", pa.string()),
+        ("tags", STRING_MAP),
+        ("deletion_timestamp_ms", pa.int64()),
+        ("extended_file_metadata", pa.bool_()),
+        ("num_records", pa.int64()),
+        ("min_values", STRING_MAP),
+        ("max_values", STRING_MAP),
+        ("footer_start", pa.int64()),
+        ("footer_end", pa.int64()),
+        ("uncompressed_size_bytes", pa.int64()),
+        ("doc_mapping", _DICTIONARY),
+        ("doc_mapping_ref", pa.string()),
+        ("split_tags", _STRINGS),
+        ("merge_count", pa.int32()),
+        ("delete_opstamp", pa.int64()),
+        ("time_range_start", pa.string()),
+        ("time_range_end", pa.string()),
+        ("hotcache_start", pa.int64()),
+        ("hotcache_size_bytes", pa.int64()),
+        ("companion_source_files", _STRINGS),
+        ("companion_delta_version", pa.int64()),
+        ("companion_fast_field_mode", pa.string()),
+    ]
+)
+"""One row per add or remove; null is what its log left out, and for a remove all that only an add has.
+
+`doc_mapping` is a dictionary: the native log repeats it in every entry.
+"""
+
+
+class BadRowsError(ValueError):
+    """Some row is not what it should be. Never leaves the dialect."""
+
+
+def of_entries(entries: Sequence[fields.JsonObject]) -> pa.RecordBatch:
+    """The entries of a manifest, as parsed. Raises BadRowsError."""
+    return _batch([(True, entry) for entry in entries])
+
+
+def of_lines(lines: Sequence[tuple[bool, fields.JsonObject]]) -> pa.RecordBatch:
+    """The adds (true) and removes (false) of a JSON file, as parsed, in their order. Raises BadRowsError."""
+    return _batch(lines)
+
+
+def of_commit(commit: Commit) -> pa.RecordBatch:
+    """The adds and removes of `commit`, in its order: a turn of `tablefeed.log.replay.live_files`."""
+    rows: list[tuple[bool, fields.JsonObject]] = []
+    for file in commit.files:
+        match file:
+            case AddFile():
+                rows.append((True, fields.write_add(file, native=False)))
+            case RemoveFile():
+                rows.append((False, fields.write_remove(file, native=False)))
+            case _:
+                raise TypeError(f"{type(file).__name__} is no action of IndexTables")
+    return _batch(rows)
+
+
+def to_add_files(batch: pa.RecordBatch) -> Iterator[AddFile]:
+    """The adds of `batch`, one value each, in its order."""
+    for row in batch.filter(batch["is_add"]).to_pylist(maps_as_pydicts="strict"):
+        lists = {name: None if row[name] is None else tuple(row[name]) for name in _LISTS}
+        split = {attribute: row[name] for attribute, name in _OF_SPLIT.items()}
+        split |= {attribute: lists[name] for attribute, name in _OF_SPLIT.items() if name in lists}
+        yield AddFile(path=row["log_path"], split=Split(**split), **{name: row[name] for name in _OF_ADDS})
+
+
+def last_of_each_key(rows: pa.Table) -> pa.Table:
+    """The last row of each key, in the order of the rows."""
+    if pc.count_distinct(rows["key"]).as_py() == rows.num_rows:
+        return rows
+    numbered = pa.table({"key": rows["key"], "row": pa.array(range(rows.num_rows), pa.int64())})
+    last = numbered.group_by("key", use_threads=False).aggregate([("row", "max")])["row_max"]
+    return rows.take(last.take(pc.sort_indices(last)))
+
+
+def without_keys(batch: pa.RecordBatch, keys: pa.ChunkedArray) -> pa.RecordBatch:
+    """The rows of `batch` whose key is none of `keys`."""
+    return batch.filter(pc.invert(pc.is_in(batch["key"], value_set=keys))) if len(keys) else batch
+
+
+def no_keys() -> pa.ChunkedArray:
+    """An empty set of keys."""
+    return pa.chunked_array([], pa.string())
+
+
+def keys_of(batches: Iterable[pa.RecordBatch]) -> pa.ChunkedArray:
+    """The keys of `batches`."""
+    return pa.chunked_array([batch["key"] for batch in batches], pa.string())
+
+
+_LISTS = ("split_tags", "companion_source_files")
+_OF_SPLIT = {field.attribute: "split_tags" if field.attribute == "tags" else field.attribute for field in fields.SPLIT}
+_OF_ADDS = tuple(field.attribute for field in fields.ADD)
+_WIRE = {
+    **{field.attribute: field.wire for field in (*fields.REMOVE, *fields.ADD)},
+    **{_OF_SPLIT[field.attribute]: field.wire for field in fields.SPLIT},
+}
+_TEXT_OR_NUMBER = ("time_range_start", "time_range_end")
+
+
+def _batch(rows: Sequence[tuple[bool, fields.JsonObject]]) -> pa.RecordBatch:
+    try:
+        columns = {name: _column(name, [values.get(wire) for _, values in rows]) for name, wire in _WIRE.items()}
+    except (ValueError, TypeError, AttributeError, OverflowError, pa.ArrowException) as error:
+        raise BadRowsError(_first_fault(rows) or str(error)) from error
+    columns["is_add"] = pa.array([is_add for is_add, _ in rows], pa.bool_())
+    columns["data_change"] = pc.fill_null(columns["data_change"], fill_value=True)
+    columns["key"] = columns["log_path"]
+    absent = columns["partition_values"].is_null()
+    if pc.any(pc.and_(absent, columns["is_add"])).as_py():
+        filled = [{} if value is None and is_add else value for is_add, value in _maps(rows)]
+        columns["partition_values"] = _column("partition_values", filled)
+    for name in ("log_path", "size_bytes", "modified_ms"):
+        needed = columns["is_add"] if name != "log_path" else pa.repeat(pa.scalar(value=True), len(rows))
+        if pc.any(pc.and_(columns[name].is_null(), needed)).as_py():
+            raise BadRowsError(_first_fault(rows) or f"{_WIRE[name]} is missing")
+    return pa.RecordBatch.from_arrays([columns[name] for name in FILE_COLUMNS.names], schema=FILE_COLUMNS)
+
+
+def _maps(rows: Sequence[tuple[bool, fields.JsonObject]]) -> Iterator[tuple[bool, Any]]:
+    wire = _WIRE["partition_values"]
+    return ((is_add, values.get(wire)) for is_add, values in rows)
+
+
+def _first_fault(rows: Sequence[tuple[bool, fields.JsonObject]]) -> str | None:
+    """The fault in words, found by judging the rows one by one as fields.py does."""
+    for is_add, values in rows:
+        try:
+            if is_add:
+                fields.read_add(values)
+            else:
+                fields.read_remove(values)
+        except fields.BadActionError as bad:
+            return str(bad)
+    return None
+
+
+def _column(name: str, values: list[Any]) -> pa.Array:
+    """The values of one field, as strict as fields.py is. Raises what pyarrow raises."""
+    kind = FILE_COLUMNS.field(name).type
+    if values.count(None) == len(values):
+        return pa.nulls(len(values), kind)
+    if kind == STRING_MAP:
+        return pa.array([None if value is None else _pairs(name, value) for value in values], type=kind)
+    if kind == _DICTIONARY:
+        return pa.array(values, type=pa.string()).dictionary_encode().cast(kind)
+    if name in _TEXT_OR_NUMBER:
+        values = [str(value) if type(value) is int else value for value in values]
+    if not pa.types.is_integer(kind):
+        return pa.array(values, type=kind)
+    # Given the type, pyarrow would cut floats: so it is asked what it sees.
+    integers = pa.array(values)
+    if integers.type not in (pa.int64(), pa.null()):
+        raise TypeError(f"{name} is {integers.type}")
+    return integers.cast(kind)
+
+
+def _pairs(name: str, value: Any) -> list[tuple[str, Any]]:
+    # a null in a map of text says what an absent key says; in partition values it is the value
+    if name == "partition_values":
+        return list(value.items())
+    return [(key, text) for key, text in value.items() if text is not None]

@@ -1,0 +1,290 @@
+"""The fields of each action, one table per action ("actions"): wire name, attribute, type, need.
+
+A table both reads and writes: its order is the order in which the Scala log writes. Reading takes null for absent, and
+what its two writers spell differently for the same; it is blind to what is not named here. Where an action stands is
+version_file.py's to know: here a fault is a `BadActionError` that says what, and the caller adds the file and the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tablefeed.indextables import names
+from tablefeed.model.actions import AddFile, Metadata, Protocol, RemoveFile, Txn
+from tablefeed.model.split import Split
+
+JsonObject = Mapping[str, Any]  # Any: what JSON or Avro can hold, before a table below has judged it
+
+
+class BadActionError(ValueError):
+    """The field at `path` is not what it should be. Never leaves the dialect: the reader of a file says where."""
+
+    def __init__(self, reason: str, *path: str) -> None:
+        self.reason, self.path = reason, path
+        super().__init__(f"{'.'.join(path)} {reason}")
+
+    def of(self, action: str) -> str:
+        """The fault in words, as one of `action`."""
+        return str(BadActionError(self.reason, action, *self.path))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One field of an action. `native` says whether the native log writes it, which leaves out more than null."""
+
+    wire: str
+    attribute: str
+    read: Callable[[Any], object]
+    write: Callable[[Any], object] = lambda value: value
+    required: bool = False
+    native: bool = True
+
+
+def read_add(values: JsonObject) -> AddFile:
+    """The add that `values` spell, from JSON or Avro. Raises BadActionError.
+
+    A path is taken as it stands: what it names on disk is the same text, percent signs and all. `dataChange` is true
+    where it is absent.
+    """
+    attributes = _read(ADD, values)
+    split = Split(**_read(SPLIT, values))
+    return AddFile(path=attributes["log_path"], **{**_ADD_DEFAULTS, **attributes}, split=split)
+
+
+def write_add(add: AddFile, *, native: bool) -> dict[str, object]:
+    """What stands in the line of `add`: with null for None by the Scala log, only what it has by the native one.
+
+    A partition value of null is written as Hive's word for it.
+    """
+    split = add.split or Split()
+    both = {**_write(ADD, add, native=native), **_write(SPLIT, split, native=native)}
+    if native:
+        return both
+    both["hasFooterOffsets"] = split.footer_start is not None and split.footer_end is not None
+    return {wire: both.get(wire) for wire in _SCALA_ADD}
+
+
+def read_remove(values: JsonObject) -> RemoveFile:
+    """The remove that `values` spell. Raises BadActionError."""
+    attributes = _read(REMOVE, values)
+    return RemoveFile(path=attributes["log_path"], **{"data_change": True, **attributes})
+
+
+def write_remove(remove: RemoveFile, *, native: bool) -> dict[str, object]:
+    """What stands in the line of `remove`."""
+    return _write(REMOVE, remove, native=native) if native else _write_nulls(REMOVE, remove)
+
+
+def read_metadata(values: JsonObject) -> Metadata:
+    """The metaData that `values` spell; fields that are not known are kept. Raises BadActionError."""
+    attributes = _read(METADATA, values)
+    encoding = attributes.pop("format", {})
+    extra = {name: value for name, value in values.items() if name not in _METADATA_NAMES}
+    return Metadata(**attributes, **encoding, extra=extra)
+
+
+def write_metadata(metadata: Metadata, *, native: bool) -> dict[str, object]:
+    """What stands in the line of `metadata`, what was kept of unknown fields last."""
+    encoding = {"provider": metadata.format_provider, "options": dict(metadata.format_options)}
+    values = {**_write_nulls(_METADATA_HEAD, metadata), "format": encoding, **_write_nulls(_METADATA_TAIL, metadata)}
+    known = {name: value for name, value in values.items() if value is not None} if native else values
+    return {**known, **metadata.extra}
+
+
+def read_protocol(values: JsonObject) -> Protocol:
+    """The protocol that `values` spell. Raises BadActionError."""
+    return Protocol(**_read(PROTOCOL, values))
+
+
+def write_protocol(protocol: Protocol, *, native: bool) -> dict[str, object]:
+    """What stands in the line of `protocol`."""
+    return _write(PROTOCOL, protocol, native=native) if native else _write_nulls(PROTOCOL, protocol)
+
+
+def read_txn(values: JsonObject) -> Txn:
+    """The txn that `values` spell: a line of ours. Raises BadActionError."""
+    return Txn(**_read(TXN, values))
+
+
+def write_txn(txn: Txn) -> dict[str, object]:
+    """What stands in the line of `txn`."""
+    return _write(TXN, txn, native=True)
+
+
+def read_long(value: object) -> int:
+    """The 64-bit integer that `value` is. Raises BadActionError."""
+    # bool is an int to Python; beyond 2**64 the parser hands out floats
+    if type(value) is int and -(2**63) <= value < 2**63:
+        return value
+    raise BadActionError(f"is {value!r:.60}, not a 64-bit integer")
+
+
+def read_text(value: object) -> str:
+    """The string that `value` is. Raises BadActionError."""
+    if isinstance(value, str):
+        return value
+    raise BadActionError(f"is {value!r:.60}, not a string")
+
+
+def _read(table: tuple[Field, ...], values: JsonObject) -> dict[str, Any]:
+    """The attributes that `values` gives; what is absent or null is left to the model's defaults."""
+    attributes: dict[str, Any] = {}
+    for field in table:
+        value = values.get(field.wire)
+        if value is not None:
+            try:
+                attributes[field.attribute] = field.read(value)
+            except BadActionError as bad:
+                raise BadActionError(bad.reason, field.wire, *bad.path) from None
+        elif field.required:
+            raise BadActionError("is missing", field.wire)
+    return attributes
+
+
+def _write(table: tuple[Field, ...], action: object, *, native: bool) -> dict[str, object]:
+    fields = (field for field in table if field.native or not native)
+    values = ((field, getattr(action, field.attribute)) for field in fields)
+    return {field.wire: field.write(value) for field, value in values if value is not None}
+
+
+def _write_nulls(table: tuple[Field, ...], action: object) -> dict[str, object]:
+    written = _write(table, action, native=False)
+    return {field.wire: written.get(field.wire) for field in table}
+
+
+def _boolean(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise BadActionError(f"is {value!r:.60}, not a boolean")
+
+
+def _integer(value: object) -> int:
+    if type(value) is int and -(2**31) <= value < 2**31:
+        return value
+    raise BadActionError(f"is {value!r:.60}, not a 32-bit integer")
+
+
+def _object(value: object) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    raise BadActionError(f"is {value!r:.60}, not an object")
+
+
+def _partition_values(value: object) -> dict[str, str | None]:
+    values = _object(value)
+    return {column: None if text is None else read_text(text) for column, text in values.items()}
+
+
+def _words(values: Mapping[str, str | None]) -> dict[str, str]:
+    # the maps of both writers have no null
+    return {column: names.HIVE_DEFAULT_PARTITION if text is None else text for column, text in values.items()}
+
+
+def _string_map(value: object) -> dict[str, str]:
+    return {key: read_text(text) for key, text in _object(value).items() if text is not None}
+
+
+def _strings(value: object) -> tuple[str, ...]:
+    if isinstance(value, list):
+        return tuple(read_text(text) for text in value)
+    raise BadActionError(f"is {value!r:.60}, not a list of strings")
+
+
+def _string_set(value: object) -> frozenset[str]:
+    return frozenset(_strings(value))
+
+
+def _time(value: object) -> str:
+    # text by one writer, epoch time by another
+    return str(read_long(value)) if type(value) is int else read_text(value)
+
+
+PROTOCOL = (
+    Field(wire="minReaderVersion", attribute="min_reader_version", read=_integer, required=True),
+    Field(wire="minWriterVersion", attribute="min_writer_version", read=_integer, required=True),
+    Field(wire="readerFeatures", attribute="reader_features", read=_string_set, write=sorted),
+    Field(wire="writerFeatures", attribute="writer_features", read=_string_set, write=sorted),
+)
+_FORMAT = (
+    Field(wire="provider", attribute="format_provider", read=read_text),
+    Field(wire="options", attribute="format_options", read=_string_map),
+)
+_METADATA_HEAD = (
+    Field(wire="id", attribute="table_id", read=read_text, required=True),
+    Field(wire="name", attribute="name", read=read_text),
+    Field(wire="description", attribute="description", read=read_text),
+)
+_METADATA_TAIL = (
+    Field(wire="schemaString", attribute="schema_string", read=read_text, required=True),
+    Field(wire="partitionColumns", attribute="partition_columns", read=_strings, write=list),
+    Field(wire="configuration", attribute="configuration", read=_string_map, write=dict),
+    Field(wire="createdTime", attribute="created_ms", read=read_long),
+)
+METADATA = (
+    *_METADATA_HEAD,
+    Field(wire="format", attribute="format", read=lambda value: _read(_FORMAT, _object(value))),
+    *_METADATA_TAIL,
+)
+_METADATA_NAMES = frozenset(field.wire for field in METADATA)
+
+_ADD_DEFAULTS = {"data_change": True, "partition_values": {}}
+ADD = (
+    Field(wire="path", attribute="log_path", read=read_text, required=True),
+    Field(wire="partitionValues", attribute="partition_values", read=_partition_values, write=_words),
+    Field(wire="size", attribute="size_bytes", read=read_long, required=True),
+    Field(wire="modificationTime", attribute="modified_ms", read=read_long, required=True),
+    Field(wire="dataChange", attribute="data_change", read=_boolean),
+    Field(wire="stats", attribute="stats", read=read_text),
+    Field(wire="tags", attribute="tags", read=_string_map, write=dict, native=False),
+)
+SPLIT = (
+    Field(wire="minValues", attribute="min_values", read=_string_map, write=dict),
+    Field(wire="maxValues", attribute="max_values", read=_string_map, write=dict),
+    Field(wire="numRecords", attribute="num_records", read=read_long),
+    Field(wire="footerStartOffset", attribute="footer_start", read=read_long),
+    Field(wire="footerEndOffset", attribute="footer_end", read=read_long),
+    Field(wire="hotcacheStartOffset", attribute="hotcache_start", read=read_long, native=False),
+    Field(wire="hotcacheLength", attribute="hotcache_size_bytes", read=read_long, native=False),
+    Field(wire="timeRangeStart", attribute="time_range_start", read=_time, native=False),
+    Field(wire="timeRangeEnd", attribute="time_range_end", read=_time, native=False),
+    Field(wire="splitTags", attribute="tags", read=_strings, write=list),
+    Field(wire="deleteOpstamp", attribute="delete_opstamp", read=read_long, native=False),
+    Field(wire="numMergeOps", attribute="merge_count", read=_integer, native=False),
+    Field(wire="docMappingJson", attribute="doc_mapping", read=read_text),
+    Field(wire="docMappingRef", attribute="doc_mapping_ref", read=read_text),
+    Field(wire="uncompressedSizeBytes", attribute="uncompressed_size_bytes", read=read_long),
+    Field(wire="companionSourceFiles", attribute="companion_source_files", read=_strings, write=list),
+    Field(wire="companionDeltaVersion", attribute="companion_delta_version", read=read_long),
+    Field(wire="companionFastFieldMode", attribute="companion_fast_field_mode", read=read_text),
+)
+"""Of a split, beside what any add has; the Scala log has `hasFooterOffsets` among them, which the offsets tell."""
+
+_SPLIT_NAMES = [field.wire for field in SPLIT]
+_OFFSETS_FLAG = _SPLIT_NAMES.index("timeRangeStart")
+_SCALA_ADD = (
+    *(field.wire for field in ADD),
+    *_SPLIT_NAMES[:_OFFSETS_FLAG],
+    "hasFooterOffsets",
+    *_SPLIT_NAMES[_OFFSETS_FLAG:],
+)
+
+REMOVE = (
+    Field(wire="path", attribute="log_path", read=read_text, required=True),
+    Field(wire="deletionTimestamp", attribute="deletion_timestamp_ms", read=read_long),
+    Field(wire="dataChange", attribute="data_change", read=_boolean),
+    Field(wire="extendedFileMetadata", attribute="extended_file_metadata", read=_boolean, native=False),
+    Field(wire="partitionValues", attribute="partition_values", read=_partition_values, write=_words),
+    Field(wire="size", attribute="size_bytes", read=read_long),
+    Field(wire="tags", attribute="tags", read=_string_map, write=dict, native=False),
+)
+TXN = (
+    Field(wire="appId", attribute="app_id", read=read_text, required=True),
+    Field(wire="version", attribute="txn_version", read=read_long, required=True),
+    Field(wire="lastUpdated", attribute="last_updated_ms", read=read_long),
+)
+"""A line of ours ("actions": both generations of IndexTables pass unknown lines over)."""
+
+ACTIONS = frozenset({names.PROTOCOL, names.METADATA, names.ADD, names.REMOVE, names.TXN, names.COMMIT_INFO})
+"""The keys of lines that mean something here. `mergeskip` is none: it says what to leave alone, not what is there."""

@@ -1,0 +1,271 @@
+"""Which files of a listed IndexTables log give a version of the table, and which give what a version changed.
+
+Listing in, plans out: names decide, and what only contents can tell is named as a file to hold against another. A log
+comes in three flavours. JSON: each version is a commit, and checkpoints sum them up. State-only: 0 is a commit, every
+later version is a state, which says what the table holds and not what changed. Native: each version is a commit with,
+mostly, a state beside it. `state-v0` is what CHECKPOINT, PURGE and TRUNCATE leave in a state-only table: the newest
+files under a version that is not theirs; it never counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tablefeed.errors import LogError, LogGapError, TableNotFoundError, VersionNotFoundError
+from tablefeed.model.actions import Version
+from tablefeed.model.logfile import LogFile, LogFileKind
+
+GAP_CLASS = "INDEXTABLES_VERSIONS_NOT_CONTIGUOUS"
+VERSION_CLASS = "INDEXTABLES_VERSION_NOT_FOUND"
+MIXED_CLASS = "INDEXTABLES_MIXED_LOG"
+
+
+class Flavour(StrEnum):
+    """Who writes the log, as its names tell. MIXED: commits and states, and some version is a state alone."""
+
+    JSON = "json"
+    STATES = "state-only"
+    NATIVE = "native"
+    MIXED = "mixed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Twin:
+    """A version that is both a commit and a state; where its adds are not in the state, two writers parted there."""
+
+    commit: LogFile
+    state: LogFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """What `version` is read from: `base`, a state or a checkpoint, and the commits after it in order, without a gap.
+
+    Where `base` is None the commits begin at 0. `twin` has to be held against each other before the version is
+    believed (`replay.refuse_parted`).
+    """
+
+    version: Version
+    base: LogFile | None
+    commits: tuple[LogFile, ...]
+    twin: Twin | None = None
+
+    def __post_init__(self) -> None:
+        begin = -1 if self.base is None else self.base.version
+        if [file.version for file in self.commits] != list(range(begin + 1, self.version + 1)):
+            raise ValueError(f"no segment of version {self.version}: {self.base} and {self.commits}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateChange:
+    """A version that is a state alone: what it changed is its difference to the version before."""
+
+    version: Version
+    before: Segment
+    after: LogFile
+
+
+ChangeSource = LogFile | StateChange
+"""Where the changes of a version are told: in its commit, or between two states."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """A listed log: commits, states without `state-v0`, and JSON checkpoints by version.
+
+    `parts` are those of checkpoints in several files, `zeroth` the `state-v0`: not a version, but it may hold metadata.
+    """
+
+    commits: Mapping[Version, LogFile]
+    states: Mapping[Version, LogFile]
+    checkpoints: Mapping[Version, LogFile]
+    parts: tuple[LogFile, ...] = ()
+    zeroth: LogFile | None = None
+
+    @property
+    def flavour(self) -> Flavour:
+        """The flavour as names tell it. An empty state-only table looks like an empty JSON one, and is the same."""
+        if not self.states:
+            return Flavour.JSON
+        if not any(version > 0 for version in self.commits):
+            return Flavour.STATES
+        return Flavour.NATIVE if self.states.keys() <= self.commits.keys() else Flavour.MIXED
+
+    @property
+    def newest(self) -> Version | None:
+        """The newest version, None where there is none."""
+        return max({*self.commits, *self.states, *self.checkpoints}, default=None)
+
+    @property
+    def earliest(self) -> Version | None:
+        """The earliest version that can be read as a whole; later ones may still be missing."""
+        first = (version for version in self.commits if version == 0)
+        return min({*self.states, *self.checkpoints, *first}, default=None)
+
+    @property
+    def earliest_change(self) -> Version | None:
+        """The earliest version from which on the changes of every version up to the newest are told.
+
+        A first version that others preceded is no proof of them: TRUNCATE TIME TRAVEL leaves commit 0 and removes those
+        after it. None where not even those of the newest are told.
+        """
+        found = None
+        for version in range(self.newest if self.newest is not None else -1, -1, -1):
+            if version not in self.commits and not self._is_told_by_states(Version(version)):
+                break
+            found = Version(version)
+        return found
+
+    def _is_told_by_states(self, version: Version) -> bool:
+        before = Version(version - 1)
+        return version in self.states and (before in self.states or _segment(self, before) is not None)
+
+
+def read_listing(listing: Iterable[LogFile], *, absent: frozenset[str] = frozenset()) -> Log:
+    """The log that `listing` shows, in any order; a name may come twice.
+
+    `absent` names files that are not there: whoever lists directories and not what is in them takes each state
+    directory for a state, and asks again with those that have no `_manifest.avro`, which are what a writer left that
+    died or has not finished.
+    """
+    by_kind: dict[LogFileKind, dict[Version, LogFile]] = {kind: {} for kind in LogFileKind}
+    parts: dict[str, LogFile] = {}
+    for file in listing:
+        if file.name in absent:
+            continue
+        if file.kind is LogFileKind.CHECKPOINT_PART:
+            parts[file.name] = file
+        else:
+            by_kind[file.kind][file.version] = file
+    states = by_kind[LogFileKind.STATE]
+    return Log(
+        commits=by_kind[LogFileKind.COMMIT],
+        states={version: state for version, state in states.items() if version > 0},
+        checkpoints=by_kind[LogFileKind.CHECKPOINT],
+        parts=tuple(sorted(parts.values(), key=lambda part: part.name)),
+        zeroth=states.get(Version(0)),
+    )
+
+
+def segment_of(log: Log, version: Version | None, *, url: str, without: frozenset[str] = frozenset()) -> Segment:
+    """The segment of `version`, by default of the newest, from its newest state or checkpoint not in `without`.
+
+    A state goes before a checkpoint of the same version. `without` names those that turned out unreadable, or lack a
+    part; they still count for which version is the newest, so that it never goes back.
+
+    Raises TableNotFoundError for a log without any version; VersionNotFoundError for one that is not there any more or
+    not yet; LogGapError where a commit is missing; LogError (INDEXTABLES_MIXED_LOG) where a commit follows a state in a
+    log whose commits do not lead up to it: the writer of the states never saw it, and the next state will not hold its
+    files.
+    """
+    newest, earliest = log.newest, log.earliest
+    if newest is None:
+        raise TableNotFoundError(
+            f"There is no IndexTables table at {url}: its log holds no version.",
+            url=url,
+            error_class="INDEXTABLES_TABLE_NOT_FOUND",
+        )
+    target = newest if version is None else version
+    if target > newest or (earliest is not None and target < earliest):
+        raise VersionNotFoundError(
+            url=url, version=target, earliest=earliest or 0, latest=newest, error_class=VERSION_CLASS
+        )
+    segment = _segment(log, target, without)
+    if segment is None:
+        raise _hole(log, target, url=url)
+    first = segment.commits[0] if segment.commits else None
+    base = segment.base
+    if first and base and base.kind is LogFileKind.STATE and base.version not in log.commits:
+        raise _parted(first.version, base.version, url=url)
+    return segment
+
+
+def change_source(log: Log, version: Version, *, url: str) -> ChangeSource:
+    """Where the changes of `version` are told: its commit where there is one, else the states around it.
+
+    Guaranteed only for a log whose newest segment was taken and whose twin agrees: a commit that two writers parted
+    over is no version. Raises VersionNotFoundError and LogGapError as `segment_of`.
+    """
+    commit = log.commits.get(version)
+    if commit is not None:
+        return commit
+    newest = log.newest
+    if newest is None or not 0 <= version <= newest:
+        raise VersionNotFoundError(
+            url=url, version=version, earliest=log.earliest_change or 0, latest=newest or 0, error_class=VERSION_CLASS
+        )
+    after, before = log.states.get(version), _segment(log, Version(version - 1))
+    if after is None or before is None:
+        raise _hole(log, version if after is None else Version(version - 1), url=url)
+    return StateChange(version=version, before=before, after=after)
+
+
+def metadata_sources(log: Log, version: Version) -> Iterator[LogFile]:
+    """Where the metadata of the state of `version` is looked for where that state has none, the first found holds.
+
+    The schema of a table never changes, so that commit 0 tells it; where TRUNCATE took that, an older state may.
+    """
+    first = log.commits.get(Version(0))
+    if first is not None:
+        yield first
+    yield from (log.states[older] for older in sorted(log.states, reverse=True) if older < version)
+    if log.zeroth is not None:
+        yield log.zeroth
+
+
+def parts_without_manifest(log: Log, version: Version, *, part_count: int | None) -> tuple[LogFile, ...]:
+    """The parts of a checkpoint of `version` that no manifest lists, in order; none unless they are `part_count`.
+
+    The count is that of `_last_checkpoint`: nothing else tells whether the last of them is there.
+    """
+    parts = [part for part in log.parts if part.version == version and part.checkpoint_id is None]
+    return tuple(parts) if part_count and len(parts) == part_count else ()
+
+
+def _segment(log: Log, version: Version, without: frozenset[str] = frozenset()) -> Segment | None:
+    listed = (*log.checkpoints.values(), *log.states.values())
+    bases = [file for file in listed if file.version <= version and file.name not in without]
+    base = max(bases, key=lambda file: (file.version, file.kind is LogFileKind.STATE), default=None)
+    begin = -1 if base is None else base.version
+    commits = [log.commits.get(Version(each)) for each in range(begin + 1, version + 1)]
+    if None in commits or (base is None and not commits):
+        return None
+    found = tuple(commit for commit in commits if commit is not None)
+    return Segment(version=version, base=base, commits=found, twin=_twin(log, base))
+
+
+def _twin(log: Log, base: LogFile | None) -> Twin | None:
+    """The newest version up to a base that is a commit too: a writer of commits goes on from its own newest."""
+    if base is None or base.kind is not LogFileKind.STATE:
+        return None
+    both = [version for version in log.states if version <= base.version and version in log.commits]
+    return Twin(commit=log.commits[max(both)], state=log.states[max(both)]) if both else None
+
+
+def _hole(log: Log, version: Version, *, url: str) -> LogError:
+    known = {*log.commits, *log.states, *log.checkpoints}
+    holes = {each for each in range(version + 1) if each not in known}
+    missing = max(holes, default=version)
+    while missing - 1 in holes:
+        missing -= 1
+    return LogGapError(
+        url=url,
+        expected=missing,
+        found=min((each for each in known if each > missing), default=None),
+        remedy=f"Version {version} cannot be rebuilt without what is missing. TRUNCATE TIME TRAVEL and PURGE remove "
+        f"old versions; what the log has all changes of begins at version {log.earliest_change}.",
+        error_class=GAP_CLASS,
+    )
+
+
+def _parted(commit: Version, state: Version, *, url: str) -> LogError:
+    return LogError(
+        f"The log of {url} was written by two generations of IndexTables that do not see each other: version {commit} "
+        f"is a JSON commit after version {state}, which is a state alone. Readers of the states never see that commit, "
+        "and the next state will not hold its files. Move the commit's file out of the log and write its rows again "
+        "with the one writer that the table is left to (0.5.4 and before, or 0.5.5 and after).",
+        url=url,
+        error_class=MIXED_CLASS,
+    )

@@ -1,0 +1,65 @@
+"""Which tables this package takes: by the protocol's numbers and names, and by what the metadata says of a companion.
+
+Nothing is read of a table that is refused here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tablefeed.errors import UnsupportedFeatureError
+from tablefeed.indextables import names
+from tablefeed.model.actions import AddFile, Metadata, Protocol
+
+NEWEST_PROTOCOL = 4
+"""1: adds and removes. 2: footer offsets, `mergeskip`. 3: checkpoints in parts, doc mappings by hash. 4: states."""
+
+KNOWN_FEATURES = frozenset({names.AVRO_STATE, names.MULTI_PART_CHECKPOINT, names.SCHEMA_DEDUPLICATION})
+"""What the protocol names; that IndexTables itself checks none is no reason to read what we do not know."""
+
+NEW_TABLE = Protocol(min_reader_version=4, min_writer_version=4)
+"""What IndexTables gives a new table."""
+
+
+def refuse_reading(protocol: Protocol, *, url: str) -> None:
+    """Raises UnsupportedFeatureError unless a reader may take the table."""
+    _refuse("read", protocol.min_reader_version, protocol.reader_features, url=url)
+
+
+def refuse_writing(protocol: Protocol, *, url: str) -> None:
+    """Raises UnsupportedFeatureError unless a writer may take the table."""
+    refuse_reading(protocol, url=url)
+    _refuse("written", protocol.min_writer_version, protocol.writer_features, url=url)
+
+
+def refuse_companion(metadata: Metadata, adds: Iterable[AddFile] = (), *, url: str) -> None:
+    """Raises UnsupportedFeatureError for a companion: an index of another table's files, whose splits hold no rows.
+
+    The metadata tells it; `adds`, where they are at hand, tell it of a table whose configuration was lost.
+    """
+    configuration = metadata.configuration
+    enabled = configuration.get(names.COMPANION_ENABLED, "").lower() == "true"
+    if not enabled and not any(add.split and add.split.companion_source_files for add in adds):
+        return
+    source = configuration.get(names.COMPANION_SOURCE)
+    raise UnsupportedFeatureError(
+        f"{url} is an IndexTables companion: it indexes the files of {source or 'another table'} and holds no rows of "
+        f"its own, and re-indexing looks like deleting and inserting. Follow {source or 'that table'} itself.",
+        url=url,
+        features=("companion",),
+        error_class="INDEXTABLES_COMPANION_TABLE",
+    )
+
+
+def _refuse(done: str, version: int, features: frozenset[str] | None, *, url: str) -> None:
+    unknown = sorted((features or frozenset()) - KNOWN_FEATURES)
+    if not 1 <= version <= NEWEST_PROTOCOL:
+        unknown = [f"protocol version {version}", *unknown]
+    if unknown:
+        raise UnsupportedFeatureError(
+            f"{url} cannot be {done}: it needs {', '.join(unknown)}; protocol versions 1 to {NEWEST_PROTOCOL} and "
+            f"{', '.join(sorted(KNOWN_FEATURES))} are known. Upgrade tablefeed, or use IndexTables itself.",
+            url=url,
+            features=tuple(unknown),
+            error_class="INDEXTABLES_UNSUPPORTED_PROTOCOL",
+        )

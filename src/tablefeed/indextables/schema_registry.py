@@ -1,0 +1,58 @@
+"""The doc mappings of a table, each under its hash: what `docMappingRef` refers to.
+
+A doc mapping is JSON that says how the columns are indexed. The JSON log keeps it in the metadata's configuration as
+`docMappingSchema.<hash>`, states under the bare hash (Scala) or that same key (native); the text is kept as written.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tablefeed.indextables import names
+
+_HASH_CHARACTERS = 16
+
+
+def registry_of(entries: Mapping[str, str]) -> dict[str, str]:
+    """Hash to doc mapping, of a state's registry: both forms of its keys."""
+    return {key.removeprefix(names.DOC_MAPPING_PREFIX): text for key, text in entries.items()}
+
+
+def registry_of_configuration(configuration: Mapping[str, str]) -> dict[str, str]:
+    """Hash to doc mapping, of the metadata's configuration, in which other keys stand too."""
+    prefix = names.DOC_MAPPING_PREFIX
+    return {key.removeprefix(prefix): text for key, text in configuration.items() if key.startswith(prefix)}
+
+
+def doc_mapping_hash(doc_mapping: str) -> str:
+    """The hash of a doc mapping: SHA-256 of its canonical form, in URL-safe base64, cut off at 16 characters.
+
+    Raises ValueError where it is not JSON.
+    """
+    digest = hashlib.sha256(canonical(doc_mapping).encode()).digest()
+    return base64.urlsafe_b64encode(digest).decode()[:_HASH_CHARACTERS]
+
+
+def canonical(doc_mapping: str) -> str:
+    """The canonical form: keys sorted, lists of named objects sorted by name, no spaces, characters as themselves."""
+    try:
+        value = json.loads(doc_mapping)
+    except RecursionError as error:
+        raise ValueError("it is too deep") from error
+    return json.dumps(_sorted(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _sorted(value: Any) -> Any:  # Any: JSON
+    match value:
+        case dict():
+            return {key: _sorted(member) for key, member in value.items()}
+        case list() if value and all(isinstance(each, dict) and isinstance(each.get("name"), str) for each in value):
+            return sorted((_sorted(each) for each in value), key=lambda each: each["name"])
+        case list():
+            return [_sorted(each) for each in value]
+        case _:
+            return value

@@ -1,0 +1,354 @@
+from __future__ import annotations
+
+import contextlib
+import io
+import zlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pytest
+from hypothesis import given
+
+from support.index_log import METADATA, SYNC, URL, IndexLog, add, json_log, manifest, state_log, states_of
+from tablefeed.errors import CorruptLogError, LogError, TablefeedError, UnsupportedFeatureError
+from tablefeed.indextables import avro_file, avro_schemas, avro_state, columns, names, state_writer
+from tablefeed.indextables.avro_state import Bounds, Manifest, State
+from tablefeed.indextables.version_file import Writer
+from tablefeed.model.actions import AddFile, Version
+from tablefeed.model.split import Split
+
+fastavro = pytest.importorskip("fastavro")
+
+STATE = State(
+    version=Version(7),
+    created_ms=42,
+    file_count=3,
+    total_bytes=30,
+    manifests=(
+        Manifest(name="manifests/manifest-a.avro", path="manifests/manifest-a.avro", entry_count=2),
+        Manifest(
+            name=f"{names.state_dir(7)}/manifest-b.avro",
+            path="manifest-b.avro",
+            entry_count=1,
+            min_added_version=3,
+            max_added_version=7,
+            bounds={"day": Bounds(low="2024-01-01", high=None)},
+            tombstone_count=1,
+            live_count=0,
+        ),
+    ),
+    tombstones=pa.array(["x.split"], pa.string()),
+    registry={"1VaJSuu3ytkWlBL5": "[]"},
+    metadata=METADATA,
+)
+
+
+def decoded(data: bytes) -> State:
+    return avro_state.decode_state(data, version=Version(7), url=URL, log_file="_manifest.avro")
+
+
+def entries(data: bytes, count: int = 1) -> list[AddFile]:
+    batches = avro_state.decode_manifest(data, entry_count=count, url=URL, log_file="manifest.avro")
+    return [file for batch in batches for file in columns.to_add_files(batch)]
+
+
+def a_state(**fields: Any) -> bytes:
+    """A `_manifest.avro` with these fields in place of an empty state's."""
+    record = {
+        "formatVersion": 1,
+        "stateVersion": 7,
+        "createdAt": 42,
+        "numFiles": 0,
+        "totalBytes": 0,
+        "manifests": [],
+        **fields,
+    }
+    return avro_file.encode_records(
+        [record], schema=avro_schemas.STATE_MANIFEST, codec=avro_file.NULL, sync=SYNC, url=URL
+    )
+
+
+def a_manifest(records: list[Mapping[str, Any]], schema: Mapping[str, Any], *, codec: str = avro_file.NULL) -> bytes:
+    return avro_file.encode_records(records, schema=schema, codec=codec, sync=SYNC, url=URL)
+
+
+@pytest.mark.parametrize("writer", Writer)
+def test_a_state_is_read_back_as_it_was_written(writer: Writer) -> None:
+    data = state_writer.encode_state(STATE, writer=writer, sync=SYNC, url=URL)
+
+    assert decoded(data) == STATE
+
+
+def test_the_registry_has_the_keys_of_its_writer_and_is_read_by_the_bare_hash() -> None:
+    for writer, key in ((Writer.SCALA, "1VaJSuu3ytkWlBL5"), (Writer.NATIVE, "docMappingSchema.1VaJSuu3ytkWlBL5")):
+        data = state_writer.encode_state(STATE, writer=writer, sync=SYNC, url=URL)
+        (records,) = avro_file.read_records(data, url=URL, log_file="_manifest.avro")
+
+        assert list(records[0]["schemaRegistry"]) == [key]
+        assert list(decoded(data).registry) == ["1VaJSuu3ytkWlBL5"]
+
+
+def test_metadata_in_a_state_may_stand_under_its_action_or_alone() -> None:
+    inner = '{"id":"t","schemaString":"s"}'
+    found = [decoded(a_state(metadata=text)).metadata for text in (f'{{"metaData":{inner}}}', inner)]
+
+    assert found[0] is not None
+    assert found[0].table_id == "t"
+    assert found[0] == found[1]
+    assert decoded(a_state(metadata=None)).metadata is None
+
+
+def test_a_greater_format_version_is_refused() -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"^\[INDEXTABLES_UNSUPPORTED_STATE_FORMAT\].*format version 2"):
+        decoded(a_state(formatVersion=2))
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"metadata": "{"}, "metadata is no JSON object"),
+        ({"metadata": "[]"}, "metadata is no JSON object"),
+        ({"metadata": '{"metaData":7}'}, "metadata is no JSON object"),
+        ({"metadata": '{"metaData":{"id":"t"}}'}, "metadata.schemaString is missing"),
+        (
+            {"manifests": [{"path": "../x", "numEntries": 1, "minAddedAtVersion": 0, "maxAddedAtVersion": 0}]},
+            "leads out",
+        ),
+    ],
+)
+def test_a_state_that_says_what_cannot_be_is_damaged(fields: Mapping[str, Any], said: str) -> None:
+    with pytest.raises(CorruptLogError, match=said):
+        decoded(a_state(**fields))
+
+
+def test_a_state_lacking_a_field_is_damaged() -> None:
+    schema = {**avro_schemas.STATE_MANIFEST, "fields": avro_schemas.STATE_MANIFEST["fields"][:2]}
+    data = a_manifest([{"formatVersion": 1, "stateVersion": 7}], schema)
+
+    with pytest.raises(CorruptLogError, match="manifests is no list of manifests"):
+        decoded(data)
+
+
+def test_a_state_of_no_record_or_two_is_damaged() -> None:
+    for count in (0, 2):
+        with pytest.raises(CorruptLogError, match=f"holds {count} records"):
+            decoded(a_manifest([{**_EMPTY}] * count, avro_schemas.STATE_MANIFEST))
+
+
+_EMPTY = {"formatVersion": 1, "stateVersion": 7, "createdAt": 1, "numFiles": 0, "totalBytes": 0, "manifests": []}
+
+
+@pytest.mark.parametrize("codec", ["null", "zstandard", "snappy", "deflate"])
+def test_each_codec_is_read(codec: str) -> None:
+    plain = manifest("m", [add("a"), add("b")], writer=Writer.NATIVE)[1]
+    head, _, rest = plain.partition(b"avro.codec\x08null")
+    count, (body, packed) = rest[17:18], _packed(rest, codec)
+
+    data = head + b"avro.codec" + bytes([2 * len(codec)]) + codec.encode() + b"\x00" + SYNC
+    data += count + _long(len(packed)) + packed + SYNC
+
+    assert body
+    assert [file.path for file in entries(data, 2)] == ["a", "b"]
+
+
+def _packed(rest: bytes, codec: str) -> tuple[bytes, bytes]:
+    """The one block of the file's end, plain and packed."""
+    body = rest[18:-16]
+    while (
+        _long(len(body)) != rest[18 : 18 + len(_long(len(body)))]
+        or 18 + len(_long(len(body))) + len(body) != len(rest) - 16
+    ):
+        body = body[1:]
+    match codec:
+        case "zstandard":
+            return body, pa.compress(body, "zstd", asbytes=True)
+        case "snappy":
+            return body, pa.compress(body, "snappy", asbytes=True) + zlib.crc32(body).to_bytes(4, "big")
+        case "deflate":
+            return body, zlib.compress(body, wbits=-15)
+    return body, body
+
+
+def _long(value: int) -> bytes:
+    zigzag, encoded = value << 1, bytearray()
+    while zigzag > 0x7F:
+        encoded.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    return bytes([*encoded, zigzag])
+
+
+def test_another_codec_is_refused_by_name() -> None:
+    data = manifest("m", [add("a")], writer=Writer.NATIVE)[1].replace(b"\x08null", b"\x04xz", 1)
+
+    with pytest.raises(UnsupportedFeatureError, match=r"^\[INDEXTABLES_UNSUPPORTED_CODEC\].*'xz'"):
+        entries(data)
+
+
+def test_what_fastavro_writes_is_read_and_what_we_write_it_reads() -> None:
+    schema = avro_schemas.file_entry(Writer.SCALA)
+    record = {"path": "a", "partitionValues": {}, "size": 1, "modificationTime": 2, "dataChange": False}
+    record |= {"hasFooterOffsets": False, "addedAtVersion": 0, "addedAtTimestamp": 9, "numRecords": 5}
+    theirs = io.BytesIO()
+    fastavro.writer(theirs, schema, [record] * 3000, codec="deflate", sync_interval=1000)
+
+    assert len(entries(theirs.getvalue(), 3000)) == 3000
+    ours = manifest("m", [add(f"{n}", rows=n) for n in range(3000)], writer=Writer.NATIVE)[1]
+    assert [entry["numRecords"] for entry in fastavro.reader(io.BytesIO(ours))] == list(range(3000))
+
+
+def test_an_entry_is_read_by_the_names_of_its_own_schema() -> None:
+    schema = {
+        "type": "record",
+        "name": "FileEntry",
+        "fields": [
+            {"name": "somethingNew", "type": ["null", "string"]},
+            {"name": "modificationTime", "type": "long"},
+            {"name": "size", "type": "int"},
+            {"name": "path", "type": "string"},
+        ],
+    }
+    data = a_manifest([{"somethingNew": "x", "modificationTime": 2, "size": 1, "path": "a"}], schema)
+
+    assert entries(data) == [
+        AddFile(
+            path="a",
+            log_path="a",
+            partition_values={},
+            size_bytes=1,
+            modified_ms=2,
+            data_change=True,
+            split=Split(),
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "said"),
+    [("string", "x", "size is 'x'"), ("double", 1.5, "size is 1.5"), (["null", "long"], None, "size is missing")],
+)
+def test_an_entry_of_another_type_is_damage(kind: object, value: object, said: str) -> None:
+    fields = [
+        {"name": "path", "type": "string"},
+        {"name": "size", "type": kind},
+        {"name": "modificationTime", "type": "long"},
+    ]
+    data = a_manifest(
+        [{"path": "a", "size": value, "modificationTime": 2}], {"type": "record", "name": "F", "fields": fields}
+    )
+
+    with pytest.raises(CorruptLogError, match=said):
+        entries(data)
+
+
+def test_a_manifest_with_fewer_entries_than_its_state_says_is_damaged() -> None:
+    with pytest.raises(CorruptLogError, match="has 1 entries, its state says 2"):
+        entries(manifest("m", [add("a")])[1], 2)
+
+
+def test_the_scala_log_refers_to_a_doc_mapping_and_the_native_one_repeats_it() -> None:
+    text = '[{"name":"id","type":"i64"}]'
+    inline = replace(add("a"), split=Split(doc_mapping=text))
+    by_hash = replace(add("b"), split=Split(doc_mapping_ref="IBPRcl_c3mxYmnDJ"))
+
+    scala = entries(_manifest([inline], Writer.SCALA, {}))[0].split
+    native = entries(_manifest([by_hash], Writer.NATIVE, {"IBPRcl_c3mxYmnDJ": text}))[0].split
+
+    assert scala is not None
+    assert (scala.doc_mapping, len(scala.doc_mapping_ref or "")) == (None, 16)
+    assert native is not None
+    assert (native.doc_mapping, native.doc_mapping_ref) == (text, "IBPRcl_c3mxYmnDJ")
+
+
+def _manifest(adds: list[AddFile], writer: Writer, registry: Mapping[str, str]) -> bytes:
+    stamp = state_writer.Stamp(version=7, added_ms=42)
+    return state_writer.encode_manifest(adds, writer=writer, stamp=stamp, registry=registry, sync=SYNC, url=URL)
+
+
+def test_tombstones_are_dead_and_of_one_path_the_last_manifest_counts() -> None:
+    files = states_of(
+        {1: {"one": [add("a", rows=1), add("b", rows=2)], "two": [add("b", rows=3), add("c", rows=4)]}},
+        tombstones={1: ("c", "never there")},
+    )
+    live = IndexLog({**json_log({0: ()}), **files}).snapshot(1).files
+
+    assert {path: file.split and file.split.num_records for path, file in live.items()} == {"a": 1, "b": 3}
+
+
+def test_of_one_path_twice_in_a_manifest_the_last_entry_counts() -> None:
+    files = states_of({1: {"one": [add("a", rows=1), add("b"), add("a", rows=2)]}})
+    live = IndexLog({**json_log({0: ()}), **files}).snapshot(1).files
+
+    assert {path: file.split and file.split.num_records for path, file in live.items()} == {"a": 2, "b": 1}
+
+
+def test_many_entries_with_many_doc_mappings_keep_each_its_own() -> None:
+    adds = [replace(add(f"{n % 9000}"), split=Split(num_records=n, doc_mapping=f"m{n % 7}")) for n in range(20_000)]
+    made = manifest("one", adds, writer=Writer.NATIVE)
+    state = replace(STATE, version=Version(1), file_count=9000, manifests=(made[0],))
+    live = IndexLog({**json_log({0: ()}), **state_log({1: state}), made[0].name: made[1]}).snapshot(1).files
+
+    assert len(live) == 9000
+    assert live["1"].split == Split(num_records=18_001, doc_mapping=f"m{18_001 % 7}")
+    assert live["2500"].split == Split(num_records=11_500, doc_mapping=f"m{11_500 % 7}")
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_state_with_more_or_fewer_files_than_it_says_is_refused(count: int) -> None:
+    made = manifest("one", [add("a"), add("b")])
+    state = replace(STATE, version=Version(1), file_count=count, manifests=(made[0],))
+    log = IndexLog({**json_log({0: ()}), **state_log({1: state}), made[0].name: made[1]})
+
+    with pytest.raises(LogError, match=rf"^\[INDEXTABLES_STATE_INCONSISTENT\].*2 live files and says {count}"):
+        log.snapshot(1)
+
+
+texts = st.text(max_size=8)
+longs = st.integers(min_value=-(2**63), max_value=2**63 - 1)
+text_maps = st.dictionaries(texts, texts, max_size=3)
+files = st.builds(
+    lambda path, values, split, more: AddFile(path=path, log_path=path, partition_values=values, split=split, **more),
+    texts,
+    text_maps,
+    st.builds(
+        Split,
+        num_records=st.none() | longs,
+        min_values=st.none() | text_maps,
+        max_values=st.none() | text_maps,
+        footer_start=st.none() | longs,
+        footer_end=st.none() | longs,
+        uncompressed_size_bytes=st.none() | longs,
+        doc_mapping_ref=st.none() | texts,
+        tags=st.none() | st.lists(texts, max_size=2).map(tuple),
+        merge_count=st.none() | st.integers(-(2**31), 2**31 - 1),
+        companion_source_files=st.none() | st.lists(texts, max_size=2).map(tuple),
+        companion_delta_version=st.none() | longs,
+        companion_fast_field_mode=st.none() | texts,
+    ),
+    st.fixed_dictionaries(
+        {"size_bytes": longs, "modified_ms": longs, "data_change": st.booleans(), "stats": st.none() | texts}
+    ),
+)
+
+
+@given(st.lists(files, max_size=5), st.sampled_from(list(Writer)))
+def test_a_manifest_is_read_back_as_it_was_written(adds: list[AddFile], writer: Writer) -> None:
+    assert entries(_manifest(adds, writer, {}), len(adds)) == adds
+
+
+@given(st.lists(files, min_size=1, max_size=4), st.sampled_from(list(Writer)), st.data())
+def test_a_damaged_manifest_or_state_is_read_or_refused_by_an_error_of_ours(
+    adds: list[AddFile], writer: Writer, data: st.DataObject
+) -> None:
+    for whole in (_manifest(adds, writer, {}), state_writer.encode_state(STATE, writer=writer, sync=SYNC, url=URL)):
+        damaged = bytearray(whole)
+        for _ in range(data.draw(st.integers(0, 3))):
+            damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+        cut = bytes(damaged[: data.draw(st.integers(0, len(damaged)))])
+        for bytes_ in (bytes(damaged), cut):
+            with contextlib.suppress(TablefeedError):
+                entries(bytes_, len(adds))
+            with contextlib.suppress(TablefeedError):
+                decoded(bytes_)

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import datetime
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from tablefeed.indextables.avro_state import Bounds, Manifest
+from tablefeed.indextables.bounds import Comparison, Operator, bounds_of, manifests_that_may_hold
+from tablefeed.model.schema import Primitive
+
+TYPES = {"day": Primitive("date"), "n": Primitive("long"), "s": Primitive("string"), "b": Primitive("boolean")}
+HIVE = "__HIVE_DEFAULT_PARTITION__"
+
+
+def a_manifest(**bounds: tuple[str | None, str | None]) -> Manifest:
+    told = {column: Bounds(low=low, high=high) for column, (low, high) in bounds.items()}
+    return Manifest(name="m", path="m", entry_count=1, bounds=told or None)
+
+
+def kept(manifest: Manifest, column: str, operator: Operator, value: str) -> bool:
+    asked = Comparison(column=column, operator=operator, value=value)
+    return manifests_that_may_hold([manifest], [asked], types=TYPES) == (manifest,)
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "is_kept"),
+    [
+        ("=", "2024-01-31", False),
+        ("=", "2024-02-01", True),
+        ("=", "2024-02-29", True),
+        ("=", "2024-03-01", False),
+        ("<", "2024-02-01", False),
+        ("<=", "2024-02-01", True),
+        (">", "2024-02-29", False),
+        (">=", "2024-02-29", True),
+    ],
+)
+def test_dates_answer_every_question(operator: Operator, value: str, is_kept: bool) -> None:  # noqa: FBT001
+    assert kept(a_manifest(day=("2024-02-01", "2024-02-29")), "day", operator, value) is is_kept
+
+
+def test_a_number_is_compared_as_a_number_and_as_text() -> None:
+    one_to_twelve = a_manifest(n=("1", "12"))
+
+    assert kept(one_to_twelve, "n", "=", "9")  # as numbers it is between
+    assert kept(one_to_twelve, "n", "=", "100")  # as text it is between: 1, 100, 12
+    assert not kept(one_to_twelve, "n", "=", "50")
+    assert kept(one_to_twelve, "n", ">", "50")  # whoever ordered text may have had 100 between
+    assert kept(a_manifest(n=("10", "9")), "n", "=", "10000000")  # nobody's order of numbers
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "is_kept"),
+    [("=", "7", True), ("=", "07", True), ("=", "8", False), (">", "7", False), ("<", "10", True)],
+)
+def test_a_manifest_of_one_number_answers_every_question(operator: Operator, value: str, is_kept: bool) -> None:  # noqa: FBT001
+    assert kept(a_manifest(n=("7", "7")), "n", operator, value) is is_kept
+
+
+def test_text_is_compared_where_no_writer_would_have_escaped_it() -> None:
+    assert not kept(a_manifest(s=("a", "c")), "s", "=", "d")
+    assert kept(a_manifest(s=("a", "c")), "s", "=", "b")
+    assert kept(a_manifest(s=("a", "c")), "s", ">", "d")  # an escaped value may stand elsewhere in the order
+    assert kept(a_manifest(s=("a%20b", "a%20b")), "s", "=", "a b")
+    assert kept(a_manifest(s=("a", "c")), "s", "=", "x y")
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        a_manifest(),
+        a_manifest(n=("1", "2")),
+        a_manifest(day=(None, "2024-01-01")),
+        a_manifest(day=("2024-01-01", None)),
+        a_manifest(day=("2024-01-01", HIVE)),
+        a_manifest(day=("yesterday", "yesterday")),
+        a_manifest(day=("20240101", "20240101")),
+    ],
+)
+def test_what_cannot_be_compared_is_kept(manifest: Manifest) -> None:
+    assert kept(manifest, "day", "=", "1999-01-01")
+
+
+def test_a_question_that_is_no_value_of_the_column_is_no_reason_to_leave_a_manifest_out() -> None:
+    assert kept(a_manifest(n=("1", "1")), "n", "=", "x")
+    assert kept(a_manifest(b=("true", "true")), "b", "=", "false")
+    assert kept(a_manifest(s=(HIVE, HIVE)), "s", "=", "")
+    assert kept(a_manifest(s=("a", "a")), "s", "=", "")
+    assert kept(a_manifest(s=("a", "a")), "unknown", "=", "b")
+
+
+def test_all_comparisons_have_to_be_possible() -> None:
+    manifests = [a_manifest(day=(f"2024-0{month}-01", f"2024-0{month}-28")) for month in (1, 2, 3)]
+    asked = [
+        Comparison(column="day", operator=">=", value="2024-02-01"),
+        Comparison(column="day", operator="<", value="2024-03-01"),
+    ]
+
+    assert manifests_that_may_hold(manifests, asked, types=TYPES) == (manifests[1],)
+
+
+def test_bounds_are_written_where_every_reader_orders_alike() -> None:
+    days = [{"day": "2024-01-02"}, {"day": "2024-01-10"}]
+
+    assert bounds_of(days, {"day": TYPES["day"]}) == {"day": Bounds(low="2024-01-02", high="2024-01-10")}
+    assert bounds_of([{"n": "7"}] * 2, {"n": TYPES["n"]}) == {"n": Bounds(low="7", high="7")}
+    assert bounds_of([{"n": "7"}, {"n": "10"}], {"n": TYPES["n"]}) is None
+    assert bounds_of([{"s": None}, {"s": "a"}], {"s": TYPES["s"]}) == {"s": Bounds(low=HIVE, high="a")}
+    assert bounds_of([{}], {}) is None
+    assert bounds_of([], {"s": TYPES["s"]}) is None
+
+
+OPERATORS: dict[Operator, object] = {"=": "__eq__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
+numbers = st.integers(-200, 200)
+dates = st.dates(datetime.date(1960, 1, 1), datetime.date(2030, 1, 1))
+
+
+@given(st.lists(numbers, min_size=1, max_size=5), st.sampled_from(list(OPERATORS)), numbers, st.booleans())
+def test_no_manifest_with_a_fitting_number_is_left_out(
+    held: list[int],
+    operator: Operator,
+    value: int,
+    by_text: bool,  # noqa: FBT001
+) -> None:
+    ordered = sorted(held, key=str) if by_text else sorted(held)
+    manifest = a_manifest(n=(str(ordered[0]), str(ordered[-1])))
+    if any(getattr(each, str(OPERATORS[operator]))(value) for each in held):
+        assert kept(manifest, "n", operator, str(value))
+
+
+@given(st.lists(dates, min_size=1, max_size=5), st.sampled_from(list(OPERATORS)), dates)
+def test_a_manifest_of_dates_is_kept_if_and_only_if_one_may_fit(
+    held: list[datetime.date], operator: Operator, value: datetime.date
+) -> None:
+    low, high = min(held), max(held)
+    fits = [getattr(each, str(OPERATORS[operator]))(value) for each in (low, high)]
+
+    found = kept(a_manifest(day=(str(low), str(high))), "day", operator, str(value))
+
+    assert found is (any(fits) or (operator == "=" and low <= value <= high))
+
+
+@given(st.lists(st.text(max_size=4), min_size=1, max_size=4), st.text(max_size=4))
+def test_no_manifest_with_a_fitting_text_is_left_out(held: list[str], value: str) -> None:
+    texts = [text or HIVE for text in held]
+    if value in held:
+        assert kept(a_manifest(s=(min(texts), max(texts))), "s", "=", value)

@@ -1,0 +1,317 @@
+"""Every IndexTables table of the corpus, read whole and version by version, against numbers written out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from support.corpus import Tally
+from support.index_log import URL, IndexLog, rows_by_version
+from tablefeed.errors import LogGapError
+from tablefeed.indextables import columns, listing, protocol, schema_registry, version_file
+from tablefeed.indextables.listing import Flavour
+from tablefeed.indextables.version_file import Writer
+from tablefeed.model.actions import AddFile, Protocol, RemoveFile, Version
+
+pytest.importorskip("fastavro")
+
+EVENTS = [(0, 0, 0), (5, 1, 0), (5, 1, 0), (4, 1, 0), (0, 0, 0), (3, 1, 0), (0, 0, 1), (4, 1, 2), (2, 1, 0)]
+"""Rows and files added, files removed, by version: version 4 is a compaction, 6 drops a partition, 7 overwrites."""
+
+NOTHING, PAIR, PARTS = (0, 0, 0), (3, 2, 0), (3, 3, 0)
+OF_EVENTS = "id:long day:string name:string score:double flag:boolean"
+OF_TYPES = (
+    "i:integer l:long f:float d:double b:boolean s:string dt:date ts:timestamp bin:binary st:struct arr:array "
+    "arri:array mp:map js:string txt:string ip:string"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What a table holds: its feed from `first` on, live files and their rows, its columns and partitioning."""
+
+    flavour: Flavour = Flavour.STATES
+    feed: list[tuple[int, int, int]]
+    first: int = 0
+    files: int
+    rows: int
+    columns: str = "id:integer text:string"
+    partitioned_by: tuple[str, ...] = ()
+
+
+_EVENTS = Expected(feed=EVENTS, files=2, rows=6, columns=OF_EVENTS, partitioned_by=("day",))
+_DAYS = "id:long day:string name:string"
+_OVERWRITTEN = [NOTHING, (5, 2, 0), (5, 2, 0), (5, 2, 0), (1, 1, 6)]
+_MIXED = [NOTHING, (1, 1, 0), (1, 1, 0), (1, 1, 2), (1, 1, 0)]
+_TOMB = [NOTHING, *[(2, 1, 0)] * 12, (0, 0, 1), (2, 1, 0)]
+_REGIONS = [NOTHING, PARTS, PARTS, PARTS, (0, 0, 3), NOTHING]
+_TRUNCATED = [NOTHING, *[(5, 2, 0)] * 8, NOTHING]
+TABLES = {
+    "it053_events_avro": _EVENTS,
+    "it053_events_json": replace(_EVENTS, flavour=Flavour.JSON),
+    "it053_events_json_nockpt": replace(_EVENTS, flavour=Flavour.JSON),
+    "it053_json_skip": Expected(
+        flavour=Flavour.JSON,
+        feed=[(3, 1, 0)] * 2,
+        first=5,
+        files=6,
+        rows=18,
+        columns=_DAYS,
+        partitioned_by=("day",),
+    ),
+    "it053_tomb_avro": Expected(feed=_TOMB, files=12, rows=24, columns=_DAYS, partitioned_by=("day",)),
+    "it053_types_row": Expected(feed=[NOTHING, (3, 1, 0)], files=1, rows=3, columns=OF_TYPES),
+    "itnative_events": replace(_EVENTS, flavour=Flavour.NATIVE),
+    "upstream_v0.5.4/01_single_write": Expected(
+        feed=[NOTHING, PAIR], files=2, rows=3, columns="id:integer text:string score:double"
+    ),
+    "upstream_v0.5.4/03_with_removes": Expected(feed=_OVERWRITTEN, files=1, rows=1),
+    "upstream_v0.5.4/05_many_transactions": Expected(feed=[NOTHING, *[PAIR] * 15], files=30, rows=45),
+    "upstream_v0.5.4/07_two_writes_no_checkpoint": Expected(feed=[NOTHING, PAIR, PAIR], files=4, rows=6),
+    "upstream_v0.5.4/09_partitioned_multi_append": Expected(
+        feed=[NOTHING, *[(2, 2, 0)] * 5],
+        files=10,
+        rows=10,
+        columns="id:integer date:string text:string",
+        partitioned_by=("date",),
+    ),
+    "upstream_v0.5.4/11_mixed_operations": Expected(feed=_MIXED, files=2, rows=2),
+    "upstream_v0.5.4/13_after_purge": Expected(feed=[NOTHING, *[PAIR] * 5], files=10, rows=15),
+    "upstream_v0.5.4/15_drop_then_purge": Expected(
+        feed=_REGIONS, files=6, rows=6, columns="id:integer region:string text:string", partitioned_by=("region",)
+    ),
+    "upstream_v0.5.4/17_truncated_log": Expected(feed=_TRUNCATED, files=16, rows=40),
+}
+EVENT_TABLES = [name for name in TABLES if "_events" in name]
+
+
+def table(corpus: Path, name: str) -> IndexLog:
+    return IndexLog.of_folder(corpus / "indextables" / name)
+
+
+def row_count(files: list[AddFile]) -> int:
+    return sum((file.split.num_records or 0) if file.split else 0 for file in files)
+
+
+def test_no_table_of_the_corpus_is_left_out(corpus: Path) -> None:
+    folder = corpus / "indextables"
+
+    assert {str(log.parent.relative_to(folder)) for log in folder.rglob("_transaction_log")} == TABLES.keys()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_what_its_writer_left(corpus: Path, name: str, record_corpus: Tally) -> None:
+    expected, found = TABLES[name], table(corpus, name)
+    snapshot = found.snapshot()
+    metadata = snapshot.facts.metadata
+    assert metadata is not None
+    fields = json.loads(metadata.schema_string)["fields"]
+    kinds = {f["name"]: f["type"] if isinstance(f["type"], str) else f["type"]["type"] for f in fields}
+
+    assert found.log.flavour is expected.flavour
+    assert snapshot.facts.protocol == Protocol(min_reader_version=4, min_writer_version=4)
+    assert metadata.format_provider == "indextables"
+    assert [f"{column}:{kind}" for column, kind in kinds.items()] == expected.columns.split()
+    assert metadata.partition_columns == expected.partitioned_by
+    assert len(snapshot.files) == expected.files
+    assert row_count(list(snapshot.files.values())) == expected.rows
+    record_corpus(right=1)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_has_the_rows_that_its_own_reader_counted(corpus: Path, name: str) -> None:
+    recorded = corpus / "indextables" / f"{name}.expected_final.jsonl"
+    if recorded.exists():
+        assert TABLES[name].rows == len(recorded.read_bytes().splitlines())
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_feed_of_a_table_tells_each_version(corpus: Path, name: str) -> None:
+    expected, found = TABLES[name], table(corpus, name)
+    newest = found.log.newest
+
+    assert found.log.earliest_change == expected.first
+    assert newest == expected.first + len(expected.feed) - 1
+    assert rows_by_version(found, range(expected.first, newest + 1)) == expected.feed
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_changes_of_all_versions_add_up_to_each_snapshot(corpus: Path, name: str) -> None:
+    expected, found = TABLES[name], table(corpus, name)
+    live: dict[str, AddFile] = dict(found.snapshot(expected.first).files)
+
+    for version in range(expected.first + 1, expected.first + len(expected.feed)):
+        for file in found.change(version).files:
+            if isinstance(file, AddFile):
+                live[file.path] = file
+            elif isinstance(file, RemoveFile):
+                assert file.path in live
+                del live[file.path]
+        assert live.keys() == found.snapshot(version).files.keys()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_file_that_is_live_lies_where_its_path_says(corpus: Path, name: str) -> None:
+    folder = corpus / "indextables" / name
+    files = table(corpus, name).snapshot().files
+
+    assert [path for path, add in files.items() if (folder / path).stat().st_size != add.size_bytes] == []
+
+
+def test_one_history_is_one_feed_in_every_flavour(corpus: Path) -> None:
+    def told(name: str) -> list[list[tuple[str, bool, int | None, str | None]]]:
+        found = table(corpus, name)
+        return [sorted(map(_told, found.change(version).files), key=repr) for version in range(9)]
+
+    feeds = [told(name) for name in EVENT_TABLES]
+
+    assert len(feeds) == 4
+    assert all(feed == feeds[0] for feed in feeds)
+
+
+def _told(file: object) -> tuple[str, bool, int | None, str | None]:
+    """What is the same in tables that were written apart: their sizes and names are not."""
+    match file:
+        case AddFile():
+            rows = file.split.num_records if file.split else None
+            return "add", file.data_change, rows, file.partition_values["day"]
+        case RemoveFile(partition_values=values) if values is not None:
+            return "remove", file.data_change, None, values["day"]
+    raise AssertionError(file)
+
+
+def test_the_same_paths_are_told_by_the_commits_and_the_states_of_the_native_log(corpus: Path) -> None:
+    native = table(corpus, "itnative_events")
+    states_alone = IndexLog({name: data for name, data in native.files.items() if not _is_later_commit(name)})
+
+    for version in range(1, 9):
+        by_commit, by_states = native.change(version), states_alone.change(version)
+        assert states_alone.log.flavour is Flavour.STATES
+        assert sorted((f.path, f.data_change) for f in by_commit.added) == [
+            (f.path, f.data_change) for f in by_states.added
+        ]
+        assert sorted((f.path, f.data_change) for f in by_commit.removed) == [
+            (f.path, f.data_change) for f in by_states.removed
+        ]
+
+
+def _is_later_commit(name: str) -> bool:
+    return name.endswith(".json") and not name.startswith("0" * 20)
+
+
+def test_what_truncation_left_of_a_log_has_its_table_and_no_changes_before_it(corpus: Path) -> None:
+    found = table(corpus, "it053_json_skip")
+    metadata = found.snapshot().facts.metadata
+
+    assert metadata is not None
+    assert metadata.table_id == "9bf85512-b68c-48ac-952a-c73a0451ad75"  # commit 0, made anew, has another
+    with pytest.raises(LogGapError, match="versions 1 to 4 are missing"):
+        found.snapshot(3)
+    with pytest.raises(LogGapError, match="begins at version 5"):
+        listing.change_source(found.log, Version(4), url=URL)
+
+
+def test_a_state_v0_is_no_version_of_a_state_only_table(corpus: Path) -> None:
+    found = table(corpus, "it053_events_avro")
+
+    assert found.log.zeroth is not None
+    assert found.snapshot(0).files == {}
+    assert found.change(0).files == ()
+
+
+def test_tombstones_that_survive_are_dead(corpus: Path) -> None:
+    found = table(corpus, "it053_tomb_avro")
+    state = found.state(found.log.states[Version(14)])
+    dead = state.tombstones.to_pylist()
+
+    assert len(dead) == 1
+    assert sum(manifest.entry_count for manifest in state.manifests) == 13
+    assert dead[0] not in found.snapshot().files
+    assert dead[0] in found.snapshot(12).files
+
+
+def test_every_hash_of_a_doc_mapping_is_ours(corpus: Path) -> None:
+    seen: set[str] = set()
+    for name in TABLES:
+        found = table(corpus, name)
+        commits = [found.commit(file) for file in found.log.commits.values()]
+        registries = [dict(found.state(file).registry) for file in found.log.states.values()]
+        registries += [
+            schema_registry.registry_of_configuration(c.metadata.configuration) for c in commits if c.metadata
+        ]
+        snapshot = found.snapshot()
+        if snapshot.facts.metadata is not None:
+            registries.append(schema_registry.registry_of_configuration(snapshot.facts.metadata.configuration))
+        for key, text in (item for each in registries for item in each.items()):
+            assert schema_registry.doc_mapping_hash(text) == key
+            seen.add(key)
+        for add in snapshot.files.values():
+            assert add.split is not None
+            ref, mapping = add.split.doc_mapping_ref, add.split.doc_mapping
+            assert ref in seen or mapping is not None
+            assert ref is None or mapping is None or schema_registry.doc_mapping_hash(mapping) == ref
+
+    assert sorted(seen) == [
+        "1VaJSuu3ytkWlBL5",
+        "UdI2ioVCJizN073l",
+        "VngtsBzBZFNn7wJ1",
+        "gC45RGOqJ_Grt0xH",
+        "z7TwwZ-tDWGD-uX5",
+    ]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_of_the_corpus_is_taken_by_its_protocol_and_is_no_companion(corpus: Path, name: str) -> None:
+    snapshot = table(corpus, name).snapshot()
+    assert snapshot.facts.protocol is not None
+    assert snapshot.facts.metadata is not None
+
+    protocol.refuse_writing(snapshot.facts.protocol, url=URL)
+    protocol.refuse_companion(snapshot.facts.metadata, snapshot.files.values(), url=URL)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_commit_of_the_corpus_is_written_as_it_was_read(corpus: Path, name: str) -> None:
+    found = table(corpus, name)
+    for file in found.log.commits.values():
+        commit = found.commit(file)
+        data = version_file.encode_commit(commit, writer=Writer.SCALA)
+        again = IndexLog({file.name: data}).commit(file)
+
+        assert again == commit
+
+
+@pytest.mark.parametrize("name", EVENT_TABLES)
+def test_our_line_for_an_add_is_that_of_the_tables_writer(corpus: Path, name: str) -> None:
+    found = table(corpus, name)
+    writer = Writer.NATIVE if found.log.flavour is Flavour.NATIVE else Writer.SCALA
+    for file in found.log.commits.values():
+        theirs = version_file.decompress(found.files[file.name], url=URL, log_file=file.name)
+        ours = version_file.encode_commit(found.commit(file), writer=writer)
+        lines = [json.loads(line) for line in theirs.splitlines()]
+        written = [json.loads(line) for line in version_file.decompress(ours, url=URL, log_file="ours").splitlines()]
+
+        assert written == lines
+        if writer is Writer.SCALA:
+            keys = [[list(fields) for fields in line.values()] for line in lines]
+            assert [[list(fields) for fields in line.values()] for line in written] == keys
+
+
+def test_the_columns_of_a_commit_are_its_files(corpus: Path) -> None:
+    for name in EVENT_TABLES:
+        found = table(corpus, name)
+        for version in range(9):
+            commit = found.change(version)
+            again = tuple(columns.to_add_files(columns.of_commit(commit)))
+
+            assert again == commit.added
+
+
+def test_a_log_replayed_by_commits_alone_holds_what_its_checkpoint_says(corpus: Path) -> None:
+    found = table(corpus, "it053_events_json")
+    without = IndexLog({name: data for name, data in found.files.items() if ".checkpoint" not in name})
+
+    assert found.snapshot() == without.snapshot()
