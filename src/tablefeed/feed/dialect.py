@@ -1,0 +1,25 @@
+"""What differs between the two logs where the feed asks about a table: Delta's rules, or IndexTables'.
+
+Which it is stands in the table's metadata, as the provider of its files.
+"""
+
+from __future__ import annotations
+
+from tablefeed.delta import features
+from tablefeed.indextables import names as index_names
+from tablefeed.indextables import protocol as index_protocol
+from tablefeed.model.actions import Metadata, Protocol
+
+
+def has_splits(metadata: Metadata) -> bool:
+    """Says whether the table's data files are splits: those of an IndexTables table."""
+    return metadata.format_provider == index_names.PROVIDER
+
+
+def check_readable(protocol: Protocol, metadata: Metadata, *, url: str) -> None:
+    """Raises UnsupportedFeatureError, by name, for what cannot be read of a table with these."""
+    if has_splits(metadata):
+        index_protocol.refuse_reading(protocol, url=url)
+        index_protocol.refuse_companion(metadata, url=url)
+    else:
+        features.check_readable(protocol, metadata, url=url)

@@ -1,0 +1,295 @@
+"""An IndexTables table's log as the feed reads it, in the words of the Delta log: a version's facts, files and changes.
+
+Which files give what is `tablefeed.indextables`' to say; here they are listed and read. What the feed meets from here on
+is what it knows: files in Delta's columns, extremes as statistics, commits with adds and removes. A state alone says
+what there is and not what was done: its commit is its difference to the version before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NoReturn
+
+from tablefeed.delta.partitioning import check_partition_columns
+from tablefeed.errors import CorruptLogError, LogError, ObjectNotFoundError, UnsupportedFeatureError
+from tablefeed.feed.dialect import check_readable
+from tablefeed.feed.split_facts import described_commit, described_metadata
+from tablefeed.feed.table_log import Snapshot, TableLog
+from tablefeed.indextables import listing, names, version_file
+from tablefeed.log.replay import fold
+from tablefeed.log.segment import LogSegment
+from tablefeed.model.actions import Commit, Facts, Metadata, Version
+from tablefeed.model.logfile import LogFile, LogFileKind
+from tablefeed.model.schema import Struct
+from tablefeed.store import Entry
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tablefeed.indextables.avro_state import Manifest, State
+    from tablefeed.indextables.checkpoint import Checkpoint
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexSnapshot(Snapshot):
+    """An IndexTables table as of one version."""
+
+    def live_files(self, *, with_stats: bool = False) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - rows are counted by them
+        """As of `Snapshot`, but for memory: what a state says of all files is held, in columns."""
+        from tablefeed.feed.split_facts import described_files
+
+        log = self.log
+        assert isinstance(log, IndexTablesLog)
+        return (described_files(batch, self.schema) for batch in log.files_of(self.version, self.unreadable))
+
+
+class IndexTablesLog(TableLog):
+    """The log at a store's root. Raises as `TableLog`; what only Delta's log has is refused by name."""
+
+    directory = names.LOG_DIR
+
+    def listing(self, start: int = 0) -> list[LogFile]:
+        """Gives what stands for log files of versions from `start` on: commits, and checkpoints that tell a version.
+
+        A state is both where what it changed can be told.
+        """
+        log = self._listed()
+        first = log.earliest_change
+        commits = [
+            replace(log.commits.get(version) or log.states[version], kind=LogFileKind.COMMIT)
+            for version in sorted({*log.commits, *log.states})
+            if first is not None and version >= first
+        ]
+        bases = [replace(file, kind=LogFileKind.CHECKPOINT) for file in (*log.states.values(), *log.checkpoints.values())]
+        return [file for file in (*commits, *bases) if file.version >= start]
+
+    def load(self, version: Version | None = None) -> Snapshot:
+        """As of `TableLog`."""
+        log = self._listed()
+        without: frozenset[str] = frozenset()
+        first: CorruptLogError | ObjectNotFoundError | None = None
+        while True:
+            try:
+                segment = listing.segment_of(log, version, url=self.url, without=without)
+            except LogError as error:
+                if first is None:
+                    raise
+                raise first from error
+            try:
+                if segment.twin is not None:
+                    self._refuse_parted(segment.twin)
+                commits = [self._json_commit(file) for file in segment.commits]
+                facts = fold(self._base_facts(log, segment.base), commits)
+            except (CorruptLogError, ObjectNotFoundError) as error:
+                if segment.base is None:
+                    raise
+                first, without = first or error, without | {segment.base.name}
+                continue
+            return self._snapshot(segment.version, facts, unreadable=without)
+
+    def load_for_files(self, version: Version | None = None) -> Snapshot:
+        """As of `TableLog`; nothing is kept of the log."""
+        return self.load(version)
+
+    def advance(self, snapshot: Snapshot) -> Snapshot:
+        """As of `TableLog`; read anew where there is anything new."""
+        newer = self.head(Version(snapshot.version + 1)) is not None or self.head(snapshot.version) != snapshot.head
+        return self.load() if newer else snapshot
+
+    def segment(self, version: Version | None = None, *, without: frozenset[str] = frozenset()) -> LogSegment:
+        """Refuses: only what writes to a Delta table asks for one."""
+        del version, without
+        self.refuse_writing()
+
+    def refuse_writing(self) -> NoReturn:
+        """Raises UnsupportedFeatureError: what is asked for is of Delta tables alone."""
+        raise UnsupportedFeatureError(
+            f"{self.url} is an IndexTables table, which this version of tablefeed reads and does not write or maintain. "
+            "Nothing was written. Write to it with IndexTables, or to another path.",
+            url=self.url,
+            features=("indextables write",),
+            error_class="INDEXTABLES_WRITE_UNSUPPORTED",
+        )
+
+    def commit(self, version: Version, *, timed: bool = False) -> Commit | None:  # noqa: ARG002 - it always is
+        """As of `TableLog`; when a commit was made is told by its files, or by its state."""
+        name = names.commit_name(version)
+        try:
+            data = self.store.read(_path(name))
+        except ObjectNotFoundError:
+            return self._commit_of_state(version)
+        return described_commit(self._decoded(data, version, name), self._schema)
+    def required_commit(self, log_file: LogFile) -> Commit:
+        """As of `TableLog`."""
+        commit = self.commit(log_file.version)
+        if commit is None:
+            raise ObjectNotFoundError(url=self.url, name=log_file.name)
+        return commit
+
+    def head(self, version: Version) -> Entry | None:
+        """As of `TableLog`: the commit's file, or the state's."""
+        commit = self.store.stat(_path(names.commit_name(version)))
+        return commit or (self.store.stat(_path(names.state_name(version))) if version else None)
+
+    def files_of(self, version: Version, unreadable: frozenset[str]) -> Iterator[pa.RecordBatch]:
+        """Gives the live files of `version` in IndexTables' columns, read from what can be read."""
+        from tablefeed.indextables import columns
+        from tablefeed.log.replay import live_files
+
+        log = self._listed()
+        while True:
+            segment = listing.segment_of(log, version, url=self.url, without=unreadable)
+            try:
+                base = list(self._base_files(log, segment.base))
+                turns = ([columns.of_commit(self._json_commit(file))] for file in reversed(segment.commits))
+                found = list(live_files(base, turns))
+            except (CorruptLogError, ObjectNotFoundError):
+                if segment.base is None:
+                    raise
+                unreadable |= {segment.base.name}
+                continue
+            return iter(found)
+
+    @cached_property
+    def _schema(self) -> Struct:
+        """The table's, which no version changes: by it the extremes of columns are read."""
+        return self.load().schema
+
+    def _listed(self) -> listing.Log:
+        entries = self.store.list(names.LOG_DIR)
+        found = [names.parse_name(e.name, size_bytes=e.size_bytes, modified_ms=e.modified_ms) for e in entries]
+        files = [file for file in found if file is not None]
+        for directory in self.store.directories(names.LOG_DIR):
+            name = f"{directory}/{names.STATE_MANIFEST}"
+            if names.parse_name(name, size_bytes=0, modified_ms=0) is None:
+                continue
+            # A state without its manifest is what a writer left that died, or has not finished.
+            entry = self.store.stat(_path(name))
+            if entry is not None:
+                file = names.parse_name(name, size_bytes=entry.size_bytes, modified_ms=entry.modified_ms)
+                files += [file] if file is not None else []
+        return listing.read_listing(files)
+
+    def _snapshot(self, version: Version, facts: Facts, *, unreadable: frozenset[str]) -> Snapshot:
+        if facts.protocol is None or facts.metadata is None:
+            missing = "protocol" if facts.protocol is None else "metadata"
+            raise LogError(
+                f"The log of {self.url} holds no {missing} up to version {version}: it is damaged. Restore the missing "
+                "log files.",
+                url=self.url,
+                error_class="INDEXTABLES_STATE_INCONSISTENT",
+            )
+        metadata = described_metadata(facts.metadata)
+        check_readable(facts.protocol, metadata, url=self.url)
+        snapshot = IndexSnapshot(
+            log=self,
+            version=version,
+            facts=replace(facts, metadata=metadata),
+            protocol=facts.protocol,
+            metadata=metadata,
+            head=self.head(version),
+            unreadable=unreadable,
+        )
+        check_partition_columns(snapshot.schema, metadata.partition_columns, url=self.url)
+        return snapshot
+
+    def _json_commit(self, file: LogFile) -> Commit:
+        return self._decoded(self.store.read(_path(file.name)), file.version, file.name, modified_ms=file.modified_ms)
+
+    def _decoded(self, data: bytes, version: Version, name: str, *, modified_ms: int | None = None) -> Commit:
+        commit = version_file.decode_commit(
+            data, version=version, url=self.url, log_file=name, modified_ms=modified_ms
+        )
+        if commit.committed_at_ms is None:
+            entry = self.store.stat(_path(name))
+            commit = replace(commit, committed_at_ms=None if entry is None else entry.modified_ms)
+        return commit
+
+    def _commit_of_state(self, version: Version) -> Commit | None:
+        if version == 0 or self.store.stat(_path(names.state_name(version))) is None:
+            return None
+        source = listing.change_source(self._listed(), version, url=self.url)
+        changed = self._state_change(source) if isinstance(source, listing.StateChange) else self._json_commit(source)
+        return described_commit(changed, self._schema)
+
+    # --- states and checkpoints --------------------------------------------------------------------------------------
+
+    def _state(self, file: LogFile) -> State:
+        from tablefeed.indextables import avro_state
+
+        data = self.store.read(_path(file.name))
+        return avro_state.decode_state(data, version=file.version, url=self.url, log_file=file.name)
+
+    def _bytes_of(self, manifests: Iterable[Manifest]) -> Iterator[tuple[Manifest, bytes]]:
+        return ((manifest, self.store.read(_path(manifest.name))) for manifest in manifests)
+
+    def _live_in(self, state: State) -> Iterator[pa.RecordBatch]:
+        from tablefeed.indextables import avro_state
+
+        return avro_state.live_files(state, self._bytes_of(state.newest_first), url=self.url)
+
+    def _checkpoint(self, log: listing.Log, file: LogFile) -> Checkpoint:
+        from tablefeed.indextables import checkpoint
+
+        data = self.store.read(_path(file.name))
+        parts = checkpoint.part_list(data, version=file.version, url=self.url, log_file=file.name)
+        if parts is None:
+            return checkpoint.decode_checkpoint([(file.name, data)], url=self.url)
+        found = parts.names_among(part.name for part in log.parts)
+        if found is None:
+            raise CorruptLogError("a part of it is missing", url=self.url, log_file=file.name)
+        return checkpoint.decode_checkpoint([(name, self.store.read(_path(name))) for name in found], url=self.url)
+
+    def _base_facts(self, log: listing.Log, file: LogFile | None) -> Facts:
+        if file is None:
+            return Facts()
+        if file.kind is LogFileKind.CHECKPOINT:
+            return self._checkpoint(log, file).facts
+        state = self._state(file)
+        return replace(state.facts, metadata=state.metadata or self._metadata(log, file.version))
+
+    def _base_files(self, log: listing.Log, file: LogFile | None) -> Iterable[pa.RecordBatch]:
+        if file is None:
+            return ()
+        if file.kind is LogFileKind.CHECKPOINT:
+            return self._checkpoint(log, file).files
+        return self._live_in(self._state(file))
+
+    def _metadata(self, log: listing.Log, version: Version) -> Metadata | None:
+        for file in listing.metadata_sources(log, version):
+            said = self._json_commit(file) if file.kind is LogFileKind.COMMIT else self._state(file)
+            if said.metadata is not None:
+                return said.metadata
+        return None
+
+    def _refuse_parted(self, twin: listing.Twin) -> None:
+        from tablefeed.indextables import replay
+
+        replay.refuse_parted(self._json_commit(twin.commit), self._live_in(self._state(twin.state)), url=self.url)
+
+    def _state_change(self, source: listing.StateChange) -> Commit:
+        from tablefeed.indextables import avro_state, columns, replay
+        from tablefeed.log.replay import live_files
+
+        after, base = self._state(source.after), source.before.base
+        if base is not None and base.kind is LogFileKind.STATE and not source.before.commits:
+            before = self._state(base)
+            read = replay.compared(before, after)
+            return replay.state_commit(
+                after,
+                avro_state.live_among(after, self._bytes_of(read.after), url=self.url),
+                before=avro_state.live_among(before, self._bytes_of(read.before), url=self.url),
+                file_count_before=before.file_count,
+                url=self.url,
+            )
+        turns = ([columns.of_commit(self._json_commit(file))] for file in reversed(source.before.commits))
+        there = live_files(self._base_files(self._listed(), base), turns)
+        return replay.state_commit(
+            after, self._live_in(after), before=there, file_count_before=None, url=self.url
+        )
+
+
+def _path(name: str) -> str:
+    return f"{names.LOG_DIR}/{name}"
