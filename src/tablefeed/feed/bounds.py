@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tablefeed.delta import features
 from tablefeed.errors import LogGapError, ObjectNotFoundError, OffsetError, VersionNotFoundError
+from tablefeed.feed.dialect import check_readable
 from tablefeed.feed.table_log import TableLog
 from tablefeed.model.actions import Commit, Metadata, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
@@ -43,7 +43,7 @@ def check_protocol(commit: Commit, metadata: Metadata, *, url: str) -> None:
     `metadata` is the table's where the commit has none.
     """
     if commit.protocol is not None:
-        features.check_readable(commit.protocol, commit.metadata or metadata, url=url)
+        check_readable(commit.protocol, commit.metadata or metadata, url=url)
 
 
 def check_same_table(metadata: Metadata, version: int, *, table_id: str, url: str) -> None:

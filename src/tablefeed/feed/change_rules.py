@@ -19,13 +19,19 @@ from tablefeed.delta.column_mapping import (
 )
 from tablefeed.delta.schema import parse_schema
 from tablefeed.errors import ChangeDataError, SchemaChangedError, SchemaMismatchError, TableError
+from tablefeed.feed.dialect import has_splits
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.log.compatibility import can_read
 from tablefeed.model.actions import Metadata
 
 
 def records_changes(metadata: Metadata) -> bool:
-    """Says whether writers must record their changes; the property's older name counts where the newer is not set."""
+    """Says whether writers must record their changes; the property's older name counts where the newer is not set.
+
+    An IndexTables log tells of whole files alone, all of whose rows came or went.
+    """
+    if has_splits(metadata):
+        return True
     properties = metadata.configuration
     older = properties.get(names.ENABLE_CHANGE_DATA_CAPTURE, "false")
     return properties.get(names.ENABLE_CHANGE_DATA_FEED, older).lower() == "true"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from tablefeed.delta import names
 from tablefeed.errors import IllegalOptionError, LogGapError
 from tablefeed.feed.arguments import location, store_options, whole_number
 from tablefeed.feed.table_log import TableLog, open_log
@@ -68,7 +67,7 @@ def _commits(log: TableLog, version: Version, poll_interval_s: float) -> Iterato
             if absent % LOOKS_BEFORE_LISTING == 0:
                 _refuse_hole(log, version)
             pause = poll_interval_s * min(2**quiet, SLOWEST_POLL_FACTOR)
-            woken = log.store.wait(names.LOG_DIR, timeout_s=pause)
+            woken = log.store.wait(log.directory, timeout_s=pause)
             quiet = 0 if woken else quiet + 1
     finally:
         log.store.close()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from tablefeed.delta.partitioning import check_partition_columns
 from tablefeed.errors import CorruptLogError, LogError, ObjectNotFoundError, UnsupportedFeatureError
@@ -101,11 +101,14 @@ class IndexTablesLog(TableLog):
     def segment(self, version: Version | None = None, *, without: frozenset[str] = frozenset()) -> LogSegment:
         """Refuses: only what writes to a Delta table asks for one."""
         del version, without
-        self.refuse_writing()
+        raise self._refusal()
 
-    def refuse_writing(self) -> NoReturn:
-        """Raises UnsupportedFeatureError: what is asked for is of Delta tables alone."""
-        raise UnsupportedFeatureError(
+    def check_writable(self) -> None:
+        """As of `TableLog`: IndexTables' are not written."""
+        raise self._refusal()
+
+    def _refusal(self) -> UnsupportedFeatureError:
+        return UnsupportedFeatureError(
             f"{self.url} is an IndexTables table, which this version of tablefeed reads and does not write or maintain. "
             "Nothing was written. Write to it with IndexTables, or to another path.",
             url=self.url,

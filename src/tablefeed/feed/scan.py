@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from tablefeed.delta import names, partition_values
 from tablefeed.delta.column_mapping import mapping_mode, physical_name, stored_schema
+from tablefeed.delta.stats import num_records
 from tablefeed.errors import DataFileError, ObjectNotFoundError
 from tablefeed.feed.arguments import filtered
+from tablefeed.feed.dialect import has_splits
 from tablefeed.feed.table_files import TableFiles, for_store
 from tablefeed.model.actions import AddFile, DeletionVector, Metadata
 from tablefeed.model.schema import DataType, Struct
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
     from tablefeed.data.selection import RowSelection
     from tablefeed.feed.vectors import VectorReader
+
+SPLIT_SUFFIX = ".split"
 
 BATCH_ROWS = 65_536
 """Rows of one Arrow batch. Measured: 8k rows cost up to 3x in the hand-over to Spark, more than 64k gain nothing."""
@@ -59,6 +63,8 @@ class ScanFile:
     only_in: DeletionVector | None = None
     change: RowChange | None = None
     share: tuple[int | None, int | None] | None = None
+    row_count: int | None = None
+    """Of a split, what the log says; None: it does not, or the file is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +81,14 @@ class TableColumns:
 
     `stored` is None where files have the table's own names. Where files need not be partitioned alike, `by_file` is
     true: a file's partition columns are those of `partitions`, then all columns, that its `ScanFile` has values of.
+    `in_splits`: files are splits, which may hold the partition columns themselves.
     """
 
     partitions: Mapping[str, PartitionColumn]
     stored: Mapping[str, pa.Field] | None = None
     by_file: bool = False
+    in_splits: frozenset[str] | None = None
+    """The partition columns of a table whose files are splits; None: they are Parquet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +123,7 @@ def scan_file(add: AddFile) -> ScanFile:
         size_bytes=add.size_bytes,
         partition_values=add.partition_values,
         deletion_vector=add.deletion_vector,
+        row_count=num_records(add.stats) if add.path.endswith(SPLIT_SUFFIX) else None,
     )
 
 
@@ -130,6 +140,8 @@ def table_columns(
     `partitioned_by` are the log's names of the columns by which the files are partitioned; None: as `metadata` says.
     `by_file` files need not be partitioned alike. Raises LogError where the schema does not tell.
     """
+    if has_splits(metadata):
+        return TableColumns(partitions={}, in_splits=frozenset(metadata.partition_columns))
     stored = stored_schema(schema, mapping_mode(metadata, url=url), url=url)
     logged = {f.name: f.name if stored is None else physical_name(f) for f in schema}
     if by_file:
@@ -175,6 +187,11 @@ def _read_rows(
 def _read_files(
     task: ScanTask, schema: pa.Schema, store: Store | None, positions: str | None
 ) -> Iterator[pa.RecordBatch]:
+    if task.columns.in_splits is not None:
+        from tablefeed.feed.split_scan import read_splits
+
+        yield from read_splits(task, schema, store or task_store(task), partitions=task.columns.in_splits)
+        return
     from tablefeed.data.read import FileColumns, ReadPlan, Share, read_batches
     from tablefeed.feed.vectors import VectorReader
 

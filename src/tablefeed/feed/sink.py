@@ -116,6 +116,7 @@ def plan_write(
     `now_ms` is the moment of the write, which the defaults of columns may take; None: the moment of this call. Raises
     TableError for what does not fit or is refused.
     """
+    log.check_writable()
     rules = rules or WriteRules()
     rows = from_arrow(incoming, url=log.url)
     if snapshot is None:

@@ -25,6 +25,7 @@ from tablefeed.errors import (
 )
 from tablefeed.feed.segment_reader import Reading, SegmentReader, unreadable_log_file
 from tablefeed.feed.table_files import for_store
+from tablefeed.indextables import names as index_names
 from tablefeed.log.replay import fold
 from tablefeed.log.segment import LogSegment, build_segment, whole_checkpoint_versions
 from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
@@ -85,23 +86,40 @@ class Snapshot:
 
 
 def open_log(location: str, storage_options: Mapping[str, str] | None = None) -> TableLog:
-    """Gives the log at `location`, a path or URL as users write them. Nothing is read yet."""
+    """Gives the log at `location`, a path or URL as users write them: an IndexTables one where there is no other.
+
+    Which of the two it is, is all that is looked at yet.
+    """
     options = dict(storage_options or {})
-    return TableLog(open_store(location, for_store(options)), location=location, storage_options=options)
+    store = open_store(location, for_store(options))
+    if _is_empty(store, index_names.LOG_DIR) or not _is_empty(store, names.LOG_DIR):
+        return TableLog(store, location=location, storage_options=options)
+    from tablefeed.feed.index_log import IndexTablesLog
+
+    return IndexTablesLog(store, location=location, storage_options=options)
+
+
+def _is_empty(store: Store, directory: str) -> bool:
+    return next(iter(store.list(directory)), None) is None and next(iter(store.directories(directory)), None) is None
 
 
 class TableLog:
     """The log at a store's root. Raises LogError, TableError and StoreError with the table's url.
 
     `location` and `storage_options` are what the store was opened with, for tasks that open it elsewhere; `url` is
-    for people and holds no credentials.
+    for people and holds no credentials. `directory` is where the log's files are.
     """
+
+    directory = names.LOG_DIR
 
     def __init__(self, store: Store, *, location: str, storage_options: Mapping[str, str]) -> None:
         self.store = store
         self.url = store.url
         self.location = location
         self.storage_options = storage_options
+
+    def check_writable(self) -> None:
+        """Raises UnsupportedFeatureError where tables of this kind are read and not written."""
 
     def listing(self, start: int = 0) -> list[LogFile]:
         """Gives the log files of versions from `start` on, by name."""
@@ -266,8 +284,6 @@ class TableLog:
     def _no_table(self) -> TableNotFoundError:
         if self.store.is_file_at_root():
             why = "it is a file. Give the table's folder"
-        elif next(iter(self.store.list("_transaction_log")), None) is not None:
-            why = "it holds an IndexTables log, which this version of tablefeed does not read"
         else:
             why = (
                 f"it has no {names.LOG_DIR}, or none with a commit or a checkpoint. Check the path; a table is there "

@@ -16,6 +16,7 @@ from typing import overload
 
 from tablefeed.delta import names
 from tablefeed.errors import IllegalOptionError, LogError, TableError
+from tablefeed.feed.dialect import has_splits
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.feed.timestamp_text import read_timestamp
 from tablefeed.log.segment import earliest_reproducible
@@ -77,7 +78,8 @@ class Timeline:
     """
 
     def __init__(self, newest: Snapshot, commits: Sequence[LogFile]) -> None:
-        self._newest, self._commits, self._url = newest, commits, newest.log.url
+        self._newest, self._url = newest, newest.log.url
+        self._commits = _with_own_times(newest.log, commits) if has_splits(newest.metadata) else commits
 
     def last_at_or_before(self, timestamp_ms: int) -> Version:
         """Gives the newest version committed by then; TableError where there is none, or a newer one may still come."""
@@ -135,8 +137,11 @@ class Timeline:
 def file_times(commits: Sequence[LogFile], metadata: Metadata, *, url: str) -> dict[Version, int]:
     """Gives the time in milliseconds, growing strictly, of each commit that has none of its own.
 
-    `commits` come in ascending order. From the version on that turned in-commit timestamps on, a commit has one.
+    `commits` come in ascending order. From the version on that turned in-commit timestamps on, a commit has one, and
+    each of IndexTables tells its own.
     """
+    if has_splits(metadata):
+        return {}
     enablement = _enablement(metadata, url)
     plain = [f for f in commits if enablement is None or f.version < enablement.version]
     return dict(zip((f.version for f in plain), _growing(plain), strict=True))
@@ -185,6 +190,12 @@ class _InCommitTimes(Sequence[int]):
         if log_file.version not in self._known:
             self._known[log_file.version] = _in_commit_ms(self._log, log_file)
         return self._known[log_file.version]
+
+
+def _with_own_times(log: TableLog, commits: Sequence[LogFile]) -> Sequence[LogFile]:
+    """Gives `commits` with the times that they tell themselves; each is read."""
+    own = (log.required_commit(log_file).committed_at_ms for log_file in commits)
+    return [replace(f, modified_ms=f.modified_ms if at is None else at) for f, at in zip(commits, own, strict=True)]
 
 
 def _growing(commits: Sequence[LogFile]) -> list[int]:
