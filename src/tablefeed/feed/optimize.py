@@ -88,6 +88,7 @@ def optimize(
     ConflictError where rivals keep changing the same files, else as `append`.
     """
     log = open_log(location(url), store_options(storage_options))
+    log.check_writable()
     snapshot = log.load_for_files()
     target = wanted_bytes(snapshot) if target_size_bytes is None else _target(target_size_bytes)
     condition, predicate = _partitions(where, snapshot)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tablefeed.data.read import ReadPlan
 from tablefeed.data.splits import SplitFile, chunks_of, read_split_batches
+from tablefeed.delta.paths import refuse_escape
 from tablefeed.errors import DataFileError, ObjectNotFoundError
 from tablefeed.feed.scan import BATCH_ROWS, ScanFile, ScanTask, change_constants
 from tablefeed.indextables.partition_values import constants
@@ -44,6 +45,8 @@ def read_splits(
 def _rows(
     file: ScanFile, plan: ReadPlan, store: Store, partitions: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
+    refuse_escape(file.path, root_url=store.url, clones=False)
+
     def read(offset: int, length: int) -> bytes:
         return store.read(file.path, start=offset, end=offset + length)
 
