@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from tablefeed.indextables.damage import DamagedSplitError, UnfitValueError
 from tablefeed.indextables.documents import Piece
+from tablefeed.indextables.gather import counting
 from tablefeed.indextables.nested import Code, ip_text
 from tablefeed.indextables.typed import array_column, json_text, typed
 
@@ -34,7 +35,7 @@ def column(name: str, pieces: Sequence[Piece], kind: pa.DataType, *, row_count: 
         if len(rows) == row_count and len(pieces) <= 1:
             return values
         _refuse_several(rows)
-        places = pc.index_in(pa.array(range(row_count), pa.int64()), value_set=rows)
+        places = pc.index_in(counting(row_count), value_set=rows)
         return values.take(places)
     except (pa.ArrowException, ValueError, TypeError, ArithmeticError) as error:
         raise DamagedSplitError(f"has a value in column {name} that is no {kind}: {error}") from error

@@ -274,6 +274,6 @@ def _document_ends(block: bytes, count: int) -> tuple[list[int], int]:
         raise DamagedSplitError("has a block with another number of documents than the index says")
     begins = struct.unpack_from(f"<{count}I", block, base)
     ends = [*begins[1:], base]
-    if not count or begins[0] or any(begin > end for begin, end in zip(begins, ends, strict=True)):
+    if not count or begins[0] or ends != sorted(ends):
         raise DamagedSplitError("has a block whose documents do not follow each other")
     return ends, base

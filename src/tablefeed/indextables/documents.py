@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from tablefeed.indextables.damage import DamagedSplitError, UnsupportedSplitError
 from tablefeed.indextables.doc_store import Documents
-from tablefeed.indextables.gather import Places, expect_at_most
+from tablefeed.indextables.gather import Places, counting, expect_at_most
 from tablefeed.indextables.nested import Code, nested_value
 
 
@@ -72,7 +72,7 @@ class _Walk:
         self._field_count, self._wanted = field_count, wanted
         count = len(documents.ends)
         self._limits = pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(documents.ends)])
-        self._rows = pa.array(range(count), pa.int64())
+        self._rows = counting(count)
 
     def run(self) -> Iterator[tuple[int, Piece]]:
         """Yield each slice with its field, in the order of the documents' values."""

@@ -64,6 +64,11 @@ def expect_at_most(values: pa.Int64Array, limits: pa.Int64Array) -> None:
         raise DamagedSplitError("has a document that is cut, or longer than its place")
 
 
+def counting(count: int) -> pa.Int64Array:
+    """The numbers from 0 to before `count`."""
+    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)
+
+
 def _onto(values: pa.Array, parts: pa.Array, where: pa.Array | None) -> pa.Array:
     return pc.add(values, parts if where is None else _replaced(pc.multiply(values, 0), parts, where))
 
@@ -78,10 +83,5 @@ def _contiguous(found: pa.BinaryArray) -> Any:  # Any: pa.Buffer, of which no ty
     return data if data is not None else pa.py_buffer(b"")
 
 
-_EVENS = pa.array(range(0, 1 << 17, 2), pa.int64())
-
-
 def _evens(count: int) -> pa.Array:
-    if count <= len(_EVENS):
-        return _EVENS.slice(0, count)
-    return pa.array(range(0, 2 * count, 2), pa.int64())
+    return pc.multiply(counting(count), 2)

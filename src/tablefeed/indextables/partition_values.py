@@ -7,29 +7,35 @@ rows has them in both, and the text in the add escaped so that it cannot be told
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
+
+from tablefeed.errors import TablefeedError
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """The text of null, with both writers."""
 
 
-def constants(values: Mapping[str, str | None], columns: pa.Schema) -> dict[str, pa.Scalar]:
+Refusal = Callable[[str], TablefeedError]
+"""Makes the error of a reason: the caller knows the table and the split to name."""
+
+
+def constants(values: Mapping[str, str | None], columns: pa.Schema, *, refuse: Refusal) -> dict[str, pa.Scalar]:
     """The value of each of the partition `columns` by its name, in the column's type; null where `values` has none.
 
-    Timestamps are in UTC. Raises ValueError, naming the column, for a text that is no value of its type.
+    Timestamps are in UTC. Raises what `refuse` makes of the reason where a text is no value of its column's type.
     """
-    return {column.name: _scalar(column, values.get(column.name)) for column in columns}
+    return {column.name: _scalar(column, values.get(column.name), refuse) for column in columns}
 
 
-def _scalar(column: pa.Field, text: str | None) -> pa.Scalar:
+def _scalar(column: pa.Field, text: str | None, refuse: Refusal) -> pa.Scalar:
     if text is None or text == NULL:
         return pa.scalar(None, column.type)
     try:
         return _parsed(text, column.type)
     except (pa.ArrowException, ValueError) as error:
-        raise ValueError(f"the partition value {text!r:.80} of {column.name} is no {column.type}") from error
+        raise refuse(f"the partition value {text!r:.80} of {column.name} is no {column.type}") from error
 
 
 _PLAIN = {
