@@ -18,6 +18,7 @@ from tablefeed.data.read import ReadPlan
 from tablefeed.data.splits import SplitFile, chunks_of, read_split_batches
 from tablefeed.errors import DataFileError, UnsupportedFeatureError
 from tablefeed.indextables.nested import Instant
+from tablefeed.indextables.split import Chunk
 
 UTC_US = pa.timestamp("us", "UTC")
 
@@ -363,6 +364,14 @@ def test_chunks_are_of_whole_blocks_of_one_segment_and_have_every_row_once() -> 
     ]
     read = [rows(split, schema, chunks=[chunk]) for chunk in pickle.loads(pickle.dumps(chunks))]  # noqa: S301 - ours
     assert [row["id"] for of_chunk in read for row in of_chunk] == list(range(150_005))
+
+
+def test_a_chunk_that_the_split_does_not_have_is_refused() -> None:
+    split = a_large_split([5, 5])
+    for first, count in ((0, 2), (2, 1), (1, 2), (0, 0)):
+        chunk = Chunk(first_block=first, block_count=count, first_row=0, row_count=5, size_bytes=0)
+        with pytest.raises(DataFileError, match="not the one planned"):
+            rows(split, pa.schema([("id", pa.int64())]), chunks=[chunk])
 
 
 def test_a_chunk_is_one_read_besides_those_that_open_the_split() -> None:

@@ -101,13 +101,16 @@ def chunks(split: Split, *, most_rows: int, most_bytes: int) -> Iterator[Chunk]:
 
 
 def blocks_of(split: Split, chunk: Chunk) -> tuple[DocStore, range]:
-    """The store that `chunk` is in, and which of its blocks it is."""
+    """The store that `chunk` is in, and which of its blocks it is. Raises DamagedSplitError where no store has them."""
     first = chunk.first_block
     for store in split.stores:
         if first < store.block_count:
-            return store, range(first, first + chunk.block_count)
+            blocks = range(first, first + chunk.block_count)
+            if not blocks or blocks.stop > store.block_count:
+                break
+            return store, blocks
         first -= store.block_count
-    raise ValueError(f"the split has no block {chunk.first_block}")
+    raise DamagedSplitError(f"has no {chunk.block_count} blocks from {chunk.first_block} on: it is not the one planned")
 
 
 def _chunk_end(store: DocStore, begin: int, most_rows: int, most_bytes: int) -> int:
