@@ -1,0 +1,159 @@
+"""Rows out of one split (the data file of an IndexTables table) as a stream of Arrow batches of the wanted schema.
+
+Knows how Arrow is read and what a column may hold; the split's bytes are `indextables`'. No log, no store: it is given
+what reads a range of bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from tablefeed.data.conform import no_columns
+from tablefeed.data.read import ReadPlan
+from tablefeed.data.required import RequiredColumns
+from tablefeed.errors import DataFileError, UnsupportedFeatureError
+from tablefeed.indextables import split as splits
+from tablefeed.indextables.row_columns import column
+from tablefeed.indextables.damage import DamagedSplitError, UnsupportedSplitError
+from tablefeed.indextables.doc_store import Checksum, Read, read_blocks, unpacked
+from tablefeed.indextables.documents import Pieces, read_pieces
+from tablefeed.indextables.split import Chunk, Split
+
+CHUNK_ROWS = 65_536
+CHUNK_BYTES = 8 << 20
+"""Of blocks as they are stored: what is in memory of a split at one time, a few times over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitFile:
+    """What an add tells of one split, and which of its rows are wanted.
+
+    `num_records` and `footer` (from which byte to before which) are None where the add has none. `constants`: the
+    partition columns' values, in their types; each counts only where the split itself has not stored the column.
+    `chunks` None: the whole split; else those of `chunks_of`, by which tasks share it.
+    """
+
+    path: str
+    size_bytes: int
+    num_records: int | None
+    footer: tuple[int, int] | None = None
+    constants: Mapping[str, pa.Scalar] = field(default_factory=dict)
+    chunks: Sequence[Chunk] | None = None
+
+
+def read_split_batches(read: Read, plan: ReadPlan, file: SplitFile) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the split, in its order, in batches of at most `plan.batch_rows`; none is empty.
+
+    `read` gives the split's bytes from an offset on, of a length. The footer, the list of segments, the end of each
+    doc store and then one chunk after the other are read; no chunk is, where no column is stored. A column that the
+    split does not know is null.
+
+    Raises DataFileError for a split that is gone, damaged, of another number of rows than the log says, with a value
+    that is none of its column's type, or with a null, where `plan.schema` allows none; UnsupportedFeatureError for
+    what is in a split and not handled (see `indextables.split`), or a column that the index does not store.
+    """
+    with _refused_by_name(plan, file):
+        split = _opened(read, file)
+        reader = _Reader(read, split, plan, file)
+        for chunk in file.chunks if file.chunks is not None else _chunks(split):
+            yield from _batches(reader.rows(chunk), plan.batch_rows)
+
+
+def chunks_of(read: Read, plan: ReadPlan, file: SplitFile) -> list[Chunk]:
+    """The chunks of the split, in its order: together they have each row once. Raises as `read_split_batches`."""
+    with _refused_by_name(plan, file):
+        return list(_chunks(_opened(read, file)))
+
+
+def _opened(read: Read, file: SplitFile) -> Split:
+    split = splits.read_split(read, size_bytes=file.size_bytes, footer=file.footer)
+    if file.num_records is not None and split.row_count != file.num_records:
+        raise DamagedSplitError(f"has {split.row_count} rows, but the log says {file.num_records}")
+    return split
+
+
+def _chunks(split: Split) -> Iterator[Chunk]:
+    return splits.chunks(split, most_rows=CHUNK_ROWS, most_bytes=CHUNK_BYTES)
+
+
+class _Reader:
+    """One split, read in the columns of the plan."""
+
+    def __init__(self, read: Read, split: Split, plan: ReadPlan, file: SplitFile) -> None:
+        self._read, self._split = read, split
+        self._schema, self._constants = plan.schema, file.constants
+        numbers = {f.name: number for number, f in enumerate(split.fields) if f.name in plan.schema.names}
+        unstored = [name for name, number in numbers.items() if not split.fields[number].is_stored]
+        if missing := [name for name in unstored if name not in file.constants]:
+            raise UnsupportedSplitError(f"indexes column {missing[0]} without storing it", feature="notStored")
+        self._numbers = {name: number for name, number in numbers.items() if name not in unstored}
+        self._required = RequiredColumns(plan.schema)
+        self._checked = Checksum()
+
+    def rows(self, chunk: Chunk) -> pa.RecordBatch:
+        """The rows of one chunk."""
+        if not self._numbers:
+            rows = self._of({}, chunk.row_count, units_a_us=1)
+        else:
+            store, blocks = splits.blocks_of(self._split, chunk)
+            packed = read_blocks(self._read, store, blocks)
+            self._checked.add(store, blocks, packed)
+            documents = unpacked(store, blocks, packed)
+            wanted = frozenset(self._numbers.values())
+            pieces = read_pieces(documents, field_count=len(self._split.fields), wanted=wanted)
+            rows = self._of(pieces, len(documents.ends), units_a_us=store.units_a_us)
+        if (broken := self._required.first_null(rows)) is not None:
+            raise DamagedSplitError(f"has no value of column {broken} in some row, though the schema says NOT NULL")
+        return rows
+
+    def _of(self, pieces: Pieces, row_count: int, *, units_a_us: int) -> pa.RecordBatch:
+        if not len(self._schema):
+            return no_columns(row_count)
+        columns = []
+        for wanted in self._schema:
+            number = self._numbers.get(wanted.name)
+            if number is not None and number in pieces:
+                found = pieces[number]
+                columns.append(column(wanted.name, found, wanted.type, row_count=row_count, units_a_us=units_a_us))
+            elif number is None and wanted.name in self._constants:
+                columns.append(pa.repeat(self._constants[wanted.name].cast(wanted.type), row_count))
+            else:
+                columns.append(pa.nulls(row_count, wanted.type))
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+def _batches(rows: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    for begin in range(0, rows.num_rows, batch_rows):
+        yield rows.slice(begin, batch_rows)
+
+
+@contextmanager
+def _refused_by_name(plan: ReadPlan, file: SplitFile) -> Iterator[None]:
+    """Makes errors of ours, with the names of the table and the file, of what the bytes are refused for."""
+    what = f"The split {file.path} of {plan.url}"
+    try:
+        yield
+    except UnsupportedSplitError as error:
+        raise UnsupportedFeatureError(
+            f"{what} {error}, which this version of tablefeed does not read. Upgrade tablefeed, or have the table "
+            "written without it.",
+            url=plan.url,
+            features=(error.feature,),
+        ) from error
+    except DamagedSplitError as error:
+        raise DataFileError(
+            f"{what} {error}. Restore the file from a copy, or remove it from the table.", url=plan.url, path=file.path
+        ) from error
+    except FileNotFoundError as error:
+        raise DataFileError(
+            f"{what} is gone while the log still names it. It was removed by hand, or by PURGE INDEXTABLES with a "
+            "retention shorter than this reader is behind: restore it, or start anew.",
+            url=plan.url,
+            path=file.path,
+        ) from error
+    except OSError as error:
+        raise DataFileError(f"{what} cannot be read: {error}.", url=plan.url, path=file.path) from error

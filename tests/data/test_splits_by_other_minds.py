@@ -1,0 +1,155 @@
+"""Splits that IndexTables4Spark and Tantivy wrote are read as they read them themselves."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import math
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tablefeed.data.read import ReadPlan
+from tablefeed.data.splits import SplitFile, read_split_batches
+from tablefeed.delta.schema import parse_schema, to_arrow
+
+
+@pytest.fixture(scope="session")
+def tables(corpus: Path) -> Path:
+    return corpus / "indextables"
+
+
+def actions(table: Path, *, checkpoint: str | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The actions of a table's JSON log, from the checkpoint on where one is named."""
+    log = table / "_transaction_log"
+    for path in sorted(path for path in log.glob("*.json") if path.stem.isdecimal() or path.name == checkpoint):
+        if checkpoint is not None and path.name < checkpoint:
+            continue
+        data = path.read_bytes().removeprefix(b"\x01\x01")
+        text = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+        for line in text.decode().splitlines():
+            ((kind, action),) = json.loads(line).items()
+            yield kind, action
+
+
+def schema_of(table: Path) -> pa.Schema:
+    (schema,) = {action["schemaString"] for kind, action in actions(table) if kind == "metaData"}
+    return to_arrow(parse_schema(schema, url=str(table)))
+
+
+def rows_of(split: Path, schema: pa.Schema, **told: Any) -> list[dict[str, Any]]:
+    data = split.read_bytes()
+    file = SplitFile(**{"path": split.name, "size_bytes": len(data), "num_records": None, **told})
+    plan = ReadPlan(url=str(split.parent), schema=schema, batch_rows=1000)
+    return [
+        row
+        for batch in read_split_batches(lambda at, n: data[at : at + n], plan, file)
+        for row in batch.to_pylist(maps_as_pydicts="strict")
+    ]
+
+
+def in_their_words(value: object) -> object:
+    """A value as the expected rows have it: Java's JSON."""
+    match value:
+        case datetime():
+            return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        case float() if not math.isfinite(value):
+            return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+        case bytes():
+            return base64.b64encode(value).decode()
+        case _ if hasattr(value, "isoformat"):
+            return value.isoformat()
+        case _:
+            return value
+
+
+def test_every_split_of_the_corpus_is_read_whole(tables: Path) -> None:
+    schemas = {table.parent: schema_of(table.parent) for table in tables.rglob("_transaction_log") if has_first(table)}
+    read = 0
+    for table, schema in schemas.items():
+        for split in table.rglob("*.split"):
+            rows = rows_of(split, schema)
+            assert rows
+            assert all(set(row) == set(schema.names) for row in rows)
+            read += 1
+    assert read > 100
+
+
+def has_first(log: Path) -> bool:
+    return (log / f"{0:020}.json").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["it053_events_json", "it053_events_json_nockpt", "it053_json_skip", "itnative_events"]
+)
+def test_a_split_has_as_many_rows_as_its_add_says_and_its_footer_where_its_add_says(tables: Path, name: str) -> None:
+    table, schema = tables / name, schema_of(tables / name)
+    adds = [action for kind, action in actions(table) if kind == "add"]
+    found = [add for add in adds if (table / add["path"]).exists()]
+
+    for add in found:
+        footer = (add["footerStartOffset"], add["footerEndOffset"])
+        rows = rows_of(table / add["path"], schema, num_records=add["numRecords"], footer=footer)
+        assert rows == rows_of(table / add["path"], schema)
+
+    assert found
+
+
+@pytest.mark.parametrize(
+    ("name", "checkpoint"),
+    [
+        ("it053_events_json", None),
+        ("it053_events_json_nockpt", None),
+        ("it053_json_skip", f"{5:020}.checkpoint.json"),
+        ("itnative_events", None),
+    ],
+)
+def test_the_live_splits_hold_the_rows_that_indextables_reads(tables: Path, name: str, checkpoint: str | None) -> None:
+    table = tables / name
+    live: dict[str, None] = {}
+    for kind, action in actions(table, checkpoint=checkpoint):
+        if kind == "add":
+            live[action["path"]] = None
+        elif kind == "remove":
+            live.pop(action["path"], None)
+
+    read = [row for path in live for row in rows_of(table / path, schema_of(table))]
+
+    assert_same_rows(read, expected(tables, name))
+
+
+def test_every_type_is_read_as_indextables_reads_it(tables: Path) -> None:
+    (split,) = (tables / "it053_types_row").glob("*.split")
+
+    read = [
+        {name: value for name, value in row.items() if name != "st"} for row in rows_of(split, schema_of(split.parent))
+    ]
+
+    assert_same_rows(read, expected(tables, "it053_types_row"))
+
+
+def test_a_nested_timestamp_which_indextables_itself_reads_wrong_is_the_one_that_was_written(tables: Path) -> None:
+    (split,) = (tables / "it053_types_row").glob("*.split")
+
+    (structs,) = [[row["st"]] for row in rows_of(split, schema_of(split.parent)) if row["i"] == 1]
+
+    assert structs[0]["t"] == datetime(2020, 1, 2, 3, 4, 5, 678_901, UTC)
+    assert structs[0]["d"].isoformat() == "2020-01-02"
+
+
+def expected(tables: Path, name: str) -> list[dict[str, Any]]:
+    path = tables / f"{name}.expected_final.jsonl"
+    if not path.exists():  # the native log holds the commits of the JSON one
+        path = tables / "it053_events_json.expected_final.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def assert_same_rows(read: list[dict[str, Any]], told: list[dict[str, Any]]) -> None:
+    words = [{name: in_their_words(value) for name, value in row.items() if value is not None} for row in read]
+    key = json.dumps
+    assert sorted(map(key, words)) == sorted(map(key, told))

@@ -1,0 +1,69 @@
+"""What an add says of a partition column is a value of its type, or refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from tablefeed.errors import LogError
+from tablefeed.indextables.partition_values import constants
+
+
+def refuse(reason: str) -> LogError:
+    return LogError(reason, url="memory://t")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (pa.string(), "a%20b/ü:", "a%20b/ü:"),
+        (pa.string(), "", ""),
+        (pa.string(), "__HIVE_DEFAULT_PARTITION__", None),
+        (pa.int32(), "-5", -5),
+        (pa.int64(), "__HIVE_DEFAULT_PARTITION__", None),
+        (pa.int64(), "9223372036854775807", (1 << 63) - 1),
+        (pa.float64(), "1.5e3", 1500.0),
+        (pa.float64(), "-inf", float("-inf")),
+        (pa.float64(), "Infinity", float("inf")),
+        (pa.bool_(), "true", True),
+        (pa.date32(), "1969-12-31", date(1969, 12, 31)),
+        (pa.timestamp("us", "UTC"), "2024-01-02 03:04:05", datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)),
+        (pa.timestamp("us", "UTC"), "2024-01-02 03:04:05.000006", datetime(2024, 1, 2, 3, 4, 5, 6, UTC)),
+        (pa.decimal128(9, 2), "1.5", Decimal("1.50")),
+    ],
+)
+def test_a_text_is_the_value_that_its_writer_meant(kind: pa.DataType, text: str, value: object) -> None:
+    found = constants({"c": text}, pa.schema([("c", kind)]), refuse=refuse)
+
+    assert found["c"].type == kind
+    assert found["c"].as_py() == value
+
+
+def test_a_column_that_an_add_does_not_name_is_null() -> None:
+    assert constants({"a": None}, pa.schema([("a", pa.int32()), ("b", pa.string())]), refuse=refuse) == {
+        "a": pa.scalar(None, pa.int32()),
+        "b": pa.scalar(None, pa.string()),
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (pa.int32(), "2147483648"),
+        (pa.int32(), "0x10"),
+        (pa.int32(), ""),
+        (pa.float64(), "1_0"),
+        (pa.bool_(), "1"),
+        (pa.date32(), "2024-13-01"),
+        (pa.timestamp("us", "UTC"), "yesterday"),
+        (pa.decimal128(4, 2), "1.234"),
+    ],
+)
+def test_a_text_that_is_no_value_of_its_type_is_refused_with_the_columns_name(kind: pa.DataType, text: str) -> None:
+    with pytest.raises(LogError) as refused:
+        constants({"c": text}, pa.schema([("c", kind)]), refuse=refuse)
+
+    assert str(refused.value) == f"the partition value {text!r} of c is no {kind}"

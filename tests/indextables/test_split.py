@@ -1,0 +1,136 @@
+"""The bundle that a split is: where its files are, and what is no split, or none that is read, is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from support.split_bytes import a_field, a_split, a_store, bundle, document
+from tablefeed.indextables.damage import DamagedSplitError, UnsupportedSplitError
+from tablefeed.indextables.split import Field, Split, read_split
+
+SEGMENT = {"segment_id": "0a-0b", "max_doc": 1, "deletes": None}
+STORE = a_store([[document([(0, "x")])]])
+
+
+def opened(split: bytes, footer: tuple[int, int] | None = None) -> Split:
+    return read_split(lambda at, n: split[at : at + n], size_bytes=len(split), footer=footer)
+
+
+def with_meta(**changed: Any) -> bytes:
+    meta = {"segments": [SEGMENT], "schema": [a_field("s")], "opstamp": 0, **changed}
+    return bundle({"0a0b.store": STORE, "meta.json": json.dumps(meta).encode()})
+
+
+def test_a_split_tells_its_fields_by_number_and_its_rows_by_segment() -> None:
+    split = opened(a_split(["a", a_field("b", stored=False)], [[[], []], [], [[]]]))
+
+    assert split.fields == (Field(name="a", is_stored=True), Field(name="b", is_stored=False))
+    assert [store.row_count for store in split.stores] == [2, 0, 1]
+    assert split.row_count == 3
+
+
+def test_the_footer_is_found_from_the_end_where_the_add_does_not_say_where_it_is() -> None:
+    for cached in (b"", b"c" * 70_000):  # the second pushes the list of files out of the first look
+        files = {"0a0b.store": STORE, "meta.json": json.dumps({"segments": [SEGMENT], "schema": []}).encode()}
+        split = bundle(files, cached=cached)
+        begin = len(STORE) + len(files["meta.json"])
+
+        assert opened(split) == opened(split, (begin, len(split)))
+
+
+def test_three_ranges_of_a_split_are_read_to_open_it() -> None:
+    split = with_meta()
+    reads: list[bytes] = []
+
+    def read(at: int, length: int) -> bytes:
+        reads.append(split[at : at + length])
+        return reads[-1]
+
+    begin = split.index(b'{"files"') - 8
+    read_split(read, size_bytes=len(split), footer=(begin, len(split)))
+
+    assert [len(part) for part in reads[:1]] == [len(split) - begin]
+    assert reads[1].startswith(b'{"segments"')
+    assert reads[2:] == [STORE]
+
+
+def test_deleted_documents_are_refused_by_name() -> None:
+    with pytest.raises(UnsupportedSplitError, match="has deleted documents") as refused:
+        opened(with_meta(segments=[{**SEGMENT, "deletes": {"num_deleted_docs": 0, "opstamp": 3}}]))
+    assert refused.value.feature == "deletes"
+
+
+def test_a_segment_of_another_number_of_rows_than_its_store_is_refused() -> None:
+    with pytest.raises(DamagedSplitError, match="segment of 2 rows whose doc store has 1"):
+        opened(with_meta(segments=[{**SEGMENT, "max_doc": 2}]))
+
+
+def test_a_companion_which_refers_to_parquet_files_is_refused_by_name() -> None:
+    meta = json.dumps({"segments": [], "schema": []}).encode()
+    for split in (
+        bundle({"meta.json": meta, "_parquet_manifest.json": b""}),
+        with_meta(schema=[a_field("s"), a_field("__pq_file_hash", "u64")]),
+    ):
+        with pytest.raises(UnsupportedSplitError, match="refers to Parquet files") as refused:
+            opened(split)
+        assert refused.value.feature == "companion"
+
+
+def test_a_footer_of_another_version_is_refused_by_name() -> None:
+    with pytest.raises(UnsupportedSplitError, match="footer of version 2"):
+        opened(bundle({}, version=2))
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"segments": None}, "no segments"),
+        ({"schema": {}}, "no schema"),
+        ({"segments": [{**SEGMENT, "max_doc": -1}]}, "a segment that is"),
+        ({"segments": [{**SEGMENT, "max_doc": "1"}]}, "a segment that is"),
+        ({"segments": ["0a0b"]}, "a segment that is"),
+        ({"segments": [{**SEGMENT, "segment_id": "other"}]}, "no file other.store"),
+        ({"schema": [{"name": 1, "type": "text", "options": {}}]}, "a field that is"),
+        ({"schema": [a_field("s"), a_field("s")]}, "two fields of one name"),
+    ],
+)
+def test_a_list_of_segments_that_is_none_is_refused(changed: dict[str, Any], reason: str) -> None:
+    with pytest.raises(DamagedSplitError, match=reason):
+        opened(with_meta(**changed))
+
+
+@pytest.mark.parametrize("meta", [b"", b"{", b"[]", b'{"segments": []'])
+def test_a_list_of_segments_that_is_no_json_object_is_refused(meta: bytes) -> None:
+    with pytest.raises(DamagedSplitError, match="list of segments that is no JSON"):
+        opened(bundle({"meta.json": meta}))
+
+
+@pytest.mark.parametrize("footer", [(5, 4), (-1, 10), (0, 1 << 40), (0, 4), (0, 0)])
+def test_a_footer_that_is_not_within_the_split_is_refused(footer: tuple[int, int]) -> None:
+    with pytest.raises(DamagedSplitError, match="has a footer"):
+        opened(with_meta(), footer)
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"not a split at all" * 9, b"\xff" * 64, bytes(64)])
+def test_bytes_that_are_no_split_are_refused(content: bytes) -> None:
+    with pytest.raises(DamagedSplitError):
+        opened(content)
+
+
+def test_a_file_that_is_said_to_be_outside_the_split_is_refused() -> None:
+    split = with_meta()
+    moved = split.replace(b'{"start": 0,', b'{"start": -1')
+
+    with pytest.raises(DamagedSplitError):
+        opened(moved)
+
+
+def test_a_split_that_is_cut_anywhere_is_refused() -> None:
+    split = with_meta()
+
+    for length in range(len(split)):
+        with pytest.raises(DamagedSplitError):
+            opened(split[:length])
