@@ -1,7 +1,7 @@
-"""An IndexTables table's log as the feed reads it, in the words of the Delta log: a version's facts, files and changes.
+"""An IndexTables table's log as the feed reads it, in the words of the Delta log: facts, files and changes.
 
-Which files give what is `tablefeed.indextables`' to say; here they are listed and read. What the feed meets from here on
-is what it knows: files in Delta's columns, extremes as statistics, commits with adds and removes. A state alone says
+Which files give what is `tablefeed.indextables`' to say; here they are listed and read. What the feed meets from here
+on is what it knows: files in Delta's columns, extremes as statistics, commits with adds and removes. A state alone says
 what there is and not what was done: its commit is its difference to the version before.
 """
 
@@ -17,7 +17,8 @@ from tablefeed.errors import CorruptLogError, LogError, ObjectNotFoundError, Uns
 from tablefeed.feed.dialect import check_readable
 from tablefeed.feed.split_facts import described_commit, described_metadata
 from tablefeed.feed.table_log import Snapshot, TableLog
-from tablefeed.indextables import listing, names, version_file
+from tablefeed.indextables import listing as plans
+from tablefeed.indextables import names, version_file
 from tablefeed.log.replay import fold
 from tablefeed.log.segment import LogSegment
 from tablefeed.model.actions import Commit, Facts, Metadata, Version
@@ -36,13 +37,14 @@ if TYPE_CHECKING:
 class IndexSnapshot(Snapshot):
     """An IndexTables table as of one version."""
 
-    def live_files(self, *, with_stats: bool = False) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - rows are counted by them
+    log: IndexTablesLog
+
+    def live_files(self, *, with_stats: bool = False) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - they count its rows
         """As of `Snapshot`, but for memory: what a state says of all files is held, in columns."""
         from tablefeed.feed.split_facts import described_files
 
-        log = self.log
-        assert isinstance(log, IndexTablesLog)
-        return (described_files(batch, self.schema) for batch in log.files_of(self.version, self.unreadable))
+        files = self.log.files_of(self.version, self.unreadable)
+        return (described_files(batch, self.schema) for batch in files)
 
 
 class IndexTablesLog(TableLog):
@@ -62,7 +64,9 @@ class IndexTablesLog(TableLog):
             for version in sorted({*log.commits, *log.states})
             if first is not None and version >= first
         ]
-        bases = [replace(file, kind=LogFileKind.CHECKPOINT) for file in (*log.states.values(), *log.checkpoints.values())]
+        bases = [
+            replace(file, kind=LogFileKind.CHECKPOINT) for file in (*log.states.values(), *log.checkpoints.values())
+        ]
         return [file for file in (*commits, *bases) if file.version >= start]
 
     def load(self, version: Version | None = None) -> Snapshot:
@@ -72,7 +76,7 @@ class IndexTablesLog(TableLog):
         first: CorruptLogError | ObjectNotFoundError | None = None
         while True:
             try:
-                segment = listing.segment_of(log, version, url=self.url, without=without)
+                segment = plans.segment_of(log, version, url=self.url, without=without)
             except LogError as error:
                 if first is None:
                     raise
@@ -109,8 +113,8 @@ class IndexTablesLog(TableLog):
 
     def _refusal(self) -> UnsupportedFeatureError:
         return UnsupportedFeatureError(
-            f"{self.url} is an IndexTables table, which this version of tablefeed reads and does not write or maintain. "
-            "Nothing was written. Write to it with IndexTables, or to another path.",
+            f"{self.url} is an IndexTables table, which this version of tablefeed reads and does not write or look after."
+            " Nothing was written. Write to it with IndexTables, or to another path.",
             url=self.url,
             features=("indextables write",),
             error_class="INDEXTABLES_WRITE_UNSUPPORTED",
@@ -124,6 +128,7 @@ class IndexTablesLog(TableLog):
         except ObjectNotFoundError:
             return self._commit_of_state(version)
         return described_commit(self._decoded(data, version, name), self._schema)
+
     def required_commit(self, log_file: LogFile) -> Commit:
         """As of `TableLog`."""
         commit = self.commit(log_file.version)
@@ -143,7 +148,7 @@ class IndexTablesLog(TableLog):
 
         log = self._listed()
         while True:
-            segment = listing.segment_of(log, version, url=self.url, without=unreadable)
+            segment = plans.segment_of(log, version, url=self.url, without=unreadable)
             try:
                 base = list(self._base_files(log, segment.base))
                 turns = ([columns.of_commit(self._json_commit(file))] for file in reversed(segment.commits))
@@ -160,7 +165,7 @@ class IndexTablesLog(TableLog):
         """The table's, which no version changes: by it the extremes of columns are read."""
         return self.load().schema
 
-    def _listed(self) -> listing.Log:
+    def _listed(self) -> plans.Log:
         entries = self.store.list(names.LOG_DIR)
         found = [names.parse_name(e.name, size_bytes=e.size_bytes, modified_ms=e.modified_ms) for e in entries]
         files = [file for file in found if file is not None]
@@ -173,7 +178,7 @@ class IndexTablesLog(TableLog):
             if entry is not None:
                 file = names.parse_name(name, size_bytes=entry.size_bytes, modified_ms=entry.modified_ms)
                 files += [file] if file is not None else []
-        return listing.read_listing(files)
+        return plans.read_listing(files)
 
     def _snapshot(self, version: Version, facts: Facts, *, unreadable: frozenset[str]) -> Snapshot:
         if facts.protocol is None or facts.metadata is None:
@@ -202,9 +207,10 @@ class IndexTablesLog(TableLog):
         return self._decoded(self.store.read(_path(file.name)), file.version, file.name, modified_ms=file.modified_ms)
 
     def _decoded(self, data: bytes, version: Version, name: str, *, modified_ms: int | None = None) -> Commit:
-        commit = version_file.decode_commit(
-            data, version=version, url=self.url, log_file=name, modified_ms=modified_ms
-        )
+        commit = version_file.decode_commit(data, version=version, url=self.url, log_file=name, modified_ms=modified_ms)
+        if commit.metadata is not None and not commit.files and commit.info is None:
+            # The version that makes a table has no files: when that was, its metadata tells.
+            commit = replace(commit, committed_at_ms=commit.metadata.created_ms or commit.committed_at_ms)
         if commit.committed_at_ms is None:
             entry = self.store.stat(_path(name))
             commit = replace(commit, committed_at_ms=None if entry is None else entry.modified_ms)
@@ -213,8 +219,8 @@ class IndexTablesLog(TableLog):
     def _commit_of_state(self, version: Version) -> Commit | None:
         if version == 0 or self.store.stat(_path(names.state_name(version))) is None:
             return None
-        source = listing.change_source(self._listed(), version, url=self.url)
-        changed = self._state_change(source) if isinstance(source, listing.StateChange) else self._json_commit(source)
+        source = plans.change_source(self._listed(), version, url=self.url)
+        changed = self._state_change(source) if isinstance(source, plans.StateChange) else self._json_commit(source)
         return described_commit(changed, self._schema)
 
     # --- states and checkpoints --------------------------------------------------------------------------------------
@@ -233,7 +239,7 @@ class IndexTablesLog(TableLog):
 
         return avro_state.live_files(state, self._bytes_of(state.newest_first), url=self.url)
 
-    def _checkpoint(self, log: listing.Log, file: LogFile) -> Checkpoint:
+    def _checkpoint(self, log: plans.Log, file: LogFile) -> Checkpoint:
         from tablefeed.indextables import checkpoint
 
         data = self.store.read(_path(file.name))
@@ -245,7 +251,7 @@ class IndexTablesLog(TableLog):
             raise CorruptLogError("a part of it is missing", url=self.url, log_file=file.name)
         return checkpoint.decode_checkpoint([(name, self.store.read(_path(name))) for name in found], url=self.url)
 
-    def _base_facts(self, log: listing.Log, file: LogFile | None) -> Facts:
+    def _base_facts(self, log: plans.Log, file: LogFile | None) -> Facts:
         if file is None:
             return Facts()
         if file.kind is LogFileKind.CHECKPOINT:
@@ -253,26 +259,26 @@ class IndexTablesLog(TableLog):
         state = self._state(file)
         return replace(state.facts, metadata=state.metadata or self._metadata(log, file.version))
 
-    def _base_files(self, log: listing.Log, file: LogFile | None) -> Iterable[pa.RecordBatch]:
+    def _base_files(self, log: plans.Log, file: LogFile | None) -> Iterable[pa.RecordBatch]:
         if file is None:
             return ()
         if file.kind is LogFileKind.CHECKPOINT:
             return self._checkpoint(log, file).files
         return self._live_in(self._state(file))
 
-    def _metadata(self, log: listing.Log, version: Version) -> Metadata | None:
-        for file in listing.metadata_sources(log, version):
+    def _metadata(self, log: plans.Log, version: Version) -> Metadata | None:
+        for file in plans.metadata_sources(log, version):
             said = self._json_commit(file) if file.kind is LogFileKind.COMMIT else self._state(file)
             if said.metadata is not None:
                 return said.metadata
         return None
 
-    def _refuse_parted(self, twin: listing.Twin) -> None:
+    def _refuse_parted(self, twin: plans.Twin) -> None:
         from tablefeed.indextables import replay
 
         replay.refuse_parted(self._json_commit(twin.commit), self._live_in(self._state(twin.state)), url=self.url)
 
-    def _state_change(self, source: listing.StateChange) -> Commit:
+    def _state_change(self, source: plans.StateChange) -> Commit:
         from tablefeed.indextables import avro_state, columns, replay
         from tablefeed.log.replay import live_files
 
@@ -289,9 +295,7 @@ class IndexTablesLog(TableLog):
             )
         turns = ([columns.of_commit(self._json_commit(file))] for file in reversed(source.before.commits))
         there = live_files(self._base_files(self._listed(), base), turns)
-        return replay.state_commit(
-            after, self._live_in(after), before=there, file_count_before=None, url=self.url
-        )
+        return replay.state_commit(after, self._live_in(after), before=there, file_count_before=None, url=self.url)
 
 
 def _path(name: str) -> str:

@@ -84,7 +84,9 @@ def _described(file: AddFile | RemoveFile, schema: Struct) -> AddFile | RemoveFi
     if isinstance(file, RemoveFile):
         return replace(file, log_path=encode_path(file.path), partition_values=values)
     split = file.split
-    told = None if split is None else statistics(split.num_records, split.min_values or {}, split.max_values or {}, schema)
+    told = (
+        None if split is None else statistics(split.num_records, split.min_values or {}, split.max_values or {}, schema)
+    )
     return replace(file, log_path=encode_path(file.path), partition_values=values or {}, stats=told)
 
 

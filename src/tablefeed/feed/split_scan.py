@@ -16,7 +16,7 @@ from tablefeed.feed.scan import BATCH_ROWS, ScanFile, ScanTask, change_constants
 from tablefeed.indextables.partition_values import constants
 
 if TYPE_CHECKING:
-    from tablefeed.data.splits import Chunk
+    from tablefeed.indextables.split import Chunk
     from tablefeed.store import Store
 
 
@@ -42,9 +42,7 @@ def read_splits(
             ) from error
 
 
-def _rows(
-    file: ScanFile, plan: ReadPlan, store: Store, partitions: Collection[str]
-) -> Iterator[pa.RecordBatch]:
+def _rows(file: ScanFile, plan: ReadPlan, store: Store, partitions: Collection[str]) -> Iterator[pa.RecordBatch]:
     refuse_escape(file.path, root_url=store.url, clones=False)
 
     def read(offset: int, length: int) -> bytes:
