@@ -9,7 +9,7 @@ from typing import Any
 import tablefeed
 from feed.logs import Action, actions_of, put
 from feed.recorded import vector
-from tablefeed.feed.table_log import open_log
+from tablefeed.feed.open_log import open_log
 
 Rows = list[dict[str, Any]]
 

@@ -16,10 +16,11 @@ from feed.logs import Action, a_log, a_source, add, at, delivered, metadata, pro
 from feed.recorded import cdc, data_file, recorded
 from feed.recorded import log as a_log_on_disk
 from tablefeed.errors import SchemaChangedError, SchemaMismatchError
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.scan import read_task
 from tablefeed.feed.source import StreamSource
 from tablefeed.feed.source_options import SourceOptions
-from tablefeed.feed.table_log import TableLog, open_log
+from tablefeed.feed.table_log import TableLog
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 

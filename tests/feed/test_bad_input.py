@@ -103,7 +103,7 @@ def test_a_table_of_the_other_format_is_told_apart(tmp_path: Path) -> None:
     (tmp_path / "_transaction_log").mkdir()
     (tmp_path / "_transaction_log" / FIRST).write_text("{}")
 
-    with pytest.raises(TableNotFoundError, match="IndexTables"):
+    with pytest.raises(LogError, match="INDEXTABLES_STATE_INCONSISTENT"):
         tablefeed.open_table(tmp_path)
 
 

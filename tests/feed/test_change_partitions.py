@@ -12,8 +12,8 @@ from feed.checkpoints import classic_name, put_checkpoint
 from feed.logs import Action, a_source, add, protocol
 from feed.recorded import cdc, changed_ids, data_file, log, recorded, removed, schema
 from tablefeed.errors import ChangeDataError
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.scan import read_task
-from tablefeed.feed.table_log import open_log
 from tablefeed.log.plan import Limits
 from tablefeed.store import LocalStore
 

@@ -13,9 +13,9 @@ from feed.logs import LONG_ID, a_source, add, at, info, metadata, protocol
 from feed.recorded import VECTORS, cdc, data_file, log, recorded, removed, vector
 from tablefeed.errors import ChangeDataError
 from tablefeed.feed.commit_times import CommitTimes
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.scan import read_task
 from tablefeed.feed.source import StreamSource
-from tablefeed.feed.table_log import open_log
 from tablefeed.log.java_regex import java_regex
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version

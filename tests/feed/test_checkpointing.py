@@ -24,7 +24,8 @@ from tablefeed.delta.last_checkpoint import parse_last_checkpoint
 from tablefeed.errors import StoreError
 from tablefeed.feed import checkpointing
 from tablefeed.feed.checkpointing import CheckpointShape, write_checkpoint
-from tablefeed.feed.table_log import TableLog, open_log
+from tablefeed.feed.open_log import open_log
+from tablefeed.feed.table_log import TableLog
 from tablefeed.model.actions import Version
 from tablefeed.store import Fault, FaultyStore, MemoryStore
 
@@ -443,7 +444,7 @@ KILLED = """
 import os, sys
 from tablefeed.delta.checkpoint_writer import CheckpointLayout
 from tablefeed.feed.checkpointing import CheckpointShape, write_checkpoint
-from tablefeed.feed.table_log import open_log
+from tablefeed.feed.open_log import open_log
 
 left = int(sys.argv[2])
 file_rows = CheckpointLayout.file_rows

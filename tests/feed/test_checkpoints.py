@@ -12,7 +12,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 import tablefeed
 from feed.logs import commit_path, live_paths
 from tablefeed.errors import CorruptLogError, LogError, TablefeedError, VersionNotFoundError
-from tablefeed.feed.table_log import TableLog, open_log
+from tablefeed.feed.open_log import open_log
+from tablefeed.feed.table_log import TableLog
 from tablefeed.store import Fault, FaultyStore, LocalStore
 
 

@@ -16,9 +16,10 @@ from feed.logs import NOW_MS, TABLE_ID, Action, a_log, a_source, add, at, delive
 from feed.recorded import recorded, schema
 from feed.tracking import Checkpoint, passed, reached
 from tablefeed.errors import IllegalOptionError, LogError, MetadataEvolvedError, OffsetError
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.scan import read_task
 from tablefeed.feed.source import StreamSource
-from tablefeed.feed.table_log import TableLog, open_log
+from tablefeed.feed.table_log import TableLog
 from tablefeed.log.java_regex import java_regex
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version

@@ -15,8 +15,9 @@ import tablefeed
 from feed.logs import Action, a_log, a_write, committed, metadata, protocol, still
 from tablefeed.errors import ConflictError, InvalidRowsError, SchemaMismatchError, UnsupportedFeatureError
 from tablefeed.feed.commit import Transaction, commit
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.sink import plan_write, write_task
-from tablefeed.feed.table_log import Snapshot, TableLog, open_log
+from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.log.transaction import WriteKind
 from tablefeed.store import LocalStore
 

@@ -15,7 +15,8 @@ from feed.logs import Action, a_log, add, commit_path, info, live_paths, log_of,
 from tablefeed.delta import checkpoint_parquet
 from tablefeed.errors import CorruptLogError
 from tablefeed.feed import segment_reader
-from tablefeed.feed.table_log import Snapshot, TableLog, open_log
+from tablefeed.feed.open_log import open_log
+from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.model.actions import Version
 from tablefeed.store import Fault, FaultyStore
 

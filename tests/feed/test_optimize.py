@@ -23,9 +23,10 @@ from feed.logs import metadata, protocol, put
 from feed.maintained import Rows, delete_rows, ids, in_order, live, rows_of, said
 from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatureError
 from tablefeed.feed import optimize as module
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.optimize import Folding, fold, fold_behind
 from tablefeed.feed.scan import table_columns
-from tablefeed.feed.table_log import TableLog, open_log
+from tablefeed.feed.table_log import TableLog
 from tablefeed.feed.upkeep import wait_until_done
 from tablefeed.model.outcome import Optimized
 from tablefeed.store import Fault, FaultyStore, LocalStore

@@ -15,8 +15,9 @@ import tablefeed
 from feed.logs import Action, metadata, protocol, put
 from feed.maintained import ids, live, rows_of, said
 from tablefeed.errors import ConflictError, UnsupportedFeatureError
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.optimize import Folding, fold
-from tablefeed.feed.table_log import TableLog, open_log
+from tablefeed.feed.table_log import TableLog
 from tablefeed.feed.upkeep import wait_until_done
 from tablefeed.store import Fault, FaultyStore, LocalStore
 

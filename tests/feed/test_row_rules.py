@@ -25,8 +25,8 @@ from tablefeed.errors import (
     UnsupportedFeatureError,
 )
 from tablefeed.feed.commit import commit
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.sink import plan_write, write_task
-from tablefeed.feed.table_log import open_log
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.store import LocalStore, MemoryStore

@@ -17,10 +17,10 @@ import pytest
 from feed.logs import Action, a_log, add, metadata, protocol, put
 from feed.tracking import Checkpoint
 from tablefeed.errors import SchemaChangedError, TablefeedError
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.schema_unblock import Allowed
 from tablefeed.feed.source import StreamSource
 from tablefeed.feed.source_options import SourceOptions
-from tablefeed.feed.table_log import open_log
 from tablefeed.log.plan import Limits
 from tablefeed.store import LocalStore
 

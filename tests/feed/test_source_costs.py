@@ -8,9 +8,10 @@ import pyarrow as pa
 
 import tablefeed
 from feed.logs import a_log, a_source, add, at, commit_path, delivered, log_of, metadata, protocol, put
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.source import StreamSource
 from tablefeed.feed.source_options import SourceOptions
-from tablefeed.feed.table_log import TableLog, open_log
+from tablefeed.feed.table_log import TableLog
 from tablefeed.feed.tail import GAP_CHECK_S
 from tablefeed.log.plan import Limits
 from tablefeed.store import FaultyStore, MemoryStore

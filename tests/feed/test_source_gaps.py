@@ -12,9 +12,10 @@ from deltalake import DeltaTable, write_deltalake
 import tablefeed
 from feed.logs import a_log, a_source, add, at, commit_path, delivered, metadata, protocol, put
 from tablefeed.errors import LogError, LogGapError
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.source import StreamSource
 from tablefeed.feed.source_options import SourceOptions
-from tablefeed.feed.table_log import TableLog, open_log
+from tablefeed.feed.table_log import TableLog
 from tablefeed.feed.tail import GAP_CHECK_S
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset

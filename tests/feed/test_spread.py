@@ -12,10 +12,10 @@ from hypothesis import given
 
 from feed.logs import a_source, add, metadata, protocol
 from feed.recorded import log
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.scan import ScanFile, ScanTask, TableColumns, read_task
 from tablefeed.feed.snapshot_tasks import snapshot_tasks
 from tablefeed.feed.spread import MOST_SHARES, shared, shares_wanted, spread
-from tablefeed.feed.table_log import open_log
 from tablefeed.log.plan import Limits
 
 MB = 1 << 20

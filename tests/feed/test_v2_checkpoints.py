@@ -11,7 +11,8 @@ import tablefeed
 from feed.checkpoints import classic_name, damage, in_parquet, of_version, part_name, put_checkpoint, sidecar, uuid_name
 from feed.logs import Action, a_log, add, commit_path, live_paths, log_of, metadata, protocol, remove, txn
 from tablefeed.errors import CorruptLogError, LogError, ObjectNotFoundError
-from tablefeed.feed.table_log import TableLog, open_log
+from tablefeed.feed.open_log import open_log
+from tablefeed.feed.table_log import TableLog
 from tablefeed.store import FaultyStore, LocalStore, MemoryStore, Store
 
 NAMES = [uuid_name(2, "json"), uuid_name(2, "parquet"), classic_name(2)]

@@ -14,9 +14,10 @@ import tablefeed
 from feed.logs import Action, a_log, a_source, add, at, delivered, metadata, protocol, put
 from feed.recorded import cdc, data_file, log, recorded, removed
 from tablefeed.errors import IllegalOptionError
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.scan import ScanTask, read_task
 from tablefeed.feed.snapshot_tasks import snapshot_tasks
-from tablefeed.feed.table_log import TableLog, open_log
+from tablefeed.feed.table_log import TableLog
 from tablefeed.log.plan import Limits
 
 ID = pa.schema([("id", pa.int64())])

@@ -10,12 +10,12 @@ from typing import Any
 
 from feed.logs import TABLE_ID, Action, delivered, metadata, protocol
 from tablefeed.delta.schema import parse_schema
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.schema_analysis import tracked_schema
 from tablefeed.feed.schema_tracking import TrackingOptions
 from tablefeed.feed.schema_unblock import Allowed
 from tablefeed.feed.source import StreamSource
 from tablefeed.feed.source_options import SourceOptions
-from tablefeed.feed.table_log import open_log
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Barrier, Offset

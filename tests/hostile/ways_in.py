@@ -15,10 +15,10 @@ import pyarrow as pa
 import tablefeed
 from feed.logs import commit_path
 from tablefeed.errors import TablefeedError
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.scan import read_task
 from tablefeed.feed.source import open_source
 from tablefeed.feed.source_options import SourceOptions
-from tablefeed.feed.table_log import open_log
 from tablefeed.log.plan import Limits
 
 Outcome = object

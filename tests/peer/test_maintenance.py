@@ -11,7 +11,7 @@ import pytest
 
 import tablefeed
 from peer.rows import rows
-from tablefeed.feed.table_log import open_log
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.upkeep import wait_until_done
 from tablefeed.feed.vacuum import vacuumed
 

@@ -15,7 +15,7 @@ import tablefeed
 from peer.jar_log import JarLog
 from peer.rows import rows
 from tablefeed.feed.checkpointing import CheckpointShape, write_checkpoint
-from tablefeed.feed.table_log import open_log
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.upkeep import wait_until_done
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from tablefeed.feed.arguments import column_names, location, store_options, swit
 from tablefeed.feed.commit import Surroundings, Transaction, commit, new_table
 from tablefeed.feed.evolution import SchemaMode
 from tablefeed.feed.known_state import newest_state, remember
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.operations import batch_write
 from tablefeed.feed.replays import check_replay, read_on_collision
 from tablefeed.feed.sink import plan_write, write_task
-from tablefeed.feed.table_log import open_log
 from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.upkeep import after_commit
 from tablefeed.feed.write_rules import WriteRules, policy, read_scope, schema_mode

@@ -20,8 +20,9 @@ from tablefeed.feed.arguments import (
 )
 from tablefeed.feed.bounds import check_available, check_protocol, check_same_table, read_commits
 from tablefeed.feed.in_force import metadata_at
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.scan import ScanTask, TableColumns, read_task, scan_file, table_columns
-from tablefeed.feed.table_log import Snapshot, open_log
+from tablefeed.feed.table_log import Snapshot
 from tablefeed.log.admission import ChangePolicy, delivered_files, first_said
 from tablefeed.log.compatibility import can_read_older
 from tablefeed.model.actions import AddFile, Commit, Metadata, Version

@@ -19,10 +19,11 @@ from tablefeed.feed.change_partitions import partitioned
 from tablefeed.feed.change_range import Bounds, change_versions
 from tablefeed.feed.change_rules import OneSchema, Recorded, RowsTracked, is_mapped, refuse_reserved_names, rows_tracked
 from tablefeed.feed.in_force import metadata_before
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.read_time import Deduplication, ReadTimeRows, deduplication
 from tablefeed.feed.scan import BATCH_ROWS, ScanTask, table_columns
 from tablefeed.feed.spread import spread
-from tablefeed.feed.table_log import Snapshot, TableLog, open_log
+from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.feed.timeline import monotone
 from tablefeed.log.changes import ChangedFile, ChangeType, changed_files, implied_changes
 from tablefeed.model.actions import Commit, Metadata, Version

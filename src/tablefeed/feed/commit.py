@@ -22,12 +22,13 @@ from tablefeed.delta.properties import is_kept
 from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, NotExclusiveError, StoreError
 from tablefeed.feed.commit_features import featured
 from tablefeed.feed.identity import marks_moved
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.operations import Operation
 from tablefeed.feed.replacement import Replacement
 from tablefeed.feed.replays import OnCollision, check_replay
 from tablefeed.feed.row_rules import rules_in_force
 from tablefeed.feed.sink import WritePlan, caught_up, clustering_of
-from tablefeed.feed.table_log import Snapshot, TableLog, open_log
+from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.log.replay import fold
 from tablefeed.log.transaction import Tolerance, WriteKind, conflict_with
 from tablefeed.model.actions import AddFile, Commit, Facts, Metadata, Protocol, RemoveFile, Txn, Version

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 
 from tablefeed.errors import IllegalOptionError, LogGapError
 from tablefeed.feed.arguments import location, store_options, whole_number
-from tablefeed.feed.table_log import TableLog, open_log
+from tablefeed.feed.open_log import open_log
+from tablefeed.feed.table_log import TableLog
 from tablefeed.model.actions import Commit, Version
 from tablefeed.model.logfile import LogFileKind
 

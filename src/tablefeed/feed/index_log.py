@@ -113,8 +113,8 @@ class IndexTablesLog(TableLog):
 
     def _refusal(self) -> UnsupportedFeatureError:
         return UnsupportedFeatureError(
-            f"{self.url} is an IndexTables table, which this version of tablefeed reads and does not write or look after."
-            " Nothing was written. Write to it with IndexTables, or to another path.",
+            f"{self.url} is an IndexTables table, which this version of tablefeed does not write or look after. "
+            "Nothing was written. Write to it with IndexTables, or to another path.",
             url=self.url,
             features=("indextables write",),
             error_class="INDEXTABLES_WRITE_UNSUPPORTED",

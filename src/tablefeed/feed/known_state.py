@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.sink import caught_up
-from tablefeed.feed.table_log import Snapshot, TableLog, open_log
+from tablefeed.feed.table_log import Snapshot, TableLog
 
 KEPT_TABLES = 16
 """More tables than one process writes to at a time; a state is small (no files)."""

@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from tablefeed.delta.tracked import TrackedMetadata
 from tablefeed.errors import SchemaLogError
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.schema_log import Entry, SchemaLog
 from tablefeed.feed.schema_tracking import TrackingOptions, schema_log_of
-from tablefeed.feed.table_log import TableLog, open_log
+from tablefeed.feed.table_log import TableLog
 from tablefeed.model.actions import Commit, Version
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tablefeed.delta.columns import to_add_files
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.pruning import Pruner
 from tablefeed.feed.scan import ScanTask, scan_file, table_columns
 from tablefeed.feed.spread import spread
-from tablefeed.feed.table_log import open_log
 from tablefeed.feed.where import row_filter
 from tablefeed.model.actions import Version
 

@@ -20,6 +20,7 @@ from tablefeed.feed.commit_times import CommitTimes
 from tablefeed.feed.delivery import AppendDelivery, Delivery
 from tablefeed.feed.event_time import EventTimes, check_order, event_time_field
 from tablefeed.feed.lag import Lag, LagMeter
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.query_schema import QuerySchema
 from tablefeed.feed.scan import RowFilter, ScanFile, ScanTask, TableColumns, table_columns
 from tablefeed.feed.schema_tracking import SchemaTracking
@@ -28,7 +29,7 @@ from tablefeed.feed.spread import spread
 from tablefeed.feed.stream_bounds import Ending, start_version
 from tablefeed.feed.stream_metadata import FixedMetadata, SameTable, StreamMetadata, check_table
 from tablefeed.feed.stream_snapshot import ByFiles, InitialSnapshot, SnapshotOrder
-from tablefeed.feed.table_log import Snapshot, TableLog, open_log
+from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.feed.tail import Tail
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Commit, Version

@@ -20,8 +20,9 @@ from tablefeed.feed.arguments import (
     text,
     whole_number,
 )
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.scan import ScanTask, read_task, scan_file, table_columns
-from tablefeed.feed.table_log import Snapshot, TableLog, open_log
+from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.feed.timeline import file_times, parse_timestamp, version_at
 from tablefeed.model.actions import CommitInfo, Metadata, Protocol, Version
 from tablefeed.model.logfile import LogFileKind

@@ -24,14 +24,12 @@ from tablefeed.errors import (
     VersionNotFoundError,
 )
 from tablefeed.feed.segment_reader import Reading, SegmentReader, unreadable_log_file
-from tablefeed.feed.table_files import for_store
-from tablefeed.indextables import names as index_names
 from tablefeed.log.replay import fold
 from tablefeed.log.segment import LogSegment, build_segment, whole_checkpoint_versions
 from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
 from tablefeed.model.logfile import LogFile
 from tablefeed.model.schema import Struct
-from tablefeed.store import Entry, Store, open_store
+from tablefeed.store import Entry, Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,24 +81,6 @@ class Snapshot:
         reading = self.reading or Reading(segment=segments(self.unreadable))
         files = stream_live_files(reader, reading, segments, unreadable=self.unreadable, with_stats=with_stats)
         return held_against_checksum(files, reader, reading.segment, self.facts, url=self.log.url)
-
-
-def open_log(location: str, storage_options: Mapping[str, str] | None = None) -> TableLog:
-    """Gives the log at `location`, a path or URL as users write them: an IndexTables one where there is no other.
-
-    Which of the two it is, is all that is looked at yet.
-    """
-    options = dict(storage_options or {})
-    store = open_store(location, for_store(options))
-    if _is_empty(store, index_names.LOG_DIR) or not _is_empty(store, names.LOG_DIR):
-        return TableLog(store, location=location, storage_options=options)
-    from tablefeed.feed.index_log import IndexTablesLog
-
-    return IndexTablesLog(store, location=location, storage_options=options)
-
-
-def _is_empty(store: Store, directory: str) -> bool:
-    return next(iter(store.list(directory)), None) is None and next(iter(store.directories(directory)), None) is None
 
 
 class TableLog:

@@ -28,8 +28,9 @@ from tablefeed.delta.paths import below_root
 from tablefeed.delta.retention import retention_of
 from tablefeed.errors import ConflictError, IllegalOptionError, LogError
 from tablefeed.feed.arguments import location, store_options, switch
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.segment_reader import Reading, SegmentReader
-from tablefeed.feed.table_log import Snapshot, TableLog, open_log
+from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.model.actions import CdcFile, Commit, DeletionVector, Version
 from tablefeed.model.logfile import LogFileKind
 from tablefeed.store import Store
