@@ -19,7 +19,8 @@ def a_file(name: str, kind: LogFileKind, version: int, *, at: int = 0, **more: i
         size_bytes=1,
         modified_ms=at,
         last_version=None if last is None else Version(last),
-        **numbers,
+        part=numbers.get("part"),
+        part_count=numbers.get("part_count"),
     )
 
 
