@@ -143,33 +143,40 @@ _EMPTY = {"formatVersion": 1, "stateVersion": 7, "createdAt": 1, "numFiles": 0, 
 
 @pytest.mark.parametrize("codec", ["null", "zstandard", "snappy", "deflate"])
 def test_each_codec_is_read(codec: str) -> None:
+    assert [file.path for file in entries(_as_codec(codec), 2)] == ["a", "b"]
+
+
+def _as_codec(codec: str) -> bytes:
+    """A manifest of `a` and `b` in one block of this codec."""
     plain = manifest("m", [add("a"), add("b")], writer=Writer.NATIVE)[1]
-    head, _, rest = plain.partition(b"avro.codec\x08null")
-    count, (body, packed) = rest[17:18], _packed(rest, codec)
+    head, _, _ = plain.partition(b"avro.codec")
+    begin = plain.index(SYNC) + len(SYNC)
+    body = plain[begin + 2 : -len(SYNC)]  # after the count and the size, of a byte each
+    assert plain[begin + 1 : begin + 2] == _long(len(body))
+    packed = _packed(body, codec)
+    return (
+        head
+        + b"avro.codec"
+        + _long(len(codec))
+        + codec.encode()
+        + b"\0"
+        + SYNC
+        + _long(2)
+        + _long(len(packed))
+        + packed
+        + SYNC
+    )
 
-    data = head + b"avro.codec" + bytes([2 * len(codec)]) + codec.encode() + b"\x00" + SYNC
-    data += count + _long(len(packed)) + packed + SYNC
 
-    assert body
-    assert [file.path for file in entries(data, 2)] == ["a", "b"]
-
-
-def _packed(rest: bytes, codec: str) -> tuple[bytes, bytes]:
-    """The one block of the file's end, plain and packed."""
-    body = rest[18:-16]
-    while (
-        _long(len(body)) != rest[18 : 18 + len(_long(len(body)))]
-        or 18 + len(_long(len(body))) + len(body) != len(rest) - 16
-    ):
-        body = body[1:]
+def _packed(body: bytes, codec: str) -> bytes:
     match codec:
         case "zstandard":
-            return body, pa.compress(body, "zstd", asbytes=True)
+            return bytes(pa.compress(body, "zstd", asbytes=True))
         case "snappy":
-            return body, pa.compress(body, "snappy", asbytes=True) + zlib.crc32(body).to_bytes(4, "big")
+            return bytes(pa.compress(body, "snappy", asbytes=True)) + zlib.crc32(body).to_bytes(4, "big")
         case "deflate":
-            return body, zlib.compress(body, wbits=-15)
-    return body, body
+            return zlib.compress(body, wbits=-15)
+    return body
 
 
 def _long(value: int) -> bytes:
@@ -178,6 +185,32 @@ def _long(value: int) -> bytes:
         encoded.append(zigzag & 0x7F | 0x80)
         zigzag >>= 7
     return bytes([*encoded, zigzag])
+
+
+def test_a_block_of_snappy_that_does_not_fit_its_checksum_is_damage() -> None:
+    data = _as_codec("snappy")
+    checksum = len(data) - 17
+
+    with pytest.raises(CorruptLogError, match="does not fit its checksum"):
+        entries(data[:checksum] + bytes([data[checksum] ^ 1]) + data[checksum + 1 :], 2)
+
+
+def test_a_block_that_ends_with_the_mark_of_another_file_is_damage() -> None:
+    data = manifest("m", [add("a")])[1]
+
+    with pytest.raises(CorruptLogError, match="cut off, or not of this file"):
+        entries(data[:-1] + b"x")
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, -1])
+def test_a_block_that_counts_its_records_wrong_is_damage(count: int) -> None:
+    plain = manifest("m", [add("a"), add("b")], writer=Writer.NATIVE)[1]
+    begin = plain.index(SYNC) + len(SYNC)
+    told = _long(count) if count >= 0 else b"\x01"
+
+    assert plain[begin : begin + 1] == _long(2)
+    with pytest.raises(CorruptLogError, match="not whole as Avro"):
+        entries(plain[:begin] + told + plain[begin + 1 :], 2)
 
 
 def test_another_codec_is_refused_by_name() -> None:
@@ -227,7 +260,13 @@ def test_an_entry_is_read_by_the_names_of_its_own_schema() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "value", "said"),
-    [("string", "x", "size is 'x'"), ("double", 1.5, "size is 1.5"), (["null", "long"], None, "size is missing")],
+    [
+        ("string", "x", "size is 'x'"),
+        ("double", 1.5, "size is 1.5"),
+        ("double", 1.0, "size is 1.0"),
+        ("boolean", True, "size is True"),
+        (["null", "long"], None, "size is missing"),
+    ],
 )
 def test_an_entry_of_another_type_is_damage(kind: object, value: object, said: str) -> None:
     fields = [

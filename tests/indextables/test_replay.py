@@ -141,6 +141,13 @@ def test_a_state_that_knows_nothing_of_the_commits_before_it_is_refused() -> Non
         log.snapshot()
 
 
+def test_a_state_that_still_holds_what_its_commit_removed_is_refused() -> None:
+    log = IndexLog({**json_log({0: (), 1: [add("a")], 2: [remove("a")]}), **states_of({2: A})})
+
+    with pytest.raises(LogError, match=r"^\[INDEXTABLES_MIXED_LOG\].*still holds 'a', which the commit removes"):
+        log.snapshot()
+
+
 def test_a_commit_that_the_states_grew_past_is_refused() -> None:
     states = states_of({8: A, 9: {**A, **B}})
     commits = {**json_log({0: ()}), **json_log({9: [add("lost")]})}

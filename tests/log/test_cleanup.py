@@ -9,7 +9,9 @@ from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFile, LogFileKind
 
 
-def a_file(name: str, kind: LogFileKind, version: int, *, at: int = 0, last: int | None = None, **part: int) -> LogFile:
+def a_file(name: str, kind: LogFileKind, version: int, *, at: int = 0, **more: int) -> LogFile:
+    numbers = {k: v for k, v in more.items() if k != "last_version"}
+    last = more.get("last_version")
     return LogFile(
         name=name,
         kind=kind,
@@ -17,8 +19,8 @@ def a_file(name: str, kind: LogFileKind, version: int, *, at: int = 0, last: int
         size_bytes=1,
         modified_ms=at,
         last_version=None if last is None else Version(last),
-        part=part.get("part"),
-        part_count=part.get("part_count"),
+        part=numbers.get("part"),
+        part_count=numbers.get("part_count"),
     )
 
 
@@ -66,8 +68,8 @@ def test_checksums_compactions_and_broken_checkpoints_go_with_their_versions() -
         a_file("1.crc", LogFileKind.CHECKSUM, 1),
         a_file("2.crc", LogFileKind.CHECKSUM, 2),
         a_file("1.part", LogFileKind.CHECKPOINT_PART, 1, part=1, part_count=2),
-        a_file("0.2.compacted.json", LogFileKind.COMPACTION, 0, last=2),
-        a_file("2.3.compacted.json", LogFileKind.COMPACTION, 2, last=3),
+        a_file("0.2.compacted.json", LogFileKind.COMPACTION, 0, last_version=2),
+        a_file("2.3.compacted.json", LogFileKind.COMPACTION, 2, last_version=3),
     ]
 
     assert gone(log, 100) == (

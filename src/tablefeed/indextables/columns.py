@@ -110,9 +110,9 @@ def without_keys(batch: pa.RecordBatch, keys: pa.ChunkedArray) -> pa.RecordBatch
     return batch.filter(pc.invert(pc.is_in(batch["key"], value_set=keys))) if len(keys) else batch
 
 
-def no_keys() -> pa.ChunkedArray:
-    """An empty set of keys."""
-    return pa.chunked_array([], pa.string())
+def with_keys(batch: pa.RecordBatch, keys: pa.ChunkedArray) -> pa.RecordBatch:
+    """The rows of `batch` whose key is one of `keys`."""
+    return batch.filter(pc.is_in(batch["key"], value_set=keys))
 
 
 def keys_of(batches: Iterable[pa.RecordBatch]) -> pa.ChunkedArray:

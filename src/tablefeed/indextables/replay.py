@@ -91,28 +91,35 @@ def state_commit(
 
 
 def refuse_parted(commit: Commit, state_files: Iterable[pa.RecordBatch], *, url: str) -> None:
-    """Raises LogError (INDEXTABLES_MIXED_LOG) unless what `commit` adds is in the state of its version.
+    """Raises LogError (INDEXTABLES_MIXED_LOG) unless the state of its version is what `commit` led to.
 
-    `state_files` are the live files of that state. Where they part, a generation of IndexTables that sees only commits
-    and one that sees only states have both written this version: one of the two lost rows, and nothing tells which.
+    `state_files` are the live files of that state: what the commit adds has to be among them, what it removes must
+    not. Where they part, a generation of IndexTables that sees only commits and one that sees only states have both
+    written this version: one of the two lost rows, and nothing tells which.
     """
-    removed = {file.path for file in commit.removed}
-    missing = {file.path for file in commit.added} - removed
+    added, removed = {file.path for file in commit.added}, {file.path for file in commit.removed}
+    missing, dead = added - removed, removed - added
+    asked = pa.chunked_array([pa.array(sorted(missing | dead), pa.string())])
     for batch in state_files:
-        if not missing:
+        if not missing and not dead:
             return
-        found = columns.without_keys(batch, pa.chunked_array([pa.array(sorted(missing), pa.string())]))
-        if found.num_rows < batch.num_rows:
-            missing -= set(batch["key"].to_pylist())
+        found = set(columns.with_keys(batch, asked)["key"].to_pylist())
+        if found & dead:
+            raise _parted(commit.version, f"still holds {min(found & dead)!r}, which the commit removes", url=url)
+        missing -= found
     if missing:
-        raise LogError(
-            f"The log of {url} was written by two generations of IndexTables that do not see each other: version "
-            f"{commit.version} is a JSON commit and a state, and the state does not hold {min(missing)!r}, which the "
-            "commit adds. Settle which of the two stands, move the other's files out of the log and write their rows "
-            "again with the one writer that the table is left to (0.5.4 and before, or 0.5.5 and after).",
-            url=url,
-            error_class=MIXED_CLASS,
-        )
+        raise _parted(commit.version, f"does not hold {min(missing)!r}, which the commit adds", url=url)
+
+
+def _parted(version: Version, where: str, *, url: str) -> LogError:
+    return LogError(
+        f"The log of {url} was written by two generations of IndexTables that do not see each other: version {version} "
+        f"is a JSON commit and a state, and the state {where}. Settle which of the two stands, move the other's files "
+        "out of the log and write their rows again with the one writer that the table is left to (0.5.4 and before, or "
+        "0.5.5 and after).",
+        url=url,
+        error_class=MIXED_CLASS,
+    )
 
 
 def _sorted(files: Iterable[AddFile]) -> list[AddFile]:
