@@ -329,6 +329,9 @@ def test_a_partition_column_that_is_stored_is_read_from_the_documents_even_where
     read = rows(split, pa.schema([("k", pa.string())]), constants={"k": pa.scalar("a%20b")})
 
     assert read == [{"k": "a b"}, {"k": None}]
+    assert rows(a_split(["k"], [[[]]]), pa.schema([("k", pa.string())]), constants={"k": pa.scalar("x")}) == [
+        {"k": None}
+    ]
 
 
 def test_a_column_that_is_indexed_and_not_stored_is_refused_unless_the_add_has_its_value() -> None:
