@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from ipaddress import IPv6Address
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from support.split_bytes import LZ4, NONE, U64, ZSTD, Document, Raw, a_field, a_split
 from tablefeed.data.read import ReadPlan
@@ -40,11 +42,17 @@ def rows(split: bytes, schema: pa.Schema, **told: Any) -> list[dict[str, Any]]:
     return [row for batch in batches for row in batch.to_pylist()]
 
 
-def stored(given: object, kind: pa.DataType, *, version: int = 2) -> Any:
-    """What a column `c` of type `kind` reads where this is stored."""
-    split = a_split(["c"], [[[(0, given)]]], version=version)
-    ((row,),) = [row.values() for row in rows(split, pa.schema([("c", kind)]))]
-    return row
+def stored(given: object, kind: pa.DataType, *, version: int = 2, count: int = 1) -> Any:
+    """What a column `c` of type `kind` reads where this is stored, in so many documents."""
+    split = a_split(["c"], [[[(0, given)]] * count], version=version)
+    read = [row["c"] for row in rows(split, pa.schema([("c", kind)]))]
+    assert len(read) == count
+    assert all(repr(value) == repr(read[0]) for value in read)
+    return read[0]
+
+
+one_or_many = pytest.mark.parametrize("count", [1, 100])
+"""Values in values are read one by one where they are few, and else in columns."""
 
 
 def nanos(year: int, month: int, day: int) -> Instant:
@@ -101,6 +109,7 @@ def test_batches_are_no_longer_than_the_plan_says() -> None:
     assert pa.Table.from_batches(batches).column("id").to_pylist() == list(range(25))
 
 
+@one_or_many
 @pytest.mark.parametrize(
     ("kind", "given", "told"),
     [
@@ -138,8 +147,8 @@ def test_batches_are_no_longer_than_the_plan_says() -> None:
         (pa.int64(), None, None),
     ],
 )
-def test_a_value_is_read_as_the_schema_says(kind: pa.DataType, given: object, told: object) -> None:
-    assert stored(given, kind) == told
+def test_a_value_is_read_as_the_schema_says(kind: pa.DataType, given: object, told: object, count: int) -> None:
+    assert stored(given, kind, count=count) == told
 
 
 def test_nan_is_nan_of_either_width_and_zero_keeps_its_sign() -> None:
@@ -164,27 +173,31 @@ MEMBERS = {
 }
 
 
-def test_a_struct_is_the_same_from_the_writer_by_rows_and_the_writer_by_arrow() -> None:
+@one_or_many
+def test_a_struct_is_the_same_from_the_writer_by_rows_and_the_writer_by_arrow(count: int) -> None:
     by_rows = {"a": 7, "s": "x", "d": -86_400_000, "t": 1_577_934_245_678_901, "b": "AP8="}
     by_arrow = {"b": b"\x00\xff", "t": Instant(1_577_934_245_678_901_000), "d": nanos(1969, 12, 31), "s": "x", "a": 7}
 
-    assert stored(by_rows, STRUCT) == stored(by_arrow, STRUCT) == MEMBERS
+    assert stored(by_rows, STRUCT, count=count) == stored(by_arrow, STRUCT, count=count) == MEMBERS
 
 
-def test_members_that_are_null_or_left_out_are_null() -> None:
+@one_or_many
+def test_members_that_are_null_or_left_out_are_null(count: int) -> None:
     empty = dict.fromkeys(MEMBERS)
 
-    assert stored(dict.fromkeys(MEMBERS), STRUCT) == stored({}, STRUCT) == empty
+    assert stored(dict.fromkeys(MEMBERS), STRUCT, count=count) == stored({}, STRUCT, count=count) == empty
 
 
+@one_or_many
 @pytest.mark.parametrize("given", [{"_values": ["a", "b"]}, {"c": ["a", "b"]}, ["a", "b"]])
-def test_an_array_is_the_same_from_each_writer(given: object) -> None:
-    assert stored(given, pa.list_(pa.string())) == ["a", "b"]
+def test_an_array_is_the_same_from_each_writer(given: object, count: int) -> None:
+    assert stored(given, pa.list_(pa.string()), count=count) == ["a", "b"]
 
 
+@one_or_many
 @pytest.mark.parametrize("given", [{"_values": []}, {"c": []}, [], {}])
-def test_an_empty_array_is_not_null(given: object) -> None:
-    assert stored(given, pa.list_(pa.int32())) == []
+def test_an_empty_array_is_not_null(given: object, count: int) -> None:
+    assert stored(given, pa.list_(pa.int32()), count=count) == []
 
 
 def test_several_values_of_a_field_are_the_elements_of_an_array_in_their_order() -> None:
@@ -202,6 +215,7 @@ def test_several_values_of_a_column_that_is_no_array_are_refused() -> None:
         rows(split, pa.schema([("c", pa.int64())]))
 
 
+@one_or_many
 @pytest.mark.parametrize(
     ("key", "names", "keys"),
     [
@@ -213,21 +227,35 @@ def test_several_values_of_a_column_that_is_no_array_are_refused() -> None:
         (UTC_US, ["1"], [datetime(1970, 1, 1, 0, 0, 0, 1, UTC)]),
     ],
 )
-def test_keys_of_maps_are_read_from_their_texts(key: pa.DataType, names: list[str], keys: list[object]) -> None:
-    read = stored(dict.fromkeys(names, 1), pa.map_(key, pa.int32()))
+def test_keys_of_maps_are_read_from_their_texts(
+    key: pa.DataType, names: list[str], keys: list[object], count: int
+) -> None:
+    read = stored(dict.fromkeys(names, 1), pa.map_(key, pa.int32()), count=count)
 
     assert read == [(k, 1) for k in keys]
 
 
-def test_values_are_nested_in_each_other_at_any_depth() -> None:
+@one_or_many
+def test_values_are_nested_in_each_other_at_any_depth(count: int) -> None:
     kind = pa.list_(pa.struct([("m", pa.map_(pa.string(), pa.list_(pa.float32())))]))
 
-    assert stored({"_values": [{"m": {"k": [1.5, 2]}}, {"m": None}]}, kind) == [{"m": [("k", [1.5, 2.0])]}, {"m": None}]
+    assert stored({"_values": [{"m": {"k": [1.5, 2]}}, {"m": None}]}, kind, count=count) == [
+        {"m": [("k", [1.5, 2.0])]},
+        {"m": None},
+    ]
 
 
+@one_or_many
 @pytest.mark.parametrize(
     ("given", "kind"),
     [
+        ({"_values": None}, pa.list_(pa.int64())),
+        ({"_values": [1], "c": [2]}, pa.list_(pa.int64())),
+        ({"_values": [1], "x": 2}, pa.list_(pa.int64())),
+        ([{"_values": [1]}], pa.list_(pa.list_(pa.int64()))),
+        ([1], pa.struct([("a", pa.int32())])),
+        ({"x": 1}, pa.map_(pa.int64(), pa.int64())),
+        ({"a": [1]}, pa.struct([("a", pa.string())])),
         (1 << 31, pa.int32()),
         (U64(1 << 63), pa.int64()),
         ("128", pa.int8()),
@@ -258,27 +286,32 @@ def test_values_are_nested_in_each_other_at_any_depth() -> None:
         ({"a": Instant(1)}, pa.struct([("a", UTC_US)])),
         ({"other": [1]}, pa.list_(pa.int64())),
         ([], pa.map_(pa.string(), pa.int64())),
-        ({"b": b"x"}, pa.string()),
         (Raw(b"\x00\x81\xff"), pa.string()),
         (Raw(b"\x09\x02"), pa.bool_()),
     ],
 )
 def test_a_value_that_does_not_fit_its_column_is_refused_with_the_columns_name(
-    given: object, kind: pa.DataType
+    given: object, kind: pa.DataType, count: int
 ) -> None:
     with pytest.raises(
         DataFileError, match=r"part-0.split of memory://t has a value in column c that is no "
     ) as refused:
-        stored(given, kind)
+        stored(given, kind, count=count)
 
     assert (refused.value.url, refused.value.path) == ("memory://t", "part-0.split")
 
 
+def test_json_that_holds_bytes_is_refused() -> None:
+    with pytest.raises(DataFileError, match="has a value of JSON that is none"):
+        stored({"b": b"x"}, pa.string())
+
+
+@one_or_many
 @pytest.mark.parametrize("code", [3, 7, 8, 14, 255])
-def test_a_type_code_that_is_not_known_is_refused_at_any_depth(code: int) -> None:
-    for given in (Raw([code]), [Raw([code])], {"a": Raw([code])}):
+def test_a_type_code_that_is_not_known_is_refused_at_any_depth(code: int, count: int) -> None:
+    for value in (Raw([code]), [Raw([code])], {"a": Raw([code])}):
         with pytest.raises(UnsupportedFeatureError, match=f"type code {code}"):
-            stored(given, pa.string())
+            stored(value, pa.string(), count=count)
 
 
 def test_a_column_that_the_split_does_not_know_is_null_or_the_adds_constant() -> None:
@@ -296,6 +329,9 @@ def test_a_partition_column_that_is_stored_is_read_from_the_documents_even_where
     read = rows(split, pa.schema([("k", pa.string())]), constants={"k": pa.scalar("a%20b")})
 
     assert read == [{"k": "a b"}, {"k": None}]
+    assert rows(a_split(["k"], [[[]]]), pa.schema([("k", pa.string())]), constants={"k": pa.scalar("x")}) == [
+        {"k": None}
+    ]
 
 
 def test_a_column_that_is_indexed_and_not_stored_is_refused_unless_the_add_has_its_value() -> None:
@@ -337,6 +373,55 @@ def test_a_store_that_does_not_have_its_checksum_is_refused_before_a_row_of_it_i
 
     with pytest.raises(DataFileError, match="does not have its checksum"):
         rows(other, pa.schema([("s", pa.string())]))
+
+
+KIND = pa.struct(
+    [
+        ("n", pa.int64()),
+        ("l", pa.list_(pa.string())),
+        ("m", pa.map_(pa.string(), pa.struct([("d", pa.date32()), ("f", pa.float64())]))),
+    ]
+)
+DAYS = st.integers(-1_000, 1_000)
+STRUCTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "n": st.none() | st.integers(-(1 << 63), (1 << 63) - 1),
+        "l": st.none() | st.lists(st.none() | st.text(max_size=3), max_size=3),
+        "m": st.none() | st.dictionaries(st.text(max_size=2), st.fixed_dictionaries({"d": DAYS}), max_size=3),
+        "other": st.none() | st.lists(st.dictionaries(st.text(max_size=2), st.binary(max_size=2), max_size=2)),
+    },
+)
+
+
+def as_stored(value: Any) -> Any:
+    """Days as one of the writers or the other has them."""
+    match value:
+        case {"d": int(days)}:
+            return {"d": days * 86_400_000} if days % 2 else {"d": Instant(days * 86_400_000_000_000)}
+        case dict():
+            return {name: as_stored(item) for name, item in value.items()}
+        case _:
+            return value
+
+
+def as_read(value: dict[str, Any]) -> dict[str, Any]:
+    of_maps = value.get("m")
+    entries = None
+    if of_maps is not None:
+        entries = [(k, {"d": date(1970, 1, 1) + timedelta(v["d"]), "f": None}) for k, v in of_maps.items()]
+    return {"n": value.get("n"), "l": value.get("l"), "m": entries}
+
+
+@given(pool=st.lists(st.none() | STRUCTS, min_size=1, max_size=5), count=st.integers(60, 150))
+def test_structs_of_many_documents_are_read_each_as_its_own(pool: list[dict[str, Any] | None], count: int) -> None:
+    values = [pool[i * i % len(pool)] for i in range(count)]
+    split = a_split(["x", "c"], [[[(1, as_stored(value)), (0, i)] for i, value in enumerate(values)]])
+
+    read = rows(split, pa.schema([("c", KIND), ("x", pa.int64())]))
+
+    assert [row["c"] for row in read] == [None if value is None else as_read(value) for value in values]
+    assert [row["x"] for row in read] == list(range(count))
 
 
 # --- chunks ----------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from array import array
 from itertools import accumulate
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,17 +16,23 @@ from tablefeed.indextables.damage import DamagedSplitError, UnsupportedSplitErro
 from tablefeed.indextables.doc_store import Documents
 from tablefeed.indextables.documents import read_pieces
 from tablefeed.indextables.nested import MOST_LEVELS, Code, Instant
+from tablefeed.indextables.shapes import Key, Wanted
 
 
 def run_of(encoded: list[bytes]) -> Documents:
     return Documents(data=b"".join(encoded), ends=array("q", accumulate(map(len, encoded))))
 
 
-def pieces(documents: list[Document], wanted: set[int] | None = None) -> dict[int, list[tuple[Code, list[int], Any]]]:
-    """By field: the code of each slice, its documents and its values."""
-    found = read_pieces(
-        run_of([document(values) for values in documents]), field_count=10, wanted=wanted or set(range(10))
-    )
+AS_IT_IS = pa.int64()
+"""A type for which no object and no array is read in columns."""
+
+
+def pieces(
+    documents: list[Document], wanted: set[int] | None = None
+) -> dict[Key, list[tuple[Code | None, list[int], Any]]]:
+    """By field: the code of each slice, its documents and its values; those that hold others as they are."""
+    columns = {field: Wanted("c", AS_IT_IS) for field in wanted or range(10)}
+    found = read_pieces(run_of([document(values) for values in documents]), field_count=10, wanted=columns)
     return {
         field: [
             (p.code, p.rows.to_pylist(), p.values if isinstance(p.values, list) else p.values.to_pylist()) for p in of
@@ -103,7 +110,7 @@ def test_every_value_is_found_once_with_its_document(documents: list[list[tuple[
     assert sorted(map(repr, found)) == sorted(map(repr, told))
 
 
-def plain(code: Code, value: Any) -> object:
+def plain(code: Code | None, value: Any) -> object:
     match code:
         case Code.STR:
             return value.decode()
@@ -135,13 +142,23 @@ def plain(code: Code, value: Any) -> object:
 )
 def test_bytes_that_are_no_document_are_refused(encoded: bytes, reason: str) -> None:
     with pytest.raises(DamagedSplitError, match=reason):
-        read_pieces(run_of([encoded]), field_count=10, wanted={0})
+        read_pieces(run_of([encoded]), field_count=10, wanted={0: Wanted("c", AS_IT_IS)})
 
 
 def test_a_value_that_runs_into_the_next_document_is_refused() -> None:
     for cut in (document([(0, "abc")])[:-1], document([(0, ["abc"])])[:-1], document([(0, 1)])[:-1]):
         with pytest.raises(DamagedSplitError):
-            read_pieces(run_of([cut, document([(0, "x" * 99)])]), field_count=10, wanted={0})
+            read_pieces(run_of([cut, document([(0, "x" * 99)])]), field_count=10, wanted={0: Wanted("c", AS_IT_IS)})
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_values_that_are_not_wanted_are_stepped_over_as_deep_as_types_are_and_no_deeper(count: int) -> None:
+    def nested(levels: int) -> list[Document]:
+        return [[(1, Raw(b"\x0c\x81" * levels + b"\x0b")), (0, 7)]] * count
+
+    assert pieces(nested(MOST_LEVELS - 1), wanted={0})[0][0][2] == [7] * count
+    with pytest.raises(UnsupportedSplitError, match="nested more than 100 deep"):
+        pieces(nested(MOST_LEVELS + 1), wanted={0})
 
 
 def test_values_are_nested_as_deep_as_types_are_and_no_deeper() -> None:

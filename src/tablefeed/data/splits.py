@@ -17,10 +17,11 @@ from tablefeed.data.read import ReadPlan
 from tablefeed.data.required import RequiredColumns
 from tablefeed.errors import DataFileError, UnsupportedFeatureError
 from tablefeed.indextables import split as splits
+from tablefeed.indextables.row_columns import column
 from tablefeed.indextables.damage import DamagedSplitError, UnsupportedSplitError
 from tablefeed.indextables.doc_store import Checksum, Read, read_blocks, unpacked
 from tablefeed.indextables.documents import Pieces, read_pieces
-from tablefeed.indextables.row_columns import column
+from tablefeed.indextables.shapes import Wanted
 from tablefeed.indextables.split import Chunk, Split
 
 CHUNK_ROWS = 65_536
@@ -103,9 +104,11 @@ class _Reader:
             packed = read_blocks(self._read, store, blocks)
             self._checked.add(store, blocks, packed)
             documents = unpacked(store, blocks, packed)
-            wanted = frozenset(self._numbers.values())
-            pieces = read_pieces(documents, field_count=len(self._split.fields), wanted=wanted)
-            rows = self._of(pieces, len(documents.ends), units_a_us=store.units_a_us)
+            wanted = {n: Wanted(name, self._schema.field(name).type) for name, n in self._numbers.items()}
+            units_a_us = store.units_a_us
+            field_count = len(self._split.fields)
+            pieces = read_pieces(documents, field_count=field_count, wanted=wanted, units_a_us=units_a_us)
+            rows = self._of(pieces, len(documents.ends), units_a_us=units_a_us)
         if (broken := self._required.first_null(rows)) is not None:
             raise DamagedSplitError(f"has no value of column {broken} in some row, though the schema says NOT NULL")
         return rows

@@ -168,6 +168,9 @@ def vint(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
     Raises IndexError where the bytes end before it does, and DamagedSplitError beyond 64 bits.
     """
+    byte = data[position]
+    if byte >= 128:  # most are small
+        return byte & 127, position + 1
     value = shift = 0
     while True:
         byte = data[position]

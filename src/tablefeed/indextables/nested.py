@@ -6,6 +6,8 @@ The type codes are Tantivy's (schema/document/se.rs there), and the same at ever
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import IntEnum
 from ipaddress import IPv6Address
 from typing import NamedTuple
@@ -39,17 +41,28 @@ class Instant(NamedTuple):
     units: int
 
 
-def nested_value(data: bytes, position: int, code: Code) -> tuple[object, int]:
-    """The value of `code` at `position` and where it ends: dict, list, str, int, float, bool, bytes, Instant or None.
+def nested_values(data: bytes, positions: Iterable[int], code: Code, levels: int) -> Iterator[tuple[object, int]]:
+    """Yield the values of `code` at `positions`, and where each ends.
 
-    Raises DamagedSplitError where the bytes end before it or are none, UnsupportedSplitError for an unknown code.
+    They are dict, list, str, int, float, bool, bytes, Instant or None. Raises DamagedSplitError where the bytes end
+    before one or are none, UnsupportedSplitError for an unknown code, and where values are in each other in more than
+    `levels`.
     """
-    try:
-        return _value(data, position, code, MOST_LEVELS)
-    except (IndexError, struct.error) as error:
-        raise DamagedSplitError("has a document that ends within a value") from error
-    except UnicodeDecodeError as error:
-        raise DamagedSplitError("has a text that is no UTF-8") from error
+    with _damage_by_name():
+        for position in positions:
+            yield _value(data, position, code, levels)
+
+
+def members(data: bytes, position: int, count: int, levels: int) -> tuple[list[tuple[str, object]], int]:
+    """The `count` members of an object from `position` on, and where they end. Raises as `nested_values`."""
+    with _damage_by_name():
+        return _members(data, position, count, levels)
+
+
+def elements(data: bytes, position: int, count: int, levels: int) -> tuple[list[object], int]:
+    """The `count` elements of an array from `position` on, and where they end. Raises as `nested_values`."""
+    with _damage_by_name():
+        return _elements(data, position, count, levels)
 
 
 def ip_text(address: bytes) -> str:
@@ -65,77 +78,117 @@ def double_of(ordered: int) -> float:
     return float(number)
 
 
+@contextmanager
+def _damage_by_name() -> Iterator[None]:
+    try:
+        yield
+    except (IndexError, struct.error) as error:
+        raise DamagedSplitError(_CUT) from error
+    except UnicodeDecodeError as error:
+        raise DamagedSplitError("has a text that is no UTF-8") from error
+
+
+_CUT = "has a document that ends within a value"
 _U64, _I64 = struct.Struct("<Q"), struct.Struct("<q")
 
 
+_Read = Callable[[bytes, int, int], tuple[object, int]]
+"""Gives what is at a place and where it ends; the last number is in how many levels values may still be."""
+
+
 def _value(data: bytes, at: int, code: int, levels: int) -> tuple[object, int]:
-    match code:
-        case Code.STR:
-            text, at = _slice(data, at)
-            return text.decode(), at
-        case Code.I64:
-            return _I64.unpack_from(data, at)[0], at + 8
-        case Code.F64:
-            return double_of(_U64.unpack_from(data, at)[0]), at + 8
-        case Code.OBJECT:
-            return _object(data, at, levels - 1)
-        case Code.ARRAY:
-            return _array(data, at, levels - 1)
-        case Code.NULL:
-            return None, at
-        case Code.BOOL:
-            return _bool(data[at]), at + 1
-        case Code.U64:
-            return _U64.unpack_from(data, at)[0], at + 8
-        case Code.DATE:
-            return Instant(_I64.unpack_from(data, at)[0]), at + 8
-        case Code.BYTES:
-            return _slice(data, at)
-        case Code.IP:
-            return ip_text(data[at : at + 16]) if len(data) >= at + 16 else _cut(), at + 16
-    raise UnsupportedSplitError(f"has a value of type code {code}", feature=f"typeCode{code}")
+    read = _READ.get(code)
+    if read is None:
+        raise UnsupportedSplitError(f"has a value of type code {code}", feature=f"typeCode{code}")
+    return read(data, at, levels)
+
+
+def _str(data: bytes, at: int, _: int) -> tuple[object, int]:
+    text, at = _slice(data, at)
+    return text.decode(), at
+
+
+def _number(layout: struct.Struct) -> _Read:
+    return lambda data, at, _: (layout.unpack_from(data, at)[0], at + 8)
+
+
+def _f64(data: bytes, at: int, _: int) -> tuple[object, int]:
+    return double_of(_U64.unpack_from(data, at)[0]), at + 8
+
+
+def _date(data: bytes, at: int, _: int) -> tuple[object, int]:
+    return Instant(_I64.unpack_from(data, at)[0]), at + 8
+
+
+def _bool(data: bytes, at: int, _: int) -> tuple[object, int]:
+    if data[at] > 1:
+        raise DamagedSplitError(f"has a boolean of {data[at]}")
+    return data[at] == 1, at + 1
+
+
+def _ip(data: bytes, at: int, _: int) -> tuple[object, int]:
+    address = data[at : at + 16]
+    if len(address) < 16:
+        raise DamagedSplitError(_CUT)
+    return ip_text(address), at + 16
 
 
 def _object(data: bytes, at: int, levels: int) -> tuple[dict[str, object], int]:
     count, at = _count(data, at, levels)
     if count % 2:
         raise DamagedSplitError("has an object with a name and no value")
-    members: dict[str, object] = {}
-    for _ in range(count // 2):
-        if data[at] != Code.STR:
+    found, at = _members(data, at, count // 2, levels - 1)
+    return dict(found), at
+
+
+def _members(data: bytes, at: int, count: int, levels: int) -> tuple[list[tuple[str, object]], int]:
+    found = []
+    for _ in range(count):
+        if data[at]:  # the code of a text is 0
             raise DamagedSplitError("has an object whose member has no name")
         name, at = _slice(data, at + 1)
-        members[name.decode()], at = _value(data, at + 1, data[at], levels)
-    return members, at
+        value, at = _value(data, at + 1, data[at], levels)
+        found.append((name.decode(), value))
+    return found, at
 
 
 def _array(data: bytes, at: int, levels: int) -> tuple[list[object], int]:
     count, at = _count(data, at, levels)
-    elements = []
+    return _elements(data, at, count, levels - 1)
+
+
+def _elements(data: bytes, at: int, count: int, levels: int) -> tuple[list[object], int]:
+    found = []
     for _ in range(count):
         element, at = _value(data, at + 1, data[at], levels)
-        elements.append(element)
-    return elements, at
+        found.append(element)
+    return found, at
 
 
 def _count(data: bytes, at: int, levels: int) -> tuple[int, int]:
-    if not levels:
+    if levels <= 1:
         raise UnsupportedSplitError(f"has values nested more than {MOST_LEVELS} deep", feature="nesting")
     return vint(data, at)
 
 
 def _slice(data: bytes, at: int) -> tuple[bytes, int]:
     length, at = vint(data, at)
-    if at + length > len(data):
-        _cut()
-    return data[at : at + length], at + length
+    end = at + length
+    if end > len(data):
+        raise DamagedSplitError(_CUT)
+    return data[at:end], end
 
 
-def _bool(byte: int) -> bool:
-    if byte > 1:
-        raise DamagedSplitError(f"has a boolean of {byte}")
-    return byte == 1
-
-
-def _cut() -> str:
-    raise DamagedSplitError("has a document that ends within a value")
+_READ: Mapping[int, _Read] = {
+    Code.STR: _str,
+    Code.U64: _number(_U64),
+    Code.I64: _number(_I64),
+    Code.BYTES: lambda data, at, _: _slice(data, at),
+    Code.DATE: _date,
+    Code.F64: _f64,
+    Code.BOOL: _bool,
+    Code.IP: _ip,
+    Code.NULL: lambda _, at, __: (None, at),
+    Code.ARRAY: _array,
+    Code.OBJECT: _object,
+}

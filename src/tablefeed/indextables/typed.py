@@ -11,16 +11,15 @@ import base64
 import decimal
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
 import pyarrow as pa
 
-from tablefeed.indextables.damage import UnfitValueError
-from tablefeed.indextables.documents import Piece
-from tablefeed.indextables.nested import Code, Instant
+from tablefeed.indextables.damage import DamagedSplitError, UnfitValueError
+from tablefeed.indextables.nested import Instant
 
 Typed = Callable[[object], object]
 """Makes of a plain value what pyarrow takes for a type; None of None.
@@ -29,7 +28,6 @@ Raises UnfitValueError, or another ValueError, TypeError or ArithmeticError, whe
 """
 
 _RAW = "_raw"
-_VALUES = "_values"
 _DAY_MS = 86_400_000
 _DAY_US = 1000 * _DAY_MS
 
@@ -43,67 +41,25 @@ def typed(kind: pa.DataType, units_a_us: int) -> Typed:
 def json_text(value: object, units_a_us: int) -> str:
     """The text of a JSON column: without spaces, its members in the order of the index, which is not the writer's.
 
-    A text that was no JSON object was stored as {"_raw": text}: that text.
+    A text that was no JSON object was stored as {"_raw": text}: that text. Raises DamagedSplitError for bytes, which
+    JSON has not.
     """
     if isinstance(value, dict) and list(value) == [_RAW]:
         raw = value[_RAW]
         if isinstance(raw, str) and not _is_object(raw):
             return raw
-    return orjson.dumps(value, default=lambda inner: _json_leaf(inner, units_a_us)).decode()
+    try:
+        return orjson.dumps(value, default=lambda inner: _json_leaf(inner, units_a_us)).decode()
+    except (orjson.JSONEncodeError, OverflowError) as error:
+        raise DamagedSplitError(f"has a value of JSON that is none: {error}") from error
 
 
-def array_column(name: str, pieces: Sequence[Piece], kind: pa.DataType, units_a_us: int) -> tuple[pa.Array, pa.Array]:
-    """Lists of `kind`, and of which document each is, which are all different.
-
-    An object holds its elements under `_values` or the column's name, a nested array is one, and values of a field
-    that has several are its elements, in their order.
-    """
-    to_element = typed(kind.value_type, units_a_us)
-    lists: dict[int, list[object] | None] = {}
-    for piece in pieces:
-        values = piece.values if isinstance(piece.values, list) else _plain(piece)
-        for row, value in zip(piece.rows.to_pylist(), values, strict=True):
-            elements = _elements(name, value, piece.code)
-            known = lists.get(row)
-            if row in lists and (elements is None or known is None or piece.code in (Code.ARRAY, Code.OBJECT)):
-                raise UnfitValueError("a document has several")
-            made = None if elements is None else [to_element(element) for element in elements]
-            lists[row] = made if known is None or made is None else known + made
-    return pa.array(list(lists.values()), kind), pa.array(list(lists), pa.int64())
-
-
-def _elements(name: str, value: object, code: Code) -> list[object] | None:
-    match value:
-        case None:
-            return None
-        case list():
-            return value
-        case dict():
-            found = value.get(_VALUES, value.get(name))
-            if found is None and not value:
-                return []
-            if not isinstance(found, list) or len(value) > 1:
-                raise UnfitValueError(f"an array is stored as an object with {', '.join(sorted(value))}"[:200])
-            return found
-        case _ if code in (Code.ARRAY, Code.OBJECT):
-            raise UnfitValueError("it is no array")
-        case _:
-            return [value]
-
-
-def _plain(piece: Piece) -> list[object]:
-    """The values of a field that has several, as they would be inside of an array."""
-    match piece.code:
-        case Code.STR:
-            return list(piece.values.cast(pa.string()).to_pylist())
-        case Code.DATE:
-            return [Instant(units) for units in piece.values.to_pylist()]
-        case Code.BOOL:
-            return [bool(byte) for byte in piece.values.to_pylist()]
-        case Code.I64 | Code.U64 | Code.BYTES | Code.NULL:
-            return list(piece.values.to_pylist())
-        case _:
-            raise UnfitValueError(f"an array is stored as values of {piece.code.name}")
+def typed_key(kind: pa.DataType, units_a_us: int) -> Callable[[str], object]:
+    """What makes a key of `kind` of its text, whatever it is; dates and timestamps have the text of their number."""
+    to_key = typed(kind, units_a_us)
+    if pa.types.is_temporal(kind):
+        return lambda text: to_key(_integer(text))
+    return to_key
 
 
 def _maker(kind: pa.DataType, units_a_us: int) -> Callable[[Any], object]:  # Any: a value that is judged here
@@ -111,7 +67,7 @@ def _maker(kind: pa.DataType, units_a_us: int) -> Callable[[Any], object]:  # An
     if is_a.is_struct(kind):
         return _struct([(field.name, typed(field.type, units_a_us)) for field in kind])
     if is_a.is_map(kind):
-        return _map(typed(kind.key_type, units_a_us), typed(kind.item_type, units_a_us), kind.key_type)
+        return _map(typed_key(kind.key_type, units_a_us), typed(kind.item_type, units_a_us))
     if is_a.is_list(kind):
         to_element = typed(kind.value_type, units_a_us)
         return lambda value: [to_element(element) for element in _of(list, value)]
@@ -142,11 +98,8 @@ def _struct(members: list[tuple[str, Typed]]) -> Callable[[Any], object]:
     return make
 
 
-def _map(to_key: Typed, to_value: Typed, key_type: pa.DataType) -> Callable[[Any], object]:
-    def key(text: str) -> object:
-        return to_key(int(text) if pa.types.is_temporal(key_type) and _INTEGER.fullmatch(text) else text)
-
-    return lambda value: [(key(name), to_value(item)) for name, item in _of(dict, value).items()]
+def _map(to_key: Callable[[str], object], to_value: Typed) -> Callable[[Any], object]:
+    return lambda value: [(to_key(name), to_value(item)) for name, item in _of(dict, value).items()]
 
 
 def _of(kind: type, value: Any) -> Any:
