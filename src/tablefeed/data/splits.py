@@ -17,10 +17,10 @@ from tablefeed.data.read import ReadPlan
 from tablefeed.data.required import RequiredColumns
 from tablefeed.errors import DataFileError, UnsupportedFeatureError
 from tablefeed.indextables import split as splits
-from tablefeed.indextables.row_columns import column
 from tablefeed.indextables.damage import DamagedSplitError, UnsupportedSplitError
 from tablefeed.indextables.doc_store import Checksum, Read, read_blocks, unpacked
 from tablefeed.indextables.documents import Pieces, read_pieces
+from tablefeed.indextables.row_columns import column
 from tablefeed.indextables.shapes import Wanted
 from tablefeed.indextables.split import Chunk, Split
 

@@ -188,9 +188,7 @@ def _read_files(
     task: ScanTask, schema: pa.Schema, store: Store | None, positions: str | None
 ) -> Iterator[pa.RecordBatch]:
     if task.columns.in_splits is not None:
-        from tablefeed.feed.split_scan import read_splits
-
-        yield from read_splits(task, schema, store or task_store(task), partitions=task.columns.in_splits)
+        yield from _read_splits(task, schema, store or task_store(task), task.columns.in_splits)
         return
     from tablefeed.data.read import FileColumns, ReadPlan, Share, read_batches
     from tablefeed.feed.vectors import VectorReader
@@ -222,6 +220,25 @@ def _read_files(
             for batch in read_batches(source, plan, columns):
                 _check_told(file, batch, store.url)
                 yield batch
+
+
+def _read_splits(
+    task: ScanTask, schema: pa.Schema, store: Store, partitions: frozenset[str]
+) -> Iterator[pa.RecordBatch]:
+    from tablefeed.data.read import ReadPlan
+    from tablefeed.feed.split_scan import SplitShare, read_split
+
+    plan = ReadPlan(url=store.url, schema=schema, stored=None, batch_rows=BATCH_ROWS)
+    for file in task.files:
+        split = SplitShare(
+            path=file.path,
+            size_bytes=file.size_bytes,
+            row_count=file.row_count,
+            partition_values=file.partition_values,
+            known={} if file.change is None else change_constants(file.change),
+            share=file.share,
+        )
+        yield from read_split(split, plan, store, partitions=partitions)
 
 
 def _stored(columns: TableColumns, schema: pa.Schema) -> pa.Schema | None:
