@@ -232,6 +232,18 @@ def test_what_fastavro_writes_is_read_and_what_we_write_it_reads() -> None:
     assert [entry["numRecords"] for entry in fastavro.reader(io.BytesIO(ours))] == list(range(3000))
 
 
+def test_a_schema_of_several_records_is_damage() -> None:
+    fields = [{"name": name, "type": "long"} for name in ("size", "modificationTime")]
+    fields.append({"name": "path", "type": "string"})
+    more = [*fields, {"name": "numRecords", "type": "long"}]
+    union: Any = [{"type": "record", "name": name, "fields": each} for name, each in (("A", fields), ("B", more))]
+    entry = {"path": "a", "size": 1, "modificationTime": 2}
+    data = a_manifest([entry, {**entry, "path": "b", "numRecords": 5}], union)
+
+    with pytest.raises(CorruptLogError, match="it is of no record"):
+        entries(data, 2)
+
+
 def test_an_entry_is_read_by_the_names_of_its_own_schema() -> None:
     schema = {
         "type": "record",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from support.corpus import Tally
 from support.index_log import URL, IndexLog, rows_by_version
 from tablefeed.errors import LogGapError
-from tablefeed.indextables import columns, listing, protocol, schema_registry, version_file
+from tablefeed.indextables import avro_file, avro_schemas, columns, listing, protocol, schema_registry, version_file
 from tablefeed.indextables.listing import Flavour
 from tablefeed.indextables.version_file import Writer
 from tablefeed.model.actions import AddFile, Protocol, RemoveFile, Version
@@ -298,6 +299,30 @@ def test_our_line_for_an_add_is_that_of_the_tables_writer(corpus: Path, name: st
         if writer is Writer.SCALA:
             keys = [[list(fields) for fields in line.values()] for line in lines]
             assert [[list(fields) for fields in line.values()] for line in written] == keys
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_our_schemas_of_states_and_manifests_are_those_of_the_tables_writer(corpus: Path, name: str) -> None:
+    found = table(corpus, name)
+    writer = Writer.NATIVE if found.log.flavour is Flavour.NATIVE else Writer.SCALA
+    for file, data in found.files.items():
+        if file.endswith(".avro") and data.startswith(b"Obj\x01"):
+            schema, codec, _ = avro_file._read_header(avro_file._Source(data))
+            is_state = file.endswith("/_manifest.avro")
+
+            expected = avro_schemas.STATE_MANIFEST if is_state else avro_schemas.file_entry(writer)
+            assert _without_words(json.loads(schema)) == _without_words(expected)
+            assert codec == ("null" if writer is Writer.NATIVE and not is_state else "zstandard")
+
+
+def _without_words(schema: Any) -> Any:  # Any: JSON
+    """The schema without descriptions and without the namespace, which one of the writers repeats."""
+    match schema:
+        case dict():
+            return {key: _without_words(value) for key, value in schema.items() if key not in ("doc", "namespace")}
+        case list():
+            return [_without_words(each) for each in schema]
+    return schema
 
 
 def test_the_columns_of_a_commit_are_its_files(corpus: Path) -> None:

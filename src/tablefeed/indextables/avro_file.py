@@ -29,7 +29,7 @@ Record = dict[str, Any]  # Any: what the writer's schema allows
 
 
 def read_records(data: bytes, *, url: str, log_file: str) -> Iterator[list[Record]]:
-    """The records of a container, a list for each of its blocks.
+    """The records of a container, a list for each of its blocks; all have the same names.
 
     Raises CorruptLogError for what is no such file, UnsupportedFeatureError for a codec that is not known, and
     StoreConfigError where fastavro is not installed.
@@ -188,7 +188,10 @@ def _decode(text: bytes, count: int, schema: str, *, url: str) -> list[Record]:
     avro = _fastavro(url)
     stream = io.BytesIO(_long(count) + text + _long(0))
     try:
-        records = avro.schemaless_reader(stream, {"type": "array", "items": _parsed(schema, url)}, None)
+        items = _parsed(schema, url)
+        if not isinstance(items, dict) or items.get("type") != "record":
+            raise TypeError("it is of no record")  # noqa: TRY301 - one of the ways in which a schema is none
+        records = avro.schemaless_reader(stream, {"type": "array", "items": items}, None)
     except TablefeedError:
         raise
     except Exception as error:  # fastavro fails as the schema and the bytes make it fail, with anything at all

@@ -6,7 +6,7 @@ by; a file is told by its path alone. No value per file is built here until `to_
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -65,26 +65,27 @@ class BadRowsError(ValueError):
 
 def of_entries(entries: Sequence[fields.JsonObject]) -> pa.RecordBatch:
     """The entries of a manifest, as parsed. Raises BadRowsError."""
-    return _batch([(True, entry) for entry in entries])
+    # records of one schema have the same names, each
+    return _batch(entries, [True] * len(entries), told=entries[0].keys() if entries else ())
 
 
 def of_lines(lines: Sequence[tuple[bool, fields.JsonObject]]) -> pa.RecordBatch:
     """The adds (true) and removes (false) of a JSON file, as parsed, in their order. Raises BadRowsError."""
-    return _batch(lines)
+    return _batch([values for _, values in lines], [is_add for is_add, _ in lines])
 
 
 def of_commit(commit: Commit) -> pa.RecordBatch:
     """The adds and removes of `commit`, in its order: a turn of `tablefeed.log.replay.live_files`."""
-    rows: list[tuple[bool, fields.JsonObject]] = []
+    rows: list[fields.JsonObject] = []
     for file in commit.files:
         match file:
             case AddFile():
-                rows.append((True, fields.write_add(file, native=False)))
+                rows.append(fields.write_add(file, native=False))
             case RemoveFile():
-                rows.append((False, fields.write_remove(file, native=False)))
+                rows.append(fields.write_remove(file, native=False))
             case _:
                 raise TypeError(f"{type(file).__name__} is no action of IndexTables")
-    return _batch(rows)
+    return _batch(rows, [isinstance(file, AddFile) for file in commit.files])
 
 
 def to_add_files(batch: pa.RecordBatch) -> Iterator[AddFile]:
@@ -130,38 +131,38 @@ _WIRE = {
 _TEXT_OR_NUMBER = ("time_range_start", "time_range_end")
 
 
-def _batch(rows: Sequence[tuple[bool, fields.JsonObject]]) -> pa.RecordBatch:
+def _batch(
+    rows: Sequence[fields.JsonObject], is_add: Sequence[bool], *, told: Collection[str] | None = None
+) -> pa.RecordBatch:
+    """The columns of `rows`; `told` are all the names that any of them has, where that is known."""
+    wires = {name: wire for name, wire in _WIRE.items() if told is None or wire in told}
     try:
-        columns = {name: _column(name, [values.get(wire) for _, values in rows]) for name, wire in _WIRE.items()}
+        columns = {name: _column(name, [row.get(wire) for row in rows]) for name, wire in wires.items()}
     except (ValueError, TypeError, AttributeError, OverflowError, pa.ArrowException) as error:
-        raise BadRowsError(_first_fault(rows) or str(error)) from error
-    columns["is_add"] = pa.array([is_add for is_add, _ in rows], pa.bool_())
-    columns["data_change"] = pc.fill_null(columns["data_change"], fill_value=True)
-    columns["key"] = columns["log_path"]
-    absent = columns["partition_values"].is_null()
-    if pc.any(pc.and_(absent, columns["is_add"])).as_py():
-        filled = [{} if value is None and is_add else value for is_add, value in _maps(rows)]
+        raise BadRowsError(_first_fault(rows, is_add) or str(error)) from error
+    columns |= {name: pa.nulls(len(rows), FILE_COLUMNS.field(name).type) for name in _WIRE if name not in wires}
+    adds = pa.array(is_add, pa.bool_())
+    if pc.any(pc.and_(columns["partition_values"].is_null(), adds)).as_py():
+        values = [row.get(_WIRE["partition_values"]) for row in rows]
+        filled: list[Any] = [{} if value is None and add else value for value, add in zip(values, is_add, strict=True)]
         columns["partition_values"] = _column("partition_values", filled)
     for name in ("log_path", "size_bytes", "modified_ms"):
-        needed = columns["is_add"] if name != "log_path" else pa.repeat(pa.scalar(value=True), len(rows))
+        needed = adds if name != "log_path" else pa.repeat(pa.scalar(value=True), len(rows))
         if pc.any(pc.and_(columns[name].is_null(), needed)).as_py():
-            raise BadRowsError(_first_fault(rows) or f"{_WIRE[name]} is missing")
+            raise BadRowsError(_first_fault(rows, is_add) or f"{_WIRE[name]} is missing")
+    columns["data_change"] = pc.fill_null(columns["data_change"], fill_value=True)
+    columns |= {"is_add": adds, "key": columns["log_path"]}
     return pa.RecordBatch.from_arrays([columns[name] for name in FILE_COLUMNS.names], schema=FILE_COLUMNS)
 
 
-def _maps(rows: Sequence[tuple[bool, fields.JsonObject]]) -> Iterator[tuple[bool, Any]]:
-    wire = _WIRE["partition_values"]
-    return ((is_add, values.get(wire)) for is_add, values in rows)
-
-
-def _first_fault(rows: Sequence[tuple[bool, fields.JsonObject]]) -> str | None:
+def _first_fault(rows: Sequence[fields.JsonObject], is_add: Sequence[bool]) -> str | None:
     """The fault in words, found by judging the rows one by one as fields.py does."""
-    for is_add, values in rows:
+    for row, add in zip(rows, is_add, strict=True):
         try:
-            if is_add:
-                fields.read_add(values)
+            if add:
+                fields.read_add(row)
             else:
-                fields.read_remove(values)
+                fields.read_remove(row)
         except fields.BadActionError as bad:
             return str(bad)
     return None
@@ -173,7 +174,7 @@ def _column(name: str, values: list[Any]) -> pa.Array:
     if values.count(None) == len(values):
         return pa.nulls(len(values), kind)
     if kind == STRING_MAP:
-        return pa.array([None if value is None else _pairs(name, value) for value in values], type=kind)
+        return _maps_of(name, values)
     if kind == _DICTIONARY:
         return pa.array(values, type=pa.string()).dictionary_encode().cast(kind)
     if name in _TEXT_OR_NUMBER:
@@ -187,8 +188,23 @@ def _column(name: str, values: list[Any]) -> pa.Array:
     return integers.cast(kind)
 
 
-def _pairs(name: str, value: Any) -> list[tuple[str, Any]]:
-    # a null in a map of text says what an absent key says; in partition values it is the value
-    if name == "partition_values":
-        return list(value.items())
-    return [(key, text) for key, text in value.items() if text is not None]
+def _maps_of(name: str, values: list[Any]) -> pa.MapArray:
+    # pyarrow would take lists of pairs for maps, and take twice as long
+    offsets: list[int | None] = []
+    keys: list[Any] = []
+    items: list[Any] = []
+    for value in values:
+        offsets.append(None if value is None else len(keys))
+        if value is not None:
+            # a null in a map of text says what an absent key says; in partition values it is the value
+            kept = value if name == "partition_values" or None not in value.values() else _without_nulls(value)
+            keys += kept.keys()
+            items += kept.values()
+    offsets.append(len(keys))
+    return pa.MapArray.from_arrays(
+        pa.array(offsets, pa.int32()), pa.array(keys, pa.string()), pa.array(items, pa.string())
+    )
+
+
+def _without_nulls(value: Any) -> dict[str, Any]:
+    return {key: text for key, text in value.items() if text is not None}
