@@ -15,7 +15,7 @@ import pyarrow as pa
 from tablefeed.data.conform import no_columns
 from tablefeed.data.read import ReadPlan
 from tablefeed.data.required import RequiredColumns
-from tablefeed.errors import DataFileError, UnsupportedFeatureError
+from tablefeed.errors import DataFileError, ObjectNotFoundError, UnsupportedFeatureError
 from tablefeed.indextables import split as splits
 from tablefeed.indextables.columns import column
 from tablefeed.indextables.damage import DamagedSplitError, UnsupportedSplitError
@@ -153,7 +153,7 @@ def _refused_by_name(plan: ReadPlan, file: SplitFile) -> Iterator[None]:
         raise DataFileError(
             f"{what} {error}. Restore the file from a copy, or remove it from the table.", url=plan.url, path=file.path
         ) from error
-    except FileNotFoundError as error:
+    except (FileNotFoundError, ObjectNotFoundError) as error:
         raise DataFileError(
             f"{what} is gone while the log still names it. It was removed by hand, or by PURGE INDEXTABLES with a "
             "retention shorter than this reader is behind: restore it, or start anew.",
