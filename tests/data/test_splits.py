@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from support.split_bytes import LZ4, NONE, U64, ZSTD, Document, Raw, a_field, a_split
 from tablefeed.data.read import ReadPlan
 from tablefeed.data.splits import SplitFile, chunks_of, read_split_batches
-from tablefeed.errors import DataFileError, UnsupportedFeatureError
+from tablefeed.errors import DataFileError, ObjectNotFoundError, UnsupportedFeatureError
 from tablefeed.indextables.nested import Instant
 from tablefeed.indextables.split import Chunk
 
@@ -359,9 +359,13 @@ def test_another_number_of_rows_than_the_log_says_is_refused() -> None:
         rows(split, schema, num_records=2)
 
 
-def test_a_split_that_is_gone_is_refused_by_name() -> None:
+@pytest.mark.parametrize(
+    "gone", [FileNotFoundError("gone"), ObjectNotFoundError(url="memory://t", name="part-0.split")]
+)
+def test_a_split_that_is_gone_is_refused_by_name(gone: Exception) -> None:
     def read(at: int, length: int) -> bytes:
-        raise FileNotFoundError(f"part-0.split, {length} bytes from {at}")
+        gone.add_note(f"{length} bytes from {at}")
+        raise gone
 
     with pytest.raises(DataFileError, match=r"part-0.split of memory://t is gone while the log still names it"):
         list(read_split_batches(read, a_plan(SCHEMA), SplitFile(path="part-0.split", size_bytes=100, num_records=1)))
@@ -422,6 +426,15 @@ def test_structs_of_many_documents_are_read_each_as_its_own(pool: list[dict[str,
 
     assert [row["c"] for row in read] == [None if value is None else as_read(value) for value in values]
     assert [row["x"] for row in read] == list(range(count))
+
+
+def test_members_of_more_names_than_columns_are_for_are_read_one_by_one() -> None:
+    kind = pa.struct([("a", pa.int64()), ("k7", pa.string())])
+    split = a_split(["c"], [[[(0, {"a": i, f"k{i}": f"{i}", "z": [i]})] for i in range(300)]])
+
+    read = rows(split, pa.schema([("c", kind)]))
+
+    assert read == [{"c": {"a": i, "k7": "7" if i == 7 else None}} for i in range(300)]
 
 
 # --- chunks ----------------------------------------------------------------------------------------------------------

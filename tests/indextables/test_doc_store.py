@@ -9,7 +9,7 @@ import pytest
 from support.split_bytes import LZ4, NONE, ZSTD, a_store, block, marks, packed, vint
 from tablefeed.indextables import doc_store
 from tablefeed.indextables.damage import DamagedSplitError, UnsupportedSplitError
-from tablefeed.indextables.doc_store import DocStore, read_blocks, read_store, unpacked
+from tablefeed.indextables.doc_store import DocStore, Documents, read_blocks, read_store, unpacked
 
 BLOCKS = [[b"one", b"two"], [b"three"], [b"four", b"five", b"six"]]
 
@@ -24,9 +24,13 @@ def documents(store: bytes, blocks: range | None = None) -> list[bytes]:
     around = b"before" + store + b"behind"
     found = opened(store)
     chosen = range(found.block_count) if blocks is None else blocks
-    read = unpacked(found, chosen, read_blocks(lambda at, n: around[at : at + n], found, chosen))
-    begins = [0, *read.ends[:-1]]
-    return [read.data[begin:end] for begin, end in zip(begins, read.ends, strict=True)]
+    packed_blocks = read_blocks(lambda at, n: around[at : at + n], found, chosen)
+    return [document for some in unpacked(found, chosen, packed_blocks) for document in each(some)]
+
+
+def each(some: Documents) -> list[bytes]:
+    begins = [0, *some.ends[:-1]]
+    return [some.data[begin:end] for begin, end in zip(begins, some.ends, strict=True)]
 
 
 @pytest.mark.parametrize("compressor", [NONE, LZ4, ZSTD])
@@ -36,6 +40,17 @@ def test_documents_come_in_the_order_of_their_blocks(compressor: int) -> None:
     assert documents(store) == [b"one", b"two", b"three", b"four", b"five", b"six"]
     assert documents(store, range(1, 2)) == [b"three"]
     assert documents(store, range(1, 3)) == [b"three", b"four", b"five", b"six"]
+
+
+def test_documents_that_unpack_to_much_more_than_they_take_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doc_store, "_BYTES_AT_ONCE", 1 << 20)
+    store = a_store([[bytes(300_000)] * 2, [bytes(300_000)] * 2, [b"last"]])
+    found = opened(store)
+
+    parts = list(unpacked(found, range(3), store[: found.byte_ends[-1]]))
+
+    assert len(store) < 10_000
+    assert [[len(document) for document in each(part)] for part in parts] == [[300_000] * 4, [4]]
 
 
 def test_the_index_tells_rows_and_bytes_before_each_block() -> None:

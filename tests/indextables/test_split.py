@@ -57,6 +57,20 @@ def test_three_ranges_of_a_split_are_read_to_open_it() -> None:
     assert reads[2:] == [STORE]
 
 
+def test_what_others_cache_in_a_large_footer_is_not_read() -> None:
+    files = {"0a0b.store": STORE, "meta.json": json.dumps({"segments": [SEGMENT], "schema": []}).encode()}
+    split = bundle(files, cached=bytes(5 << 20))
+    read_bytes: list[int] = []
+
+    def read(at: int, length: int) -> bytes:
+        read_bytes.append(length)
+        return split[at : at + length]
+
+    begin = len(STORE) + len(files["meta.json"])
+    assert read_split(read, size_bytes=len(split), footer=(begin, len(split))).row_count == 1
+    assert sum(read_bytes) < 100_000
+
+
 def test_deleted_documents_are_refused_by_name() -> None:
     with pytest.raises(UnsupportedSplitError, match="has deleted documents") as refused:
         opened(with_meta(segments=[{**SEGMENT, "deletes": {"num_deleted_docs": 0, "opstamp": 3}}]))

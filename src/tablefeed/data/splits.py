@@ -15,7 +15,7 @@ import pyarrow as pa
 from tablefeed.data.conform import no_columns
 from tablefeed.data.read import ReadPlan
 from tablefeed.data.required import RequiredColumns
-from tablefeed.errors import DataFileError, UnsupportedFeatureError
+from tablefeed.errors import DataFileError, ObjectNotFoundError, UnsupportedFeatureError
 from tablefeed.indextables import split as splits
 from tablefeed.indextables.damage import DamagedSplitError, UnsupportedSplitError
 from tablefeed.indextables.doc_store import Checksum, Read, read_blocks, unpacked
@@ -61,7 +61,8 @@ def read_split_batches(read: Read, plan: ReadPlan, file: SplitFile) -> Iterator[
         split = _opened(read, file)
         reader = _Reader(read, split, plan, file)
         for chunk in file.chunks if file.chunks is not None else _chunks(split):
-            yield from _batches(reader.rows(chunk), plan.batch_rows)
+            for rows in reader.rows(chunk):
+                yield from _batches(rows, plan.batch_rows)
 
 
 def chunks_of(read: Read, plan: ReadPlan, file: SplitFile) -> list[Chunk]:
@@ -93,22 +94,23 @@ class _Reader:
             raise UnsupportedSplitError(f"indexes column {missing[0]} without storing it", feature="notStored")
         self._numbers = {name: number for name, number in numbers.items() if name not in unstored}
         self._required = RequiredColumns(plan.schema)
-        self._checked = Checksum()
+        self._checksum = Checksum()
 
-    def rows(self, chunk: Chunk) -> pa.RecordBatch:
-        """The rows of one chunk."""
+    def rows(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one chunk."""
         if not self._numbers:
-            rows = self._of({}, chunk.row_count, units_a_us=1)
-        else:
-            store, blocks = splits.blocks_of(self._split, chunk)
-            packed = read_blocks(self._read, store, blocks)
-            self._checked.add(store, blocks, packed)
-            documents = unpacked(store, blocks, packed)
-            wanted = {n: Wanted(name, self._schema.field(name).type) for name, n in self._numbers.items()}
-            units_a_us = store.units_a_us
-            field_count = len(self._split.fields)
+            yield self._checked(self._of({}, chunk.row_count, units_a_us=1))
+            return
+        store, blocks = splits.blocks_of(self._split, chunk)
+        packed = read_blocks(self._read, store, blocks)
+        self._checksum.add(store, blocks, packed)
+        wanted = {number: Wanted(name, self._schema.field(name).type) for name, number in self._numbers.items()}
+        field_count, units_a_us = len(self._split.fields), store.units_a_us
+        for documents in unpacked(store, blocks, packed):
             pieces = read_pieces(documents, field_count=field_count, wanted=wanted, units_a_us=units_a_us)
-            rows = self._of(pieces, len(documents.ends), units_a_us=units_a_us)
+            yield self._checked(self._of(pieces, len(documents.ends), units_a_us=units_a_us))
+
+    def _checked(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if (broken := self._required.first_null(rows)) is not None:
             raise DamagedSplitError(f"has no value of column {broken} in some row, though the schema says NOT NULL")
         return rows
@@ -151,7 +153,7 @@ def _refused_by_name(plan: ReadPlan, file: SplitFile) -> Iterator[None]:
         raise DataFileError(
             f"{what} {error}. Restore the file from a copy, or remove it from the table.", url=plan.url, path=file.path
         ) from error
-    except FileNotFoundError as error:
+    except (FileNotFoundError, ObjectNotFoundError) as error:
         raise DataFileError(
             f"{what} is gone while the log still names it. It was removed by hand, or by PURGE INDEXTABLES with a "
             "retention shorter than this reader is behind: restore it, or start anew.",

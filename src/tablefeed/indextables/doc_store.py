@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import zlib
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -28,7 +28,8 @@ _UNITS_A_US = {1: 1, 2: 1000}
 _NONE, _LZ4, _ZSTD = 0, 1, 4
 _MOST_RAW_BYTES = 1 << 28
 """Of one block. Blocks are of 16 KiB, or of one document that is larger: what claims more is damaged."""
-_MOST_BYTES_AT_ONCE = 1 << 31
+_BYTES_AT_ONCE = 64 << 20
+"""Of unpacked documents, and of one block more, which leaves room to count bytes in 32 bits."""
 _MOST_LZ4_RATIO = 255  # what a byte of an LZ4 block can become at the most
 
 
@@ -125,8 +126,11 @@ def read_blocks(read: Read, store: DocStore, blocks: range) -> bytes:
     return exactly(read, store.offset + begin, store.bytes_before(blocks.stop) - begin)
 
 
-def unpacked(store: DocStore, blocks: range, packed: bytes) -> Documents:
-    """The documents of `blocks`, whose bytes are `packed`. Raises DamagedSplitError where they are none."""
+def unpacked(store: DocStore, blocks: range, packed: bytes) -> Iterator[Documents]:
+    """Yield the documents of `blocks`, whose bytes are `packed`, some megabytes at a time, whatever they unpack to.
+
+    Raises DamagedSplitError where they are none.
+    """
     begin = store.bytes_before(blocks.start)
     bytes_ = memoryview(packed)
     raw: list[bytes] = []
@@ -138,9 +142,9 @@ def unpacked(store: DocStore, blocks: range, packed: bytes) -> Documents:
         ends.extend([size + end for end in ends_here])
         raw.append(block[:base])
         size += base
-    if size >= _MOST_BYTES_AT_ONCE:
-        raise DamagedSplitError(f"has {size} bytes of documents in {len(blocks)} blocks")
-    return Documents(data=b"".join(raw), ends=ends)
+        if size >= _BYTES_AT_ONCE or i == blocks[-1]:
+            yield Documents(data=b"".join(raw), ends=ends)
+            raw, ends, size = [], array("q"), 0
 
 
 class Checksum:

@@ -19,6 +19,7 @@ from tablefeed.indextables.damage import DamagedSplitError, UnsupportedSplitErro
 from tablefeed.indextables.doc_store import DocStore, Read, exactly, read_store
 
 _TAIL_BYTES = 64 << 10  # with the footer of most splits: one look instead of three
+_LARGE_FOOTER_BYTES = 4 << 20  # most of it is what is to be cached, by others: then three looks are cheaper
 _LAYOUT = struct.Struct("<II")
 _LAYOUT_MAGIC, _LAYOUT_VERSION = 403881646, 1
 _META = "meta.json"
@@ -130,6 +131,8 @@ def _layout(read: Read, size_bytes: int, footer: tuple[int, int] | None) -> _Fil
     begin, end = footer or (max(0, size_bytes - _TAIL_BYTES), size_bytes)
     if not 0 <= begin <= end <= size_bytes:
         raise DamagedSplitError(f"has a footer from {begin} to {end}, in {size_bytes} bytes")
+    if end - begin > _LARGE_FOOTER_BYTES:
+        begin = end - _TAIL_BYTES
     held = exactly(read, begin, end - begin)
 
     def at(offset: int, length: int) -> bytes:
