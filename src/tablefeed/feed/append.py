@@ -39,7 +39,7 @@ def append(
     txn_version: int | None = None,
     merge_schema: bool = False,
     overwrite_schema: bool = False,
-    store_assignment: Literal["ansi", "strict"] = "ansi",
+    store_assignment: Literal["ansi", "strict", "legacy"] = "ansi",
     time_zone: str | None = None,
     txn_version_collision: Literal["skip", "warn", "fail"] = "warn",
     replace_where: str | None = None,
@@ -58,10 +58,10 @@ def append(
     are a new table's.
 
     Values are cast to the table's types as Spark's ANSI store assignment does, "strict" only where nothing can be
-    lost; `time_zone` is where days, clocks and texts are read as moments. `merge_schema` adds the columns that the
-    table has not, and widens types where it allows that; `overwrite_schema` gives an overwritten table the rows'
-    schema and `partition_by`. Raises SchemaMismatchError, InvalidRowsError, ConflictError, CommitUnknownError,
-    NotExclusiveError, CommitError, OptionError.
+    lost, "legacy" with numbers wrapped and nulls for what does not fit; `time_zone` is where days, clocks and texts
+    are read as moments. `merge_schema` adds the columns that the table has not, and widens types where it allows that;
+    `overwrite_schema` gives an overwritten table the rows' schema and `partition_by`. Raises SchemaMismatchError,
+    InvalidRowsError, ConflictError, CommitUnknownError, NotExclusiveError, CommitError, OptionError.
     """
     kind = _kind(mode)
     rules = WriteRules(

@@ -84,10 +84,7 @@ def policy(value: object, option: str) -> Policy:
     """Gives the policy that `option` names, in any case. Raises IllegalOptionError."""
     if isinstance(value, str) and value.lower() in list(Policy):
         return Policy(value.lower())
-    explain = "must be 'ansi' or 'strict'"
-    if isinstance(value, str) and value.lower() == "legacy":
-        explain += ": 'legacy', which wraps numbers and makes null of what cannot be read, is not supported"
-    raise IllegalOptionError(option=option, value=str(value), explain=explain)
+    raise IllegalOptionError(option=option, value=str(value), explain="must be 'ansi', 'strict' or 'legacy'")
 
 
 def codec(value: str, option: str) -> Codec:
