@@ -20,7 +20,7 @@ from tablefeed.feed.sink import plan_write, write_task
 from tablefeed.feed.table_log import open_log
 from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.upkeep import after_commit
-from tablefeed.feed.write_rules import WriteRules, policy, read_scope, schema_mode
+from tablefeed.feed.write_rules import WriteRules, policy, read_scope, schema_asked, schema_mode
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
@@ -64,12 +64,11 @@ def append(
     InvalidRowsError, ConflictError, CommitUnknownError, NotExclusiveError, CommitError, OptionError.
     """
     kind = _kind(mode)
+    merge = switch(merge_schema, argument="merge_schema")
+    overwrite = switch(overwrite_schema, argument="overwrite_schema")
     rules = WriteRules(
-        schema=_schema_mode(
-            merge=switch(merge_schema, argument="merge_schema"),
-            overwrite=switch(overwrite_schema, argument="overwrite_schema"),
-            kind=kind,
-        ),
+        schema=_schema_mode(merge=merge, overwrite=overwrite, kind=kind),
+        asked=schema_asked(merge=merge, overwrite=overwrite),
         assignment=Assignment(policy=policy(store_assignment, "store_assignment"), zone=_zone(time_zone)),
         properties=_properties(properties),
         scope=read_scope("partition_overwrite_mode", partition_overwrite_mode),

@@ -372,9 +372,12 @@ def _metrics(transaction: Transaction, removes: tuple[RemoveFile, ...]) -> dict[
         "numOutputRows": sum(num_records(f.stats) or 0 for f in files),
         "numOutputBytes": sum(f.size_bytes for f in files),
     }
+    removed = {"numRemovedFiles": len(removes)}
     if isinstance(transaction.operation, Write):
-        return {"numFiles": len(files), **written}
-    return {"numRemovedFiles": len(removes), "numAddedFiles": len(files), **written}
+        bytes_removed = {"numRemovedBytes": sum(r.size_bytes or 0 for r in removes)}
+        overwritten = {} if transaction.kind is WriteKind.APPEND else removed | bytes_removed
+        return {"numFiles": len(files), **overwritten, **written}
+    return {**removed, "numAddedFiles": len(files), **written}
 
 
 def _put(log: TableLog, entry: Commit, around: Surroundings) -> bool:
