@@ -6,12 +6,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import LongType, StructType
 
 import tablefeed
 from feed.logs import add, info, metadata, protocol
+from feed.recorded import schema
 from scenarios.sinks import operations, save, stream_into, told_by
 from scenarios.streams import commit
 from tablefeed.errors import TablefeedError
+from tablefeed.feed.known_state import newest_state
+from tablefeed.feed.sink import plan_write, write_task
+from tablefeed.log.transaction import WriteKind
+from tablefeed.spark.sink import BatchWriter, Written
 
 
 @pytest.fixture
@@ -94,6 +100,26 @@ def test_each_write_tells_the_version_that_it_read(table: Path) -> None:
     assert [(about.version, about.fields.get("readVersion")) for about in history] == [(2, 1), (1, 0), (0, None)]
 
 
+def test_a_write_that_comes_behind_others_tells_the_version_that_it_was_planned_on(table: Path) -> None:
+    save(table, ids(0))
+    planned = plan_write(*newest_state(str(table), {}), ids().schema, partition_by=(), kind=WriteKind.APPEND)
+    for _ in range(2):
+        save(table, ids(1))
+
+    files = write_task(planned, ids(2).to_batches(), task=0, now_ms=0)
+    BatchWriter({"path": str(table)}, StructType().add("id", LongType()), overwrite=False).commit(
+        [Written(plan=planned, files=files)]
+    )
+
+    history = tablefeed.open_table(table).history()
+    assert [(about.version, about.fields.get("readVersion")) for about in history] == [
+        (3, 0),
+        (2, 1),
+        (1, 0),
+        (0, None),
+    ]
+
+
 def test_what_older_and_newer_writers_tell_is_kept(table: Path) -> None:
     parameters = {"outputMode": "Append", "queryId": "q", "epochId": "3"}
     told = info(operation="STREAMING UPDATE", operationParameters=parameters, soonToCome={"a": [1]})
@@ -129,6 +155,43 @@ def test_an_overwrite_counts_what_it_removes_too(table: Path) -> None:
         "numRemovedBytes": str(size_of_files(table, 0)),
         "numOutputRows": "20",
         "numOutputBytes": str(size_of_files(table, 1)),
+    }
+
+
+@pytest.mark.parametrize("with_change_feed", [True, False])
+def test_a_replace_where_on_partitions_counts_the_rows_that_make_way(table: Path, *, with_change_feed: bool) -> None:
+    changes = {"delta.enableChangeDataFeed": "true"} if with_change_feed else {}
+    save(table, pa.table({"id": list(range(10)), "b": [1] * 10}), partitionBy="b", **changes)
+
+    halves = [pa.table({"id": list(ids), "b": [1] * 10}) for ids in (range(10), range(10, 20))]
+    save(table, *halves, mode="overwrite", replaceWhere="b = 1")
+
+    assert told_by(table)["operationMetrics"] == {
+        "numFiles": "2",
+        "numRemovedFiles": "1",
+        "numRemovedBytes": str(size_of_files(table, 0)),
+        "numAddedChangeFiles": "0",
+        "numDeletedRows": "10",
+        "numCopiedRows": "0",
+        "numOutputRows": "20",
+        "numOutputBytes": str(size_of_files(table, 1)),
+    }
+
+
+def test_rows_that_no_statistics_tell_of_are_not_counted(table: Path) -> None:
+    fields = schema(("id", "long"), ("b", "long"))
+    commit(table, 0, protocol(), metadata(fields, partition_columns=["b"]))
+    commit(table, 1, add("b=1/a.parquet", size=7, partitionValues={"b": "1"}))
+
+    save(table, pa.table({"id": [1], "b": [1]}), mode="overwrite", replaceWhere="b = 1")
+
+    assert told_by(table)["operationMetrics"] == {
+        "numFiles": "1",
+        "numRemovedFiles": "1",
+        "numRemovedBytes": "7",
+        "numAddedChangeFiles": "0",
+        "numOutputRows": "1",
+        "numOutputBytes": str(size_of_files(table, 2)),
     }
 
 

@@ -117,8 +117,7 @@ def commit_info(
 
     `is_blind_append`: only files are added and nothing of the table was read. `metrics`: by Delta-Spark's names,
     such as numAddedFiles, numRemovedFiles, numOutputRows and numOutputBytes of a STREAMING UPDATE, or numFiles,
-    numOutputRows and numOutputBytes of a WRITE, and of one that overwrites numRemovedFiles and numRemovedBytes. What is
-    None is left out.
+    numOutputRows and numOutputBytes of a WRITE. What is None is left out.
     """
     name, parameters = operation.operation
     fields: dict[str, object] = {
