@@ -53,7 +53,9 @@ def test_history_has_the_newest_first_and_as_many_as_are_asked_for(table: Path) 
     assert told(1) == [("WRITE", overwrite)]
 
 
-@pytest.mark.parametrize(("partition_by", "told"), [({"partitionBy": "id"}, '["id"]'), ({}, "[]")])
+@pytest.mark.parametrize(
+    ("partition_by", "told"), [({"partitionBy": "id"}, '["id"]'), ({}, "[]")], ids=["by-id", "by-none"]
+)
 def test_an_append_tells_its_mode_and_partition_columns(table: Path, partition_by: dict[str, str], told: str) -> None:
     save(table, pa.table({"id": [1, 2], "data": ["a", "3"]}), **partition_by)
 

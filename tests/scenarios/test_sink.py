@@ -114,6 +114,15 @@ def test_a_batch_write_with_another_partitioning_is_refused(table: Path) -> None
     assert rows_of(table) == [(1, 1000), (2, 2000), (3, 3000)]
 
 
+def test_a_batch_write_is_cast_as_a_stream_is(table: Path) -> None:
+    stream_into(table, partitionBy="id").write(thousands(1))
+
+    save(table, pa.table({"id": pa.array([2], pa.int64()), "value": ["6"]}), partitionBy="id")
+
+    assert rows_of(table) == [(1, 1000), (2, 6)]
+    assert types_of(table) == {"id": "int32", "value": "int32"}
+
+
 def test_not_all_columns_can_be_partition_columns(table: Path) -> None:
     with pytest.raises(SchemaMismatchError) as caught:
         stream_into(table, partitionBy="id,value").write(thousands(1))
