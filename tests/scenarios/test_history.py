@@ -10,7 +10,7 @@ from pyspark.sql.types import LongType, StructType
 
 import tablefeed
 from feed.logs import add, info, metadata, protocol
-from feed.recorded import schema
+from feed.recorded import schema, vector
 from scenarios.sinks import operations, save, stream_into, told_by
 from scenarios.streams import commit
 from tablefeed.errors import TablefeedError
@@ -195,6 +195,18 @@ def test_rows_that_no_statistics_tell_of_are_not_counted(table: Path) -> None:
         "numOutputRows": "1",
         "numOutputBytes": str(size_of_files(table, 2)),
     }
+
+
+def test_rows_that_were_deleted_before_do_not_make_way(table: Path) -> None:
+    fields = schema(("id", "long"), ("b", "long"))
+    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    commit(table, 0, protocol(3, 7, **features), metadata(fields, partition_columns=["b"]))
+    file = add("b=1/a.parquet", partitionValues={"b": "1"}, stats='{"numRecords":5}', deletionVector=vector(0, 3))
+    commit(table, 1, file)
+
+    save(table, pa.table({"id": [1], "b": [1]}), mode="overwrite", replaceWhere="b = 1")
+
+    assert told_by(table)["operationMetrics"]["numDeletedRows"] == "3"
 
 
 def test_a_streaming_update_counts_the_files_and_rows_of_its_batch(table: Path) -> None:
