@@ -260,8 +260,8 @@ def test_other_modes_are_refused(tmp_path: Path, mode: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"store_assignment": "legacy"}, "'legacy', which wraps numbers"),
-        ({"store_assignment": 1}, "must be 'ansi' or 'strict'"),
+        ({"store_assignment": "lenient"}, "must be 'ansi', 'strict' or 'legacy'"),
+        ({"store_assignment": 1}, "must be 'ansi', 'strict' or 'legacy'"),
         ({"time_zone": "Nowhere/Land"}, "must be a time zone"),
         ({"overwrite_schema": True}, "Only an overwrite replaces the schema"),
         ({"merge_schema": "yes"}, "merge_schema"),

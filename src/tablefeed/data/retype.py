@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Conversion = Callable[[pa.Array], pa.Array]
 
@@ -272,10 +273,20 @@ def _map(found: pa.MapType, wanted: pa.MapType, stored: pa.MapType, leaf: Leaf) 
         keys = array.keys if convert_key is None else convert_key(array.keys)
         if keys.null_count:
             raise LossyConversionError(found, wanted, reason="a key that is null there")
+        if convert_key is not None and leaf is not lossless and _has_a_key_twice(array, keys):
+            raise LossyConversionError(found, wanted, reason="a map with two keys that are one there")
         items = array.items if convert_item is None else convert_item(array.items)
         return _rebuilt(array, wanted, pa.StructArray.from_arrays([keys, items], fields=entry_fields))
 
     return convert_map
+
+
+def _has_a_key_twice(array: pa.MapArray, keys: pa.Array) -> bool:
+    by_row = _rebuilt(array, pa.list_(keys.type), keys)
+    if pa.types.is_nested(keys.type):
+        return any(len(set(map(repr, row or []))) < len(row or []) for row in by_row.to_pylist())
+    table = pa.table({"row": pc.list_parent_indices(by_row), "key": keys})
+    return bool(table.group_by(["row", "key"]).aggregate([]).num_rows < len(keys))
 
 
 def _only_its_own(array: pa.Array) -> pa.Array:

@@ -20,7 +20,7 @@ from tablefeed.feed.sink import plan_write, write_task
 from tablefeed.feed.table_log import open_log
 from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.upkeep import after_commit
-from tablefeed.feed.write_rules import WriteRules, policy, read_scope, schema_mode
+from tablefeed.feed.write_rules import WriteRules, policy, read_scope, schema_asked, schema_mode
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
@@ -39,7 +39,7 @@ def append(
     txn_version: int | None = None,
     merge_schema: bool = False,
     overwrite_schema: bool = False,
-    store_assignment: Literal["ansi", "strict"] = "ansi",
+    store_assignment: Literal["ansi", "strict", "legacy"] = "ansi",
     time_zone: str | None = None,
     txn_version_collision: Literal["skip", "warn", "fail"] = "warn",
     replace_where: str | None = None,
@@ -58,18 +58,17 @@ def append(
     are a new table's.
 
     Values are cast to the table's types as Spark's ANSI store assignment does, "strict" only where nothing can be
-    lost; `time_zone` is where days, clocks and texts are read as moments. `merge_schema` adds the columns that the
-    table has not, and widens types where it allows that; `overwrite_schema` gives an overwritten table the rows'
-    schema and `partition_by`. Raises SchemaMismatchError, InvalidRowsError, ConflictError, CommitUnknownError,
-    NotExclusiveError, CommitError, OptionError.
+    lost, "legacy" with numbers wrapped and nulls for what does not fit; `time_zone` is where days, clocks and texts
+    are read as moments. `merge_schema` adds the columns that the table has not, and widens types where it allows that;
+    `overwrite_schema` gives an overwritten table the rows' schema and `partition_by`. Raises SchemaMismatchError,
+    InvalidRowsError, ConflictError, CommitUnknownError, NotExclusiveError, CommitError, OptionError.
     """
     kind = _kind(mode)
+    merge = switch(merge_schema, argument="merge_schema")
+    overwrite = switch(overwrite_schema, argument="overwrite_schema")
     rules = WriteRules(
-        schema=_schema_mode(
-            merge=switch(merge_schema, argument="merge_schema"),
-            overwrite=switch(overwrite_schema, argument="overwrite_schema"),
-            kind=kind,
-        ),
+        schema=_schema_mode(merge=merge, overwrite=overwrite, kind=kind),
+        asked=schema_asked(merge=merge, overwrite=overwrite),
         assignment=Assignment(policy=policy(store_assignment, "store_assignment"), zone=_zone(time_zone)),
         properties=_properties(properties),
         scope=read_scope("partition_overwrite_mode", partition_overwrite_mode),

@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tablefeed.delta import codec, features, names, row_tracking
-from tablefeed.delta.commit_info import Provenance, Write, commit_info, optimize_metrics
+from tablefeed.delta.commit_info import Provenance, Write, commit_info
 from tablefeed.delta.enablement import only_adds_features, only_enables
 from tablefeed.delta.iceberg_compat import stores_partition_columns
 from tablefeed.delta.properties import is_kept
 from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, NotExclusiveError, StoreError
 from tablefeed.feed.commit_features import featured
 from tablefeed.feed.identity import marks_moved
+from tablefeed.feed.metrics import metrics
 from tablefeed.feed.operations import Operation
 from tablefeed.feed.replacement import Replacement
 from tablefeed.feed.replays import OnCollision, check_replay
@@ -264,7 +265,8 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
             "Its log is damaged: remove the files of versions that were never committed.",
             url=state.log.url,
         )
-    removes = _removes(transaction, state, now_ms)
+    replaced = () if state is None else tuple(_replaced(transaction, state))
+    removes = _removes(transaction, replaced, now_ms)
     txn = transaction.txn
     protocol, metadata = None, transaction.plan.metadata
     if state is None:
@@ -281,13 +283,14 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
             timestamp_ms=now_ms,
             txn_id=str(uuid.uuid4()),
             engine=ENGINE,
-            read_version=None if state is None else state.version,
+            # What was read, not what the commit comes behind.
+            read_version=None if transaction.plan.found is None else transaction.plan.found.version,
             user_metadata=transaction.user_metadata,
             in_commit_timestamp_ms=asked.in_commit_timestamp_ms,
             tags={**asked.tags, **moved},
         ),
         is_blind_append=transaction.kind is WriteKind.APPEND,
-        metrics=_metrics(transaction, removes),
+        metrics=metrics(transaction.operation, transaction.files, replaced, removes),
     )
     return Commit(
         version=Version(0 if state is None else state.version + 1),
@@ -329,9 +332,7 @@ def new_table(plan: WritePlan, *, now_ms: int) -> tuple[Protocol, Metadata]:
     return protocol, metadata
 
 
-def _removes(transaction: Transaction, state: Snapshot | None, now_ms: int) -> tuple[RemoveFile, ...]:
-    if state is None or transaction.kind is WriteKind.APPEND:
-        return ()
+def _removes(transaction: Transaction, replaced: Sequence[AddFile], now_ms: int) -> tuple[RemoveFile, ...]:
     return tuple(
         RemoveFile(
             path=add.path,
@@ -346,35 +347,23 @@ def _removes(transaction: Transaction, state: Snapshot | None, now_ms: int) -> t
             base_row_id=add.base_row_id,
             default_row_commit_version=add.default_row_commit_version,
         )
-        for add in _replaced(transaction, state)
+        for add in replaced
     )
 
 
 def _replaced(transaction: Transaction, state: Snapshot) -> Iterator[AddFile]:
     """Gives the live files that make way: of an optimize those whose rows it has written, and no other."""
+    if transaction.kind is WriteKind.APPEND:
+        return
     from tablefeed.delta.columns import to_add_files
 
     if transaction.kind is WriteKind.OPTIMIZE:
         yield from transaction.folded
         return
     replacement = Replacement(transaction.plan.replaces, transaction.files, url=state.log.url)
-    for batch in replacement.of(state.live_files()):
+    counts_rows = isinstance(transaction.operation, Write) and transaction.operation.predicate is not None
+    for batch in replacement.of(state.live_files(with_stats=counts_rows)):
         yield from to_add_files(batch)
-
-
-def _metrics(transaction: Transaction, removes: tuple[RemoveFile, ...]) -> dict[str, int]:
-    from tablefeed.delta.stats import num_records
-
-    files = transaction.files
-    if transaction.kind is WriteKind.OPTIMIZE:
-        return optimize_metrics(files, removes)
-    written = {
-        "numOutputRows": sum(num_records(f.stats) or 0 for f in files),
-        "numOutputBytes": sum(f.size_bytes for f in files),
-    }
-    if isinstance(transaction.operation, Write):
-        return {"numFiles": len(files), **written}
-    return {"numRemovedFiles": len(removes), "numAddedFiles": len(files), **written}
 
 
 def _put(log: TableLog, entry: Commit, around: Surroundings) -> bool:

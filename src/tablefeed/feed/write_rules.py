@@ -31,6 +31,8 @@ class WriteRules:
     """
 
     schema: SchemaMode = SchemaMode.FIXED
+    asked: frozenset[SchemaMode] = frozenset()
+    """What options of the schema were set, for the commit to tell; which one holds is `schema`."""
     assignment: Assignment = field(default_factory=Assignment)
     properties: Mapping[str, str] = field(default_factory=dict)
     scope: Scope = Scope.TABLE
@@ -49,9 +51,15 @@ def schema_mode(kind: WriteKind, *, merge: bool, overwrite: bool) -> SchemaMode:
     return SchemaMode.MERGE if merge else SchemaMode.FIXED
 
 
+def schema_asked(*, merge: bool, overwrite: bool) -> frozenset[SchemaMode]:
+    """Gives which of mergeSchema and overwriteSchema were set."""
+    return frozenset(mode for mode, is_set in ((SchemaMode.MERGE, merge), (SchemaMode.OVERWRITE, overwrite)) if is_set)
+
+
 def write_rules(
     schema: SchemaMode,
     *,
+    asked: frozenset[SchemaMode],
     policy: Policy,
     zone: tzinfo | None,
     scope: Scope,
@@ -67,6 +75,7 @@ def write_rules(
     """
     return WriteRules(
         schema=schema,
+        asked=asked,
         assignment=Assignment(policy=policy, zone=zone),
         properties=checked_properties(properties or {}),
         scope=scope,
@@ -88,10 +97,7 @@ def policy(value: object, option: str) -> Policy:
     """Gives the policy that `option` names, in any case. Raises IllegalOptionError."""
     if isinstance(value, str) and value.lower() in list(Policy):
         return Policy(value.lower())
-    explain = "must be 'ansi' or 'strict'"
-    if isinstance(value, str) and value.lower() == "legacy":
-        explain += ": 'legacy', which wraps numbers and makes null of what cannot be read, is not supported"
-    raise IllegalOptionError(option=option, value=str(value), explain=explain)
+    raise IllegalOptionError(option=option, value=str(value), explain="must be 'ansi', 'strict' or 'legacy'")
 
 
 def codec(value: str, option: str) -> Codec:

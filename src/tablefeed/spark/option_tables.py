@@ -115,7 +115,7 @@ def time_zone(option: str, value: str) -> tzinfo:
 
 
 def store_assignment(option: str, value: str) -> str:
-    """`ansi` or `strict`, in any case."""
+    """`ansi`, `strict` or `legacy`, in any case."""
     return policy(value, option)
 
 
@@ -443,8 +443,9 @@ _WRITE: tuple[OptionSpec, ...] = (
         name="storeAssignmentPolicy",
         parse=store_assignment,
         default=policy("ansi", "storeAssignmentPolicy"),
-        doc="How values are cast to the table's types: `ansi`, where a value that does not fit fails the write, or "
-        "`strict`, where no type is taken that could have one. Spark's `legacy` is refused.",
+        doc="How values are cast to the table's types: `ansi`, where a value that does not fit fails the write, "
+        "`strict`, where no type is taken that could have one, or `legacy`, where numbers that do not fit are wrapped "
+        "and what cannot be read is null, without a word.",
     ),
     OptionSpec(
         name="timeZone",

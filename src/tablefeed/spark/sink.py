@@ -22,7 +22,7 @@ from tablefeed.feed.known_state import newest_state, remember
 from tablefeed.feed.operations import batch_write, micro_batch
 from tablefeed.feed.sink import WritePlan, plan_write, write_task
 from tablefeed.feed.upkeep import after_commit, look_after
-from tablefeed.feed.write_rules import Scope, schema_mode, write_rules
+from tablefeed.feed.write_rules import Scope, schema_asked, schema_mode, write_rules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.outcome import AlreadyApplied
@@ -159,8 +159,10 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind) -> WritePlan:
+    merge, overwrite = options["mergeSchema"], options["overwriteSchema"]
     rules = write_rules(
-        schema_mode(kind, merge=options["mergeSchema"], overwrite=options["overwriteSchema"]),
+        schema_mode(kind, merge=merge, overwrite=overwrite),
+        asked=schema_asked(merge=merge, overwrite=overwrite),
         policy=options["storeAssignmentPolicy"],
         zone=options["timeZone"],
         properties=options.properties,

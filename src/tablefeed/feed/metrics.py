@@ -1,0 +1,48 @@
+"""What a commit counts of itself: the operationMetrics of its commitInfo, by Delta-Spark's names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tablefeed.delta.commit_info import Optimize, StreamingUpdate, optimize_metrics
+from tablefeed.delta.stats import num_records
+from tablefeed.feed.operations import Operation
+from tablefeed.model.actions import AddFile, RemoveFile
+
+
+def metrics(
+    operation: Operation, files: Sequence[AddFile], replaced: Sequence[AddFile], removes: Sequence[RemoveFile]
+) -> dict[str, int]:
+    """Counts what `operation` writes, and what makes way for that: `replaced`, by `removes`.
+
+    Rows that make way are counted for a replaceWhere alone, as Delta-Spark does, and where each file tells how many it
+    has.
+    """
+    if isinstance(operation, Optimize):
+        return optimize_metrics(files, removes)
+    written = {
+        "numOutputRows": sum(num_records(f.stats) or 0 for f in files),
+        "numOutputBytes": sum(f.size_bytes for f in files),
+    }
+    removed = {"numRemovedFiles": len(removes)}
+    if isinstance(operation, StreamingUpdate):
+        return {**removed, "numAddedFiles": len(files), **written}
+    if operation.mode == "Append":
+        return {"numFiles": len(files), **written}
+    rows = {} if operation.predicate is None else _rows_removed(replaced)
+    return {
+        "numFiles": len(files),
+        **removed,
+        "numRemovedBytes": sum(f.size_bytes for f in replaced),
+        **rows,
+        **written,
+    }
+
+
+def _rows_removed(replaced: Sequence[AddFile]) -> dict[str, int]:
+    """Of files that go as a whole: no row of theirs is copied, and no file says what changed."""
+    counts = [num_records(f.stats) for f in replaced]
+    known = [count for count in counts if count is not None]
+    vectors = [f.deletion_vector.cardinality for f in replaced if f.deletion_vector is not None]
+    rows = {"numDeletedRows": sum(known) - sum(vectors), "numCopiedRows": 0}
+    return {"numAddedChangeFiles": 0, **(rows if len(known) == len(counts) else {})}
