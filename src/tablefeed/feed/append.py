@@ -53,9 +53,8 @@ def append(
     record batches; it is read once and never held whole. With `app_id` and `txn_version` the rows are committed once:
     where the table records that application at that version or above, nothing is written and AlreadyApplied comes
     back; above, with a warning, or with an error where `txn_version_collision` is "fail". "overwrite" replaces all
-    rows in the same version, or those for which the predicate `replace_where` on partition columns is true, which the
-    rows of `data` have to be too, or, with "dynamic", those of the partitions that rows are written to. `properties`
-    are a new table's.
+    rows in the same version, or those for which the predicate `replace_where` is true, which it must be of the rows of
+    `data` too, or, with "dynamic", those of the partitions that rows are written to. `properties` are a new table's.
 
     Values are cast to the table's types as Spark's ANSI store assignment does, "strict" only where nothing can be
     lost; `time_zone` is where days, clocks and texts are read as moments. `merge_schema` adds the columns that the

@@ -12,6 +12,7 @@ import logging
 import random
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tablefeed.delta import codec, features, names, row_tracking
@@ -19,18 +20,26 @@ from tablefeed.delta.commit_info import Provenance, Write, commit_info, optimize
 from tablefeed.delta.enablement import only_adds_features, only_enables
 from tablefeed.delta.iceberg_compat import stores_partition_columns
 from tablefeed.delta.properties import is_kept
-from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, NotExclusiveError, StoreError
+from tablefeed.errors import (
+    CommitError,
+    CommitUnknownError,
+    ConflictError,
+    NotExclusiveError,
+    StoreError,
+    TablefeedError,
+)
 from tablefeed.feed.commit_features import featured
 from tablefeed.feed.identity import marks_moved
 from tablefeed.feed.operations import Operation
 from tablefeed.feed.replacement import Replacement
 from tablefeed.feed.replays import OnCollision, check_replay
+from tablefeed.feed.row_replacement import Rewriting, drop, reader_of, rewritten
 from tablefeed.feed.row_rules import rules_in_force
 from tablefeed.feed.sink import WritePlan, caught_up, clustering_of
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.log.replay import fold
 from tablefeed.log.transaction import Tolerance, WriteKind, conflict_with
-from tablefeed.model.actions import AddFile, Commit, Facts, Metadata, Protocol, RemoveFile, Txn, Version
+from tablefeed.model.actions import AddFile, CdcFile, Commit, Facts, Metadata, Protocol, RemoveFile, Txn, Version
 from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.model.rules import TableRules
 
@@ -69,7 +78,8 @@ class Transaction:
     """What is to be committed: files written under `plan`, and the words that describe them.
 
     `operation` is commitInfo's; `txn` makes it once-only, `on_collision` is for one that meets a later version.
-    `folded` are the live files whose rows an optimize has written to `files`.
+    `folded` are the live files whose rows an optimize has written to `files`. `rewriting` is what `commit` writes
+    besides for an overwrite of the rows of a predicate; None: nothing yet.
     """
 
     plan: WritePlan
@@ -79,6 +89,7 @@ class Transaction:
     txn: Txn | None = None
     user_metadata: str | None = None
     folded: tuple[AddFile, ...] = ()
+    rewriting: Rewriting | None = None
     on_collision: OnCollision = OnCollision.WARN
 
 
@@ -108,8 +119,11 @@ def commit(
             _delete_replayed(log, transaction)
             check_replay(transaction.txn, replayed.recorded_txn_version, transaction.on_collision, url=log.url)
             return replayed, state
-        checked = _check_rivals(log, transaction, state, checked)
-        entry = _entry(transaction, state, around.now_ms())
+        with _dropped_unless_well(log, transaction):
+            checked = _check_rivals(log, transaction, state, checked)
+        transaction = _with_rewriting(log, transaction, state, around)
+        with _dropped_unless_well(log, transaction):
+            entry = _entry(transaction, state, around.now_ms())
         if _put(log, entry, around):
             logger.info(
                 "commit table=%s version=%d operation=%s files=%d",
@@ -124,7 +138,29 @@ def commit(
         races += 1
         if races > RACES_BEFORE_JITTER:
             around.sleep(around.uniform() * min(LONGEST_JITTER_S, 0.01 * 2 ** min(races, JITTER_DOUBLES)))
-        state = caught_up(log, state)
+        with _dropped_unless_well(log, transaction):
+            state = caught_up(log, state)
+
+
+def _with_rewriting(
+    log: TableLog, transaction: Transaction, state: Snapshot | None, around: Surroundings
+) -> Transaction:
+    """Gives `transaction` with what has to be written beside its files, once: what rivals do to it, excludes it."""
+    if transaction.rewriting is not None or state is None or transaction.plan.replaces.by_row is None:
+        return transaction
+    rewriting = rewritten(log, state, transaction.plan, transaction.files, now_ms=around.now_ms())
+    return replace(transaction, rewriting=rewriting)
+
+
+@contextmanager
+def _dropped_unless_well(log: TableLog, transaction: Transaction) -> Iterator[None]:
+    """Deletes what was written for the commit, where it fails by what is done here; never around a put."""
+    try:
+        yield
+    except TablefeedError:
+        if transaction.rewriting is not None:
+            drop(log, transaction.rewriting)
+        raise
 
 
 def _replayed(state: Snapshot | None, txn: Txn | None) -> AlreadyApplied | None:
@@ -161,8 +197,9 @@ def _check_rivals(
         return state.version
     if plan.table_id is not None and state.metadata.table_id != plan.table_id:
         raise _conflict(log, "it was deleted and made anew", state.version, "DELTA_METADATA_CHANGED")
-    replacement = Replacement(plan.replaces, transaction.files, url=log.url)
-    folded = frozenset(add.path for add in transaction.folded)
+    reads = reader_of(plan, log) or Replacement(plan.replaces, transaction.files, url=log.url).reads
+    rewriting = transaction.rewriting or Rewriting()
+    folded = frozenset(add.path for add in (*transaction.folded, *rewriting.removed))
     for version in range((checked if checked is not None else -1) + 1, state.version + 1):
         winner = log.commit(Version(version))
         if winner is None:
@@ -172,7 +209,7 @@ def _check_rivals(
             kind=transaction.kind,
             txn=transaction.txn,
             tolerance=_tolerance(winner, transaction),
-            reads=replacement.reads,
+            reads=reads,
             folded=folded,
         )
         if found is not None:
@@ -218,12 +255,13 @@ def _check_shape(log: TableLog, plan: WritePlan, state: Snapshot) -> None:
 def _tolerance(winner: Commit, transaction: Transaction) -> Tolerance:
     """Gives what of a rival's changes our write, which changes neither protocol nor metadata, can live with.
 
-    An optimize lives with none: the rival may have begun to track rows, whose ids a rewrite would have to keep; and it
-    loses only work.
+    What writes rows of the table anew lives with none: the rival may have begun to track rows, whose ids would have to
+    be kept.
     """
     plan = transaction.plan
     found = plan.found
-    if found is None or plan.metadata is not None or transaction.kind is WriteKind.OPTIMIZE:
+    rewrites = transaction.kind is WriteKind.OPTIMIZE or plan.replaces.by_row is not None
+    if found is None or plan.metadata is not None or rewrites:
         return Tolerance()
     return Tolerance(
         protocol=winner.protocol is not None and only_adds_features(found.protocol, winner.protocol),
@@ -271,7 +309,9 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
         protocol, metadata = table = new_table(transaction.plan, now_ms=now_ms)
     else:
         table = state.protocol, metadata or state.metadata
-    asked = featured(transaction.files, state, table, now_ms=now_ms, url=transaction.plan.location)
+    rewriting = transaction.rewriting or Rewriting()
+    added = (*transaction.files, *rewriting.added)
+    asked = featured(added, state, table, now_ms=now_ms, url=transaction.plan.location)
     marks = _marks_moved(transaction, state)
     # By it Delta-Spark's other writers know that nothing else of the table is new.
     moved = {names.IDENTITY_ONLY_TAG: "true"} if marks is not None and metadata is None else {}
@@ -291,7 +331,7 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
     )
     return Commit(
         version=Version(0 if state is None else state.version + 1),
-        files=(*asked.files, *removes),
+        files=(*asked.files, *removes, *rewriting.changes),
         txns=() if txn is None else (replace(txn, last_updated_ms=now_ms),),
         metadata=metadata if marks is None else marks,
         protocol=protocol,
@@ -351,11 +391,11 @@ def _removes(transaction: Transaction, state: Snapshot | None, now_ms: int) -> t
 
 
 def _replaced(transaction: Transaction, state: Snapshot) -> Iterator[AddFile]:
-    """Gives the live files that make way: of an optimize those whose rows it has written, and no other."""
+    """Gives the live files that make way: where rows were written anew those that had them, and no other."""
     from tablefeed.delta.columns import to_add_files
 
-    if transaction.kind is WriteKind.OPTIMIZE:
-        yield from transaction.folded
+    if transaction.kind is WriteKind.OPTIMIZE or transaction.rewriting is not None:
+        yield from transaction.folded if transaction.rewriting is None else transaction.rewriting.removed
         return
     replacement = Replacement(transaction.plan.replaces, transaction.files, url=state.log.url)
     for batch in replacement.of(state.live_files()):
@@ -372,9 +412,24 @@ def _metrics(transaction: Transaction, removes: tuple[RemoveFile, ...]) -> dict[
         "numOutputRows": sum(num_records(f.stats) or 0 for f in files),
         "numOutputBytes": sum(f.size_bytes for f in files),
     }
+    if transaction.rewriting is not None:
+        return _replace_metrics(transaction.rewriting, len(files), written)
     if isinstance(transaction.operation, Write):
         return {"numFiles": len(files), **written}
     return {"numRemovedFiles": len(removes), "numAddedFiles": len(files), **written}
+
+
+def _replace_metrics(rewriting: Rewriting, file_count: int, written: dict[str, int]) -> dict[str, int]:
+    return {
+        "numFiles": file_count + len(rewriting.added),
+        "numOutputRows": written["numOutputRows"] + rewriting.copied_rows,
+        "numOutputBytes": written["numOutputBytes"] + sum(file.size_bytes for file in rewriting.added),
+        "numRemovedFiles": len(rewriting.removed),
+        "numRemovedBytes": sum(file.size_bytes for file in rewriting.removed),
+        "numAddedChangeFiles": len(rewriting.changes),
+        "numDeletedRows": rewriting.deleted_rows,
+        "numCopiedRows": rewriting.copied_rows,
+    }
 
 
 def _put(log: TableLog, entry: Commit, around: Surroundings) -> bool:
@@ -418,9 +473,11 @@ def _after(log: TableLog, state: Snapshot | None, entry: Commit) -> Snapshot:
 
 
 def _delete_replayed(log: TableLog, transaction: Transaction) -> None:
-    if transaction.txn is not None and transaction.files:
+    rewriting = transaction.rewriting or Rewriting()
+    files = (*transaction.files, *rewriting.added, *rewriting.changes)
+    if transaction.txn is not None and files:
         first = 0 if transaction.plan.version is None else transaction.plan.version + 1
-        _delete_losers(log, transaction.files, transaction.txn, first)
+        _delete_losers(log, files, transaction.txn, first)
 
 
 def delete_losers(plan: WritePlan, files: Sequence[AddFile], txn: Txn) -> None:
@@ -435,7 +492,7 @@ def delete_losers(plan: WritePlan, files: Sequence[AddFile], txn: Txn) -> None:
         _delete_losers(log, files, txn, first)
 
 
-def _delete_losers(log: TableLog, files: Sequence[AddFile], txn: Txn, first: int) -> None:
+def _delete_losers(log: TableLog, files: Sequence[AddFile | CdcFile], txn: Txn, first: int) -> None:
     try:
         winner = _winner(log, txn, first)
         if winner is not None:

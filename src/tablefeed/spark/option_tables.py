@@ -506,8 +506,9 @@ BATCH_WRITE: tuple[OptionSpec, ...] = (
         name="replaceWhere",
         parse=text,
         default=None,
-        doc="Overwrite only the rows for which this predicate on partition columns is true, as the written rows must "
-        "be. Its language is that of `where`, and it needs sqlglot as well.",
+        doc="Overwrite only the rows for which this predicate is true, as the written rows must be. Its language is "
+        "that of `where`, and it needs sqlglot as well. Where it names columns that are no partition columns, the "
+        "driver writes the files anew that have such rows.",
     ),
     OptionSpec(
         name="partitionOverwriteMode",
