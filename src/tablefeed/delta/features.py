@@ -238,7 +238,7 @@ FEATURES: Mapping[str, Feature] = {
         # Every writer must assign row ids as soon as the feature is listed (row_tracking.py).
         _writers(names.ROW_TRACKING, _HANDLED, _property(names.ENABLE_ROW_TRACKING)),
         _both("timestampNtz", _HANDLED, _HANDLED, _type("timestamp_ntz")),
-        # Domains stay as they are: we write that of row tracking alone.
+        # Domains stay as they are: we write that of row tracking, and that of clustering of a table that we make.
         _writers("domainMetadata", _HANDLED),
         # Written where the policy asks for them (feed/checkpointing.py).
         _both("v2Checkpoint", _HANDLED, _HANDLED, _property(names.CHECKPOINT_POLICY, "v2")),

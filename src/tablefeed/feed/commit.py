@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tablefeed.delta import codec, features, names, row_tracking
+from tablefeed.delta.clustering import clustering_domain
 from tablefeed.delta.commit_info import Provenance, Write, commit_info, optimize_metrics
 from tablefeed.delta.enablement import only_adds_features, only_enables
 from tablefeed.delta.iceberg_compat import stores_partition_columns
@@ -39,7 +40,18 @@ from tablefeed.feed.sink import WritePlan, caught_up, clustering_of
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.log.replay import fold
 from tablefeed.log.transaction import Tolerance, WriteKind, conflict_with
-from tablefeed.model.actions import AddFile, CdcFile, Commit, Facts, Metadata, Protocol, RemoveFile, Txn, Version
+from tablefeed.model.actions import (
+    AddFile,
+    CdcFile,
+    Commit,
+    DomainMetadata,
+    Facts,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    Txn,
+    Version,
+)
 from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.model.rules import TableRules
 
@@ -226,6 +238,9 @@ def _check_made_by_another(log: TableLog, transaction: Transaction, state: Snaps
     """Refuses to go on where another first batch made another table than we would have; else ours appends to it."""
     plan = transaction.plan
     _check_shape(log, plan, state)
+    if clustering_of(state) != plan.clustered_by:
+        reason = "another writer made it, clustered by other columns; run the write again"
+        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
     if _rules(state, log.url) != (None if plan.kept is None else plan.kept.rules):
         reason = "another writer made it, with other rules than these rows were held against; run the write again"
         raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
@@ -335,10 +350,14 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
         txns=() if txn is None else (replace(txn, last_updated_ms=now_ms),),
         metadata=metadata if marks is None else marks,
         protocol=protocol,
-        domains=asked.domains,
+        domains=(*asked.domains, *_new_domains(transaction.plan, state)),
         info=info,
         committed_at_ms=None,
     )
+
+
+def _new_domains(plan: WritePlan, state: Snapshot | None) -> tuple[DomainMetadata, ...]:
+    return (clustering_domain(plan.clustered_by),) if state is None and plan.clustered_by else ()
 
 
 def _marks_moved(transaction: Transaction, state: Snapshot | None) -> Metadata | None:

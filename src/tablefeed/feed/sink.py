@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import features, partition_values, paths
-from tablefeed.delta.clustering import check_clustered, clustering_columns
+from tablefeed.delta.clustering import check_clustered, check_same_clustering, clustering_columns, new_clustering
 from tablefeed.delta.column_mapping import MappingMode, files_schema, mapping_mode
 from tablefeed.delta.file_layout import Codec, FileShape, file_shape
 from tablefeed.delta.iceberg_compat import check_compatible, file_tags, stores_partition_columns
@@ -124,7 +124,7 @@ def plan_write(
         target = _existing(snapshot, rows, partition_by=partition_by, kind=kind, rules=rules)
     check_zone(target.schema, rows, rules.assignment, url=log.url)
     draft = Metadata(table_id="", schema_string="", configuration=target.configuration)
-    clustered_by = () if snapshot is None else clustering_of(snapshot)
+    clustered_by = _clustering(snapshot, target, rules, url=log.url)
     before = () if snapshot is None else snapshot.metadata.partition_columns
     check_compatible(target.configuration, target.schema, target.partition_columns, before=before, url=log.url)
     check_clustered(clustered_by, target.schema, target.partition_columns, url=log.url)
@@ -165,6 +165,14 @@ def plan_write(
         ),
         file_tags=file_tags(target.configuration),
     )
+
+
+def _clustering(snapshot: Snapshot | None, target: Target, rules: WriteRules, *, url: str) -> tuple[LeafPath, ...]:
+    if snapshot is None:
+        return new_clustering(rules.cluster_by, target.schema, target.partition_columns, target.configuration)
+    actual = clustering_of(snapshot)
+    check_same_clustering(rules.cluster_by, actual, snapshot.schema, url=url)
+    return actual
 
 
 def clustering_of(snapshot: Snapshot) -> tuple[LeafPath, ...]:

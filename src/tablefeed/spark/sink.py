@@ -168,6 +168,7 @@ def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind
         replace_where=options.values.get("replaceWhere"),
         codec=options["compression"],
         most_rows=options["maxRecordsPerFile"],
+        cluster_by=options["clusterBy"] or (),
     )
     log, state = newest_state(path, dict(options.storage))
     incoming = to_arrow_schema(schema, timezone="UTC")
