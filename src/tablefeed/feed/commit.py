@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import logging
+import operator
 import random
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -18,8 +19,9 @@ from dataclasses import dataclass, replace
 from tablefeed.delta import codec, features, names, row_tracking
 from tablefeed.delta.clustering import clustering_domain
 from tablefeed.delta.commit_info import Provenance, Write, commit_info, optimize_metrics
-from tablefeed.delta.enablement import only_adds_features, only_enables
+from tablefeed.delta.enablement import only_adds_features, only_enables, only_moves_marks
 from tablefeed.delta.iceberg_compat import stores_partition_columns
+from tablefeed.delta.identity import differ_in_marks_alone
 from tablefeed.delta.properties import is_kept
 from tablefeed.errors import (
     CommitError,
@@ -54,6 +56,7 @@ from tablefeed.model.actions import (
 )
 from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.model.rules import TableRules
+from tablefeed.model.schema import Struct
 
 logger = logging.getLogger(__name__)
 
@@ -259,7 +262,8 @@ def _rules(state: Snapshot, url: str) -> TableRules | None:
 
 
 def _check_shape(log: TableLog, plan: WritePlan, state: Snapshot) -> None:
-    if not _has_shape(state.metadata, plan):
+    # Marks that moved were judged with the commits that moved them.
+    if not _has_shape(state.metadata, plan, differ_in_marks_alone):
         reason = "its schema or partitioning changed; run the write again (restart the query) on what it is now"
         raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
     if not set(clustering_of(state)) <= set(plan.clustered_by):
@@ -270,24 +274,36 @@ def _check_shape(log: TableLog, plan: WritePlan, state: Snapshot) -> None:
 def _tolerance(winner: Commit, transaction: Transaction) -> Tolerance:
     """Gives what of a rival's changes our write, which changes neither protocol nor metadata, can live with.
 
-    What writes rows of the table anew lives with none: the rival may have begun to track rows, whose ids would have to
-    be kept.
+    Marks of identity columns that moved, where we make no values. Other things not where we write rows of the table
+    anew: the rival may have begun to track rows, whose ids would have to be kept.
     """
     plan = transaction.plan
     found = plan.found
-    rewrites = transaction.kind is WriteKind.OPTIMIZE or plan.replaces.by_row is not None
-    if found is None or plan.metadata is not None or rewrites:
+    if found is None or plan.metadata is not None:
         return Tolerance()
+    makes_values = bool(plan.identity and transaction.files)
+    marks = (
+        not makes_values
+        and winner.metadata is not None
+        and winner.metadata.table_id == found.table_id
+        and winner.metadata.partition_columns == found.partition_columns
+        and only_moves_marks(found.schema_string, found.configuration, winner, url=plan.location)
+    )
+    if transaction.kind is WriteKind.OPTIMIZE or plan.replaces.by_row is not None:
+        return Tolerance(metadata=marks)
     return Tolerance(
         protocol=winner.protocol is not None and only_adds_features(found.protocol, winner.protocol),
-        metadata=winner.metadata is not None
-        and winner.metadata.table_id == found.table_id
-        and _has_shape(winner.metadata, plan)
-        and only_enables(found.configuration, winner.metadata),
+        metadata=marks
+        or (
+            winner.metadata is not None
+            and winner.metadata.table_id == found.table_id
+            and _has_shape(winner.metadata, plan)
+            and only_enables(found.configuration, winner.metadata)
+        ),
     )
 
 
-def _has_shape(metadata: Metadata, plan: WritePlan) -> bool:
+def _has_shape(metadata: Metadata, plan: WritePlan, alike: Callable[[Struct, Struct], bool] = operator.eq) -> bool:
     expected = plan if plan.found is None else plan.found
     if metadata.partition_columns != expected.partition_columns:
         return False
@@ -297,7 +313,7 @@ def _has_shape(metadata: Metadata, plan: WritePlan) -> bool:
 
     # Writers space their JSON differently.
     theirs, ours = (parse_schema(text, url=plan.location) for text in (metadata.schema_string, expected.schema_string))
-    return theirs == ours
+    return alike(theirs, ours)
 
 
 def _conflict(log: TableLog, reason: str, winner: int, error_class: str) -> ConflictError:
