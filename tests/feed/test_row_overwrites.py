@@ -418,6 +418,19 @@ def test_it_stops_for_a_rival_in_rows_that_may_be_of_the_predicate_and_leaves_no
     assert not (tmp_path / "_delta_log/00000000000000000003.json").exists()
 
 
+def test_it_stops_for_a_rival_that_removed_a_file_it_has_written_anew_whatever_that_says_of_it(tmp_path: Path) -> None:
+    one, other = two_files(tmp_path)
+    gone = {**remove(one)["remove"], "partitionValues": {}, "stats": BOUNDS % (7, 8)}
+    log = raced(tmp_path, lambda: put(LocalStore(str(tmp_path)), 2, [{"remove": gone}]))
+    ours = a_transaction(log, numbered(4), "id > 2 AND id < 6")
+
+    with pytest.raises(ConflictError) as caught:
+        commit(log, log.load(), ours, still())
+
+    assert caught.value.error_class == "DELTA_CONCURRENT_DELETE_READ"
+    assert data_files(tmp_path) == {one, other, ours.files[0].path}
+
+
 @pytest.mark.parametrize(
     "rival",
     [
