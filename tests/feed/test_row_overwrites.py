@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tablefeed
-from feed.logs import Action, add, metadata, protocol, put, remove, still
+from feed.logs import Action, add, already_applied, committed, metadata, protocol, put, remove, still
 from feed.maintained import delete_rows, ids, live, rows_of, said
 from feed.test_optimize import data_files, raced
 from tablefeed.errors import (
@@ -33,7 +33,6 @@ from tablefeed.feed.table_log import TableLog, open_log
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import Txn
-from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.store import Fault, FaultyStore
 from tablefeed.store.local import LocalStore
 
@@ -303,7 +302,7 @@ def test_where_whole_files_go_the_adds_and_removes_tell_it(tmp_path: Path) -> No
 
 
 def test_changes_are_parted_as_the_table_is(tmp_path: Path) -> None:
-    rows = [{"id": 1, "p": "a b"}, {"id": 2, "p": "a b"}, {"id": 3, "p": None}]
+    rows: list[Row] = [{"id": 1, "p": "a b"}, {"id": 2, "p": "a b"}, {"id": 3, "p": None}]
     tablefeed.append(tmp_path, table_of(rows), partition_by="p", properties=FED)
 
     overwrite(tmp_path, table_of([{"id": 9, "p": None}]), "id > 1")
@@ -447,7 +446,7 @@ def test_it_goes_behind_a_rival_in_rows_that_are_not_of_the_predicate_and_writes
 
     outcome, _ = commit(log, log.load(), ours, still())
 
-    assert outcome == Committed(version=3)
+    assert outcome == committed(3)
     assert [each["path"] for each in said(tmp_path, 3, "remove")] == [one]
     assert len(data_files(tmp_path)) == 4
 
@@ -478,7 +477,7 @@ def test_a_write_that_the_table_records_rewrites_nothing(tmp_path: Path) -> None
     files = data_files(tmp_path) - {second.files[0].path}
     outcome, _ = commit(log, log.load(), second, still())
 
-    assert outcome == AlreadyApplied(version=2, recorded_txn_version=1)
+    assert outcome == already_applied(2, recorded=1)
     assert (ids(tmp_path), data_files(tmp_path)) == ([1, 2, 4, 7, 8], files)
 
 
@@ -491,7 +490,7 @@ def test_a_run_that_loses_its_put_to_its_twin_leaves_none_of_its_files(tmp_path:
 
     outcome, _ = commit(log, log.load(), ours, still())
 
-    assert outcome == AlreadyApplied(version=2, recorded_txn_version=1)
+    assert outcome == already_applied(2, recorded=1)
     assert ids(tmp_path) == [1, 2, 4, 7, 8]
     assert data_files(tmp_path) == {path for version in range(3) for path in paths_added(tmp_path, version)}
 

@@ -509,7 +509,7 @@ def _after(log: TableLog, state: Snapshot | None, entry: Commit) -> Snapshot:
 
 def _delete_replayed(log: TableLog, transaction: Transaction) -> None:
     rewriting = transaction.rewriting or Rewriting()
-    files = (*transaction.files, *rewriting.added, *rewriting.changes)
+    files = transaction.files + rewriting.written
     if transaction.txn is not None and files:
         first = 0 if transaction.plan.version is None else transaction.plan.version + 1
         _delete_losers(log, files, transaction.txn, first)

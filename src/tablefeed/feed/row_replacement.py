@@ -44,6 +44,11 @@ class Rewriting:
     deleted_rows: int = 0
 
     @property
+    def written(self) -> tuple[AddFile | CdcFile, ...]:
+        """The files that were written."""
+        return self.added + self.changes
+
+    @property
     def copied_rows(self) -> int:
         """Rows that are in other files now."""
         return sum(num_records(file.stats) or 0 for file in self.added)
@@ -140,7 +145,7 @@ def rewritten(log: TableLog, state: Snapshot, plan: WritePlan, new: Sequence[Add
 
 def drop(log: TableLog, rewriting: Rewriting) -> None:
     """Deletes the files that were written, which no commit names."""
-    for file in (*rewriting.added, *rewriting.changes):
+    for file in rewriting.written:
         # What stays is for VACUUM, and there is an error to tell of.
         with suppress(StoreError):
             log.store.delete(file.path)
