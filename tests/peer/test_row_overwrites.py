@@ -63,12 +63,14 @@ def frame_of(rows: Sequence[Row]) -> pa.Table:
 
 def made(session: SparkSession, table: Path, properties: Mapping[str, str], *, partitioned: bool) -> int:
     """A table of three files, or one for each partition of each, of which a row is deleted; gives its version."""
+    parts = "PARTITIONED BY (p)" if partitioned else ""
+    told = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+    told = f"TBLPROPERTIES ({told})" if told else ""
+    session.sql(f"CREATE TABLE delta.`{table}` (id LONG, x DOUBLE, p STRING) USING delta {parts} {told}")
     for rows in (OLD[:3], OLD[3:6], OLD[6:]):
-        writer = session.createDataFrame(frame_of(rows)).coalesce(1).write.format("delta").mode("append")
-        writer = writer.partitionBy("p") if partitioned else writer
-        writer.options(**properties).save(str(table))
+        session.createDataFrame(frame_of(rows)).coalesce(1).write.format("delta").mode("append").save(str(table))
     session.sql(f"DELETE FROM delta.`{table}` WHERE id = 5")  # noqa: S608 (a path of this test)
-    return 3
+    return 4
 
 
 def left(session: SparkSession, table: Path, version: int, *, fed: bool) -> dict[str, Any]:
@@ -126,4 +128,4 @@ def test_both_refuse_rows_of_which_the_predicate_is_not_true(
         with pytest.raises(Exception, match="DELTA_REPLACE_WHERE_MISMATCH"):
             writer.option("replaceWhere", "id > 2").save(str(table))
 
-        assert tablefeed.open_table(table).version == 3
+        assert tablefeed.open_table(table).version == 4
