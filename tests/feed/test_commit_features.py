@@ -591,6 +591,61 @@ def test_in_commit_timestamps_that_a_rival_turned_on_meanwhile_are_honoured() ->
     assert times(log, 2) == [NOW_MS + 6]
 
 
+def mapped_schema(mode: str = "name") -> Action:
+    """The metadata after a rival gave the columns ids and, as physical names, the names that they have."""
+    columns = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "id"}
+    text = json.dumps(
+        {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": columns}]}
+    )
+    on = {"delta.columnMapping.mode": mode, "delta.columnMapping.maxColumnId": "1"}
+    return metadata(text, configuration=on)
+
+
+ABLE_TO_MAP = protocol(2, 7, writerFeatures=["appendOnly", "invariants", "columnMapping"])
+
+
+@pytest.mark.parametrize("kind", [WriteKind.APPEND, WriteKind.OVERWRITE])
+@pytest.mark.parametrize(
+    ("before", "rivals", "error_class"),
+    [
+        (protocol(), [[protocol(2, 5), mapped_schema()]], "DELTA_PROTOCOL_CHANGED"),
+        (protocol(), [[ABLE_TO_MAP, mapped_schema()]], "DELTA_PROTOCOL_CHANGED"),
+        (protocol(2, 5), [[mapped_schema()]], "DELTA_METADATA_CHANGED"),
+        (ABLE_TO_MAP, [[mapped_schema()]], "DELTA_METADATA_CHANGED"),
+        (ABLE_TO_MAP, [[add("between")], [mapped_schema()]], "DELTA_METADATA_CHANGED"),
+        (ABLE_TO_MAP, [[metadata(configuration={"delta.columnMapping.mode": "name"})]], "DELTA_METADATA_CHANGED"),
+        (ABLE_TO_MAP, [[mapped_schema("id")]], "DELTA_METADATA_CHANGED"),
+    ],
+    ids=["versions", "features", "listed by versions", "listed", "after another", "without ids", "by id"],
+)
+def test_a_rival_that_began_to_map_columns_stops_us_whose_files_have_no_ids(
+    kind: WriteKind, before: Action, rivals: list[list[Action]], error_class: str
+) -> None:
+    log = a_log(v0=[before, metadata()])
+    snapshot = log.load()
+    ours = a_write(log, snapshot, "ours", kind=kind)
+    for version, actions in enumerate(rivals, start=1):
+        put(log.store, version, actions)
+
+    with pytest.raises(ConflictError) as caught:
+        commit(log, snapshot, ours, still())
+
+    expected = "DELTA_CONCURRENT_APPEND" if kind is WriteKind.OVERWRITE and len(rivals) > 1 else error_class
+    assert caught.value.error_class == expected
+    assert "ours" not in live_paths(log)
+
+
+def test_features_that_a_rival_only_listed_and_that_ask_for_nothing_pass() -> None:
+    log = a_log(v0=[protocol(1, 7, writerFeatures=["invariants"]), metadata()])
+    before = log.load()
+    ours = write(log, 3)
+    put(log.store, 1, [protocol(1, 7, writerFeatures=["invariants", "appendOnly", "changeDataFeed"])])
+
+    commit(log, before, ours, still())
+
+    assert len(live_paths(log)) == 1
+
+
 def other_schema() -> str:
     return json.dumps({"type": "struct", "fields": [{"name": "x", "type": "long", "nullable": True, "metadata": {}}]})
 

@@ -142,7 +142,9 @@ def test_a_query_put_back_to_an_older_checkpoint_stops_where_that_is_asked_for(t
     assert now_in(table) == (2, [0, 1, 2], 2)
 
 
-@pytest.mark.parametrize("how", [{"replaceWhere": "p = 1"}, {"partitionOverwriteMode": "DYNAMIC"}])
+@pytest.mark.parametrize(
+    "how", [{"replaceWhere": "p = 1"}, {"replaceWhere": "id IN (1, 10)"}, {"partitionOverwriteMode": "DYNAMIC"}]
+)
 def test_a_partial_overwrite_crosses_to_the_tasks_and_back(tmp_path: Path, how: dict[str, str]) -> None:
     table = tmp_path / "t"
     tablefeed.append(str(table), pa.table({"id": [1, 2], "p": [1, 2]}), partition_by="p")
@@ -157,6 +159,16 @@ def test_a_partial_overwrite_crosses_to_the_tasks_and_back(tmp_path: Path, how: 
 
     now = tablefeed.open_table(str(table))
     assert sorted(now.to_arrow()["id"].to_pylist()) == [2, 10]
+
+
+def test_a_table_that_tasks_made_files_for_is_clustered_as_the_option_says(tmp_path: Path) -> None:
+    options = {"path": str(tmp_path / "t"), "clusterBy": "ID"}
+    writer = StreamWriter(options, StructType().add("id", LongType()), overwrite=False)
+    message = pickle.dumps(Written(plan=writer._plan, files=(), query_id="query", batch_id=0))
+    writer.commit([pickle.loads(message)], 0)  # noqa: S301 - our own
+
+    log = (tmp_path / "t" / "_delta_log" / f"{0:020d}.json").read_text()
+    assert '{\\"clusteringColumns\\":[[\\"id\\"]],\\"domainName\\":\\"delta.clustering\\"}' in log
 
 
 def batch(table: Path, batch_id: int, *ids: int, **options: str) -> None:

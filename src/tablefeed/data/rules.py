@@ -119,7 +119,7 @@ class RowRules:
         for check, expression, holds in zip(self._checks, program.expressions, held, strict=True):
             row = pc.index(holds.fill_null(False), False).as_py()  # noqa: FBT003  # Arrow's words
             if row >= 0:
-                shown = _shown(batch, row, expression.columns)
+                shown = shown_row(batch, row, expression.columns)
                 raise InvalidRowsError(
                     f"CHECK constraint {check.name} ({check.expression}) violated by row with values:\n{shown}\n"
                     f"Nothing of this write to {self._setting.url} was committed: filter these rows out, or correct "
@@ -142,8 +142,9 @@ class RowRules:
 
     def _failed(self, what: str, error: RowFailedError, batch: pa.RecordBatch, program: Program) -> InvalidRowsError:
         columns = next((e.columns for e in program.expressions if e.text == error.text), ())
+        row = shown_row(batch, error.row, columns)
         return InvalidRowsError(
-            f"{what}: {error.text} meets {error.reason} in the row with values:\n{_shown(batch, error.row, columns)}\n"
+            f"{what}: {error.text} meets {error.reason} in the row with values:\n{row}\n"
             f"Nothing of this write to {self._setting.url} was committed: filter these rows out, or correct them.",
             url=self._setting.url,
         )
@@ -181,7 +182,8 @@ def _said(check: Check) -> str:
     return f"its constraint {check.name}"
 
 
-def _shown(batch: pa.RecordBatch, row: int, columns: Sequence[str]) -> str:
+def shown_row(batch: pa.RecordBatch, row: int, columns: Sequence[str]) -> str:
+    """The values of `columns` in a row of `batch`, a line each, as errors show them."""
     return "\n".join(f" - {name} : {_value(batch.column(name)[row])}" for name in sorted(columns))
 
 

@@ -38,6 +38,7 @@ TXN_ID = "txnId"
 
 # "Change Data Files", "Reader Requirements for AddCDCFile"
 CHANGE_TYPE = "_change_type"
+CHANGES_DIR = "_change_data"
 COMMIT_VERSION = "_commit_version"
 COMMIT_TIMESTAMP = "_commit_timestamp"
 

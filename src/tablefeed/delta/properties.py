@@ -133,7 +133,7 @@ def _checked(name: str, value: str) -> tuple[str, str]:
             )
         if feature == names.CLUSTERING:
             raise IllegalOptionError(
-                option=name, value=value, explain="cannot be set alone: make the table with CREATE TABLE ... CLUSTER BY"
+                option=name, value=value, explain="cannot be set alone: make the table with clusterBy"
             )
         return names.FEATURE_PREFIX + _FEATURES.get(feature, name[len(names.FEATURE_PREFIX) :]), value
     known = _BY_FOLDED.get(folded)

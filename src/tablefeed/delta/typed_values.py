@@ -35,8 +35,8 @@ def stats_schema(
     `has_vectors`: the table supports deletion vectors, so that statistics say how tight their bounds are.
     """
     data = Struct(tuple(f for f in schema if f.name not in partition_columns))
-    indexed = _indexed(data, properties)
-    bounds, nulls = _bounded(indexed), _counted(indexed)
+    chosen = indexed(data, properties)
+    bounds, nulls = _bounded(chosen), _counted(chosen)
     members = [
         _member("numRecords", _LONG),
         *(_member(name, bounds) for name in ("minValues", "maxValues") if bounds.fields),
@@ -88,7 +88,8 @@ def _arrow(kind: DataType) -> pa.DataType:
 # --- which columns -------------------------------------------------------------------------------------------------
 
 
-def _indexed(data: Struct, properties: Mapping[str, str]) -> Struct:
+def indexed(data: Struct, properties: Mapping[str, str]) -> Struct:
+    """The columns of `data`, those that files hold, of which a table with `properties` wants statistics."""
     named = properties.get(names.INDEXED_COLUMNS)
     if named is not None:
         return _named(data, [path for path in _paths(named) if path])

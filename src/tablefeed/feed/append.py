@@ -20,10 +20,11 @@ from tablefeed.feed.sink import plan_write, write_task
 from tablefeed.feed.table_log import open_log
 from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.upkeep import after_commit
-from tablefeed.feed.write_rules import WriteRules, policy, read_scope, schema_asked, schema_mode
+from tablefeed.feed.write_rules import WriteRules, column_paths, policy, read_scope, schema_asked, schema_mode
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
+from tablefeed.model.statistics import LeafPath
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +36,7 @@ def append(
     *,
     mode: Literal["append", "overwrite"] = "append",
     partition_by: Sequence[str] = (),
+    cluster_by: Sequence[str] = (),
     app_id: str | None = None,
     txn_version: int | None = None,
     merge_schema: bool = False,
@@ -53,9 +55,9 @@ def append(
     record batches; it is read once and never held whole. With `app_id` and `txn_version` the rows are committed once:
     where the table records that application at that version or above, nothing is written and AlreadyApplied comes
     back; above, with a warning, or with an error where `txn_version_collision` is "fail". "overwrite" replaces all
-    rows in the same version, or those for which the predicate `replace_where` on partition columns is true, which the
-    rows of `data` have to be too, or, with "dynamic", those of the partitions that rows are written to. `properties`
-    are a new table's.
+    rows in the same version, or those for which the predicate `replace_where` is true, which it must be of the rows of
+    `data` too, or, with "dynamic", those of the partitions that rows are written to. `properties` are
+    a new table's, and so is `cluster_by`: columns such as "id" and "place.city", by which other writers cluster it.
 
     Values are cast to the table's types as Spark's ANSI store assignment does, "strict" only where nothing can be
     lost, "legacy" with numbers wrapped and nulls for what does not fit; `time_zone` is where days, clocks and texts
@@ -72,6 +74,7 @@ def append(
         assignment=Assignment(policy=policy(store_assignment, "store_assignment"), zone=_zone(time_zone)),
         properties=_properties(properties),
         scope=read_scope("partition_overwrite_mode", partition_overwrite_mode),
+        cluster_by=_cluster_by(cluster_by),
         replace_where=None if replace_where is None else text(replace_where, argument="replace_where"),
     )
     txn = _txn(app_id, txn_version)
@@ -118,6 +121,14 @@ def _schema_mode(*, merge: bool, overwrite: bool, kind: WriteKind) -> SchemaMode
             options=("mode", "overwrite_schema"), remedy="Only an overwrite replaces the schema: set mode='overwrite'."
         )
     return schema_mode(kind, merge=merge, overwrite=overwrite)
+
+
+def _cluster_by(given: object) -> tuple[LeafPath, ...]:
+    names = column_names((given,) if isinstance(given, str) else given, argument="cluster_by")
+    paths = [column_paths(name, "cluster_by") for name in names]
+    if any(len(each) > 1 for each in paths):
+        raise IllegalOptionError(option="cluster_by", value=", ".join(names), explain="must be a list of columns")
+    return tuple(path for each in paths for path in each)
 
 
 def _zone(name: object) -> tzinfo | None:

@@ -9,31 +9,55 @@ from __future__ import annotations
 
 import importlib.metadata
 import logging
+import operator
 import random
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tablefeed.delta import codec, features, names, row_tracking
+from tablefeed.delta.clustering import clustering_domain
 from tablefeed.delta.commit_info import Provenance, Write, commit_info
-from tablefeed.delta.enablement import only_adds_features, only_enables
+from tablefeed.delta.enablement import only_adds_features, only_enables, only_moves_marks
 from tablefeed.delta.iceberg_compat import stores_partition_columns
+from tablefeed.delta.identity import differ_in_marks_alone
 from tablefeed.delta.properties import is_kept
-from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, NotExclusiveError, StoreError
+from tablefeed.errors import (
+    CommitError,
+    CommitUnknownError,
+    ConflictError,
+    NotExclusiveError,
+    StoreError,
+    TablefeedError,
+)
 from tablefeed.feed.commit_features import featured
 from tablefeed.feed.identity import marks_moved
 from tablefeed.feed.metrics import metrics
 from tablefeed.feed.operations import Operation
 from tablefeed.feed.replacement import Replacement
 from tablefeed.feed.replays import OnCollision, check_replay
+from tablefeed.feed.row_replacement import Rewriting, drop, reader_of, rewritten
 from tablefeed.feed.row_rules import rules_in_force
 from tablefeed.feed.sink import WritePlan, caught_up, clustering_of
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
 from tablefeed.log.replay import fold
 from tablefeed.log.transaction import Tolerance, WriteKind, conflict_with
-from tablefeed.model.actions import AddFile, Commit, Facts, Metadata, Protocol, RemoveFile, Txn, Version
+from tablefeed.model.actions import (
+    AddFile,
+    CdcFile,
+    Commit,
+    DomainMetadata,
+    Facts,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    Txn,
+    Version,
+)
 from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.model.rules import TableRules
+from tablefeed.model.schema import Struct
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +94,8 @@ class Transaction:
     """What is to be committed: files written under `plan`, and the words that describe them.
 
     `operation` is commitInfo's; `txn` makes it once-only, `on_collision` is for one that meets a later version.
-    `folded` are the live files whose rows an optimize has written to `files`.
+    `folded` are the live files whose rows an optimize has written to `files`. `rewriting` is what `commit` writes
+    besides for an overwrite of the rows of a predicate; None: nothing yet.
     """
 
     plan: WritePlan
@@ -80,6 +105,7 @@ class Transaction:
     txn: Txn | None = None
     user_metadata: str | None = None
     folded: tuple[AddFile, ...] = ()
+    rewriting: Rewriting | None = None
     on_collision: OnCollision = OnCollision.WARN
 
 
@@ -109,8 +135,11 @@ def commit(
             _delete_replayed(log, transaction)
             check_replay(transaction.txn, replayed.recorded_txn_version, transaction.on_collision, url=log.url)
             return replayed, state
-        checked = _check_rivals(log, transaction, state, checked)
-        entry = _entry(transaction, state, around.now_ms())
+        with _dropped_unless_well(log, transaction):
+            checked = _check_rivals(log, transaction, state, checked)
+        transaction = _with_rewriting(log, transaction, state, around)
+        with _dropped_unless_well(log, transaction):
+            entry = _entry(transaction, state, around.now_ms())
         if _put(log, entry, around):
             logger.info(
                 "commit table=%s version=%d operation=%s files=%d",
@@ -125,7 +154,29 @@ def commit(
         races += 1
         if races > RACES_BEFORE_JITTER:
             around.sleep(around.uniform() * min(LONGEST_JITTER_S, 0.01 * 2 ** min(races, JITTER_DOUBLES)))
-        state = caught_up(log, state)
+        with _dropped_unless_well(log, transaction):
+            state = caught_up(log, state)
+
+
+def _with_rewriting(
+    log: TableLog, transaction: Transaction, state: Snapshot | None, around: Surroundings
+) -> Transaction:
+    """Gives `transaction` with what has to be written beside its files, once: what rivals do to it, excludes it."""
+    if transaction.rewriting is not None or state is None or transaction.plan.replaces.by_row is None:
+        return transaction
+    rewriting = rewritten(log, state, transaction.plan, transaction.files, now_ms=around.now_ms())
+    return replace(transaction, rewriting=rewriting)
+
+
+@contextmanager
+def _dropped_unless_well(log: TableLog, transaction: Transaction) -> Iterator[None]:
+    """Deletes what was written for the commit, where it fails by what is done here; never around a put."""
+    try:
+        yield
+    except TablefeedError:
+        if transaction.rewriting is not None:
+            drop(log, transaction.rewriting)
+        raise
 
 
 def _replayed(state: Snapshot | None, txn: Txn | None) -> AlreadyApplied | None:
@@ -162,8 +213,9 @@ def _check_rivals(
         return state.version
     if plan.table_id is not None and state.metadata.table_id != plan.table_id:
         raise _conflict(log, "it was deleted and made anew", state.version, "DELTA_METADATA_CHANGED")
-    replacement = Replacement(plan.replaces, transaction.files, url=log.url)
-    folded = frozenset(add.path for add in transaction.folded)
+    reads = reader_of(plan, log) or Replacement(plan.replaces, transaction.files, url=log.url).reads
+    rewriting = transaction.rewriting or Rewriting()
+    folded = frozenset(add.path for add in (*transaction.folded, *rewriting.removed))
     for version in range((checked if checked is not None else -1) + 1, state.version + 1):
         winner = log.commit(Version(version))
         if winner is None:
@@ -173,7 +225,7 @@ def _check_rivals(
             kind=transaction.kind,
             txn=transaction.txn,
             tolerance=_tolerance(winner, transaction),
-            reads=replacement.reads,
+            reads=reads,
             folded=folded,
         )
         if found is not None:
@@ -190,6 +242,9 @@ def _check_made_by_another(log: TableLog, transaction: Transaction, state: Snaps
     """Refuses to go on where another first batch made another table than we would have; else ours appends to it."""
     plan = transaction.plan
     _check_shape(log, plan, state)
+    if clustering_of(state) != plan.clustered_by:
+        reason = "another writer made it, clustered by other columns; run the write again"
+        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
     if _rules(state, log.url) != (None if plan.kept is None else plan.kept.rules):
         reason = "another writer made it, with other rules than these rows were held against; run the write again"
         raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
@@ -208,7 +263,8 @@ def _rules(state: Snapshot, url: str) -> TableRules | None:
 
 
 def _check_shape(log: TableLog, plan: WritePlan, state: Snapshot) -> None:
-    if not _has_shape(state.metadata, plan):
+    # Marks that moved were judged with the commits that moved them.
+    if not _has_shape(state.metadata, plan, differ_in_marks_alone):
         reason = "its schema or partitioning changed; run the write again (restart the query) on what it is now"
         raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
     if not set(clustering_of(state)) <= set(plan.clustered_by):
@@ -219,23 +275,36 @@ def _check_shape(log: TableLog, plan: WritePlan, state: Snapshot) -> None:
 def _tolerance(winner: Commit, transaction: Transaction) -> Tolerance:
     """Gives what of a rival's changes our write, which changes neither protocol nor metadata, can live with.
 
-    An optimize lives with none: the rival may have begun to track rows, whose ids a rewrite would have to keep; and it
-    loses only work.
+    Marks of identity columns that moved, where we make no values. Other things not where we write rows of the table
+    anew: the rival may have begun to track rows, whose ids would have to be kept.
     """
     plan = transaction.plan
     found = plan.found
-    if found is None or plan.metadata is not None or transaction.kind is WriteKind.OPTIMIZE:
+    if found is None or plan.metadata is not None:
         return Tolerance()
+    makes_values = bool(plan.identity and transaction.files)
+    marks = (
+        not makes_values
+        and winner.metadata is not None
+        and winner.metadata.table_id == found.table_id
+        and winner.metadata.partition_columns == found.partition_columns
+        and only_moves_marks(found.schema_string, found.configuration, winner, url=plan.location)
+    )
+    if transaction.kind is WriteKind.OPTIMIZE or plan.replaces.by_row is not None:
+        return Tolerance(metadata=marks)
     return Tolerance(
         protocol=winner.protocol is not None and only_adds_features(found.protocol, winner.protocol),
-        metadata=winner.metadata is not None
-        and winner.metadata.table_id == found.table_id
-        and _has_shape(winner.metadata, plan)
-        and only_enables(found.configuration, winner.metadata),
+        metadata=marks
+        or (
+            winner.metadata is not None
+            and winner.metadata.table_id == found.table_id
+            and _has_shape(winner.metadata, plan)
+            and only_enables(found.configuration, winner.metadata)
+        ),
     )
 
 
-def _has_shape(metadata: Metadata, plan: WritePlan) -> bool:
+def _has_shape(metadata: Metadata, plan: WritePlan, alike: Callable[[Struct, Struct], bool] = operator.eq) -> bool:
     expected = plan if plan.found is None else plan.found
     if metadata.partition_columns != expected.partition_columns:
         return False
@@ -245,7 +314,7 @@ def _has_shape(metadata: Metadata, plan: WritePlan) -> bool:
 
     # Writers space their JSON differently.
     theirs, ours = (parse_schema(text, url=plan.location) for text in (metadata.schema_string, expected.schema_string))
-    return theirs == ours
+    return alike(theirs, ours)
 
 
 def _conflict(log: TableLog, reason: str, winner: int, error_class: str) -> ConflictError:
@@ -273,7 +342,9 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
         protocol, metadata = table = new_table(transaction.plan, now_ms=now_ms)
     else:
         table = state.protocol, metadata or state.metadata
-    asked = featured(transaction.files, state, table, now_ms=now_ms, url=transaction.plan.location)
+    rewriting = transaction.rewriting or Rewriting()
+    added = (*transaction.files, *rewriting.added)
+    asked = featured(added, state, table, now_ms=now_ms, url=transaction.plan.location)
     marks = _marks_moved(transaction, state)
     # By it Delta-Spark's other writers know that nothing else of the table is new.
     moved = {names.IDENTITY_ONLY_TAG: "true"} if marks is not None and metadata is None else {}
@@ -290,18 +361,22 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
             tags={**asked.tags, **moved},
         ),
         is_blind_append=transaction.kind is WriteKind.APPEND,
-        metrics=metrics(transaction.operation, transaction.files, replaced, removes),
+        metrics=metrics(transaction.operation, transaction.files, replaced, removes, transaction.rewriting),
     )
     return Commit(
         version=Version(0 if state is None else state.version + 1),
-        files=(*asked.files, *removes),
+        files=(*asked.files, *removes, *rewriting.changes),
         txns=() if txn is None else (replace(txn, last_updated_ms=now_ms),),
         metadata=metadata if marks is None else marks,
         protocol=protocol,
-        domains=asked.domains,
+        domains=(*asked.domains, *_new_domains(transaction.plan, state)),
         info=info,
         committed_at_ms=None,
     )
+
+
+def _new_domains(plan: WritePlan, state: Snapshot | None) -> tuple[DomainMetadata, ...]:
+    return (clustering_domain(plan.clustered_by),) if state is None and plan.clustered_by else ()
 
 
 def _marks_moved(transaction: Transaction, state: Snapshot | None) -> Metadata | None:
@@ -352,13 +427,13 @@ def _removes(transaction: Transaction, replaced: Sequence[AddFile], now_ms: int)
 
 
 def _replaced(transaction: Transaction, state: Snapshot) -> Iterator[AddFile]:
-    """Gives the live files that make way: of an optimize those whose rows it has written, and no other."""
+    """Gives the live files that make way: where rows were written anew those that had them, and no other."""
     if transaction.kind is WriteKind.APPEND:
         return
     from tablefeed.delta.columns import to_add_files
 
-    if transaction.kind is WriteKind.OPTIMIZE:
-        yield from transaction.folded
+    if transaction.kind is WriteKind.OPTIMIZE or transaction.rewriting is not None:
+        yield from transaction.folded if transaction.rewriting is None else transaction.rewriting.removed
         return
     replacement = Replacement(transaction.plan.replaces, transaction.files, url=state.log.url)
     counts_rows = isinstance(transaction.operation, Write) and transaction.operation.predicate is not None
@@ -407,9 +482,11 @@ def _after(log: TableLog, state: Snapshot | None, entry: Commit) -> Snapshot:
 
 
 def _delete_replayed(log: TableLog, transaction: Transaction) -> None:
-    if transaction.txn is not None and transaction.files:
+    rewriting = transaction.rewriting or Rewriting()
+    files = transaction.files + rewriting.written
+    if transaction.txn is not None and files:
         first = 0 if transaction.plan.version is None else transaction.plan.version + 1
-        _delete_losers(log, transaction.files, transaction.txn, first)
+        _delete_losers(log, files, transaction.txn, first)
 
 
 def delete_losers(plan: WritePlan, files: Sequence[AddFile], txn: Txn) -> None:
@@ -424,7 +501,7 @@ def delete_losers(plan: WritePlan, files: Sequence[AddFile], txn: Txn) -> None:
         _delete_losers(log, files, txn, first)
 
 
-def _delete_losers(log: TableLog, files: Sequence[AddFile], txn: Txn, first: int) -> None:
+def _delete_losers(log: TableLog, files: Sequence[AddFile | CdcFile], txn: Txn, first: int) -> None:
     try:
         winner = _winner(log, txn, first)
         if winner is not None:

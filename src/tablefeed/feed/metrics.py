@@ -7,13 +7,18 @@ from collections.abc import Sequence
 from tablefeed.delta.commit_info import Optimize, StreamingUpdate, optimize_metrics
 from tablefeed.delta.stats import num_records
 from tablefeed.feed.operations import Operation
+from tablefeed.feed.row_replacement import Rewriting
 from tablefeed.model.actions import AddFile, RemoveFile
 
 
 def metrics(
-    operation: Operation, files: Sequence[AddFile], replaced: Sequence[AddFile], removes: Sequence[RemoveFile]
+    operation: Operation,
+    files: Sequence[AddFile],
+    replaced: Sequence[AddFile],
+    removes: Sequence[RemoveFile],
+    rewriting: Rewriting | None = None,
 ) -> dict[str, int]:
-    """Counts what `operation` writes, and what makes way for that: `replaced`, by `removes`.
+    """Counts what `operation` writes, and what makes way for that: `replaced`, by `removes`, or rows by `rewriting`.
 
     Rows that make way are counted for a replaceWhere alone, as Delta-Spark does, and where each file tells how many it
     has.
@@ -24,6 +29,8 @@ def metrics(
         "numOutputRows": sum(num_records(f.stats) or 0 for f in files),
         "numOutputBytes": sum(f.size_bytes for f in files),
     }
+    if rewriting is not None:
+        return _rewritten(rewriting, len(files), written)
     removed = {"numRemovedFiles": len(removes)}
     if isinstance(operation, StreamingUpdate):
         return {**removed, "numAddedFiles": len(files), **written}
@@ -46,3 +53,16 @@ def _rows_removed(replaced: Sequence[AddFile]) -> dict[str, int]:
     vectors = [f.deletion_vector.cardinality for f in replaced if f.deletion_vector is not None]
     rows = {"numDeletedRows": sum(known) - sum(vectors), "numCopiedRows": 0}
     return {"numAddedChangeFiles": 0, **(rows if len(known) == len(counts) else {})}
+
+
+def _rewritten(rewriting: Rewriting, file_count: int, written: dict[str, int]) -> dict[str, int]:
+    return {
+        "numFiles": file_count + len(rewriting.added),
+        "numOutputRows": written["numOutputRows"] + rewriting.copied_rows,
+        "numOutputBytes": written["numOutputBytes"] + sum(file.size_bytes for file in rewriting.added),
+        "numRemovedFiles": len(rewriting.removed),
+        "numRemovedBytes": sum(file.size_bytes for file in rewriting.removed),
+        "numAddedChangeFiles": len(rewriting.changes),
+        "numDeletedRows": rewriting.deleted_rows,
+        "numCopiedRows": rewriting.copied_rows,
+    }

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import features, partition_values, paths
-from tablefeed.delta.clustering import check_clustered, clustering_columns
+from tablefeed.delta.clustering import check_clustered, check_same_clustering, clustering_columns, new_clustering
 from tablefeed.delta.column_mapping import MappingMode, files_schema, mapping_mode
 from tablefeed.delta.file_layout import Codec, FileShape, file_shape
 from tablefeed.delta.iceberg_compat import check_compatible, file_tags, stores_partition_columns
@@ -26,7 +26,7 @@ from tablefeed.errors import SchemaMismatchError, StoreError, TableNotFoundError
 from tablefeed.feed.align import Alignment, align, aligned, check_zone
 from tablefeed.feed.evolution import SchemaMode
 from tablefeed.feed.identity import columns_to_make, names_in_files
-from tablefeed.feed.replacement import Replacement, Replaces, planned_replacement
+from tablefeed.feed.replacement import Replacement, Replaces, as_replaced, check_replaceable, planned_replacement
 from tablefeed.feed.row_rules import Kept, check_kept, filled_columns, keeping, rules_in_force
 from tablefeed.feed.table_change import Target, changed_table, new_table, replaced_table
 from tablefeed.feed.table_files import for_store
@@ -42,7 +42,7 @@ from tablefeed.store import Store, open_store
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tablefeed.data.write import Compression, WrittenFile
+    from tablefeed.data.write import Compression, FileLayout, WrittenFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +124,15 @@ def plan_write(
         target = _existing(snapshot, rows, partition_by=partition_by, kind=kind, rules=rules)
     check_zone(target.schema, rows, rules.assignment, url=log.url)
     draft = Metadata(table_id="", schema_string="", configuration=target.configuration)
-    clustered_by = () if snapshot is None else clustering_of(snapshot)
+    clustered_by = _clustering(snapshot, target, rules, url=log.url)
     before = () if snapshot is None else snapshot.metadata.partition_columns
     check_compatible(target.configuration, target.schema, target.partition_columns, before=before, url=log.url)
     check_clustered(clustered_by, target.schema, target.partition_columns, url=log.url)
     alignment, identity, kept = _fitted(target, rows, rules, kind=kind, now_ms=now_ms, url=log.url)
     mapping = mapping_mode(draft, url=log.url)
+    replaces = planned_replacement(rules, target, kind=kind, mapping=mapping)
+    if snapshot is not None:
+        check_replaceable(replaces, target, url=log.url)
     return WritePlan(
         location=log.location,
         storage_options=log.storage_options,
@@ -157,7 +160,7 @@ def plan_write(
             most_rows=rules.most_rows_of_a_file,
             gathered=rules.gathers_files,
         ),
-        replaces=planned_replacement(rules, target, kind=kind, mapping=mapping, url=log.url),
+        replaces=replaces,
         kept=kept,
         identity=identity,
         recorded={} if snapshot is None else {t.app_id: t.txn_version for t in snapshot.facts.txns.values()},
@@ -167,6 +170,14 @@ def plan_write(
         ),
         file_tags=file_tags(target.configuration),
     )
+
+
+def _clustering(snapshot: Snapshot | None, target: Target, rules: WriteRules, *, url: str) -> tuple[LeafPath, ...]:
+    if snapshot is None:
+        return new_clustering(rules.cluster_by, target.schema, target.partition_columns, target.configuration)
+    actual = clustering_of(snapshot)
+    check_same_clustering(rules.cluster_by, actual, snapshot.schema, url=url)
+    return actual
 
 
 def clustering_of(snapshot: Snapshot) -> tuple[LeafPath, ...]:
@@ -224,39 +235,27 @@ def write_task(
     NotExclusiveError.
     """
     from tablefeed.data.identity import IdentityValues, turns
-    from tablefeed.data.write import FileLayout, NewFile, write_files
+    from tablefeed.data.write import NewFile, write_files
 
     store = open_store(plan.location, for_store(plan.storage_options))
     schema = parse_schema(plan.schema_string, url=store.url)
     begun: list[str] = []
 
     def new_file(values: Mapping[str, pa.Scalar], number: int) -> NewFile:
-        directory = _directory(plan, schema, values)
+        directory = file_directory(plan, schema, values)
         name = f"part-{task:05d}-{uuid.uuid4()}.c{number:03d}{plan.shape.codec}.parquet"
         path = f"{directory}/{name}" if directory else name
         begun.append(path)
         return NewFile(path=path, opened=store.create(path))
 
-    arrow = to_arrow(schema)
-    in_files = names_in_files(schema, plan.mapping)
-    layout = FileLayout(
-        url=store.url,
-        schema=arrow,
-        partition_by=plan.partition_columns,
-        stored_as=files_schema(schema, plan.mapping, url=store.url),
-        # By the statistics of identity columns the commit finds how far their marks are moved.
-        more_leaves=(*plan.clustered_by, *((in_files[column.name],) for column in plan.identity)),
-        stores_partitions=plan.stores_partitions,
-        compression=_COMPRESSION[plan.shape.codec],
-        most_file_rows=plan.shape.most_rows,
-    ).of_files_of(plan.shape.target_bytes)
-    rows = aligned(batches, plan.alignment, arrow, plan.rules.assignment, url=store.url)
+    rows = aligned(batches, plan.alignment, to_arrow(schema), plan.rules.assignment, url=store.url)
     if plan.identity:
         rows = map(IdentityValues(plan.identity, turns(task, task_count=task_count), url=store.url), rows)
     if plan.kept is not None:
         rows = keeping(rows, plan.kept, schema, url=store.url)
+    rows = as_replaced(rows, plan.replaces, url=store.url)
     try:
-        written = write_files(rows, layout, new_file)
+        written = write_files(rows, file_layout(plan, schema, url=store.url), new_file)
         adds = tuple(_added(plan, schema, file, now_ms=now_ms) for file in written)
         Replacement(plan.replaces, (), url=store.url).check(adds)
     except BaseException:
@@ -272,13 +271,31 @@ def discard(store: Store, files: Iterable[str]) -> None:
             store.delete(path)
 
 
+def file_layout(plan: WritePlan, schema: Struct, *, url: str) -> FileLayout:
+    """Gives how rows of `schema`, the table's, become files under `plan`."""
+    from tablefeed.data.write import FileLayout
+
+    in_files = names_in_files(schema, plan.mapping)
+    return FileLayout(
+        url=url,
+        schema=to_arrow(schema),
+        partition_by=plan.partition_columns,
+        stored_as=files_schema(schema, plan.mapping, url=url),
+        # By the statistics of identity columns the commit finds how far their marks are moved.
+        more_leaves=(*plan.clustered_by, *((in_files[column.name],) for column in plan.identity)),
+        stores_partitions=plan.stores_partitions,
+        compression=_COMPRESSION[plan.shape.codec],
+        most_file_rows=plan.shape.most_rows,
+    ).of_files_of(plan.shape.target_bytes)
+
+
 def _added(plan: WritePlan, schema: Struct, file: WrittenFile, *, now_ms: int) -> AddFile:
     from tablefeed.delta.stats import encode_stats
 
     return AddFile(
         path=file.path,
         log_path=paths.encode_path(file.path),
-        partition_values=_logged_values(plan, schema, file.partition_values),
+        partition_values=logged_values(plan, schema, file.partition_values),
         size_bytes=file.size_bytes,
         modified_ms=now_ms,
         data_change=True,
@@ -317,14 +334,16 @@ def caught_up(log: TableLog, known: Snapshot | None) -> Snapshot | None:
         return None
 
 
-def _directory(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar]) -> str:
+def file_directory(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar]) -> str:
+    """Gives the folder of a file of the partition with `values`; empty: the table's."""
     if plan.mapping is not MappingMode.NONE:
         # Names and values of mapped columns stand in no path: two characters spread the files, as Delta-Spark has it.
         return "".join(random.choices(string.ascii_letters + string.digits, k=2))  # noqa: S311 - no secret
     return paths.partition_directory(_texts(plan, schema, values, partition_values.directory_text).items())
 
 
-def _logged_values(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar]) -> dict[str, str | None]:
+def logged_values(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar]) -> dict[str, str | None]:
+    """Gives what the log says of the partition with `values`."""
     texts = _texts(plan, schema, values, partition_values.serialise)
     if plan.mapping is MappingMode.NONE:
         return texts

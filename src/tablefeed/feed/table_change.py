@@ -58,6 +58,8 @@ def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules, u
     if compat_version(properties) is not None:
         # What it takes, and what Delta-Spark gives such a table besides.
         properties = {names.COLUMN_MAPPING_MODE: str(MappingMode.NAME), names.ATOMIC_CONVERSION: "true", **properties}
+    if rules.cluster_by:
+        properties = {**properties, names.FEATURE_PREFIX + names.CLUSTERING: "supported"}
     draft = Metadata(table_id="", schema_string="", configuration=properties)
     is_mapped = mapping_mode(draft, url=url) is not MappingMode.NONE
     schema = new_table_schema(rows, partition_columns=partition_by, url=url, any_name=is_mapped)

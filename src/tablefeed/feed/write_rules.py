@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
@@ -13,6 +14,7 @@ from tablefeed.delta.properties import checked_properties
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.evolution import SchemaMode
 from tablefeed.log.transaction import WriteKind
+from tablefeed.model.statistics import LeafPath
 
 
 class Scope(StrEnum):
@@ -42,6 +44,8 @@ class WriteRules:
     most_rows_of_a_file: int | None = None
     gathers_files: bool | None = None
     """Whether the small files of tasks are made into larger ones before the commit; None: as the table says."""
+    cluster_by: tuple[LeafPath, ...] = ()
+    """The columns by which a table is clustered that the write makes, by their names; one that is there is by them."""
 
 
 def schema_mode(kind: WriteKind, *, merge: bool, overwrite: bool) -> SchemaMode:
@@ -68,6 +72,7 @@ def write_rules(
     codec: Codec | None = None,
     most_rows: int | None = None,
     gathers_files: bool | None = None,
+    cluster_by: tuple[LeafPath, ...] = (),
 ) -> WriteRules:
     """Gives the rules that a writer's options mean. Raises IllegalOptionError for `properties` that no table has.
 
@@ -83,6 +88,7 @@ def write_rules(
         codec=codec,
         most_rows_of_a_file=most_rows,
         gathers_files=gathers_files,
+        cluster_by=cluster_by,
     )
 
 
@@ -91,6 +97,32 @@ def read_scope(option: str, value: object) -> Scope:
     if isinstance(value, str) and value.lower() in list(Scope):
         return Scope(value.lower())
     raise IllegalOptionError(option=option, value=str(value), explain="must be 'static' or 'dynamic'")
+
+
+def column_paths(value: str, option: str) -> tuple[LeafPath, ...]:
+    """Gives the columns that `value` of `option` lists with commas, members of structs behind dots.
+
+    Between backticks a comma or a dot is part of a name, and a backtick is doubled. Raises IllegalOptionError.
+    """
+    paths: list[LeafPath] = []
+    path: LeafPath = ()
+    if _PATHS.fullmatch(value):
+        for found in _NAME.finditer(value):
+            name = found["name"].strip()
+            name = name[1:-1].replace("``", "`") if name.startswith("`") else name
+            path = (*path, name)
+            if found["end"] != ".":
+                paths.append(path)
+                path = ()
+    if not paths or not all(all(path) for path in paths):
+        explain = "must be columns with commas between them, members of structs as a.b"
+        raise IllegalOptionError(option=option, value=value, explain=explain)
+    return tuple(paths)
+
+
+_QUOTED_OR_PLAIN = r"\s*`(?:[^`]|``)+`\s*|[^`.,]+"
+_PATHS = re.compile(rf"(?:{_QUOTED_OR_PLAIN})(?:[.,](?:{_QUOTED_OR_PLAIN}))*")
+_NAME = re.compile(rf"(?P<name>{_QUOTED_OR_PLAIN})(?P<end>[.,]|$)")
 
 
 def policy(value: object, option: str) -> Policy:

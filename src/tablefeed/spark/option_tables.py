@@ -15,7 +15,7 @@ from typing import Any, Literal
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.replays import OnCollision, read_on_collision
 from tablefeed.feed.timestamp_text import read_zone
-from tablefeed.feed.write_rules import Scope, codec, policy, read_scope
+from tablefeed.feed.write_rules import Scope, codec, column_paths, policy, read_scope
 from tablefeed.log.java_regex import JavaRegex, java_regex
 
 
@@ -188,6 +188,11 @@ def columns(option: str, value: str) -> tuple[str, ...]:
     if not all(names):
         raise IllegalOptionError(option=option, value=value, explain="must be column names with commas between them")
     return names
+
+
+def cluster_columns(option: str, value: str) -> tuple[tuple[str, ...], ...]:
+    """Columns with commas between them, members of structs behind dots; backticks around a name with either."""
+    return column_paths(value, option)
 
 
 _FALSE_SPECS = (
@@ -425,6 +430,14 @@ _WRITE: tuple[OptionSpec, ...] = (
         default=None,
         doc="Partition columns of a new table, with commas between them. An existing table keeps its own.",
     ),
+    OptionSpec(
+        name="clusterBy",
+        parse=cluster_columns,
+        default=None,
+        doc="Clustering columns of a new table, up to four, with commas between them and members of structs as `a.b`: "
+        "the table says so, its files have statistics of them, and Spark's OPTIMIZE clusters them. An existing table "
+        "must have the same. Not with partitionBy.",
+    ),
     OptionSpec(name="userMetadata", parse=text, default=None, doc="Text kept in each commit's commitInfo."),
     OptionSpec(
         name="mergeSchema",
@@ -515,8 +528,9 @@ BATCH_WRITE: tuple[OptionSpec, ...] = (
         name="replaceWhere",
         parse=text,
         default=None,
-        doc="Overwrite only the rows for which this predicate on partition columns is true, as the written rows must "
-        "be. Its language is that of `where`, and it needs sqlglot as well.",
+        doc="Overwrite only the rows for which this predicate is true, as the written rows must be. Its language is "
+        "that of `where`, and it needs sqlglot as well. Where it names columns that are no partition columns, the "
+        "driver writes the files anew that have such rows.",
     ),
     OptionSpec(
         name="partitionOverwriteMode",
@@ -530,7 +544,6 @@ NOT_YET: Mapping[str, str] = {
     "replaceOn": "Overwrite the whole table, or append.",
     "replaceUsing": "Overwrite the whole table, or append.",
     "useNullIntolerantEqualityWithDPO": "Leave it out: a null partition that is written to is overwritten as well.",
-    "clusterBy": "Leave it out: the table is written without clustering.",
     "dataChange": "Rewrite files with OPTIMIZE: every write of this version changes data.",
 }
 """Names that would change rows or rules, and that this version does not do: refused, with what to do instead."""
@@ -546,7 +559,7 @@ _REPLACING = frozenset({"replaceOn", "replaceUsing", "useNullIntolerantEqualityW
 _ACCEPTED_BY_DELTA = (
     frozenset({"path", "queryName", "checkpointLocation", "outputMode"})
     | {spec.name for spec in (*STREAM_READ, *BATCH_READ)}
-    | {spec.name for spec in BATCH_WRITE if spec.name != "partitionBy"}
+    | {spec.name for spec in BATCH_WRITE if spec.name not in ("partitionBy", "clusterBy")}
     | _REPLACING
     | {"targetAlias"}
     | {"compression", "maxRecordsPerFile", "writePartitionColumns"}

@@ -172,6 +172,7 @@ def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind
         codec=options["compression"],
         most_rows=options["maxRecordsPerFile"],
         gathers_files=options["optimizeWrite"],
+        cluster_by=options["clusterBy"] or (),
     )
     log, state = newest_state(path, dict(options.storage))
     incoming = to_arrow_schema(schema, timezone="UTC")
