@@ -216,7 +216,7 @@ def test_a_compaction_is_written_where_it_is_asked_for() -> None:
     options = UpkeepOptions(compact_every=5)
     for n in range(11):
         known = current_snapshot(log)
-        around = replace(still(), stood=lambda state, entry: after_commit(state, entry, options))
+        around = replace(still(), stood=lambda *what: after_commit(*what, options=options))
         commit(log, known, a_write(log, known, f"f{n}"), around)
         wait_until_done()
 

@@ -64,17 +64,20 @@ def read_counts(data: bytes, *, table_id: str) -> FileCounts | None:
         return None
 
 
-def counts_after(before: FileCounts, commit: Commit) -> FileCounts | None:
+def counts_after(before: FileCounts, commit: Commit, also_removed: FileCounts | None = None) -> FileCounts | None:
     """The counts after `commit`, whose adds are of files that were not live before; None where they cannot be told.
 
-    That is so where a remove does not say how large its file was.
+    That is so where a remove does not say how large its file was. `also_removed` counts live files that the commit
+    removes besides those of `commit.files`.
     """
     if any(file.size_bytes is None for file in commit.removed):
         return None
     added = _tallied((file.size_bytes, file.deletion_vector) for file in commit.added)
     removed = _tallied((file.size_bytes or 0, file.deletion_vector) for file in commit.removed)
     after = _sum(_sum(before, added, 1), removed, -1)
-    return replace(after, files=_files_after(before, after, commit)) if _counts_something(after) else None
+    gone = no_files() if also_removed is None else also_removed
+    after = _sum(after, gone, -1)
+    return replace(after, files=_files_after(before, after, commit, gone)) if _counts_something(after) else None
 
 
 class Tally:
@@ -264,10 +267,11 @@ def _wholes(value: Any, bins: Sequence[int]) -> tuple[int, ...]:  # Any: JSON
     return numbers
 
 
-def _files_after(before: FileCounts, after: FileCounts, commit: Commit) -> tuple[AddFile, ...] | None:
-    if before.files is None or max(before.file_count, after.file_count) > MOST_FILES:
+def _files_after(before: FileCounts, after: FileCounts, commit: Commit, gone: FileCounts) -> tuple[AddFile, ...] | None:
+    if before.files is None or gone.files is None or max(before.file_count, after.file_count) > MOST_FILES:
         return () if after.file_count == 0 else None
-    live = {_key(file): file for file in before.files}
+    removed = {_key(file) for file in gone.files}
+    live = {key: file for file in before.files if (key := _key(file)) not in removed}
     for file in commit.files:
         if isinstance(file, RemoveFile):
             live.pop(_key(file), None)

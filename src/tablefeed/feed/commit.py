@@ -11,14 +11,16 @@ import importlib.metadata
 import logging
 import random
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tablefeed.delta import codec, features, names, row_tracking
+from tablefeed.delta.checksum_writer import FileCounts
 from tablefeed.delta.commit_info import Provenance, Write, commit_info, optimize_metrics
 from tablefeed.delta.enablement import only_adds_features, only_enables
 from tablefeed.delta.iceberg_compat import stores_partition_columns
 from tablefeed.delta.properties import is_kept
+from tablefeed.delta.removes import Removal
 from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, NotExclusiveError, StoreError
 from tablefeed.feed.commit_features import featured
 from tablefeed.feed.identity import marks_moved
@@ -55,13 +57,14 @@ ENGINE = f"tablefeed/{importlib.metadata.version('tablefeed')}"
 class Surroundings:
     """Time, chance and waiting, as arguments: `now_ms` since 1970 UTC, `sleep` in seconds, `uniform` in [0, 1).
 
-    `stood` is told of a commit that stands and of the table's state then; it must not raise.
+    `stood` is told of a commit that stands, of the table's state then, and of what it removed besides the files that it
+    names: live files that were never values. It must not raise.
     """
 
     now_ms: Callable[[], int]
     sleep: Callable[[float], None]
     uniform: Callable[[], float] = random.random
-    stood: Callable[[Snapshot, Commit], None] = lambda _state, _commit: None
+    stood: Callable[[Snapshot, Commit, FileCounts], None] = lambda _state, _commit, _also_removed: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +112,10 @@ def commit(
             check_replay(transaction.txn, replayed.recorded_txn_version, transaction.on_collision, url=log.url)
             return replayed, state
         checked = _check_rivals(log, transaction, state, checked)
-        entry = _entry(transaction, state, around.now_ms())
-        if _put(log, entry, around):
+        now_ms = around.now_ms()
+        removal = _removal(transaction, state, now_ms)
+        entry = _entry(transaction, state, removal.counts, now_ms)
+        if _put(log, entry, removal, around):
             logger.info(
                 "commit table=%s version=%d operation=%s files=%d",
                 log.url,
@@ -119,7 +124,7 @@ def commit(
                 len(transaction.files),
             )
             after = _after(log, state, entry)
-            around.stood(after, entry)
+            around.stood(after, entry, removal.counts)
             return Committed(version=entry.version), after
         races += 1
         if races > RACES_BEFORE_JITTER:
@@ -256,15 +261,18 @@ def _conflict(log: TableLog, reason: str, winner: int, error_class: str) -> Conf
     )
 
 
-def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Commit:
-    """Gives the commit to put after `state`. Raises CommitError where no version can follow that."""
+def _entry(transaction: Transaction, state: Snapshot | None, removed: FileCounts, now_ms: int) -> Commit:
+    """Gives the commit to put after `state`, but for the live files that it replaces: those count `removed`.
+
+    Raises CommitError where no version can follow that.
+    """
     if state is not None and state.version >= names.LAST_VERSION:
         raise CommitError(
             f"Nothing was committed to {state.log.url}: it is at version {state.version}, the last that there can be. "
             "Its log is damaged: remove the files of versions that were never committed.",
             url=state.log.url,
         )
-    removes = _removes(transaction, state, now_ms)
+    folded = _folded(transaction, now_ms)
     txn = transaction.txn
     protocol, metadata = None, transaction.plan.metadata
     if state is None:
@@ -287,11 +295,11 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
             tags={**asked.tags, **moved},
         ),
         is_blind_append=transaction.kind is WriteKind.APPEND,
-        metrics=_metrics(transaction, removes),
+        metrics=_metrics(transaction, folded, removed),
     )
     return Commit(
         version=Version(0 if state is None else state.version + 1),
-        files=(*asked.files, *removes),
+        files=(*asked.files, *folded),
         txns=() if txn is None else (replace(txn, last_updated_ms=now_ms),),
         metadata=metadata if marks is None else marks,
         protocol=protocol,
@@ -329,14 +337,23 @@ def new_table(plan: WritePlan, *, now_ms: int) -> tuple[Protocol, Metadata]:
     return protocol, metadata
 
 
-def _removes(transaction: Transaction, state: Snapshot | None, now_ms: int) -> tuple[RemoveFile, ...]:
-    if state is None or transaction.kind is WriteKind.APPEND:
-        return ()
+def _removal(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Removal:
+    """Gives the removes of the live files that make way for an overwrite: more than could be values."""
+    removal = Removal(deletion_timestamp_ms=now_ms)
+    if state is not None and transaction.kind is WriteKind.OVERWRITE:
+        replacement = Replacement(transaction.plan.replaces, transaction.files, url=state.log.url)
+        for batch in replacement.of(state.live_files()):
+            removal.take(batch)
+    return removal
+
+
+def _folded(transaction: Transaction, now_ms: int) -> tuple[RemoveFile, ...]:
+    """Gives the removes of the files whose rows an optimize has written."""
     return tuple(
         RemoveFile(
             path=add.path,
             log_path=add.log_path,
-            data_change=transaction.kind is not WriteKind.OPTIMIZE,
+            data_change=False,
             deletion_timestamp_ms=now_ms,
             extended_file_metadata=True,
             partition_values=add.partition_values,
@@ -346,41 +363,29 @@ def _removes(transaction: Transaction, state: Snapshot | None, now_ms: int) -> t
             base_row_id=add.base_row_id,
             default_row_commit_version=add.default_row_commit_version,
         )
-        for add in _replaced(transaction, state)
+        for add in transaction.folded
     )
 
 
-def _replaced(transaction: Transaction, state: Snapshot) -> Iterator[AddFile]:
-    """Gives the live files that make way: of an optimize those whose rows it has written, and no other."""
-    from tablefeed.delta.columns import to_add_files
-
-    if transaction.kind is WriteKind.OPTIMIZE:
-        yield from transaction.folded
-        return
-    replacement = Replacement(transaction.plan.replaces, transaction.files, url=state.log.url)
-    for batch in replacement.of(state.live_files()):
-        yield from to_add_files(batch)
-
-
-def _metrics(transaction: Transaction, removes: tuple[RemoveFile, ...]) -> dict[str, int]:
+def _metrics(transaction: Transaction, folded: tuple[RemoveFile, ...], removed: FileCounts) -> dict[str, int]:
     from tablefeed.delta.stats import num_records
 
     files = transaction.files
     if transaction.kind is WriteKind.OPTIMIZE:
-        return optimize_metrics(files, removes)
+        return optimize_metrics(files, folded)
     written = {
         "numOutputRows": sum(num_records(f.stats) or 0 for f in files),
         "numOutputBytes": sum(f.size_bytes for f in files),
     }
     if isinstance(transaction.operation, Write):
         return {"numFiles": len(files), **written}
-    return {"numRemovedFiles": len(removes), "numAddedFiles": len(files), **written}
+    return {"numRemovedFiles": removed.file_count, "numAddedFiles": len(files), **written}
 
 
-def _put(log: TableLog, entry: Commit, around: Surroundings) -> bool:
+def _put(log: TableLog, entry: Commit, removal: Removal, around: Surroundings) -> bool:
     """Puts `entry` as its version: True where it stands, False where another commit does."""
     path = f"{names.LOG_DIR}/{names.commit_name(entry.version)}"
-    data = codec.encode_commit(entry)
+    data = codec.encode_commit(entry, removal.lines())
     failure: StoreError | None = None
     for attempt in range(LOST_ANSWER_RETRIES):
         try:
@@ -405,7 +410,7 @@ def _put(log: TableLog, entry: Commit, around: Surroundings) -> bool:
 
 
 def _stands(log: TableLog, entry: Commit) -> bool:
-    theirs = log.commit(entry.version)
+    theirs = log.commit_facts(entry.version)
     ours = (entry.info or {})[names.TXN_ID]
     return theirs is not None and theirs.info is not None and theirs.info.get(names.TXN_ID) == ours
 

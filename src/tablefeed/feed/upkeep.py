@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tablefeed.delta.checksum_writer import FileCounts
 from tablefeed.delta.retention import checkpoint_interval, retention_of
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.checksums import put_checksum
@@ -46,12 +47,19 @@ class UpkeepOptions:
     compact_every: int | None = None
 
 
-def after_commit(snapshot: Snapshot, commit: Commit, options: UpkeepOptions = UpkeepOptions()) -> None:
+def after_commit(
+    snapshot: Snapshot,
+    commit: Commit,
+    also_removed: FileCounts | None = None,
+    *,
+    options: UpkeepOptions = UpkeepOptions(),
+) -> None:
     """Does what is due after `commit` of ours, which made `snapshot`; returns as soon as its checksum is put.
 
-    Costs the same however long the log is: a checksum is read and one is put.
+    `also_removed`: see `commit.Surroundings.stood`. Costs the same however long the log is: a checksum is read and one
+    is put.
     """
-    _unless_it_fails("checksum", snapshot, lambda: put_checksum(snapshot, commit))
+    _unless_it_fails("checksum", snapshot, lambda: put_checksum(snapshot, commit, also_removed))
     look_after(snapshot, options)
 
 
