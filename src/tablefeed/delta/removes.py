@@ -17,6 +17,8 @@ from tablefeed.delta.json_texts import number_texts, object_texts, string_texts,
 _ROWS = 8192
 """Lines that are made at once: some megabytes, far below the two gigabytes that a column of text can have."""
 
+_LET_GO_OF = 8  # as many buffers are some 16 MB
+
 
 class Removal:
     """The removes of one commit: live files are taken in, counted, and given back as lines."""
@@ -44,7 +46,10 @@ class Removal:
         So that a commit of a million lines is not held twice while its bytes are put together.
         """
         self._lines.reverse()
+        pool = pa.default_memory_pool()
         while self._lines:
+            if len(self._lines) % _LET_GO_OF == 0:
+                pool.release_unused()  # it would keep what was let go of, while as much is asked for elsewhere
             yield self._lines.pop()
 
 
