@@ -7,6 +7,7 @@ lists of more than so many entries are left out, as Delta-Spark leaves them out 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -163,10 +164,28 @@ _DELETED_BINS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2
 
 
 def _tallied(files: Iterable[tuple[int, DeletionVector | None]]) -> FileCounts:
-    listed = list(files)
-    deleted = pa.array([0 if vector is None else vector.cardinality for _, vector in listed], pa.int64())
-    vector_count = sum(vector is not None for _, vector in listed)
-    return _counted(pa.array([size_bytes for size_bytes, _ in listed], pa.int64()), deleted, vector_count)
+    # In plain Python: a commit has few, mostly one, for which Arrow's calls cost more than all else of a checksum.
+    histogram = [0] * len(SIZE_BINS), [0] * len(SIZE_BINS)
+    deleted_histogram = [0] * len(_DELETED_BINS)
+    file_count = size_sum = vector_count = deleted_sum = 0
+    for size_bytes, vector in files:
+        deleted_rows = 0 if vector is None else vector.cardinality
+        file_count, size_sum = file_count + 1, size_sum + size_bytes
+        vector_count, deleted_sum = vector_count + (vector is not None), deleted_sum + deleted_rows
+        if size_bytes >= 0:
+            size_bin = bisect_right(SIZE_BINS, size_bytes) - 1
+            histogram[0][size_bin] += 1
+            histogram[1][size_bin] += size_bytes
+        if deleted_rows >= 0:
+            deleted_histogram[bisect_right(_DELETED_BINS, deleted_rows) - 1] += 1
+    return FileCounts(
+        file_count=file_count,
+        size_bytes=size_sum,
+        histogram=(tuple(histogram[0]), tuple(histogram[1])),
+        vector_count=vector_count,
+        deleted_rows=deleted_sum,
+        deleted_histogram=tuple(deleted_histogram),
+    )
 
 
 def _counted(sizes: pa.Array, deleted: pa.Array, vector_count: int) -> FileCounts:

@@ -10,7 +10,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import orjson
 
@@ -18,9 +18,6 @@ from tablefeed.delta import fields, names
 from tablefeed.delta.fields import BadActionError
 from tablefeed.errors import CorruptLogError
 from tablefeed.model.actions import Commit, DomainMetadata, Facts, FileAction, Metadata, Protocol, Txn, Version
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
 
 FILE_ACTIONS = frozenset({names.ADD, names.REMOVE, names.CDC})
 """The actions that are as many as the version's files."""
@@ -81,7 +78,7 @@ def decode_facts(data: bytes, *, version: Version, url: str, log_file: str, modi
     return gathered.commit((), version=version, modified_ms=modified_ms)
 
 
-def encode_commit(commit: Commit, removes: Iterable[ReadableBuffer] = ()) -> bytes:
+def encode_commit(commit: Commit, removes: Iterable[memoryview] = ()) -> bytes:
     """The bytes of `commit`, a line for each action, in Delta-Spark's order; `decode_commit` gives `commit` back.
 
     commitInfo, metaData, protocol, txns, files in their order, domains. What is None is left out. `committed_at_ms`

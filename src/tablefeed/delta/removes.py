@@ -40,7 +40,7 @@ class Removal:
         """What all that was taken in counts."""
         return self._tally.result()
 
-    def lines(self) -> Iterator[pa.Buffer]:
+    def lines(self) -> Iterator[memoryview]:
         """Gives the lines in the order of the files, many at a time; each is let go of, so that this can be done once.
 
         So that a commit of a million lines is not held twice while its bytes are put together.
@@ -50,7 +50,7 @@ class Removal:
         while self._lines:
             if len(self._lines) % _LET_GO_OF == 0:
                 pool.release_unused()  # it would keep what was let go of, while as much is asked for elsewhere
-            yield self._lines.pop()
+            yield memoryview(self._lines.pop())
 
 
 def _lines(files: pa.RecordBatch, deletion_timestamp_ms: int) -> pa.Buffer:
