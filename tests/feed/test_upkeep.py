@@ -21,9 +21,9 @@ from tablefeed.feed.commit import commit
 from tablefeed.feed.sink import current_snapshot
 from tablefeed.feed.sorted_files import SortedFiles
 from tablefeed.feed.table_log import TableLog
-from tablefeed.feed.upkeep import UpkeepOptions, after_commit, is_due, look_after, wait_until_done
+from tablefeed.feed.upkeep import UpkeepOptions, after_commit, is_due, look_after, wait_until_done, waited_for
 from tablefeed.model.logfile import LogFileKind
-from tablefeed.store import Fault, FaultyStore, MemoryStore
+from tablefeed.store import Entry, Fault, FaultyStore, MemoryStore, Store
 
 
 @pytest.fixture(autouse=True)
@@ -216,7 +216,7 @@ def test_a_compaction_is_written_where_it_is_asked_for() -> None:
     options = UpkeepOptions(compact_every=5)
     for n in range(11):
         known = current_snapshot(log)
-        around = replace(still(), stood=lambda state, entry: after_commit(state, entry, options))
+        around = replace(still(), stood=lambda *what: after_commit(*what, options=options))
         commit(log, known, a_write(log, known, f"f{n}"), around)
         wait_until_done()
 
@@ -243,3 +243,45 @@ def test_a_program_that_ends_after_its_last_append_has_written_its_checkpoint(tm
     assert not [path for path in log.iterdir() if path.name.endswith(".tmp")]
     tablefeed.append(tmp_path / "table", pa.table({"id": [25]}))
     assert tablefeed.open_table(tmp_path / "table").to_arrow().num_rows == 26
+
+
+# --- who goes first -------------------------------------------------------------------------------------------------
+
+
+class SeenFromBehind(FaultyStore):
+    """Knows what the background has looked at: the newest commit, before all else."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.looked_at: list[str] = []
+
+    def stat(self, name: str) -> Entry | None:
+        if threading.current_thread().name == "tablefeed-upkeep":
+            self.looked_at.append(name)
+        return super().stat(name)
+
+
+def test_no_step_in_the_background_begins_while_somebody_waits_for_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "PATIENCE_S", 60.0)
+    store = SeenFromBehind(fourteen_commits().store)
+    log = log_of(store)
+
+    with waited_for():
+        look_after(log.load())
+        for n in range(20):
+            append(log, f"meanwhile{n}")
+        assert store.looked_at == []
+    wait_until_done()
+
+    assert store.looked_at != []
+    assert checkpoints(log) == [30]  # what waited is done once, for the newest version that asked
+
+
+def test_a_write_that_takes_long_keeps_no_checkpoint_from_being_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "PATIENCE_S", 0.0)
+    log = fourteen_commits()
+
+    with waited_for():
+        look_after(log.load())
+        wait_until_done()
+        assert checkpoints(log) == [13]

@@ -145,9 +145,10 @@ def write_files(batches: Iterable[pa.RecordBatch], layout: FileLayout, open_file
     """
     writing = _Writing(layout, open_file)
     try:
-        # Half a row group in bytes: splitting a window by partition holds it twice.
+        # Splitting a window by partition holds it three times, beside all that waits; smaller ones split as fast.
+        most_bytes = layout.row_group_bytes // (8 if layout.partition_by else 2)
         fitting = _conformed(batches, layout)
-        for window in windows(fitting, most_rows=layout.row_group_rows, most_bytes=layout.row_group_bytes // 2):
+        for window in windows(fitting, most_rows=layout.row_group_rows, most_bytes=most_bytes):
             writing.add(window)
         return writing.finish()
     except BaseException as error:

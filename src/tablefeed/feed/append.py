@@ -19,7 +19,7 @@ from tablefeed.feed.replays import check_replay, read_on_collision
 from tablefeed.feed.sink import plan_write, write_task
 from tablefeed.feed.table_log import open_log
 from tablefeed.feed.timestamp_text import read_zone
-from tablefeed.feed.upkeep import after_commit
+from tablefeed.feed.upkeep import after_commit, waited_for
 from tablefeed.feed.write_rules import WriteRules, column_paths, policy, read_scope, schema_asked, schema_mode
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import Txn
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@waited_for()
 def append(
     url: str | os.PathLike[str],
     data: Any,

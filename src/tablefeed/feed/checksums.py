@@ -13,15 +13,16 @@ from tablefeed.log.replay import fold
 from tablefeed.model.actions import Commit, Facts, Version
 
 
-def put_checksum(snapshot: Snapshot, commit: Commit) -> bool:
+def put_checksum(snapshot: Snapshot, commit: Commit, also_removed: FileCounts | None = None) -> bool:
     """Puts the checksum of `commit`, a commit of ours that made `snapshot`; False where it cannot be told.
 
-    That is so where the version before has none: then the next checkpoint begins anew (`put_checksums_from`). One that
-    is there stays. Raises StoreError.
+    `also_removed`: see `commit.Surroundings.stood`. It cannot be told where the version before has none: then the next
+    checkpoint begins anew (`put_checksums_from`). One that is there stays. Raises StoreError.
     """
     table_id = snapshot.metadata.table_id
     before = no_files() if commit.version == 0 else read_checksum(snapshot.log, commit.version - 1, table_id=table_id)
-    return _put(snapshot.log, before, commit, snapshot.facts) is not None
+    counts = None if before is None else counts_after(before, commit, also_removed)
+    return counts is not None and _write(snapshot.log, counts, commit, snapshot.facts)
 
 
 def put_checksums_from(snapshot: Snapshot, counts: FileCounts) -> None:
@@ -30,7 +31,7 @@ def put_checksums_from(snapshot: Snapshot, counts: FileCounts) -> None:
     It ends where a commit is not ours: what another writer adds may have been live before. Raises LogError, StoreError.
     """
     log, facts, version = snapshot.log, snapshot.facts, snapshot.version
-    commit = log.commit(version)
+    commit = log.commit_facts(version)
     if commit is None:
         return
     _write(log, counts, commit, facts)
@@ -39,7 +40,8 @@ def put_checksums_from(snapshot: Snapshot, counts: FileCounts) -> None:
         version, facts = commit.version, fold(facts, [commit])
         if read_checksum(log, version, table_id=snapshot.metadata.table_id) is not None:
             return  # whoever wrote it goes on from it
-        known = _put(log, known, commit, facts)
+        after = counts_after(known, commit)
+        known = after if after is not None and _write(log, after, commit, facts) else None
 
 
 def read_checksum(log: TableLog, version: int, *, table_id: str) -> FileCounts | None:
@@ -55,12 +57,6 @@ def is_ours(commit: Commit) -> bool:
     """Whether this package wrote `commit`: then the files that it adds are new ones."""
     engine = (commit.info or {}).get("engineInfo")
     return isinstance(engine, str) and engine.startswith("tablefeed/")
-
-
-def _put(log: TableLog, before: FileCounts | None, commit: Commit, facts: Facts) -> FileCounts | None:
-    """Puts the checksum after `before` and `commit`; gives its counts, None where there is none."""
-    counts = None if before is None else counts_after(before, commit)
-    return counts if counts is not None and _write(log, counts, commit, facts) else None
 
 
 def _write(log: TableLog, counts: FileCounts, commit: Commit, facts: Facts) -> bool:

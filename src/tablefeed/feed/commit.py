@@ -17,12 +17,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tablefeed.delta import codec, features, names, row_tracking
+from tablefeed.delta.checksum_writer import FileCounts
 from tablefeed.delta.clustering import clustering_domain
 from tablefeed.delta.commit_info import Provenance, Write, commit_info
 from tablefeed.delta.enablement import only_adds_features, only_enables, only_moves_marks
 from tablefeed.delta.iceberg_compat import stores_partition_columns
 from tablefeed.delta.identity import differ_in_marks_alone
 from tablefeed.delta.properties import is_kept
+from tablefeed.delta.removes import Removal
+from tablefeed.delta.stats_columns import record_counts
 from tablefeed.errors import (
     CommitError,
     CommitUnknownError,
@@ -80,13 +83,14 @@ ENGINE = f"tablefeed/{importlib.metadata.version('tablefeed')}"
 class Surroundings:
     """Time, chance and waiting, as arguments: `now_ms` since 1970 UTC, `sleep` in seconds, `uniform` in [0, 1).
 
-    `stood` is told of a commit that stands and of the table's state then; it must not raise.
+    `stood` is told of a commit that stands, of the table's state then, and of what it removed besides the files that it
+    names: live files that were never values. It must not raise.
     """
 
     now_ms: Callable[[], int]
     sleep: Callable[[float], None]
     uniform: Callable[[], float] = random.random
-    stood: Callable[[Snapshot, Commit], None] = lambda _state, _commit: None
+    stood: Callable[[Snapshot, Commit, FileCounts], None] = lambda _state, _commit, _also_removed: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,9 +142,11 @@ def commit(
         with _dropped_unless_well(log, transaction):
             checked = _check_rivals(log, transaction, state, checked)
         transaction = _with_rewriting(log, transaction, state, around)
+        now_ms = around.now_ms()
         with _dropped_unless_well(log, transaction):
-            entry = _entry(transaction, state, around.now_ms())
-        if _put(log, entry, around):
+            removal, rows = _removal(transaction, state, now_ms)
+            entry = _entry(transaction, state, replaced=removal.counts, replaced_rows=rows, now_ms=now_ms)
+        if _put(log, entry, removal, around):
             logger.info(
                 "commit table=%s version=%d operation=%s files=%d",
                 log.url,
@@ -149,7 +155,7 @@ def commit(
                 len(transaction.files),
             )
             after = _after(log, state, entry)
-            around.stood(after, entry)
+            around.stood(after, entry, removal.counts)
             return Committed(version=entry.version), after
         races += 1
         if races > RACES_BEFORE_JITTER:
@@ -326,16 +332,25 @@ def _conflict(log: TableLog, reason: str, winner: int, error_class: str) -> Conf
     )
 
 
-def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Commit:
-    """Gives the commit to put after `state`. Raises CommitError where no version can follow that."""
+def _entry(
+    transaction: Transaction,
+    state: Snapshot | None,
+    *,
+    replaced: FileCounts,
+    replaced_rows: int | None,
+    now_ms: int,
+) -> Commit:
+    """Gives the commit to put after `state`, but for the removes of live files that it replaces, which count `replaced`.
+
+    Raises CommitError where no version can follow that.
+    """
     if state is not None and state.version >= names.LAST_VERSION:
         raise CommitError(
             f"Nothing was committed to {state.log.url}: it is at version {state.version}, the last that there can be. "
             "Its log is damaged: remove the files of versions that were never committed.",
             url=state.log.url,
         )
-    replaced = () if state is None else tuple(_replaced(transaction, state))
-    removes = _removes(transaction, replaced, now_ms)
+    folded = _folded(transaction, now_ms)
     txn = transaction.txn
     protocol, metadata = None, transaction.plan.metadata
     if state is None:
@@ -361,11 +376,18 @@ def _entry(transaction: Transaction, state: Snapshot | None, now_ms: int) -> Com
             tags={**asked.tags, **moved},
         ),
         is_blind_append=transaction.kind is WriteKind.APPEND,
-        metrics=metrics(transaction.operation, transaction.files, replaced, removes, transaction.rewriting),
+        metrics=metrics(
+            transaction.operation,
+            transaction.files,
+            folded,
+            replaced=replaced,
+            replaced_rows=replaced_rows,
+            rewriting=transaction.rewriting,
+        ),
     )
     return Commit(
         version=Version(0 if state is None else state.version + 1),
-        files=(*asked.files, *removes, *rewriting.changes),
+        files=(*asked.files, *folded, *rewriting.changes),
         txns=() if txn is None else (replace(txn, last_updated_ms=now_ms),),
         metadata=metadata if marks is None else marks,
         protocol=protocol,
@@ -407,12 +429,33 @@ def new_table(plan: WritePlan, *, now_ms: int) -> tuple[Protocol, Metadata]:
     return protocol, metadata
 
 
-def _removes(transaction: Transaction, replaced: Sequence[AddFile], now_ms: int) -> tuple[RemoveFile, ...]:
+def _removal(transaction: Transaction, state: Snapshot | None, now_ms: int) -> tuple[Removal, int | None]:
+    """Gives the removes of the live files that an overwrite replaces, more than could be values, and their rows.
+
+    These are counted where the commit tells how many they are; None: some file does not.
+    """
+    removal = Removal(deletion_timestamp_ms=now_ms)
+    rows: int | None = 0
+    if state is None or transaction.kind is not WriteKind.OVERWRITE or transaction.rewriting is not None:
+        return removal, rows
+    counts_rows = isinstance(transaction.operation, Write) and transaction.operation.predicate is not None
+    replacement = Replacement(transaction.plan.replaces, transaction.files, url=state.log.url)
+    for batch in replacement.of(state.live_files(with_stats=counts_rows)):
+        if counts_rows and rows is not None:
+            counted = record_counts(batch["stats"])
+            rows = None if counted.null_count else rows + (counted.sum().as_py() or 0)
+        removal.take(batch)
+    return removal, rows
+
+
+def _folded(transaction: Transaction, now_ms: int) -> tuple[RemoveFile, ...]:
+    """Gives the removes of the files whose rows were written anew."""
+    rewriting = transaction.rewriting or Rewriting()
     return tuple(
         RemoveFile(
             path=add.path,
             log_path=add.log_path,
-            data_change=transaction.kind is not WriteKind.OPTIMIZE,
+            data_change=False,
             deletion_timestamp_ms=now_ms,
             extended_file_metadata=True,
             partition_values=add.partition_values,
@@ -422,29 +465,14 @@ def _removes(transaction: Transaction, replaced: Sequence[AddFile], now_ms: int)
             base_row_id=add.base_row_id,
             default_row_commit_version=add.default_row_commit_version,
         )
-        for add in replaced
+        for add in (*transaction.folded, *rewriting.removed)
     )
 
 
-def _replaced(transaction: Transaction, state: Snapshot) -> Iterator[AddFile]:
-    """Gives the live files that make way: where rows were written anew those that had them, and no other."""
-    if transaction.kind is WriteKind.APPEND:
-        return
-    from tablefeed.delta.columns import to_add_files
-
-    if transaction.kind is WriteKind.OPTIMIZE or transaction.rewriting is not None:
-        yield from transaction.folded if transaction.rewriting is None else transaction.rewriting.removed
-        return
-    replacement = Replacement(transaction.plan.replaces, transaction.files, url=state.log.url)
-    counts_rows = isinstance(transaction.operation, Write) and transaction.operation.predicate is not None
-    for batch in replacement.of(state.live_files(with_stats=counts_rows)):
-        yield from to_add_files(batch)
-
-
-def _put(log: TableLog, entry: Commit, around: Surroundings) -> bool:
+def _put(log: TableLog, entry: Commit, removal: Removal, around: Surroundings) -> bool:
     """Puts `entry` as its version: True where it stands, False where another commit does."""
     path = f"{names.LOG_DIR}/{names.commit_name(entry.version)}"
-    data = codec.encode_commit(entry)
+    data = codec.encode_commit(entry, removal.lines())
     failure: StoreError | None = None
     for attempt in range(LOST_ANSWER_RETRIES):
         try:
@@ -469,7 +497,7 @@ def _put(log: TableLog, entry: Commit, around: Surroundings) -> bool:
 
 
 def _stands(log: TableLog, entry: Commit) -> bool:
-    theirs = log.commit(entry.version)
+    theirs = log.commit_facts(entry.version)
     ours = (entry.info or {})[names.TXN_ID]
     return theirs is not None and theirs.info is not None and theirs.info.get(names.TXN_ID) == ours
 

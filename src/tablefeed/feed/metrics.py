@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tablefeed.delta.checksum_writer import FileCounts
 from tablefeed.delta.commit_info import Optimize, StreamingUpdate, optimize_metrics
 from tablefeed.delta.stats import num_records
 from tablefeed.feed.operations import Operation
@@ -14,45 +15,43 @@ from tablefeed.model.actions import AddFile, RemoveFile
 def metrics(
     operation: Operation,
     files: Sequence[AddFile],
-    replaced: Sequence[AddFile],
-    removes: Sequence[RemoveFile],
-    rewriting: Rewriting | None = None,
+    folded: Sequence[RemoveFile],
+    *,
+    replaced: FileCounts,
+    replaced_rows: int | None,
+    rewriting: Rewriting | None,
 ) -> dict[str, int]:
-    """Counts what `operation` writes, and what makes way for that: `replaced`, by `removes`, or rows by `rewriting`.
+    """Counts what `operation` writes, and what makes way for that: `folded` or `replaced`, or rows by `rewriting`.
 
-    Rows that make way are counted for a replaceWhere alone, as Delta-Spark does, and where each file tells how many it
-    has.
+    Rows that make way are counted for a replaceWhere alone, as Delta-Spark does; `replaced_rows` is None where some
+    file does not tell how many it has.
     """
     if isinstance(operation, Optimize):
-        return optimize_metrics(files, removes)
+        return optimize_metrics(files, folded)
     written = {
         "numOutputRows": sum(num_records(f.stats) or 0 for f in files),
         "numOutputBytes": sum(f.size_bytes for f in files),
     }
     if rewriting is not None:
         return _rewritten(rewriting, len(files), written)
-    removed = {"numRemovedFiles": len(removes)}
+    removed = {"numRemovedFiles": replaced.file_count}
     if isinstance(operation, StreamingUpdate):
         return {**removed, "numAddedFiles": len(files), **written}
     if operation.mode == "Append":
         return {"numFiles": len(files), **written}
-    rows = {} if operation.predicate is None else _rows_removed(replaced)
-    return {
-        "numFiles": len(files),
-        **removed,
-        "numRemovedBytes": sum(f.size_bytes for f in replaced),
-        **rows,
-        **written,
-    }
+    rows = {} if operation.predicate is None else _rows_removed(replaced, replaced_rows)
+    return {"numFiles": len(files), **removed, "numRemovedBytes": replaced.size_bytes, **rows, **written}
 
 
-def _rows_removed(replaced: Sequence[AddFile]) -> dict[str, int]:
+def _rows_removed(replaced: FileCounts, row_count: int | None) -> dict[str, int]:
     """Of files that go as a whole: no row of theirs is copied, and no file says what changed."""
-    counts = [num_records(f.stats) for f in replaced]
-    known = [count for count in counts if count is not None]
-    vectors = [f.deletion_vector.cardinality for f in replaced if f.deletion_vector is not None]
-    rows = {"numDeletedRows": sum(known) - sum(vectors), "numCopiedRows": 0}
-    return {"numAddedChangeFiles": 0, **(rows if len(known) == len(counts) else {})}
+    if row_count is None:
+        return {"numAddedChangeFiles": 0}
+    return {
+        "numAddedChangeFiles": 0,
+        "numDeletedRows": row_count - (replaced.deleted_rows or 0),
+        "numCopiedRows": 0,
+    }
 
 
 def _rewritten(rewriting: Rewriting, file_count: int, written: dict[str, int]) -> dict[str, int]:

@@ -221,6 +221,17 @@ class Replacement:
                 )
 
     def _among(self, values: pa.MapArray) -> pa.BooleanArray:
+        """Whether each of the partitions is among those replaced; each is judged once, however many files it has."""
+        import pyarrow.compute as pc
+
+        from tablefeed.delta.json_texts import texts_of_map
+
+        texts = texts_of_map(values)
+        partitions = texts.dictionary_encode()
+        first_rows = pc.index_in(partitions.dictionary, value_set=texts)
+        return self._judged(values.take(first_rows)).take(partitions.indices)
+
+    def _judged(self, values: pa.MapArray) -> pa.BooleanArray:
         import pyarrow as pa
         import pyarrow.compute as pc
 

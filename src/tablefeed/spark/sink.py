@@ -21,7 +21,7 @@ from tablefeed.feed.gathering import gathered
 from tablefeed.feed.known_state import newest_state, remember
 from tablefeed.feed.operations import batch_write, micro_batch
 from tablefeed.feed.sink import WritePlan, plan_write, write_task
-from tablefeed.feed.upkeep import after_commit, look_after
+from tablefeed.feed.upkeep import after_commit, look_after, waited_for
 from tablefeed.feed.write_rules import Scope, schema_asked, schema_mode, write_rules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Txn
@@ -158,6 +158,7 @@ class BatchWriter(DataSourceArrowWriter):
         return txn is not None and self._plan.recorded.get(txn.app_id, -1) >= txn.txn_version
 
 
+@waited_for()
 def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind) -> WritePlan:
     merge, overwrite = options["mergeSchema"], options["overwriteSchema"]
     rules = write_rules(
@@ -189,6 +190,7 @@ def _write(plan: WritePlan, batches: Iterator[pa.RecordBatch], context: TaskCont
     return files
 
 
+@waited_for()
 def _commit(transaction: Transaction) -> Snapshot:
     plan = transaction.plan
     log, state = newest_state(plan.location, dict(plan.storage_options))
