@@ -169,6 +169,47 @@ def test_other_layouts_of_the_same_type_fit(table: Path, column: pa.Array) -> No
     assert seen_by_delta_rs(table)[1]["name"] == "a"
 
 
+SHARED = pa.ListViewArray.from_arrays(
+    pa.array([1, 0, 0, 3], pa.int32()),
+    pa.array([2, 3, 0, 1], pa.int32()),
+    pa.array([1, 2, 3, 4]),
+    mask=pa.array([False, False, True, False]),
+)
+"""[2, 3], [1, 2, 3], null, [4]: the lists of a view share values, in no order."""
+
+TEXT, LIST, LARGE = pa.string_view(), pa.list_view(pa.int64()), pa.large_list_view(pa.int64())
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        (SHARED, [[2, 3], [1, 2, 3], None, [4]]),
+        (pa.array([[2, 3], None, [4]], LARGE), [[2, 3], None, [4]]),
+        (SHARED.slice(1, 2), [[1, 2, 3], None]),
+        (pa.array([{"x": [0, 1]}], pa.struct([("x", LIST)])), [{"x": [0, 1]}]),
+        (pa.array([None, {"x": [0, 1]}], pa.struct([("x", LARGE)])), [None, {"x": [0, 1]}]),
+        (pa.array([[[1], []], None, [[2, 3]]], pa.list_view(LIST)), [[[1], []], None, [[2, 3]]]),
+        (pa.array([[("k", [1, 2])], None], pa.map_(TEXT, LIST)), [[("k", [1, 2])], None]),
+        (pa.array([["a", None], None], pa.list_(TEXT)), [["a", None], None]),
+        (pa.array([["a"], None], pa.large_list(TEXT)), [["a"], None]),
+        (pa.array([["a", "b"], None], pa.list_(TEXT, 2)), [["a", "b"], None]),
+        (pa.array([[b"a"], None], pa.list_(pa.binary_view())), [[b"a"], None]),
+        (pa.array([None, [("k", "v")]], pa.map_(TEXT, TEXT)), [None, [("k", "v")]]),
+        (pa.array([None, {"x": ["a"]}], pa.struct([("x", pa.list_view(TEXT))])), [None, {"x": ["a"]}]),
+        (pa.ListArray.from_arrays([0, 2], pa.array(["a", "b"], TEXT).dictionary_encode()), [["a", "b"]]),
+    ],
+    ids=lambda x: str(getattr(x, "type", "")),
+)
+def test_views_at_any_depth_are_stored_as_the_values_they_show(
+    tmp_path: Path, column: pa.Array, values: list[object]
+) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": range(len(column)), "c": column}))
+    tablefeed.append(tmp_path, pa.table({"id": range(len(column)), "c": column}))  # to a table that has its own types
+
+    assert [row["c"] for row in tablefeed.open_table(tmp_path).to_arrow().sort_by("id").to_pylist()[::2]] == values
+    assert len(seen_by_delta_rs(tmp_path)) == 2 * len(values)
+
+
 def test_nanoseconds_fit_where_nothing_is_cut_off(tmp_path: Path) -> None:
     def rows(nanoseconds: int) -> pa.Table:
         return pa.table({"at": pa.array([nanoseconds], pa.timestamp("ns"))})
