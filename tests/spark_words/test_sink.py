@@ -159,9 +159,9 @@ def test_a_partial_overwrite_crosses_to_the_tasks_and_back(tmp_path: Path, how: 
     assert sorted(now.to_arrow()["id"].to_pylist()) == [2, 10]
 
 
-def batch(table: Path, batch_id: int, *ids: int, **options: str) -> None:
+def batch(table: Path, batch_id: int, *ids: int, overwrite: bool = False, **options: str) -> None:
     """A micro-batch of one task."""
-    writer = StreamWriter({"path": str(table), **options}, StructType().add("id", LongType()), overwrite=False)
+    writer = StreamWriter({"path": str(table), **options}, StructType().add("id", LongType()), overwrite=overwrite)
     files = write_task(writer._plan, [pa.record_batch({"id": list(ids)}, schema=ID)], task=0, now_ms=0)
     writer.commit([Written(plan=writer._plan, files=files, query_id="query", batch_id=batch_id)], batch_id)
     wait_until_done()
@@ -178,6 +178,14 @@ def test_after_every_so_many_batches_small_files_are_folded_behind_the_commit(tm
     update = "STREAMING UPDATE"
     assert operations(tmp_path) == [update, update, "OPTIMIZE", update, update, "OPTIMIZE"]
     assert sorted(tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist()) == [0, 1, 2, 3]
+
+
+def test_complete_mode_folds_nothing_for_its_next_batch_would_lose_to_that(tmp_path: Path) -> None:
+    for n in range(2):
+        batch(tmp_path, n, n, 7, 8, overwrite=True, compactEvery="1", maxRecordsPerFile="1")
+
+    assert operations(tmp_path) == ["STREAMING UPDATE"] * 2
+    assert sorted(tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist()) == [1, 7, 8]
 
 
 def test_nothing_is_folded_unless_it_is_asked_for(tmp_path: Path) -> None:

@@ -483,7 +483,8 @@ STREAM_WRITE: tuple[OptionSpec, ...] = (
         parse=positive_int,
         default=None,
         doc="After each so many batches, small files are folded into larger ones, behind the query's back and in a "
-        "commit that streams do not see ([maintenance.md](maintenance.md)). Unset: never.",
+        "commit that streams do not see ([maintenance.md](maintenance.md)). Without effect in complete mode. Unset: "
+        "never.",
     ),
     OptionSpec(
         name="recordEmptyBatches",

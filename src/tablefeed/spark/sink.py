@@ -98,7 +98,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
             return
         after = _commit(transaction)
         every = self._options["compactEvery"]
-        if every is not None and (batchId + 1) % every == 0:
+        # What replaces the table leaves nothing to fold, and a fold would stand in the way of the next batch.
+        folds = self._kind is WriteKind.APPEND and every is not None and (batchId + 1) % every == 0
+        if folds:
             from tablefeed.feed.optimize import fold_behind
 
             fold_behind(after)
