@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -208,6 +209,78 @@ def test_views_at_any_depth_are_stored_as_the_values_they_show(
 
     assert [row["c"] for row in tablefeed.open_table(tmp_path).to_arrow().sort_by("id").to_pylist()[::2]] == values
     assert len(seen_by_delta_rs(tmp_path)) == 2 * len(values)
+
+
+@pytest.mark.parametrize(
+    "hollow",
+    [pa.array([{}], pa.struct([])), pa.array([[{"x": {}}]], pa.list_(pa.struct([("x", pa.struct([]))])))],
+    ids=["alone", "in a list"],
+)
+def test_a_struct_without_members_is_refused_before_anything_is_written(tmp_path: Path, hollow: pa.Array) -> None:
+    with pytest.raises(SchemaMismatchError, match=r"'s' .* struct without members"):
+        tablefeed.append(tmp_path / "t", pa.table({"a": [1], "s": hollow}))
+    assert not (tmp_path / "t").exists()
+
+    tablefeed.append(tmp_path / "t", pa.table({"a": [1]}))
+    with pytest.raises(SchemaMismatchError, match=r"'s' .* struct without members"):
+        tablefeed.append(tmp_path / "t", pa.table({"a": [1], "s": hollow}), merge_schema=True)
+
+
+NO_UTF8 = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xff\xfe", b"a"]).buffers())
+"""What Spark makes of CAST(binary AS STRING)."""
+
+
+def test_texts_of_any_bytes_are_kept_and_have_no_bounds(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1, 2], "s": NO_UTF8}))
+
+    kept = tablefeed.open_table(tmp_path).to_arrow().sort_by("id")["s"].combine_chunks()
+    assert kept.buffers()[2].to_pybytes()[:3] == b"\xff\xfea"
+    assert json.loads(adds(tmp_path)[0]["stats"]) == {
+        "numRecords": 2,
+        "minValues": {"id": 1},
+        "maxValues": {"id": 2},
+        "nullCount": {"id": 0, "s": 0},
+    }
+    assert tablefeed.open_table(tmp_path).to_arrow(filter=pc.field("s") == "a")["id"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize("properties", [{}, {"delta.columnMapping.mode": "name"}], ids=["plain", "mapped"])
+def test_a_partition_that_no_log_can_name_leaves_nothing(tmp_path: Path, properties: dict[str, str]) -> None:
+    with pytest.raises(InvalidRowsError, match="no UTF-8 in column 's', by which it is partitioned"):
+        tablefeed.append(
+            tmp_path / "t", pa.table({"id": [1, 2], "s": NO_UTF8}), partition_by="s", properties=properties
+        )
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_text_of_any_bytes_is_no_number(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+
+    with pytest.raises(InvalidRowsError, match="CAST_INVALID_INPUT"):
+        tablefeed.append(tmp_path, pa.table({"id": NO_UTF8}))
+    assert len(parquet_files(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        {"app_id": "\ud800x", "txn_version": 1},
+        {"properties": {"x": "\ud800"}},
+        {"properties": {"\ud800": "x"}},
+        {"partition_by": ["\ud800"]},
+        {"time_zone": "\ud800"},
+        {"url": "/tmp/\ud800"},  # noqa: S108 - nothing is made there
+    ],
+    ids=str,
+)
+def test_a_text_that_no_log_can_hold_is_refused_before_anything_is_written(
+    tmp_path: Path, argument: dict[str, Any]
+) -> None:
+    with pytest.raises(IllegalOptionError, match="UTF-8 can hold") as caught:
+        tablefeed.append(**{"url": tmp_path / "t", "data": pa.table({"id": [1]}), **argument})
+
+    assert str(caught.value).isprintable()
+    assert not (tmp_path / "t").exists()
 
 
 def test_nanoseconds_fit_where_nothing_is_cut_off(tmp_path: Path) -> None:

@@ -22,9 +22,9 @@ from tablefeed.delta.column_mapping import MappingMode, files_schema, mapping_mo
 from tablefeed.delta.file_layout import Codec, FileShape, file_shape
 from tablefeed.delta.iceberg_compat import check_compatible, file_tags, stores_partition_columns
 from tablefeed.delta.schema import from_arrow, parse_schema, to_arrow
-from tablefeed.errors import SchemaMismatchError, StoreError, TableNotFoundError
+from tablefeed.errors import InvalidRowsError, SchemaMismatchError, StoreError, TableNotFoundError
 from tablefeed.feed.align import Alignment, align, aligned, check_zone
-from tablefeed.feed.evolution import SchemaMode
+from tablefeed.feed.evolution import SchemaMode, check_storable
 from tablefeed.feed.identity import columns_to_make, names_in_files
 from tablefeed.feed.replacement import Replacement, Replaces, planned_replacement
 from tablefeed.feed.row_rules import Kept, check_kept, filled_columns, keeping, rules_in_force
@@ -122,6 +122,7 @@ def plan_write(
         target = new_table(rows, partition_by=partition_by, rules=rules, url=log.url)
     else:
         target = _existing(snapshot, rows, partition_by=partition_by, kind=kind, rules=rules)
+    check_storable(target.schema, url=log.url)
     check_zone(target.schema, rows, rules.assignment, url=log.url)
     draft = Metadata(table_id="", schema_string="", configuration=target.configuration)
     clustered_by = () if snapshot is None else clustering_of(snapshot)
@@ -226,6 +227,7 @@ def write_task(
     begun: list[str] = []
 
     def new_file(values: Mapping[str, pa.Scalar], number: int) -> NewFile:
+        _check_text(values, url=store.url)
         directory = _directory(plan, schema, values)
         name = f"part-{task:05d}-{uuid.uuid4()}.c{number:03d}{plan.shape.codec}.parquet"
         path = f"{directory}/{name}" if directory else name
@@ -331,6 +333,19 @@ def _texts(
 ) -> dict[str, str | None]:
     kinds = {f.name: f.type for f in schema}
     return {name: text(_plain(values[name]), kinds[name]) for name in plan.partition_columns}
+
+
+def _check_text(values: Mapping[str, pa.Scalar], *, url: str) -> None:
+    """Refuses a partition's value that has none in the log. Spark's texts are bytes, which may be no UTF-8."""
+    for name, value in values.items():
+        try:
+            _plain(value)
+        except UnicodeDecodeError as error:
+            raise InvalidRowsError(
+                f"A value of the rows for {url} is no UTF-8 in column {name!r}, by which it is partitioned: no log can "
+                "name that. Nothing of this write was committed: correct or filter the rows.",
+                url=url,
+            ) from error
 
 
 def _plain(value: pa.Scalar) -> partition_values.PartitionValue | None:
