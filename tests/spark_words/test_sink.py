@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql.types import LongType, StructType
 
 import tablefeed
+from feed.logs import a_log, metadata, protocol
 from tablefeed.errors import CommitError, IllegalOptionError, UnknownOptionError, UnsupportedFeatureError
 from tablefeed.feed.known_state import newest_state
 from tablefeed.feed.sink import plan_write, write_task
@@ -19,6 +20,7 @@ from tablefeed.feed.upkeep import wait_until_done
 from tablefeed.log.transaction import WriteKind
 from tablefeed.spark.options import parse_options
 from tablefeed.spark.sink import BatchWriter, StreamWriter, Written
+from tablefeed.store import LocalStore
 
 ID = pa.schema([("id", pa.int64())])
 
@@ -202,6 +204,47 @@ def test_a_turn_that_falls_on_an_empty_batch_which_is_not_recorded_is_left_out(t
     update = "STREAMING UPDATE"
     assert operations(tmp_path) == [update, update, "OPTIMIZE", update, update, update, "OPTIMIZE"]
     assert sorted(tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist()) == [0, 1, 2, 4, 5]
+
+
+def a_table_of_many_queries(path: Path) -> Path:
+    """The first was the last to write."""
+    records = [
+        {"txn": {"appId": f"query-{n}", "version": 5, "lastUpdated": 1_700_000_000_000 - n}} for n in range(20_000)
+    ]
+    a_log(LocalStore(str(path)), v0=[protocol(), metadata(), *records])
+    return path
+
+
+def test_what_crosses_to_tasks_and_back_does_not_grow_with_the_queries_that_a_table_ever_had(tmp_path: Path) -> None:
+    there = {"path": str(a_table_of_many_queries(tmp_path))}
+    stream = StreamWriter(there, IDS, overwrite=False)
+    once = BatchWriter({**there, "txnAppId": "query-19999", "txnVersion": "5"}, IDS, overwrite=False)
+    back = Written(plan=stream._plan.about("query-7"), files=())
+
+    assert len(pickle.dumps(stream)) < 50_000
+    assert len(pickle.dumps(once)) < 5_000
+    assert len(pickle.dumps(back)) < 5_000
+    assert (stream._plan.recorded["query-0"], back.plan.recorded) == (5, {"query-7": 5})
+    assert once._is_recorded()
+
+
+@pytest.mark.parametrize("query", ["query-0", "query-19999"])
+@pytest.mark.parametrize("batch_id", [5, 6])
+def test_an_empty_batch_is_known_from_a_replay_however_many_queries_there_were(
+    tmp_path: Path, query: str, batch_id: int
+) -> None:
+    options = {"path": str(a_table_of_many_queries(tmp_path)), "recordEmptyBatches": "false"}
+    writer = StreamWriter({**options, "txnVersionCollision": "fail"}, IDS, overwrite=False)
+
+    def commit(batch_id: int) -> None:
+        message = Written(plan=writer._plan.about(query), files=(), query_id=query, batch_id=batch_id)
+        writer.commit([message], batch_id)
+
+    commit(batch_id)
+    with pytest.raises(CommitError, match=f"records version 5 of the application {query}, and this is version 4"):
+        commit(4)
+
+    assert tablefeed.open_table(tmp_path).version == 0
 
 
 def test_a_codec_and_a_row_limit_are_obeyed(tmp_path: Path) -> None:

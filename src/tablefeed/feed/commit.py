@@ -82,12 +82,18 @@ class Transaction:
     on_collision: OnCollision = OnCollision.WARN
 
 
-def changes_nothing(transaction: Transaction) -> bool:
-    """Whether its commit would hold no more than its txn, new to the table when it was planned."""
+def changes_nothing(transaction: Transaction, now: Callable[[], Snapshot | None]) -> bool:
+    """Whether its commit would hold no more than its txn, new to the table when it was planned.
+
+    `now` loads the table where the plan does not tell.
+    """
     plan, txn = transaction.plan, transaction.txn
     is_empty = not transaction.files and transaction.kind is WriteKind.APPEND
-    is_new = txn is None or plan.recorded.get(txn.app_id, -1) < txn.txn_version
-    return is_empty and is_new and plan.found is not None and plan.metadata is None
+    if not is_empty or plan.found is None or plan.metadata is not None:
+        return False
+    if txn is None or plan.tells_all or txn.app_id in plan.recorded:
+        return txn is None or plan.recorded.get(txn.app_id, -1) < txn.txn_version
+    return _replayed(now(), txn) is None
 
 
 def commit(

@@ -11,9 +11,10 @@ import random
 import string
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import features, partition_values, paths
@@ -33,7 +34,7 @@ from tablefeed.feed.table_files import for_store
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
-from tablefeed.model.actions import AddFile, Metadata, Protocol, Version
+from tablefeed.model.actions import AddFile, Metadata, Protocol, Txn, Version
 from tablefeed.model.rules import IdentityColumn
 from tablefeed.model.schema import DataType, Struct
 from tablefeed.model.statistics import LeafPath
@@ -83,7 +84,9 @@ class WritePlan:
     identity: tuple[IdentityColumn, ...]
     """The identity columns that values are made for."""
     recorded: Mapping[str, int]
-    """The newest version that each application has recorded in the table, by its id."""
+    """The newest version that each application has recorded in the table, by its id; the newest records first."""
+    tells_all: bool = True
+    """Whether the application that writes has recorded nothing where it is not in `recorded`."""
     clustered_by: tuple[LeafPath, ...] = ()
     """The columns, as files call them, of which every file must have statistics."""
     stores_partitions: bool = False
@@ -99,6 +102,22 @@ class WritePlan:
     def version(self) -> Version | None:
         """The version at which it was found."""
         return None if self.found is None else self.found.version
+
+    def about(self, app_id: str | None) -> WritePlan:
+        """The same, telling of that application alone; None: of none. A table may have more than tasks can be sent."""
+        told = {app_id: self.recorded[app_id]} if app_id is not None and app_id in self.recorded else {}
+        return replace(self, recorded=told, tells_all=bool(told) or (self.tells_all and app_id is not None))
+
+    def about_newest(self) -> WritePlan:
+        """The same, telling of no more than `MOST_TOLD` applications, for who does not know yet which one writes."""
+        if len(self.recorded) <= MOST_TOLD:
+            return self
+        return replace(self, recorded=dict(islice(self.recorded.items(), MOST_TOLD)), tells_all=False)
+
+
+MOST_TOLD = 1_000
+"""Spark tells a stream's query id to its tasks alone. A batch that is run again is among the last that were recorded;
+where it is not, its files are written, and deleted by the commit that finds it recorded."""
 
 
 def plan_write(
@@ -156,13 +175,18 @@ def plan_write(
         replaces=planned_replacement(rules, target, kind=kind, mapping=mapping, url=log.url),
         kept=kept,
         identity=identity,
-        recorded={} if snapshot is None else {t.app_id: t.txn_version for t in snapshot.facts.txns.values()},
+        recorded={} if snapshot is None else _recorded(snapshot.facts.txns.values()),
         clustered_by=clustered_by,
         stores_partitions=stores_partition_columns(
             None if snapshot is None else snapshot.protocol, target.configuration
         ),
         file_tags=file_tags(target.configuration),
     )
+
+
+def _recorded(txns: Collection[Txn]) -> dict[str, int]:
+    newest = txns if len(txns) <= MOST_TOLD else sorted(txns, key=lambda txn: -(txn.last_updated_ms or 0))
+    return {txn.app_id: txn.txn_version for txn in newest}
 
 
 def clustering_of(snapshot: Snapshot) -> tuple[LeafPath, ...]:

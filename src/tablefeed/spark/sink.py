@@ -57,7 +57,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._options = parse_options(options, "stream write")
         # Spark's word for complete mode: what is there makes way for each batch.
         self._kind = WriteKind.OVERWRITE if overwrite else WriteKind.APPEND
-        self._plan = _plan(self._path, schema, self._options, self._kind)
+        self._plan = _plan(self._path, schema, self._options, self._kind).about_newest()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Unpickled, in a worker: the first that we see of a task."""
@@ -77,7 +77,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         batch_id = int(batch)
         replayed = self._plan.recorded.get(query_id, -1) >= batch_id
         files = () if replayed else _write(self._plan, iterator, context)
-        return Written(plan=self._plan, files=files, query_id=query_id, batch_id=batch_id)
+        return Written(plan=self._plan.about(query_id), files=files, query_id=query_id, batch_id=batch_id)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Commits what the tasks wrote, unless the table records this batch already, or it is empty and not to be."""
@@ -94,7 +94,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             user_metadata=self._options["userMetadata"],
             on_collision=self._options["txnVersionCollision"],
         )
-        if not self._options["recordEmptyBatches"] and changes_nothing(transaction):
+        if not self._options["recordEmptyBatches"] and changes_nothing(transaction, lambda: _now(transaction)):
             return
         after = _commit(transaction)
         every = self._options["compactEvery"]
@@ -121,7 +121,7 @@ class BatchWriter(DataSourceArrowWriter):
         self._options = parse_options(options, "batch write")
         check_txn_pair(self._options["txnAppId"], self._options["txnVersion"])
         self._kind = WriteKind.OVERWRITE if overwrite else WriteKind.APPEND
-        self._plan = _plan(self._path, schema, self._options, self._kind)
+        self._plan = _plan(self._path, schema, self._options, self._kind).about(self._options["txnAppId"])
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Writes one task's rows, or nothing where the table already records this write."""
@@ -184,6 +184,10 @@ def _write(plan: WritePlan, batches: Iterator[pa.RecordBatch], context: TaskCont
     files = write_task(plan, batches, task=context.partitionId(), now_ms=_now_ms())
     settle()
     return files
+
+
+def _now(transaction: Transaction) -> Snapshot | None:
+    return newest_state(transaction.plan.location, dict(transaction.plan.storage_options))[1]
 
 
 def _commit(transaction: Transaction) -> Snapshot:
