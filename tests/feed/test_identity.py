@@ -247,7 +247,7 @@ def test_values_are_made_anew_where_a_rival_moved_the_mark(tmp_path: Path) -> No
     log, state, write = written(tmp_path, [1])
     append(tmp_path, 2)
 
-    with pytest.raises(ConflictError, match="run the write again") as caught:
+    with pytest.raises(ConflictError, match="it made values for the identity column id; run the write again") as caught:
         commit(log, state, write, still())
     again = written(tmp_path, [1])
     assert commit(*again, still())[0] == committed(2)

@@ -247,6 +247,24 @@ def test_an_empty_batch_is_known_from_a_replay_however_many_queries_there_were(
     assert tablefeed.open_table(tmp_path).version == 0
 
 
+@pytest.mark.parametrize("txn", [{}, {"txnAppId": "job", "txnVersion": "3"}], ids=["plain", "once"])
+def test_a_task_that_failed_takes_the_files_of_the_others_with_it(tmp_path: Path, txn: dict[str, str]) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    once = BatchWriter({"path": str(tmp_path), **txn}, IDS, overwrite=False)
+    stream = StreamWriter({"path": str(tmp_path)}, IDS, overwrite=False)
+
+    def written(writer: BatchWriter | StreamWriter, **more: Any) -> Written:
+        files = write_task(writer._plan, [pa.record_batch({"id": [2]}, schema=ID)], task=0, now_ms=0)
+        return Written(plan=writer._plan, files=files, **more)
+
+    once.abort([written(once), None])
+    stream.abort([None, written(stream, query_id="query", batch_id=3)], 3)
+    assert len(list(tmp_path.glob("*.parquet"))) == 1
+
+    stream.abort([written(stream, query_id="query", batch_id=3)], 3)  # a commit was tried, and nobody knows its fate
+    assert len(list(tmp_path.glob("*.parquet"))) == 2
+
+
 def test_a_codec_and_a_row_limit_are_obeyed(tmp_path: Path) -> None:
     batch(tmp_path, 0, 1, 2, 3, compression="ZSTD", maxRecordsPerFile="2")
 

@@ -18,8 +18,16 @@ from tablefeed.delta import codec, features, names, row_tracking
 from tablefeed.delta.commit_info import Provenance, Write, commit_info, optimize_metrics
 from tablefeed.delta.enablement import only_adds_features, only_enables
 from tablefeed.delta.iceberg_compat import stores_partition_columns
+from tablefeed.delta.metadata_difference import difference
 from tablefeed.delta.properties import is_kept
-from tablefeed.errors import CommitError, CommitUnknownError, ConflictError, NotExclusiveError, StoreError
+from tablefeed.errors import (
+    CommitError,
+    CommitUnknownError,
+    ConflictError,
+    NotExclusiveError,
+    StoreError,
+    TablefeedError,
+)
 from tablefeed.feed.commit_features import featured
 from tablefeed.feed.identity import marks_moved
 from tablefeed.feed.operations import Operation
@@ -46,6 +54,8 @@ JITTER_DOUBLES = 6
 """How often: by then it has reached `LONGEST_JITTER_S`."""
 
 LONGEST_JITTER_S = 0.5
+
+METADATA_CHANGED = "DELTA_METADATA_CHANGED"
 
 ENGINE = f"tablefeed/{importlib.metadata.version('tablefeed')}"
 """commitInfo's engineInfo."""
@@ -102,9 +112,19 @@ def commit(
     """Commits `transaction` to the table, or finds that it has been; gives the outcome and the table's state then.
 
     `snapshot` is the newest state that the caller knows, None where there was no table. Raises ConflictError where a
-    rival's commit excludes ours, CommitUnknownError where the store will not say, NotExclusiveError where it cannot
-    promise a single winner, and CommitError for a collision that is to fail.
+    rival's commit excludes ours, whose files are then gone again, CommitUnknownError where the store will not say,
+    NotExclusiveError where it cannot promise a single winner, and CommitError for a collision that is to fail.
     """
+    try:
+        return _committed(log, snapshot, transaction, around)
+    except ConflictError as conflict:
+        _delete_excluded(log, transaction, conflict.winner)
+        raise
+
+
+def _committed(
+    log: TableLog, snapshot: Snapshot | None, transaction: Transaction, around: Surroundings
+) -> tuple[Committed | AlreadyApplied, Snapshot]:
     state = caught_up(log, snapshot)
     checked = transaction.plan.version
     races = 0
@@ -159,14 +179,14 @@ def _check_rivals(
             "again to make it anew.",
             url=log.url,
             winner=-1,
-            error_class="DELTA_METADATA_CHANGED",
+            error_class=METADATA_CHANGED,
         )
     plan = transaction.plan
     if plan.table_id is None and checked is None:
         _check_made_by_another(log, transaction, state)
         return state.version
     if plan.table_id is not None and state.metadata.table_id != plan.table_id:
-        raise _conflict(log, "it was deleted and made anew", state.version, "DELTA_METADATA_CHANGED")
+        raise _conflict(log, "it was deleted and made anew", state.version, METADATA_CHANGED)
     replacement = Replacement(plan.replaces, transaction.files, url=log.url)
     folded = frozenset(add.path for add in transaction.folded)
     for version in range((checked if checked is not None else -1) + 1, state.version + 1):
@@ -182,7 +202,8 @@ def _check_rivals(
             folded=folded,
         )
         if found is not None:
-            raise _conflict(log, found.reason, found.winner, found.error_class)
+            reason = _what_changed(winner, plan) if found.error_class == METADATA_CHANGED else found.reason
+            raise _conflict(log, reason, found.winner, found.error_class)
         if winner.protocol is not None or winner.metadata is not None:
             features.check_writable(
                 state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
@@ -197,13 +218,13 @@ def _check_made_by_another(log: TableLog, transaction: Transaction, state: Snaps
     _check_shape(log, plan, state)
     if _rules(state, log.url) != (None if plan.kept is None else plan.kept.rules):
         reason = "another writer made it, with other rules than these rows were held against; run the write again"
-        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
+        raise _conflict(log, reason, state.version, METADATA_CHANGED)
     features.check_writable(
         state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
     )
     if stores_partition_columns(state.protocol, state.metadata.configuration) and not plan.stores_partitions:
         reason = "another writer made it, with partition columns in its files; run the write again"
-        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
+        raise _conflict(log, reason, state.version, METADATA_CHANGED)
     if transaction.kind is WriteKind.OVERWRITE:
         raise _conflict(log, "another writer made it first", state.version, "DELTA_CONCURRENT_APPEND")
 
@@ -215,10 +236,10 @@ def _rules(state: Snapshot, url: str) -> TableRules | None:
 def _check_shape(log: TableLog, plan: WritePlan, state: Snapshot) -> None:
     if not _has_shape(state.metadata, plan):
         reason = "its schema or partitioning changed; run the write again (restart the query) on what it is now"
-        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
+        raise _conflict(log, reason, state.version, METADATA_CHANGED)
     if not set(clustering_of(state)) <= set(plan.clustered_by):
         reason = "it is clustered by columns of which the files have no statistics; run the write again"
-        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
+        raise _conflict(log, reason, state.version, METADATA_CHANGED)
 
 
 def _tolerance(winner: Commit, transaction: Transaction) -> Tolerance:
@@ -238,6 +259,20 @@ def _tolerance(winner: Commit, transaction: Transaction) -> Tolerance:
         and _has_shape(winner.metadata, plan)
         and only_enables(found.configuration, winner.metadata),
     )
+
+
+def _what_changed(winner: Commit, plan: WritePlan) -> str:
+    if winner.metadata is None or plan.found is None:
+        return "its metadata changed; run the write again"
+    found = plan.found
+    said = difference(
+        winner.metadata,
+        schema_string=found.schema_string,
+        partition_columns=found.partition_columns,
+        configuration=found.configuration,
+        url=plan.location,
+    )
+    return f"{said}; run the write again (restart the query) on what the table is now"
 
 
 def _has_shape(metadata: Metadata, plan: WritePlan) -> bool:
@@ -439,6 +474,40 @@ def delete_losers(plan: WritePlan, files: Sequence[AddFile], txn: Txn) -> None:
         log = open_log(plan.location, plan.storage_options)
         first = 0 if plan.version is None else plan.version + 1
         _delete_losers(log, files, txn, first)
+
+
+def delete_uncommitted(plan: WritePlan, files: Sequence[AddFile]) -> None:
+    """Deletes `files`, written under `plan`, of a write that no commit was ever tried of."""
+    if files:
+        _delete(open_log(plan.location, plan.storage_options), files)
+
+
+def _delete_excluded(log: TableLog, transaction: Transaction, winner: int) -> None:
+    """Deletes the files of a write that the commit of version `winner` excludes, unless a commit up to that names one.
+
+    Whatever was put of ours was put for a version up to that, and those are all taken: it stands there or never will.
+    A commit that names our files is one of this write that was tried before.
+    """
+    ours = {file.path for file in transaction.files}
+    first = 0 if transaction.plan.version is None else transaction.plan.version + 1
+    try:
+        for version in range(first, winner + 1) if ours else ():
+            commit = log.commit(Version(version))
+            if commit is None or not ours.isdisjoint(file.path for file in commit.files):
+                return
+    except TablefeedError as error:
+        logger.warning("orphans table=%s: %s", log.url, error)
+    else:
+        _delete(log, transaction.files)
+
+
+def _delete(log: TableLog, files: Sequence[AddFile]) -> None:
+    try:
+        for file in files:
+            log.store.delete(file.path)
+    except StoreError as error:
+        # What stays is named by no commit, and there is an error to tell of.
+        logger.warning("orphans table=%s: %s", log.url, error)
 
 
 def _delete_losers(log: TableLog, files: Sequence[AddFile], txn: Txn, first: int) -> None:

@@ -255,11 +255,7 @@ def _folded(snapshot: Snapshot, folding: Folding) -> Iterator[Optimized]:
             operation=Optimize(predicate=folding.predicate, auto=folding.auto),
             folded=tuple(add for each in folded for add in each),
         )
-        try:
-            done, state = commit(log, state, transaction, _around())
-        except ConflictError:
-            _drop(log, written)
-            raise
+        done, state = commit(log, state, transaction, _around())
         if isinstance(done, Committed):
             yield _outcome(done, transaction)
 

@@ -16,7 +16,15 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tablefeed.errors import CommitError
-from tablefeed.feed.commit import Surroundings, Transaction, changes_nothing, commit, delete_losers, new_table
+from tablefeed.feed.commit import (
+    Surroundings,
+    Transaction,
+    changes_nothing,
+    commit,
+    delete_losers,
+    delete_uncommitted,
+    new_table,
+)
 from tablefeed.feed.known_state import newest_state, remember
 from tablefeed.feed.operations import batch_write, micro_batch
 from tablefeed.feed.sink import WritePlan, plan_write, write_task
@@ -106,11 +114,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
             fold_behind(after)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Deletes what the tasks wrote where the log shows that this batch was committed without it; else nothing."""
-        written = [m for m in messages if isinstance(m, Written)]
-        for message in written:
-            if message.query_id is not None:
-                delete_losers(message.plan, message.files, Txn(app_id=message.query_id, txn_version=batchId))
+        """Deletes what tasks wrote where no commit was tried, or the log shows that another stands; else nothing."""
+        for message in messages:
+            if isinstance(message, Written):
+                query_id = message.query_id
+                _abort(messages, message, None if query_id is None else Txn(app_id=query_id, txn_version=batchId))
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -144,11 +152,10 @@ class BatchWriter(DataSourceArrowWriter):
         )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Deletes what the tasks wrote where the log shows that this write was committed without it; else nothing."""
-        txn = self._txn()
+        """Deletes what tasks wrote where no commit was tried, or the log shows that another stands; else nothing."""
         for message in messages:
-            if isinstance(message, Written) and txn is not None:
-                delete_losers(message.plan, message.files, txn)
+            if isinstance(message, Written):
+                _abort(messages, message, self._txn())
 
     def _txn(self) -> Txn | None:
         app_id, txn_version = self._options["txnAppId"], self._options["txnVersion"]
@@ -200,6 +207,13 @@ def _commit(transaction: Transaction) -> Snapshot:
     remember(log, after)
     settle()
     return after
+
+
+def _abort(messages: Sequence[WriterCommitMessage | None], message: Written, txn: Txn | None) -> None:
+    if None in messages:  # a task failed, so that Spark never asked for a commit
+        delete_uncommitted(message.plan, message.files)
+    elif txn is not None:
+        delete_losers(message.plan, message.files, txn)
 
 
 def _written(messages: Sequence[WriterCommitMessage | None], path: str) -> list[Written]:
