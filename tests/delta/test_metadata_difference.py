@@ -30,8 +30,10 @@ def said(
     return difference(after, schema_string=before, partition_columns=(), configuration={"owner": "me"}, url="memory:t")
 
 
-ID, X = ("id", "long", {"delta.identity.highWaterMark": 1}), ("x", "long", dict[str, object]())
-MOVED = ("id", "long", {"delta.identity.highWaterMark": 9})
+Column = tuple[str, str, dict[str, object]]
+ID: Column = ("id", "long", {"delta.identity.highWaterMark": 1})
+MOVED: Column = ("id", "long", {"delta.identity.highWaterMark": 9})
+X: Column = ("x", "long", {})
 
 
 @pytest.mark.parametrize(
@@ -44,7 +46,7 @@ MOVED = ("id", "long", {"delta.identity.highWaterMark": 9})
         ([ID, X], "its metadata was written anew"),
     ],
 )
-def test_columns_are_told_by_what_became_of_them(columns: list[tuple[str, str, dict[str, object]]], text: str) -> None:
+def test_columns_are_told_by_what_became_of_them(columns: list[Column], text: str) -> None:
     assert said(*columns) == text
 
 

@@ -14,6 +14,7 @@ from feed.logs import a_log, a_table, a_write, add, live_paths, log_of, metadata
 from tablefeed.errors import CommitUnknownError, ConflictError
 from tablefeed.feed.commit import commit
 from tablefeed.log.transaction import WriteKind
+from tablefeed.model.actions import Version
 from tablefeed.store import Fault, FaultyStore, LocalStore, MemoryStore
 
 OVERWRITE = WriteKind.OVERWRITE
@@ -63,7 +64,7 @@ def test_files_stay_where_the_log_does_not_show_that_nothing_of_ours_stands() ->
     log = a_log(v0=[protocol(), metadata()], v1=[add("a")], v2=[metadata(configuration={"owner": "me"})])
     now = log.load()
     ours = a_write(log, now, "ours")
-    behind = replace(ours.plan, found=replace(ours.plan.found, version=0) if ours.plan.found else None)
+    behind = replace(ours.plan, found=replace(ours.plan.found, version=Version(0)) if ours.plan.found else None)
     log.store.delete("_delta_log/00000000000000000001.json")
 
     with pytest.raises(ConflictError, match="cleaned up"):
