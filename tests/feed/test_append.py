@@ -17,7 +17,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
-from feed.logs import already_applied, committed
+from feed.logs import a_log, already_applied, committed, metadata, protocol
 from tablefeed.errors import (
     ConflictingOptionsError,
     IllegalOptionError,
@@ -28,6 +28,7 @@ from tablefeed.errors import (
     StoreError,
     UnsupportedFeatureError,
 )
+from tablefeed.store import LocalStore
 
 ROWS = pa.table({"id": [1, 2], "name": ["a", None]})
 
@@ -511,6 +512,37 @@ def test_a_table_says_how_its_files_are_compressed_and_their_names_say_it(tmp_pa
     assert codecs == ["ZSTD", "ZSTD"]
     assert all(path.name.endswith(".zstd.parquet") for path in parquet_files(tmp_path))
     assert len(seen_by_delta_rs(tmp_path)) == 4
+
+
+@pytest.mark.parametrize(("codec", "ending"), [("brotli", "br"), ("gzip", "gz"), ("lz4_raw", "lz4raw")])
+def test_each_codec_that_a_table_may_name_is_written_and_read(tmp_path: Path, codec: str, ending: str) -> None:
+    tablefeed.append(tmp_path, ROWS, properties={"delta.parquet.compression.codec": codec})
+
+    [file] = parquet_files(tmp_path)
+    assert file.name.endswith(f".{ending}.parquet")
+    assert seen_by_delta_rs(tmp_path) == tablefeed.open_table(tmp_path).to_arrow().to_pylist() == ROWS.to_pylist()
+
+
+def test_a_codec_that_nobody_here_writes_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(IllegalOptionError, match="'brotli', 'lz4_raw' or 'uncompressed'"):
+        tablefeed.append(tmp_path / "new", ROWS, properties={"delta.parquet.compression.codec": "lzo"})
+
+    hadoops = metadata(configuration={"delta.parquet.compression.codec": "lzo"})
+    a_log(LocalStore(str(tmp_path / "there")), v0=[protocol(), hadoops])
+    with pytest.raises(UnsupportedFeatureError, match="compressed by 'lzo'"):
+        tablefeed.append(tmp_path / "there", pa.table({"id": [1]}))
+    assert parquet_files(tmp_path) == []
+
+
+def test_files_lie_in_random_folders_where_the_table_says_so_partitioned_or_not(tmp_path: Path) -> None:
+    properties = {"delta.randomizeFilePrefixes": "true", "delta.randomPrefixLength": "4"}
+    tablefeed.append(tmp_path, ROWS, properties=properties, partition_by="name")
+    tablefeed.append(tmp_path, ROWS)
+
+    folders = [file.relative_to(tmp_path).parent.as_posix() for file in parquet_files(tmp_path)]
+    assert len(folders) == 4
+    assert all(len(folder) == 4 and folder.isalnum() for folder in folders)
+    assert seen_by_delta_rs(tmp_path) == [*ROWS.slice(0, 1).to_pylist() * 2, *ROWS.slice(1).to_pylist() * 2]
 
 
 def test_a_process_that_goes_on_appending_reads_no_log_file_older_than_the_last_it_saw(tmp_path: Path) -> None:

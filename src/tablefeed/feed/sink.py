@@ -171,7 +171,7 @@ def plan_write(
         mapping=mapping,
         alignment=alignment,
         rules=rules,
-        shape=file_shape(target.configuration, codec=rules.codec, most_rows=rules.most_rows_of_a_file),
+        shape=file_shape(target.configuration, codec=rules.codec, most_rows=rules.most_rows_of_a_file, url=log.url),
         replaces=planned_replacement(rules, target, kind=kind, mapping=mapping, url=log.url),
         kept=kept,
         identity=identity,
@@ -308,6 +308,7 @@ _COMPRESSION: Mapping[Codec, Compression] = {
     Codec.SNAPPY: "snappy",
     Codec.ZSTD: "zstd",
     Codec.GZIP: "gzip",
+    Codec.BROTLI: "brotli",
     Codec.LZ4_RAW: "lz4",
     Codec.UNCOMPRESSED: "none",
 }
@@ -335,9 +336,10 @@ def caught_up(log: TableLog, known: Snapshot | None) -> Snapshot | None:
 
 
 def _directory(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar]) -> str:
-    if plan.mapping is not MappingMode.NONE:
-        # Names and values of mapped columns stand in no path: two characters spread the files, as Delta-Spark has it.
-        return "".join(random.choices(string.ascii_letters + string.digits, k=2))  # noqa: S311 - no secret
+    if plan.mapping is not MappingMode.NONE or plan.shape.random_folders:
+        # Names and values of mapped columns stand in no path: some letters spread the files, as Delta-Spark has it.
+        letters = string.ascii_letters + string.digits
+        return "".join(random.choices(letters, k=plan.shape.folder_letters))  # noqa: S311 - no secret
     return paths.partition_directory(_texts(plan, schema, values, partition_values.directory_text).items())
 
 

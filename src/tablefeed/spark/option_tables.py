@@ -465,8 +465,8 @@ _WRITE: tuple[OptionSpec, ...] = (
         name="compression",
         parse=compression,
         default=None,
-        doc="How data files are compressed: `snappy`, `zstd`, `gzip`, `lz4_raw` or `uncompressed`. Unset: as the "
-        "table's `delta.parquet.compression.codec` says, else snappy.",
+        doc="How data files are compressed: `snappy`, `zstd`, `gzip`, `brotli`, `lz4_raw` or `uncompressed`. Unset: "
+        "as the table's `delta.parquet.compression.codec` says, else snappy.",
     ),
     OptionSpec(
         name="maxRecordsPerFile",
