@@ -197,6 +197,16 @@ def test_nothing_is_folded_unless_it_is_asked_for(tmp_path: Path) -> None:
     assert operations(tmp_path) == ["STREAMING UPDATE"] * 4
 
 
+@pytest.mark.parametrize("overwrite", [False, True], ids=["append", "complete"])
+def test_a_table_that_asks_for_it_is_folded_behind_a_query_but_not_in_complete_mode(
+    tmp_path: Path, *, overwrite: bool
+) -> None:
+    wanted = {"delta.autooptimize.autocompact": "true", "maxRecordsPerFile": "1"}
+    batch(tmp_path, 0, *range(50), overwrite=overwrite, **wanted)
+
+    assert operations(tmp_path) == ["STREAMING UPDATE", *([] if overwrite else ["OPTIMIZE"])]
+
+
 def test_a_turn_that_falls_on_an_empty_batch_which_is_not_recorded_is_left_out(tmp_path: Path) -> None:
     for n, ids in enumerate([[0], [1], [2], [], [4], [5]]):
         batch(tmp_path, n, *ids, compactEvery="2", recordEmptyBatches="false")

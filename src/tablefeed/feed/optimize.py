@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -64,13 +65,14 @@ class Folding:
 
     `predicate` is how the log tells of it. `auto`: nobody asked for it just now, and it is done again and again. Then
     a file is folded only with others that together weigh half of it or more: each row is written anew as often as its
-    file has doubled, not each time.
+    file has doubled, not each time. Partitions that have fewer than `least_files` to fold stay as they are.
     """
 
     target_bytes: int
     condition: pc.Expression | None = None
     predicate: tuple[str, ...] = ()
     auto: bool = False
+    least_files: int = 2
 
 
 def optimize(
@@ -205,10 +207,13 @@ def _pruner(snapshot: Snapshot, condition: pc.Expression, columns: TableColumns)
 def _bins(files: pa.Table, folding: Folding) -> Iterator[list[int]]:
     """Gives the rows of `files` by bins of two or more: of one partition, the smallest first, up to the target."""
     partitions = [tuple(sorted(pairs)) for pairs in files["partition_values"].to_pylist()]
+    crowded = {partition for partition, count in Counter(partitions).items() if count >= folding.least_files}
     sizes = files["size_bytes"].to_pylist()
     order = pc.sort_indices(files, sort_keys=[(name, "ascending") for name in ("size_bytes", "log_path", "key")])
     open_bins: dict[tuple[tuple[str, str | None], ...], tuple[list[int], int]] = {}
     for row in order.to_pylist():
+        if partitions[row] not in crowded:
+            continue
         rows, size_bytes = open_bins.get(partitions[row], ([], 0))
         too_large = size_bytes + sizes[row] > folding.target_bytes or (folding.auto and sizes[row] > 2 * size_bytes)
         if rows and too_large:

@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tablefeed.errors import CommitError
+from tablefeed.feed.auto_compact import compact_if_wanted
 from tablefeed.feed.commit import (
     Surroundings,
     Transaction,
@@ -112,6 +113,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
             from tablefeed.feed.optimize import fold_behind
 
             fold_behind(after)
+        elif self._kind is WriteKind.APPEND:
+            compact_if_wanted(after, len(transaction.files))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Deletes what tasks wrote where no commit was tried, or the log shows that another stands; else nothing."""
@@ -139,17 +142,16 @@ class BatchWriter(DataSourceArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commits what the tasks wrote."""
         written = _written(messages, self._path)
-        _commit(
-            Transaction(
-                plan=written[0].plan,
-                files=tuple(f for message in written for f in message.files),
-                kind=self._kind,
-                operation=batch_write(self._kind, self._plan.partition_columns, self._plan.rules),
-                txn=self._txn(),
-                user_metadata=self._options["userMetadata"],
-                on_collision=self._options["txnVersionCollision"],
-            )
+        transaction = Transaction(
+            plan=written[0].plan,
+            files=tuple(f for message in written for f in message.files),
+            kind=self._kind,
+            operation=batch_write(self._kind, self._plan.partition_columns, self._plan.rules),
+            txn=self._txn(),
+            user_metadata=self._options["userMetadata"],
+            on_collision=self._options["txnVersionCollision"],
         )
+        compact_if_wanted(_commit(transaction), len(transaction.files))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Deletes what tasks wrote where no commit was tried, or the log shows that another stands; else nothing."""
