@@ -91,6 +91,8 @@ def test_without_options_every_one_has_its_default() -> None:
         "txnVersionCollision": "warn",
         "compression": None,
         "maxRecordsPerFile": None,
+        "logCompactionEvery": None,
+        "checkpointPartSize": None,
         "txnAppId": None,
         "txnVersion": None,
         "replaceWhere": None,

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql.types import LongType, StructType
 
 import tablefeed
@@ -201,10 +202,52 @@ def test_nothing_is_folded_unless_it_is_asked_for(tmp_path: Path) -> None:
 def test_a_table_that_asks_for_it_is_folded_behind_a_query_but_not_in_complete_mode(
     tmp_path: Path, *, overwrite: bool
 ) -> None:
-    wanted = {"delta.autooptimize.autocompact": "true", "maxRecordsPerFile": "1"}
-    batch(tmp_path, 0, *range(50), overwrite=overwrite, **wanted)
+    tablefeed.append(tmp_path, pa.table({"id": [-1]}), properties={"delta.autoOptimize.autoCompact": "true"})
+    batch(tmp_path, 0, *range(50), overwrite=overwrite, maxRecordsPerFile="1")
+    batch(tmp_path, 1, *range(50), overwrite=overwrite, maxRecordsPerFile="1")
 
-    assert operations(tmp_path) == ["STREAMING UPDATE", *([] if overwrite else ["OPTIMIZE"])]
+    assert ("OPTIMIZE" in operations(tmp_path)) is not overwrite
+
+
+def in_log(table: Path, ending: str) -> list[str]:
+    return sorted(path.name for path in (table / "_delta_log").glob(f"*.{ending}"))
+
+
+def test_commits_are_written_as_one_where_it_is_asked_for(tmp_path: Path) -> None:
+    for n in range(5):
+        batch(tmp_path, n, n, logCompactionEvery="2")
+
+    assert in_log(tmp_path, "compacted.json") == [
+        "00000000000000000000.00000000000000000001.compacted.json",
+        "00000000000000000002.00000000000000000003.compacted.json",
+    ]
+    assert sorted(tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist()) == list(range(5))
+
+
+def test_commits_that_fold_files_are_counted_and_written_as_one_too(tmp_path: Path) -> None:
+    for n in range(2):
+        batch(tmp_path, n, n, compactEvery="2", logCompactionEvery="3")
+
+    assert operations(tmp_path)[-1] == "OPTIMIZE"
+    assert in_log(tmp_path, "compacted.json") == ["00000000000000000000.00000000000000000002.compacted.json"]
+
+
+def test_a_checkpoint_has_parts_of_the_size_that_is_asked_for(tmp_path: Path) -> None:
+    interval = {"delta.checkpointInterval": "2"}
+    tablefeed.append(tmp_path, pa.table({"id": [-1]}), properties=interval)
+    for n in range(2):
+        batch(tmp_path, n, 2 * n, 2 * n + 1, checkpointPartSize="3", maxRecordsPerFile="1")
+
+    parts = in_log(tmp_path, "checkpoint.*.parquet")
+    assert len(parts) > 1
+    assert parts == [f"{2:020d}.checkpoint.{n + 1:010d}.{len(parts):010d}.parquet" for n in range(len(parts))]
+    assert sorted(DeltaTable(str(tmp_path)).to_pyarrow_table()["id"].to_pylist()) == list(range(-1, 4))
+
+
+@pytest.mark.parametrize("option", [{"logCompactionEvery": "1"}, {"checkpointPartSize": "0"}], ids=str)
+def test_a_size_that_nothing_can_have_is_refused(tmp_path: Path, option: dict[str, str]) -> None:
+    with pytest.raises(IllegalOptionError, match=next(iter(option))):
+        StreamWriter({"path": str(tmp_path), **option}, IDS, overwrite=False)
 
 
 def test_a_turn_that_falls_on_an_empty_batch_which_is_not_recorded_is_left_out(tmp_path: Path) -> None:

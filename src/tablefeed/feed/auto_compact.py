@@ -12,7 +12,7 @@ from collections import Counter, OrderedDict
 from tablefeed.delta import names
 from tablefeed.errors import ConflictError
 from tablefeed.feed.table_log import Snapshot
-from tablefeed.feed.upkeep import KEPT_TABLES, behind
+from tablefeed.feed.upkeep import KEPT_TABLES, USUAL, UpkeepOptions, behind
 
 LEAST_FILES = 50
 """Small files of a partition that are worth a fold: Delta-Spark's `autoCompact.minNumFiles`."""
@@ -21,23 +21,26 @@ _files_left: OrderedDict[tuple[str, str], int] = OrderedDict()
 """By table how many files may come before a partition of it can have so many; the one written last at the end."""
 
 
-def compact_if_wanted(snapshot: Snapshot, added: int) -> None:
-    """Sees in the background to a table's wish that its small files are folded, of which our commit made `added`."""
+def compact_if_wanted(snapshot: Snapshot, added: int, upkeep: UpkeepOptions = USUAL) -> None:
+    """Sees in the background to a table's wish that its small files are folded, of which our commit made `added`.
+
+    `upkeep` is for the commits that it makes.
+    """
     properties = snapshot.metadata.configuration
     older, newer = properties.get(names.AUTO_OPTIMIZE, "false"), properties.get(names.AUTO_COMPACT, "false")
     if older.lower() == "true" or newer.lower() in ("true", "auto", "legacy"):
-        _count(snapshot, added)
+        _count(snapshot, added, upkeep)
 
 
-def _count(snapshot: Snapshot, added: int) -> None:
+def _count(snapshot: Snapshot, added: int, upkeep: UpkeepOptions) -> None:
     key = snapshot.log.url, snapshot.metadata.table_id
     left = _files_left.get(key, 0) - added
     _keep(key, left if left > 0 else LEAST_FILES)
     if left <= 0:
-        behind(snapshot, "optimize", lambda: _look(snapshot, key))
+        behind(snapshot, "optimize", lambda: _look(snapshot, key, upkeep))
 
 
-def _look(snapshot: Snapshot, key: tuple[str, str]) -> None:
+def _look(snapshot: Snapshot, key: tuple[str, str], upkeep: UpkeepOptions) -> None:
     # Imported here: what a commit needs does not have to wait for it.
     from tablefeed.feed.optimize import BEHIND_BYTES, Folding, fold, wanted_bytes
 
@@ -48,7 +51,8 @@ def _look(snapshot: Snapshot, key: tuple[str, str]) -> None:
         _keep(key, LEAST_FILES - most)
         return
     try:
-        fold(snapshot, Folding(target_bytes=target_bytes, auto=True, least_files=LEAST_FILES), plans=1)
+        folding = Folding(target_bytes=target_bytes, auto=True, least_files=LEAST_FILES)
+        fold(snapshot, folding, plans=1, upkeep=upkeep)
     except ConflictError:
         _keep(key, 0)  # the next commit sees to it
         raise

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -32,7 +33,7 @@ from tablefeed.feed.commit import Surroundings, Transaction, commit
 from tablefeed.feed.scan import ScanTask, TableColumns, read_task, scan_file, table_columns
 from tablefeed.feed.sink import WritePlan, plan_write, write_task
 from tablefeed.feed.table_log import Snapshot, TableLog, open_log
-from tablefeed.feed.upkeep import after_commit, behind
+from tablefeed.feed.upkeep import USUAL, UpkeepOptions, after_commit, behind
 from tablefeed.log.replay import without_statistics
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile
@@ -97,12 +98,12 @@ def optimize(
     return fold(snapshot, Folding(target_bytes=target, condition=condition, predicate=predicate))
 
 
-def fold(snapshot: Snapshot, folding: Folding, *, plans: int = PLANS) -> Optimized:
+def fold(snapshot: Snapshot, folding: Folding, *, plans: int = PLANS, upkeep: UpkeepOptions = USUAL) -> Optimized:
     """Folds the files of the table seen as `snapshot`; where rivals changed them, plans anew, `plans` times in all."""
     outcome = Optimized(version=None)
     for left in range(plans - 1, -1, -1):
         try:
-            for done in _folded(snapshot, folding):
+            for done in _folded(snapshot, folding, upkeep):
                 outcome = _sum(outcome, done)
         except ConflictError as conflict:
             if not left:
@@ -114,15 +115,15 @@ def fold(snapshot: Snapshot, folding: Folding, *, plans: int = PLANS) -> Optimiz
     return outcome
 
 
-def fold_behind(snapshot: Snapshot) -> None:
+def fold_behind(snapshot: Snapshot, upkeep: UpkeepOptions = USUAL) -> None:
     """Folds small files of the table in the background; a rival that comes between wins until the next time."""
-    behind(snapshot, "optimize", lambda: _fold_once(snapshot))
+    behind(snapshot, "optimize", lambda: _fold_once(snapshot, upkeep))
 
 
-def _fold_once(snapshot: Snapshot) -> None:
+def _fold_once(snapshot: Snapshot, upkeep: UpkeepOptions) -> None:
     folding = Folding(target_bytes=wanted_bytes(snapshot, BEHIND_BYTES), auto=True)
     try:
-        fold(snapshot.log.load_for_files(), folding, plans=1)
+        fold(snapshot.log.load_for_files(), folding, plans=1, upkeep=upkeep)
     except ConflictError as conflict:
         logger.info("optimize dropped table=%s: %s", snapshot.log.url, conflict)
 
@@ -240,7 +241,7 @@ def _commits(bins: Iterator[list[int]]) -> Iterator[list[list[int]]]:
 # --- the work ------------------------------------------------------------------------------------------------------
 
 
-def _folded(snapshot: Snapshot, folding: Folding) -> Iterator[Optimized]:
+def _folded(snapshot: Snapshot, folding: Folding, upkeep: UpkeepOptions) -> Iterator[Optimized]:
     """Gives what each commit did, once it stands."""
     _check_foldable(snapshot)
     log = snapshot.log
@@ -260,7 +261,7 @@ def _folded(snapshot: Snapshot, folding: Folding) -> Iterator[Optimized]:
             operation=Optimize(predicate=folding.predicate, auto=folding.auto),
             folded=tuple(add for each in folded for add in each),
         )
-        done, state = commit(log, state, transaction, _around())
+        done, state = commit(log, state, transaction, _around(upkeep))
         if isinstance(done, Committed):
             yield _outcome(done, transaction)
 
@@ -321,8 +322,8 @@ def _sum(one: Optimized, other: Optimized) -> Optimized:
     )
 
 
-def _around() -> Surroundings:
-    return Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=after_commit)
+def _around(upkeep: UpkeepOptions) -> Surroundings:
+    return Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=partial(after_commit, options=upkeep))
 
 
 def _now_ms() -> int:

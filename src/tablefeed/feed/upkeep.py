@@ -46,6 +46,10 @@ class UpkeepOptions:
     compact_every: int | None = None
 
 
+USUAL = UpkeepOptions()
+"""What is done for who asks for nothing."""
+
+
 def after_commit(snapshot: Snapshot, commit: Commit, options: UpkeepOptions = UpkeepOptions()) -> None:
     """Does what is due after `commit` of ours, which made `snapshot`; returns as soon as its checksum is put.
 

@@ -44,6 +44,14 @@ def positive_int(option: str, text: str) -> int:
     return number
 
 
+def compacted_commits(option: str, text: str) -> int:
+    """A whole number from 2 to 2^31 - 1."""
+    number = _number(text, below=1 << 31)
+    if not number or number < 2:
+        raise IllegalOptionError(option=option, value=text, explain="must be a whole number of at least 2")
+    return number
+
+
 def positive_long(option: str, text: str) -> int:
     """A whole number from 1 to 2^63 - 1."""
     number = _number(text, below=1 << 63)
@@ -473,6 +481,20 @@ _WRITE: tuple[OptionSpec, ...] = (
         parse=row_limit,
         default=None,
         doc="The most rows of a data file; 0: any number. A file is also closed at the table's `delta.targetFileSize`.",
+    ),
+    OptionSpec(
+        name="logCompactionEvery",
+        parse=compacted_commits,
+        default=None,
+        doc="Behind each commit of ours whose version ends so many, counted from version 0, these are also written as "
+        "one log compaction file, for readers that take them. Unset: never.",
+    ),
+    OptionSpec(
+        name="checkpointPartSize",
+        parse=positive_long,
+        default=None,
+        doc="About how many actions a file of a checkpoint holds, as Delta-Spark's `checkpoint.partSize`: a larger "
+        "checkpoint has several parts. Without effect where the table supports V2 checkpoints. Unset: one file.",
     ),
 )
 

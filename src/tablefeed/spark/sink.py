@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
@@ -29,7 +30,7 @@ from tablefeed.feed.commit import (
 from tablefeed.feed.known_state import newest_state, remember
 from tablefeed.feed.operations import batch_write, micro_batch
 from tablefeed.feed.sink import WritePlan, plan_write, write_task
-from tablefeed.feed.upkeep import after_commit, look_after
+from tablefeed.feed.upkeep import UpkeepOptions, after_commit, look_after
 from tablefeed.feed.write_rules import Scope, schema_mode, write_rules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Txn
@@ -105,16 +106,16 @@ class StreamWriter(DataSourceStreamArrowWriter):
         )
         if not self._options["recordEmptyBatches"] and changes_nothing(transaction, lambda: _now(transaction)):
             return
-        after = _commit(transaction)
+        after = _commit(transaction, self._options)
         every = self._options["compactEvery"]
         # What replaces the table leaves nothing to fold, and a fold would stand in the way of the next batch.
         folds = self._kind is WriteKind.APPEND and every is not None and (batchId + 1) % every == 0
         if folds:
             from tablefeed.feed.optimize import fold_behind
 
-            fold_behind(after)
+            fold_behind(after, _upkeep(self._options))
         elif self._kind is WriteKind.APPEND:
-            compact_if_wanted(after, len(transaction.files))
+            compact_if_wanted(after, len(transaction.files), _upkeep(self._options))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Deletes what tasks wrote where no commit was tried, or the log shows that another stands; else nothing."""
@@ -151,7 +152,8 @@ class BatchWriter(DataSourceArrowWriter):
             user_metadata=self._options["userMetadata"],
             on_collision=self._options["txnVersionCollision"],
         )
-        compact_if_wanted(_commit(transaction), len(transaction.files))
+        after = _commit(transaction, self._options)
+        compact_if_wanted(after, len(transaction.files), _upkeep(self._options))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Deletes what tasks wrote where no commit was tried, or the log shows that another stands; else nothing."""
@@ -195,17 +197,22 @@ def _write(plan: WritePlan, batches: Iterator[pa.RecordBatch], context: TaskCont
     return files
 
 
+def _upkeep(options: ParsedOptions) -> UpkeepOptions:
+    return UpkeepOptions(part_actions=options["checkpointPartSize"], compact_every=options["logCompactionEvery"])
+
+
 def _now(transaction: Transaction) -> Snapshot | None:
     return newest_state(transaction.plan.location, dict(transaction.plan.storage_options))[1]
 
 
-def _commit(transaction: Transaction) -> Snapshot:
+def _commit(transaction: Transaction, options: ParsedOptions) -> Snapshot:
     plan = transaction.plan
+    upkeep = _upkeep(options)
     log, state = newest_state(plan.location, dict(plan.storage_options))
-    around = Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=after_commit)
+    around = Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=partial(after_commit, options=upkeep))
     outcome, after = commit(log, state, transaction, around)
     if isinstance(outcome, AlreadyApplied):
-        look_after(after)  # whoever committed it may have been killed before its checkpoint stood
+        look_after(after, upkeep)  # whoever committed it may have been killed before its checkpoint stood
     remember(log, after)
     settle()
     return after
