@@ -10,7 +10,7 @@ import pytest
 
 from tablefeed.data.rules import RowRules, Setting
 from tablefeed.data.sql.values import arrow_type
-from tablefeed.errors import InvalidRowsError, UnsupportedExpressionError
+from tablefeed.errors import InvalidRowsError, SchemaMismatchError, UnsupportedExpressionError
 from tablefeed.model.rules import Check, TableRules, TextLimit
 from tablefeed.model.schema import Array, DataType, Decimal, Field, Map, Primitive, Struct
 
@@ -173,6 +173,26 @@ def test_a_generated_column_may_hang_on_one_that_took_its_default_and_both_are_c
 def test_a_default_that_is_no_constant_of_its_type_is_refused_by_name(default: str) -> None:
     with pytest.raises(UnsupportedExpressionError, match="the default of column n"):
         _kept(TableRules(defaults={"n": default}), _schema(x=_INT, n=_INT), {"x": [1]})
+
+
+@pytest.mark.parametrize("default", ["3000000000", "1/0"])
+def test_a_default_that_its_column_does_not_hold_is_refused_before_a_row_is_looked_at(default: str) -> None:
+    setting = Setting(url="memory:t", absent=frozenset({"m", "n"}), time_zone=None, now_us=_NOW_US)
+
+    with pytest.raises(SchemaMismatchError) as caught:
+        RowRules(TableRules(defaults={"m": "1", "n": default}), _schema(x=_INT, m=_INT, n=_INT), setting)
+
+    assert f"no column 'n', and its default in memory:t, {default}, cannot be stored there" in str(caught.value)
+    assert "filter" not in str(caught.value)
+
+
+@pytest.mark.parametrize("zone", [None, "Nowhere/City"])
+def test_a_day_that_hangs_on_an_unknown_zone_is_refused_in_the_tables_words(zone: str | None) -> None:
+    with pytest.raises(
+        UnsupportedExpressionError, match=r"on, current_date\(\), .* the clock of a timestamp: "
+    ) as caught:
+        _kept(TableRules(defaults={"on": "current_date()"}), _schema(x=_INT, on=_DATE), {"x": [1]}, zone=zone)
+    assert "BIGINT" not in str(caught.value)
 
 
 def _limit(*path: str, length: int = 3) -> TableRules:

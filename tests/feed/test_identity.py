@@ -154,6 +154,27 @@ def test_values_of_rows_are_kept_where_they_may_be_and_move_no_mark(tmp_path: Pa
     assert mark(tmp_path, 2) == 5
 
 
+def test_an_overwrite_of_the_schema_takes_no_values_for_a_column_that_is_always_generated(tmp_path: Path) -> None:
+    a_table_with(tmp_path)
+
+    with pytest.raises(SchemaMismatchError, match="GENERATED ALWAYS AS IDENTITY") as caught:
+        tablefeed.append(tmp_path, pa.table({"ID": [7], "y": [1]}), mode="overwrite", overwrite_schema=True)
+
+    assert caught.value.error_class == "DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED"
+    assert tablefeed.open_table(tmp_path).version == 0
+    assert not list(tmp_path.glob("*.parquet"))
+
+
+def test_an_overwrite_of_the_schema_leaves_the_identity_behind_where_values_may_be_given(tmp_path: Path) -> None:
+    a_table_with(tmp_path, allowExplicitInsert=True, column={"comment": "gone as well"})
+
+    tablefeed.append(tmp_path, pa.table({"id": [7], "x": [1]}), mode="overwrite", overwrite_schema=True)
+
+    told = json.loads(actions(tmp_path, 1)["metaData"]["schemaString"])["fields"]
+    assert [(column["name"], column["metadata"]) for column in told] == [("id", {}), ("x", {})]
+    assert ids(tmp_path) == {1: 7}
+
+
 def test_an_overwrite_goes_on_behind_the_mark(tmp_path: Path) -> None:
     a_table_with(tmp_path)
     append(tmp_path, 1, 2)
@@ -228,7 +249,7 @@ def test_values_are_made_anew_where_a_rival_moved_the_mark(tmp_path: Path) -> No
     log, state, write = written(tmp_path, [1])
     append(tmp_path, 2)
 
-    with pytest.raises(ConflictError, match="run the write again") as caught:
+    with pytest.raises(ConflictError, match="it made values for the identity column id; run the write again") as caught:
         commit(log, state, write, still())
     again = written(tmp_path, [1])
     assert commit(*again, still())[0] == committed(2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from feed.logs import a_log, a_write, add, live_paths, log_of, metadata, protocol, put, still
+from feed.logs import a_log, a_write, add, live_paths, log_of, metadata, protocol, put, remove, still
 from tablefeed.feed import upkeep
 from tablefeed.feed.commit import commit
 from tablefeed.feed.sink import current_snapshot
@@ -83,6 +84,36 @@ def test_25_commits_leave_the_checkpoints_of_versions_10_and_20_and_a_checksum_e
     assert checkpoints(log) == [10, 20]
     assert [f.version for f in log.listing() if f.kind is LogFileKind.CHECKSUM] == list(range(25))
     assert log.segment().checkpoint[0].version == 20
+
+
+def test_checksums_of_a_young_table_of_another_writer_begin_behind_our_first_commit() -> None:
+    log = a_log(v0=[protocol(), metadata(), add("a", size=7)], v1=[add("b", size=8)], v2=[remove("a")])
+
+    append(log, "ours")
+    wait_until_done()
+    append(log, "more")
+
+    checksums = [f.version for f in log.listing() if f.kind is LogFileKind.CHECKSUM]
+    assert checksums == [3, 4]
+    told = [json.loads(log.store.read(f"_delta_log/{version:020d}.crc")) for version in checksums]
+    assert [(each["numFiles"], each["tableSizeBytes"]) for each in told] == [(2, 18), (3, 28)]
+
+
+def test_a_long_log_of_another_writer_is_not_read_for_a_checksum() -> None:
+    log = fourteen_commits()
+    store = FaultyStore(log.store)
+    log = log_of(store)
+    seen, before = log.load(), len(store.calls)
+    commit(
+        log,
+        seen,
+        a_write(log, seen, "ours"),
+        replace(still(), stood=partial(after_commit, options=UpkeepOptions(checkpoint=False))),
+    )
+    wait_until_done()
+
+    assert [f.version for f in log.listing() if f.kind is LogFileKind.CHECKSUM] == []
+    assert not [c for c in store.calls[before:] if c.operation == "read" and c.name.endswith("0.json")]
 
 
 def test_the_first_commit_of_another_process_makes_up_for_a_checkpoint_that_was_never_finished() -> None:

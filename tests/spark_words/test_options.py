@@ -93,6 +93,8 @@ def test_without_options_every_one_has_its_default() -> None:
         "compression": None,
         "maxRecordsPerFile": None,
         "optimizeWrite": None,
+        "logCompactionEvery": None,
+        "checkpointPartSize": None,
         "txnAppId": None,
         "txnVersion": None,
         "replaceWhere": None,

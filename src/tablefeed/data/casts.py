@@ -92,7 +92,11 @@ def by_value(found: pa.DataType, wanted: pa.DataType, value_of: Value, error_cla
         if pa.types.is_floating(array.type):  # Arrow's dictionaries take either zero for the other
             return pa.array([None if v is None else one(v) for v in array.to_pylist()], wanted)
         encoded = array.dictionary_encode()
-        values = pa.array([one(value) for value in encoded.dictionary.to_pylist()], wanted)
+        try:
+            distinct = encoded.dictionary.to_pylist()
+        except UnicodeDecodeError as error:  # Spark has texts of any bytes
+            raise CastError(found, wanted, error.object, error_class) from error
+        values = pa.array([one(value) for value in distinct], wanted)
         return values.take(encoded.indices)
 
     return convert

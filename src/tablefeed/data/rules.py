@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from tablefeed.data.partition import empty_is_null
 from tablefeed.data.sql import Asked, EngineError, NotExactError, Program, RowFailedError, compile_expressions
-from tablefeed.errors import InvalidRowsError, UnsupportedExpressionError
+from tablefeed.errors import InvalidRowsError, SchemaMismatchError, UnsupportedExpressionError
 from tablefeed.model.rules import Check, TableRules, TextLimit
 from tablefeed.model.schema import Field, Primitive, Struct
 
@@ -42,7 +42,8 @@ class RowRules:
     """Fills and checks batches of a table's schema. Built once, for many batches.
 
     Raises UnsupportedExpressionError, when built, for a rule that is not evaluated exactly as Spark does with ANSI mode
-    on. A batch costs one query for all that is checked and one for each kind of column that is filled.
+    on, and SchemaMismatchError for a default that its column does not hold. A batch costs one query for all that is
+    checked and one for each kind of column that is filled.
     """
 
     def __init__(self, rules: TableRules, schema: Struct, setting: Setting) -> None:
@@ -84,7 +85,24 @@ class RowRules:
         programs = [(f"{what} of column {f.name}", Asked(text=expressions[f.name], wanted=f.type)) for f in fields]
         schema, now_us = (Struct(()), self._setting.now_us) if is_default else (self._schema, None)
         program = self._compiled(programs, schema, now_us) if programs else None
+        if is_default and program is not None:
+            self._try_defaults(program, fields)
         return program, tuple(field.name for field in fields)
+
+    def _try_defaults(self, program: Program, fields: Sequence[Field]) -> None:
+        """Refuses a default that fails, which it does in each row: no row is to blame."""
+        try:
+            program.evaluate(pa.record_batch({"row": pa.nulls(1)}))
+        except RowFailedError as error:
+            name = next(
+                f.name for f, e in zip(fields, program.expressions, strict=True) if e.text == error.text and e.can_fail
+            )
+            raise SchemaMismatchError(
+                f"The rows have no column {name!r}, and its default in {self._setting.url}, {error.text}, cannot be "
+                f"stored there: it meets {error.reason}. Nothing was written: add the column to the rows, or correct "
+                "its default.",
+                url=self._setting.url,
+            ) from error
 
     def _checking(self) -> Program:
         asked = [(_said(check), Asked(text=check.expression)) for check in self._checks]

@@ -26,7 +26,7 @@ from tablefeed.model.statistics import FileStatistics, LeafPath
 
 _MIB = 1024 * 1024
 
-Compression = Literal["snappy", "zstd", "gzip", "lz4", "none"]
+Compression = Literal["snappy", "zstd", "gzip", "brotli", "lz4", "none"]
 """Arrow's names of the codecs that Parquet's readers have."""
 
 

@@ -97,10 +97,14 @@ INDEXED_COLUMNS = "delta.dataSkippingStatsColumns"
 DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
 TXN_RETENTION = "delta.setTransactionRetentionDuration"
 
-# "Table Properties"; the size of data files is no word of the protocol's
+# "Table Properties"; all but the codec are no words of the protocol's
 COMPRESSION_CODEC = "delta.parquet.compression.codec"
 TARGET_FILE_SIZE = "delta.targetFileSize"
 OPTIMIZE_WRITE = "delta.autoOptimize.optimizeWrite"
+RANDOMIZE_FILE_PREFIXES = "delta.randomizeFilePrefixes"
+RANDOM_PREFIX_LENGTH = "delta.randomPrefixLength"
+AUTO_COMPACT = "delta.autoOptimize.autoCompact"
+AUTO_OPTIMIZE = "delta.autoOptimize"  # its older name
 
 # "Metadata Cleanup", "Checkpoint Protection"
 LOG_RETENTION = "delta.logRetentionDuration"

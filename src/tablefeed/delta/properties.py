@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 from tablefeed.delta import names
 from tablefeed.delta.features import FEATURES
-from tablefeed.delta.file_layout import target_file_bytes
+from tablefeed.delta.file_layout import CODECS, named_codec, target_file_bytes
 from tablefeed.delta.retention import parse_interval
 from tablefeed.errors import IllegalOptionError
 
@@ -44,15 +44,15 @@ _KNOWN: Mapping[str, _Check] = {
     "delta.sampleRetentionDuration": _DURATION,
     "delta.checkpointRetentionDuration": _DURATION,
     names.CHECKPOINT_INTERVAL: (_within(1), "must be a positive integer"),
-    "delta.autoOptimize": _BOOLEAN,
-    "delta.autoOptimize.autoCompact": (_one_of("true", "false", "auto", "legacy"), "must be 'true', 'false' or 'auto'"),
+    names.AUTO_OPTIMIZE: _BOOLEAN,
+    names.AUTO_COMPACT: (_one_of("true", "false", "auto", "legacy"), "must be 'true', 'false' or 'auto'"),
     names.OPTIMIZE_WRITE: _BOOLEAN,
     names.ENABLE_LOG_CLEANUP: _BOOLEAN,
     "delta.enableFullRetentionRollback": _BOOLEAN,
     "delta.dropFeatureTruncateHistory.retentionDuration": _DURATION,
     names.DELETED_FILE_RETENTION: _DURATION,
-    "delta.randomizeFilePrefixes": _BOOLEAN,
-    "delta.randomPrefixLength": (_within(1), "must be a positive integer"),
+    names.RANDOMIZE_FILE_PREFIXES: _BOOLEAN,
+    names.RANDOM_PREFIX_LENGTH: (_within(1), "must be a positive integer"),
     names.APPEND_ONLY: _BOOLEAN,
     names.ENABLE_DELETION_VECTORS: _BOOLEAN,
     names.ENABLE_VARIANT_SHREDDING: _BOOLEAN,
@@ -79,7 +79,7 @@ _KNOWN: Mapping[str, _Check] = {
     names.CHECKPOINT_PROTECTION_BEFORE: (_within(0, 2**63 - 1), "must be a whole number from 0"),
     names.ENABLE_MATERIALIZE_PARTITION_COLUMNS: _BOOLEAN,
     "delta.writePartitionColumnsToParquet": _BOOLEAN,
-    names.COMPRESSION_CODEC: _ANY,
+    names.COMPRESSION_CODEC: (lambda text: named_codec(text) is not None, f"must be {CODECS}"),
     names.TARGET_FILE_SIZE: (
         lambda text: target_file_bytes({names.TARGET_FILE_SIZE: text}) is not None,
         "must be a size in bytes, or with a unit such as '128mb'",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tablefeed.data.assignment import Assignment
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, SchemaMismatchError
 from tablefeed.feed.arguments import column_names, location, store_options, switch, text, whole_number
+from tablefeed.feed.auto_compact import compact_if_wanted
 from tablefeed.feed.commit import Surroundings, Transaction, commit, new_table
 from tablefeed.feed.evolution import SchemaMode
 from tablefeed.feed.known_state import newest_state, remember
@@ -107,6 +108,8 @@ def append(
     around = Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=after_commit)
     outcome, after = commit(log, state, transaction, around)
     remember(log, after)
+    if isinstance(outcome, Committed):
+        compact_if_wanted(after, len(files))
     return outcome
 
 

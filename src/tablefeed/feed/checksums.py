@@ -6,7 +6,7 @@ From the checksum of the version before and the actions of the commit alone: wha
 from __future__ import annotations
 
 from tablefeed.delta import names
-from tablefeed.delta.checksum_writer import FileCounts, counts_after, encode_checksum, no_files, read_counts
+from tablefeed.delta.checksum_writer import FileCounts, Tally, counts_after, encode_checksum, no_files, read_counts
 from tablefeed.errors import ObjectNotFoundError
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.log.replay import fold
@@ -42,6 +42,17 @@ def put_checksums_from(snapshot: Snapshot, counts: FileCounts) -> None:
             return  # whoever wrote it goes on from it
         after = counts_after(known, commit)
         known = after if after is not None and _write(log, after, commit, facts) else None
+
+
+def begin_checksums(snapshot: Snapshot) -> None:
+    """Puts the checksum of a version of ours of which no predecessor had one: its files are read and counted.
+
+    Raises as `put_checksums_from`.
+    """
+    tally = Tally()
+    for batch in snapshot.log.load_for_files(snapshot.version).live_files():
+        tally.take(batch)
+    put_checksums_from(snapshot, tally.result())
 
 
 def read_checksum(log: TableLog, version: int, *, table_id: str) -> FileCounts | None:

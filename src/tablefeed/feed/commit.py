@@ -23,6 +23,7 @@ from tablefeed.delta.commit_info import Provenance, Write, commit_info
 from tablefeed.delta.enablement import only_adds_features, only_enables, only_moves_marks
 from tablefeed.delta.iceberg_compat import stores_partition_columns
 from tablefeed.delta.identity import differ_in_marks_alone
+from tablefeed.delta.metadata_difference import difference
 from tablefeed.delta.properties import is_kept
 from tablefeed.delta.removes import Removal
 from tablefeed.delta.stats_columns import record_counts
@@ -75,6 +76,8 @@ JITTER_DOUBLES = 6
 
 LONGEST_JITTER_S = 0.5
 
+METADATA_CHANGED = "DELTA_METADATA_CHANGED"
+
 ENGINE = f"tablefeed/{importlib.metadata.version('tablefeed')}"
 """commitInfo's engineInfo."""
 
@@ -113,12 +116,18 @@ class Transaction:
     on_collision: OnCollision = OnCollision.WARN
 
 
-def changes_nothing(transaction: Transaction) -> bool:
-    """Whether its commit would hold no more than its txn, new to the table when it was planned."""
+def changes_nothing(transaction: Transaction, now: Callable[[], Snapshot | None]) -> bool:
+    """Whether its commit would hold no more than its txn, new to the table when it was planned.
+
+    `now` loads the table where the plan does not tell.
+    """
     plan, txn = transaction.plan, transaction.txn
     is_empty = not transaction.files and transaction.kind is WriteKind.APPEND
-    is_new = txn is None or plan.recorded.get(txn.app_id, -1) < txn.txn_version
-    return is_empty and is_new and plan.found is not None and plan.metadata is None
+    if not is_empty or plan.found is None or plan.metadata is not None:
+        return False
+    if txn is None or plan.tells_all or txn.app_id in plan.recorded:
+        return txn is None or plan.recorded.get(txn.app_id, -1) < txn.txn_version
+    return _replayed(now(), txn) is None
 
 
 def commit(
@@ -127,9 +136,19 @@ def commit(
     """Commits `transaction` to the table, or finds that it has been; gives the outcome and the table's state then.
 
     `snapshot` is the newest state that the caller knows, None where there was no table. Raises ConflictError where a
-    rival's commit excludes ours, CommitUnknownError where the store will not say, NotExclusiveError where it cannot
-    promise a single winner, and CommitError for a collision that is to fail.
+    rival's commit excludes ours, whose files are then gone again, CommitUnknownError where the store will not say,
+    NotExclusiveError where it cannot promise a single winner, and CommitError for a collision that is to fail.
     """
+    try:
+        return _committed(log, snapshot, transaction, around)
+    except ConflictError as conflict:
+        _delete_excluded(log, transaction, conflict.winner)
+        raise
+
+
+def _committed(
+    log: TableLog, snapshot: Snapshot | None, transaction: Transaction, around: Surroundings
+) -> tuple[Committed | AlreadyApplied, Snapshot]:
     state = caught_up(log, snapshot)
     checked = transaction.plan.version
     races = 0
@@ -211,14 +230,14 @@ def _check_rivals(
             "again to make it anew.",
             url=log.url,
             winner=-1,
-            error_class="DELTA_METADATA_CHANGED",
+            error_class=METADATA_CHANGED,
         )
     plan = transaction.plan
     if plan.table_id is None and checked is None:
         _check_made_by_another(log, transaction, state)
         return state.version
     if plan.table_id is not None and state.metadata.table_id != plan.table_id:
-        raise _conflict(log, "it was deleted and made anew", state.version, "DELTA_METADATA_CHANGED")
+        raise _conflict(log, "it was deleted and made anew", state.version, METADATA_CHANGED)
     reads = reader_of(plan, log) or Replacement(plan.replaces, transaction.files, url=log.url).reads
     rewriting = transaction.rewriting or Rewriting()
     folded = frozenset(add.path for add in (*transaction.folded, *rewriting.removed))
@@ -235,7 +254,8 @@ def _check_rivals(
             folded=folded,
         )
         if found is not None:
-            raise _conflict(log, found.reason, found.winner, found.error_class)
+            reason = _what_changed(winner, plan) if found.error_class == METADATA_CHANGED else found.reason
+            raise _conflict(log, reason, found.winner, found.error_class)
         if winner.protocol is not None or winner.metadata is not None:
             features.check_writable(
                 state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
@@ -253,13 +273,13 @@ def _check_made_by_another(log: TableLog, transaction: Transaction, state: Snaps
         raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
     if _rules(state, log.url) != (None if plan.kept is None else plan.kept.rules):
         reason = "another writer made it, with other rules than these rows were held against; run the write again"
-        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
+        raise _conflict(log, reason, state.version, METADATA_CHANGED)
     features.check_writable(
         state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
     )
     if stores_partition_columns(state.protocol, state.metadata.configuration) and not plan.stores_partitions:
         reason = "another writer made it, with partition columns in its files; run the write again"
-        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
+        raise _conflict(log, reason, state.version, METADATA_CHANGED)
     if transaction.kind is WriteKind.OVERWRITE:
         raise _conflict(log, "another writer made it first", state.version, "DELTA_CONCURRENT_APPEND")
 
@@ -272,10 +292,10 @@ def _check_shape(log: TableLog, plan: WritePlan, state: Snapshot) -> None:
     # Marks that moved were judged with the commits that moved them.
     if not _has_shape(state.metadata, plan, differ_in_marks_alone):
         reason = "its schema or partitioning changed; run the write again (restart the query) on what it is now"
-        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
+        raise _conflict(log, reason, state.version, METADATA_CHANGED)
     if not set(clustering_of(state)) <= set(plan.clustered_by):
         reason = "it is clustered by columns of which the files have no statistics; run the write again"
-        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
+        raise _conflict(log, reason, state.version, METADATA_CHANGED)
 
 
 def _tolerance(winner: Commit, transaction: Transaction) -> Tolerance:
@@ -310,6 +330,20 @@ def _tolerance(winner: Commit, transaction: Transaction) -> Tolerance:
     )
 
 
+def _what_changed(winner: Commit, plan: WritePlan) -> str:
+    if winner.metadata is None or plan.found is None:
+        return "its metadata changed; run the write again"
+    found = plan.found
+    said = difference(
+        winner.metadata,
+        schema_string=found.schema_string,
+        partition_columns=found.partition_columns,
+        configuration=found.configuration,
+        url=plan.location,
+    )
+    return f"{said}; run the write again (restart the query) on what the table is now"
+
+
 def _has_shape(metadata: Metadata, plan: WritePlan, alike: Callable[[Struct, Struct], bool] = operator.eq) -> bool:
     expected = plan if plan.found is None else plan.found
     if metadata.partition_columns != expected.partition_columns:
@@ -340,7 +374,7 @@ def _entry(
     replaced_rows: int | None,
     now_ms: int,
 ) -> Commit:
-    """Gives the commit to put after `state`, but for the removes of live files that it replaces, which count `replaced`.
+    """Gives the commit to put after `state`, but for removes of the live files that it replaces, which are `replaced`.
 
     Raises CommitError where no version can follow that.
     """
@@ -527,6 +561,40 @@ def delete_losers(plan: WritePlan, files: Sequence[AddFile], txn: Txn) -> None:
         log = open_log(plan.location, plan.storage_options)
         first = 0 if plan.version is None else plan.version + 1
         _delete_losers(log, files, txn, first)
+
+
+def delete_uncommitted(plan: WritePlan, files: Sequence[AddFile | CdcFile]) -> None:
+    """Deletes `files`, written under `plan`, of a write that no commit was ever tried of."""
+    if files:
+        _delete(open_log(plan.location, plan.storage_options), files)
+
+
+def _delete_excluded(log: TableLog, transaction: Transaction, winner: int) -> None:
+    """Deletes the files of a write that the commit of version `winner` excludes, unless a commit up to that names one.
+
+    Whatever was put of ours was put for a version up to that, and those are all taken: it stands there or never will.
+    A commit that names our files is one of this write that was tried before.
+    """
+    ours = {file.path for file in transaction.files}
+    first = 0 if transaction.plan.version is None else transaction.plan.version + 1
+    try:
+        for version in range(first, winner + 1) if ours else ():
+            commit = log.commit(Version(version))
+            if commit is None or not ours.isdisjoint(file.path for file in commit.files):
+                return
+    except TablefeedError as error:
+        logger.warning("orphans table=%s: %s", log.url, error)
+    else:
+        _delete(log, transaction.files)
+
+
+def _delete(log: TableLog, files: Sequence[AddFile | CdcFile]) -> None:
+    try:
+        for file in files:
+            log.store.delete(file.path)
+    except StoreError as error:
+        # What stays is named by no commit, and there is an error to tell of.
+        logger.warning("orphans table=%s: %s", log.url, error)
 
 
 def _delete_losers(log: TableLog, files: Sequence[AddFile | CdcFile], txn: Txn, first: int) -> None:

@@ -11,9 +11,10 @@ import random
 import string
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import features, partition_values, paths
@@ -22,9 +23,9 @@ from tablefeed.delta.column_mapping import MappingMode, files_schema, mapping_mo
 from tablefeed.delta.file_layout import Codec, FileShape, file_shape
 from tablefeed.delta.iceberg_compat import check_compatible, file_tags, stores_partition_columns
 from tablefeed.delta.schema import from_arrow, parse_schema, to_arrow
-from tablefeed.errors import SchemaMismatchError, StoreError, TableNotFoundError
+from tablefeed.errors import InvalidRowsError, SchemaMismatchError, StoreError, TableNotFoundError
 from tablefeed.feed.align import Alignment, align, aligned, check_zone
-from tablefeed.feed.evolution import SchemaMode
+from tablefeed.feed.evolution import SchemaMode, check_storable
 from tablefeed.feed.identity import columns_to_make, names_in_files
 from tablefeed.feed.replacement import Replacement, Replaces, as_replaced, check_replaceable, planned_replacement
 from tablefeed.feed.row_rules import Kept, check_kept, filled_columns, keeping, rules_in_force
@@ -33,7 +34,7 @@ from tablefeed.feed.table_files import for_store
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
-from tablefeed.model.actions import AddFile, Metadata, Protocol, Version
+from tablefeed.model.actions import AddFile, Metadata, Protocol, Txn, Version
 from tablefeed.model.rules import IdentityColumn
 from tablefeed.model.schema import DataType, Struct
 from tablefeed.model.statistics import LeafPath
@@ -83,7 +84,9 @@ class WritePlan:
     identity: tuple[IdentityColumn, ...]
     """The identity columns that values are made for."""
     recorded: Mapping[str, int]
-    """The newest version that each application has recorded in the table, by its id."""
+    """The newest version that each application has recorded in the table, by its id; the newest records first."""
+    tells_all: bool = True
+    """Whether the application that writes has recorded nothing where it is not in `recorded`."""
     clustered_by: tuple[LeafPath, ...] = ()
     """The columns, as files call them, of which every file must have statistics."""
     stores_partitions: bool = False
@@ -99,6 +102,22 @@ class WritePlan:
     def version(self) -> Version | None:
         """The version at which it was found."""
         return None if self.found is None else self.found.version
+
+    def about(self, app_id: str | None) -> WritePlan:
+        """The same, telling of that application alone; None: of none. A table may have more than tasks can be sent."""
+        told = {app_id: self.recorded[app_id]} if app_id is not None and app_id in self.recorded else {}
+        return replace(self, recorded=told, tells_all=bool(told) or (self.tells_all and app_id is not None))
+
+    def about_newest(self) -> WritePlan:
+        """The same, telling of no more than `MOST_TOLD` applications, for who does not know yet which one writes."""
+        if len(self.recorded) <= MOST_TOLD:
+            return self
+        return replace(self, recorded=dict(islice(self.recorded.items(), MOST_TOLD)), tells_all=False)
+
+
+MOST_TOLD = 1_000
+"""Spark tells a stream's query id to its tasks alone. A batch that is run again is among the last that were recorded;
+where it is not, its files are written, and deleted by the commit that finds it recorded."""
 
 
 def plan_write(
@@ -122,6 +141,7 @@ def plan_write(
         target = new_table(rows, partition_by=partition_by, rules=rules, url=log.url)
     else:
         target = _existing(snapshot, rows, partition_by=partition_by, kind=kind, rules=rules)
+    check_storable(target.schema, url=log.url)
     check_zone(target.schema, rows, rules.assignment, url=log.url)
     draft = Metadata(table_id="", schema_string="", configuration=target.configuration)
     clustered_by = _clustering(snapshot, target, rules, url=log.url)
@@ -159,11 +179,12 @@ def plan_write(
             codec=rules.codec,
             most_rows=rules.most_rows_of_a_file,
             gathered=rules.gathers_files,
+            url=log.url,
         ),
         replaces=replaces,
         kept=kept,
         identity=identity,
-        recorded={} if snapshot is None else {t.app_id: t.txn_version for t in snapshot.facts.txns.values()},
+        recorded={} if snapshot is None else _recorded(snapshot.facts.txns.values()),
         clustered_by=clustered_by,
         stores_partitions=stores_partition_columns(
             None if snapshot is None else snapshot.protocol, target.configuration
@@ -178,6 +199,11 @@ def _clustering(snapshot: Snapshot | None, target: Target, rules: WriteRules, *,
     actual = clustering_of(snapshot)
     check_same_clustering(rules.cluster_by, actual, snapshot.schema, url=url)
     return actual
+
+
+def _recorded(txns: Collection[Txn]) -> dict[str, int]:
+    newest = txns if len(txns) <= MOST_TOLD else sorted(txns, key=lambda txn: -(txn.last_updated_ms or 0))
+    return {txn.app_id: txn.txn_version for txn in newest}
 
 
 def clustering_of(snapshot: Snapshot) -> tuple[LeafPath, ...]:
@@ -242,6 +268,7 @@ def write_task(
     begun: list[str] = []
 
     def new_file(values: Mapping[str, pa.Scalar], number: int) -> NewFile:
+        _check_text(values, url=store.url)
         directory = file_directory(plan, schema, values)
         name = f"part-{task:05d}-{uuid.uuid4()}.c{number:03d}{plan.shape.codec}.parquet"
         path = f"{directory}/{name}" if directory else name
@@ -308,6 +335,7 @@ _COMPRESSION: Mapping[Codec, Compression] = {
     Codec.SNAPPY: "snappy",
     Codec.ZSTD: "zstd",
     Codec.GZIP: "gzip",
+    Codec.BROTLI: "brotli",
     Codec.LZ4_RAW: "lz4",
     Codec.UNCOMPRESSED: "none",
 }
@@ -336,9 +364,10 @@ def caught_up(log: TableLog, known: Snapshot | None) -> Snapshot | None:
 
 def file_directory(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar]) -> str:
     """Gives the folder of a file of the partition with `values`; empty: the table's."""
-    if plan.mapping is not MappingMode.NONE:
-        # Names and values of mapped columns stand in no path: two characters spread the files, as Delta-Spark has it.
-        return "".join(random.choices(string.ascii_letters + string.digits, k=2))  # noqa: S311 - no secret
+    if plan.mapping is not MappingMode.NONE or plan.shape.random_folders:
+        # Names and values of mapped columns stand in no path: some letters spread the files, as Delta-Spark has it.
+        letters = string.ascii_letters + string.digits
+        return "".join(random.choices(letters, k=plan.shape.folder_letters))  # noqa: S311 - no secret
     return paths.partition_directory(_texts(plan, schema, values, partition_values.directory_text).items())
 
 
@@ -359,6 +388,19 @@ def _texts(
 ) -> dict[str, str | None]:
     kinds = {f.name: f.type for f in schema}
     return {name: text(_plain(values[name]), kinds[name]) for name in plan.partition_columns}
+
+
+def _check_text(values: Mapping[str, pa.Scalar], *, url: str) -> None:
+    """Refuses a partition's value that has none in the log. Spark's texts are bytes, which may be no UTF-8."""
+    for name, value in values.items():
+        try:
+            _plain(value)
+        except UnicodeDecodeError as error:
+            raise InvalidRowsError(
+                f"A value of the rows for {url} is no UTF-8 in column {name!r}, by which it is partitioned: no log can "
+                "name that. Nothing of this write was committed: correct or filter the rows.",
+                url=url,
+            ) from error
 
 
 def _plain(value: pa.Scalar) -> partition_values.PartitionValue | None:

@@ -27,6 +27,7 @@ from tablefeed.feed.evolution import (
     widened_columns,
     with_type_changes,
 )
+from tablefeed.feed.identity import check_brought
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.schema import Struct
@@ -96,8 +97,11 @@ def replaced_table(
 ) -> Target:
     """Gives the table of `metadata` after `rows`, with their own schema and partitioning, replace all that it has.
 
-    The properties stay, and so does the mapping of columns of the same name and type.
+    The properties stay, and so does the mapping of columns of the same name and type. What else columns were is gone,
+    with Delta-Spark too: comments, NOT NULL, defaults, and that their values were made. Values of rows for an identity
+    column that is always generated are refused all the same.
     """
+    check_brought(schema, rows, protocol, partition_columns=metadata.partition_columns, url=url)
     if any(name.startswith(names.CHECK_CONSTRAINT_PREFIX) for name in metadata.configuration):
         raise UnsupportedFeatureError(
             f"{url} has CHECK constraints, which may name columns that the new schema has not. Nothing was written. "

@@ -27,7 +27,7 @@ from typing import Literal
 from tablefeed.delta.checksum_writer import FileCounts
 from tablefeed.delta.retention import checkpoint_interval, retention_of
 from tablefeed.errors import TablefeedError
-from tablefeed.feed.checksums import put_checksum
+from tablefeed.feed.checksums import begin_checksums, put_checksum
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.model.actions import Commit, Version
 
@@ -35,6 +35,11 @@ logger = logging.getLogger(__name__)
 
 KEPT_TABLES = 64
 """Tables of which it is remembered up to where they were looked after; others are looked at again."""
+
+
+SHORT_LOG = 10
+"""Versions of a log that is read as a whole for the sake of one checksum: as many as come before a checkpoint, by the
+interval that is usual. Of a longer one checksums begin with the next checkpoint, which counts the files anyway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,10 @@ class UpkeepOptions:
     compact_every: int | None = None
 
 
+USUAL = UpkeepOptions()
+"""What is done for who asks for nothing."""
+
+
 def after_commit(
     snapshot: Snapshot,
     commit: Commit,
@@ -64,8 +73,13 @@ def after_commit(
     `also_removed`: see `commit.Surroundings.stood`. Costs the same however long the log is: a checksum is read and one
     is put.
     """
-    _unless_it_fails("checksum", snapshot, lambda: put_checksum(snapshot, commit, also_removed))
+    _unless_it_fails("checksum", snapshot, lambda: _put_checksum(snapshot, commit, also_removed))
     look_after(snapshot, options)
+
+
+def _put_checksum(snapshot: Snapshot, commit: Commit, also_removed: FileCounts | None) -> None:
+    if not put_checksum(snapshot, commit, also_removed) and snapshot.version < SHORT_LOG:
+        behind(snapshot, "checksum", lambda: begin_checksums(snapshot))
 
 
 def look_after(snapshot: Snapshot, options: UpkeepOptions = UpkeepOptions()) -> None:

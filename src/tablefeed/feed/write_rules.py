@@ -9,7 +9,7 @@ from datetime import tzinfo
 from enum import StrEnum
 
 from tablefeed.data.assignment import Assignment, Policy
-from tablefeed.delta.file_layout import Codec, named_codec
+from tablefeed.delta.file_layout import CODECS, Codec, named_codec
 from tablefeed.delta.properties import checked_properties
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.evolution import SchemaMode
@@ -136,7 +136,5 @@ def codec(value: str, option: str) -> Codec:
     """Gives the codec that `option` names, in any case. Raises IllegalOptionError."""
     found = named_codec(value)
     if found is None:
-        raise IllegalOptionError(
-            option=option, value=value, explain="must be 'snappy', 'zstd', 'gzip', 'lz4_raw' or 'uncompressed'"
-        )
+        raise IllegalOptionError(option=option, value=value, explain=f"must be {CODECS}")
     return found

@@ -44,6 +44,14 @@ def positive_int(option: str, text: str) -> int:
     return number
 
 
+def compacted_commits(option: str, text: str) -> int:
+    """A whole number from 2 to 2^31 - 1."""
+    number = _number(text, below=1 << 31)
+    if not number or number < 2:
+        raise IllegalOptionError(option=option, value=text, explain="must be a whole number of at least 2")
+    return number
+
+
 def positive_long(option: str, text: str) -> int:
     """A whole number from 1 to 2^63 - 1."""
     number = _number(text, below=1 << 63)
@@ -479,8 +487,8 @@ _WRITE: tuple[OptionSpec, ...] = (
         name="compression",
         parse=compression,
         default=None,
-        doc="How data files are compressed: `snappy`, `zstd`, `gzip`, `lz4_raw` or `uncompressed`. Unset: as the "
-        "table's `delta.parquet.compression.codec` says, else snappy.",
+        doc="How data files are compressed: `snappy`, `zstd`, `gzip`, `brotli`, `lz4_raw` or `uncompressed`. Unset: "
+        "as the table's `delta.parquet.compression.codec` says, else snappy.",
     ),
     OptionSpec(
         name="maxRecordsPerFile",
@@ -496,6 +504,20 @@ _WRITE: tuple[OptionSpec, ...] = (
         "before they are committed, by the process that commits. Unset: as the table's "
         "`delta.autoOptimize.optimizeWrite` says, else false.",
     ),
+    OptionSpec(
+        name="logCompactionEvery",
+        parse=compacted_commits,
+        default=None,
+        doc="Behind each commit of ours whose version ends so many, counted from version 0, these are also written as "
+        "one log compaction file, for readers that take them. Unset: never.",
+    ),
+    OptionSpec(
+        name="checkpointPartSize",
+        parse=positive_long,
+        default=None,
+        doc="About how many actions a file of a checkpoint holds, as Delta-Spark's `checkpoint.partSize`: a larger "
+        "checkpoint has several parts. Without effect where the table supports V2 checkpoints. Unset: one file.",
+    ),
 )
 
 STREAM_WRITE: tuple[OptionSpec, ...] = (
@@ -505,7 +527,8 @@ STREAM_WRITE: tuple[OptionSpec, ...] = (
         parse=positive_int,
         default=None,
         doc="After each so many batches, small files are folded into larger ones, behind the query's back and in a "
-        "commit that streams do not see ([maintenance.md](maintenance.md)). Unset: never.",
+        "commit that streams do not see ([maintenance.md](maintenance.md)). Without effect in complete mode. Unset: "
+        "never.",
     ),
     OptionSpec(
         name="recordEmptyBatches",
