@@ -21,7 +21,9 @@ from tablefeed.delta.clustering import check_clustered, clustering_columns
 from tablefeed.delta.column_mapping import MappingMode, files_schema, mapping_mode
 from tablefeed.delta.file_layout import Codec, FileShape, file_shape
 from tablefeed.delta.iceberg_compat import check_compatible, file_tags, stores_partition_columns
+from tablefeed.delta.indexed_columns import check_indexed, statistics_shape
 from tablefeed.delta.schema import from_arrow, parse_schema, to_arrow
+from tablefeed.delta.stats import StatisticsShape
 from tablefeed.errors import SchemaMismatchError, StoreError, TableNotFoundError
 from tablefeed.feed.align import Alignment, align, aligned, check_zone
 from tablefeed.feed.evolution import SchemaMode
@@ -84,6 +86,8 @@ class WritePlan:
     """The identity columns that values are made for."""
     recorded: Mapping[str, int]
     """The newest version that each application has recorded in the table, by its id."""
+    statistics: StatisticsShape
+    """What the statistics of files tell."""
     clustered_by: tuple[LeafPath, ...] = ()
     """The columns, as files call them, of which every file must have statistics."""
     stores_partitions: bool = False
@@ -123,13 +127,23 @@ def plan_write(
     else:
         target = _existing(snapshot, rows, partition_by=partition_by, kind=kind, rules=rules)
     check_zone(target.schema, rows, rules.assignment, url=log.url)
-    draft = Metadata(table_id="", schema_string="", configuration=target.configuration)
+    draft = Metadata(
+        table_id="",
+        schema_string="",
+        partition_columns=target.partition_columns,
+        configuration=target.configuration,
+    )
     clustered_by = () if snapshot is None else clustering_of(snapshot)
     before = () if snapshot is None else snapshot.metadata.partition_columns
     check_compatible(target.configuration, target.schema, target.partition_columns, before=before, url=log.url)
     check_clustered(clustered_by, target.schema, target.partition_columns, url=log.url)
+    if snapshot is None or target.metadata is not None:
+        check_indexed(target.configuration, target.schema, target.partition_columns, url=log.url)
     alignment, identity, kept = _fitted(target, rows, rules, kind=kind, now_ms=now_ms, url=log.url)
     mapping = mapping_mode(draft, url=log.url)
+    in_files = names_in_files(target.schema, mapping)
+    # By the statistics of identity columns the commit finds how far their marks are moved.
+    counted = (*clustered_by, *((in_files[column.name],) for column in identity))
     return WritePlan(
         location=log.location,
         storage_options=log.storage_options,
@@ -156,6 +170,7 @@ def plan_write(
         kept=kept,
         identity=identity,
         recorded={} if snapshot is None else {t.app_id: t.txn_version for t in snapshot.facts.txns.values()},
+        statistics=statistics_shape(target.schema, draft, target.protocol, also=counted, url=log.url),
         clustered_by=clustered_by,
         stores_partitions=stores_partition_columns(
             None if snapshot is None else snapshot.protocol, target.configuration
@@ -233,14 +248,12 @@ def write_task(
         return NewFile(path=path, opened=store.create(path))
 
     arrow = to_arrow(schema)
-    in_files = names_in_files(schema, plan.mapping)
     layout = FileLayout(
         url=store.url,
         schema=arrow,
         partition_by=plan.partition_columns,
         stored_as=files_schema(schema, plan.mapping, url=store.url),
-        # By the statistics of identity columns the commit finds how far their marks are moved.
-        more_leaves=(*plan.clustered_by, *((in_files[column.name],) for column in plan.identity)),
+        leaves=plan.statistics.leaves,
         stores_partitions=plan.stores_partitions,
         compression=_COMPRESSION[plan.shape.codec],
         most_file_rows=plan.shape.most_rows,
@@ -273,7 +286,7 @@ def _added(plan: WritePlan, schema: Struct, file: WrittenFile, *, now_ms: int) -
         size_bytes=file.size_bytes,
         modified_ms=now_ms,
         data_change=True,
-        stats=encode_stats(file.statistics),
+        stats=encode_stats(file.statistics, plan.statistics),
         tags=plan.file_tags,
     )
 
