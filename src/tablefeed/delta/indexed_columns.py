@@ -82,8 +82,9 @@ def check_indexed(properties: Mapping[str, str], schema: Struct, partition_colum
         if len(path) == 1 and not isinstance(kind, Struct) and not has_bounds(kind):
             error_class = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"
             raise _refused(f"values of {told!r} have no order", error_class, url)
-        folded = tuple(part.lower() for part in path)
-        seen.update((folded + inner for inner, _ in _leaves((), kind)) if isinstance(kind, Struct) else [folded])
+        # Twice is in the same case, as for Delta-Spark.
+        named = tuple(path)
+        seen.update((named + inner for inner, _ in _leaves((), kind)) if isinstance(kind, Struct) else [named])
     twice = next((path for path, count in seen.items() if count > 1), None)
     if twice is not None:
         raise _refused(f"{'.'.join(twice)!r} is named twice", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS", url)
