@@ -12,7 +12,7 @@ import orjson
 
 from tablefeed.delta import names
 from tablefeed.delta.column_mapping import physical_name
-from tablefeed.delta.typed_values import indexed
+from tablefeed.delta.indexed_columns import indexed_columns
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, LogError, SchemaMismatchError
 from tablefeed.model.actions import DomainMetadata, Protocol
 from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct
@@ -93,7 +93,7 @@ def new_clustering(
     if unbounded:
         reason = f"names {_shown(unbounded[0])!r}, of whose type there are no bounds"
         raise _refused(columns, reason, "DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED")
-    known = indexed(schema, properties)
+    known = indexed_columns(schema, properties, partition_columns=())
     missing = [fields for fields in found if not _has(known, [field.name for field in fields])]
     if missing:
         reason = (

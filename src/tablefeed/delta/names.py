@@ -94,6 +94,7 @@ CHECKPOINT_STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
 CHECKPOINT_STATS_AS_STRUCT = "delta.checkpoint.writeStatsAsStruct"
 INDEXED_LEAVES = "delta.dataSkippingNumIndexedCols"
 INDEXED_COLUMNS = "delta.dataSkippingStatsColumns"
+PREFIX_LENGTH = "delta.dataSkippingStringPrefixLength"
 DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
 TXN_RETENTION = "delta.setTransactionRetentionDuration"
 

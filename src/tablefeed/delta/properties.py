@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from tablefeed.delta import names
 from tablefeed.delta.features import FEATURES
 from tablefeed.delta.file_layout import CODECS, named_codec, target_file_bytes
+from tablefeed.delta.indexed_columns import column_names
 from tablefeed.delta.retention import parse_interval
 from tablefeed.errors import IllegalOptionError
 
@@ -57,8 +58,11 @@ _KNOWN: Mapping[str, _Check] = {
     names.ENABLE_DELETION_VECTORS: _BOOLEAN,
     names.ENABLE_VARIANT_SHREDDING: _BOOLEAN,
     names.INDEXED_LEAVES: (_within(-1), "must be a whole number from -1"),
-    names.INDEXED_COLUMNS: _ANY,
-    "delta.dataSkippingStringPrefixLength": (_within(0), "must be a whole number from 0"),
+    names.INDEXED_COLUMNS: (
+        lambda text: column_names(text) is not None,
+        "must be a list of columns with commas, those with other characters than letters, digits and _ in backticks",
+    ),
+    names.PREFIX_LENGTH: (_within(0), "must be a whole number from 0"),
     "delta.compatibility.symlinkFormatManifest.enabled": (_one_of("false"), "must be 'false': no manifest is written"),
     names.CHECKPOINT_STATS_AS_JSON: _BOOLEAN,
     names.CHECKPOINT_STATS_AS_STRUCT: _BOOLEAN,

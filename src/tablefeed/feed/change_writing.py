@@ -74,5 +74,4 @@ def _with_change_type(layout: FileLayout) -> FileLayout:
         # Of the feed, not of the table: it has its own name and no field id.
         stored_as=None if layout.stored_as is None else layout.stored_as.append(column),
         leaves=(),
-        more_leaves=(),
     )

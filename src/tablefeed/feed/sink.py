@@ -22,7 +22,9 @@ from tablefeed.delta.clustering import check_clustered, check_same_clustering, c
 from tablefeed.delta.column_mapping import MappingMode, files_schema, mapping_mode
 from tablefeed.delta.file_layout import Codec, FileShape, file_shape
 from tablefeed.delta.iceberg_compat import check_compatible, file_tags, stores_partition_columns
+from tablefeed.delta.indexed_columns import check_indexed, statistics_shape
 from tablefeed.delta.schema import from_arrow, parse_schema, to_arrow
+from tablefeed.delta.stats import StatisticsShape
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError, StoreError, TableNotFoundError
 from tablefeed.feed.align import Alignment, align, aligned, check_zone
 from tablefeed.feed.evolution import SchemaMode, check_storable
@@ -85,6 +87,8 @@ class WritePlan:
     """The identity columns that values are made for."""
     recorded: Mapping[str, int]
     """The newest version that each application has recorded in the table, by its id; the newest records first."""
+    statistics: StatisticsShape
+    """What the statistics of files tell."""
     tells_all: bool = True
     """Whether the application that writes has recorded nothing where it is not in `recorded`."""
     clustered_by: tuple[LeafPath, ...] = ()
@@ -143,16 +147,26 @@ def plan_write(
         target = _existing(snapshot, rows, partition_by=partition_by, kind=kind, rules=rules)
     check_storable(target.schema, url=log.url)
     check_zone(target.schema, rows, rules.assignment, url=log.url)
-    draft = Metadata(table_id="", schema_string="", configuration=target.configuration)
+    draft = Metadata(
+        table_id="",
+        schema_string="",
+        partition_columns=target.partition_columns,
+        configuration=target.configuration,
+    )
     clustered_by = _clustering(snapshot, target, rules, url=log.url)
     before = () if snapshot is None else snapshot.metadata.partition_columns
     check_compatible(target.configuration, target.schema, target.partition_columns, before=before, url=log.url)
     check_clustered(clustered_by, target.schema, target.partition_columns, url=log.url)
+    if snapshot is None or target.metadata is not None:
+        check_indexed(target.configuration, target.schema, target.partition_columns, url=log.url)
     alignment, identity, kept = _fitted(target, rows, rules, kind=kind, now_ms=now_ms, url=log.url)
     mapping = mapping_mode(draft, url=log.url)
     replaces = planned_replacement(rules, target, kind=kind, mapping=mapping)
     if snapshot is not None:
         check_replaceable(replaces, target, url=log.url)
+    in_files = names_in_files(target.schema, mapping)
+    # By the statistics of identity columns the commit finds how far their marks are moved.
+    counted = (*clustered_by, *((in_files[column.name],) for column in identity))
     return WritePlan(
         location=log.location,
         storage_options=log.storage_options,
@@ -185,6 +199,7 @@ def plan_write(
         kept=kept,
         identity=identity,
         recorded={} if snapshot is None else _recorded(snapshot.facts.txns.values()),
+        statistics=statistics_shape(target.schema, draft, target.protocol, also=counted, url=log.url),
         clustered_by=clustered_by,
         stores_partitions=stores_partition_columns(
             None if snapshot is None else snapshot.protocol, target.configuration
@@ -302,14 +317,12 @@ def file_layout(plan: WritePlan, schema: Struct, *, url: str) -> FileLayout:
     """Gives how rows of `schema`, the table's, become files under `plan`."""
     from tablefeed.data.write import FileLayout
 
-    in_files = names_in_files(schema, plan.mapping)
     return FileLayout(
         url=url,
         schema=to_arrow(schema),
         partition_by=plan.partition_columns,
         stored_as=files_schema(schema, plan.mapping, url=url),
-        # By the statistics of identity columns the commit finds how far their marks are moved.
-        more_leaves=(*plan.clustered_by, *((in_files[column.name],) for column in plan.identity)),
+        leaves=plan.statistics.leaves,
         stores_partitions=plan.stores_partitions,
         compression=_COMPRESSION[plan.shape.codec],
         most_file_rows=plan.shape.most_rows,
@@ -326,7 +339,7 @@ def _added(plan: WritePlan, schema: Struct, file: WrittenFile, *, now_ms: int) -
         size_bytes=file.size_bytes,
         modified_ms=now_ms,
         data_change=True,
-        stats=encode_stats(file.statistics),
+        stats=encode_stats(file.statistics, plan.statistics),
         tags=plan.file_tags,
     )
 
