@@ -27,8 +27,8 @@ class Setting:
 
     `url` names the table in errors. `absent` are the columns, as the schema spells them, that the rows do not bring:
     they are filled. `partition_by` are columns that will hold no empty text: rules meet null in its place. `time_zone`
-    is the session's, None where it is not known; `now_us` the moment of this write, which defaults such as
-    `current_timestamp()` take.
+    is the session's, None where it is not known; `now_us` the moment of this write, which
+    `current_timestamp()` is in defaults and conditions.
     """
 
     url: str
@@ -88,7 +88,7 @@ class RowRules:
 
     def _checking(self) -> Program:
         asked = [(_said(check), Asked(text=check.expression)) for check in self._checks]
-        program = self._compiled(asked, self._schema, None)
+        program = self._compiled(asked, self._schema, self._setting.now_us)
         for (rule, one), expression in zip(asked, program.expressions, strict=True):
             if expression.type != Primitive("boolean"):
                 reason = "it is no condition: its value is no boolean"

@@ -50,6 +50,7 @@ class Failure(IntEnum):
     CAST = 3
     INDEX = 4
     RANGE = 5
+    ASSERTION = 6
 
     @property
     def reason(self) -> str:
@@ -63,6 +64,7 @@ _REASONS = {
     Failure.CAST: "a text or number that the type it is cast to does not hold, or in a spelling that is not read here",
     Failure.INDEX: "an index outside of its array",
     Failure.RANGE: "a date or time outside of the years 1 to 9999, or a character that is not evaluated here",
+    Failure.ASSERTION: "an assertion that does not hold",
 }
 
 
