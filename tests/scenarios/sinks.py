@@ -1,0 +1,108 @@
+"""What scenarios of sinks write with: one batch write, or the micro-batches of a query as Spark runs them. No JVM."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+
+import tablefeed
+from feed.logs import Action, a_log, metadata, protocol
+from tablefeed.feed.sink import write_task
+from tablefeed.spark.sink import StreamWriter, Written
+from tablefeed.store import LocalStore
+
+Row = dict[str, Any]
+Column = tuple[str, object] | tuple[str, object, dict[str, Any]]
+
+
+def a_field(column: Column, *, nullable: bool = True) -> Row:
+    """A field as the log has it; `column` is its name, its type and what its metadata says."""
+    name, kind, *more = column
+    return {"name": name, "type": kind, "nullable": nullable, "metadata": dict(*more)}
+
+
+def a_struct(*columns: Column, required: tuple[str, ...] = ()) -> Row:
+    """A type of members, all of which may be null but the `required`."""
+    return {"type": "struct", "fields": [a_field(each, nullable=each[0] not in required) for each in columns]}
+
+
+def an_array(element: object) -> Row:
+    return {"type": "array", "elementType": element, "containsNull": True}
+
+
+def a_map(key: object, value: object) -> Row:
+    return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
+
+
+def make(
+    path: Path, schema: Row, told: Action | None = None, *, partition_by: tuple[str, ...] = (), **properties: str
+) -> Path:
+    """An empty table as another writer made it. `properties` are without their `delta.`, and `_` for their dots."""
+    configuration = {f"delta.{name.replace('_', '.')}": value for name, value in properties.items()}
+    meta = metadata(json.dumps(schema), partition_columns=partition_by, configuration=configuration)
+    a_log(LocalStore(str(path)), v0=[told or protocol(1, 4), meta])
+    return path
+
+
+@dataclass(slots=True)
+class Writes:
+    """A query that writes to the table at `path`; each call is its next batch, of a task for each table of rows."""
+
+    path: Path
+    options: dict[str, str] = field(default_factory=dict)
+    batch_id: int = 0
+    query: str = "8e2f7f9e-6c4c-4a5f-9a0e-6f2f4c1b2a3d"
+
+    def __call__(self, *tasks: pa.Table) -> None:
+        self.run(self.batch_id, *tasks)
+        self.batch_id += 1
+
+    def run(self, batch_id: int, *tasks: pa.Table) -> None:
+        """Runs one batch, as often as it is called for it."""
+        options = {"path": str(self.path), **self.options}
+        writer = StreamWriter(options, from_arrow_schema(tasks[0].schema), overwrite=False)
+        messages = []
+        for number, rows in enumerate(tasks):
+            there: StreamWriter = pickle.loads(pickle.dumps(writer))  # noqa: S301 - our own
+            is_replay = there._plan.recorded.get(self.query, -1) >= batch_id
+            files = () if is_replay else write_task(there._plan, rows.to_batches(), task=number, now_ms=0)
+            messages.append(Written(plan=there._plan, files=files, query_id=self.query, batch_id=batch_id))
+        StreamWriter(options, from_arrow_schema(tasks[0].schema), overwrite=False).commit(messages, batch_id)
+
+
+class Write(Protocol):
+    """One append of rows, with the options `timeZone` and `mergeSchema`."""
+
+    def __call__(self, path: Path, rows: pa.Table, *, zone: str | None = None, merge: bool = False) -> None: ...
+
+
+def by_batch(path: Path, rows: pa.Table, *, zone: str | None = None, merge: bool = False) -> None:
+    """A batch append."""
+    tablefeed.append(path, rows, time_zone=zone, merge_schema=merge)
+
+
+def by_stream(path: Path, rows: pa.Table, *, zone: str | None = None, merge: bool = False) -> None:
+    """The first batch of a query of its own."""
+    told = {} if zone is None else {"timeZone": zone}
+    Writes(path, {"mergeSchema": str(merge).lower(), **told}, query=str(uuid4()))(rows)
+
+
+BOTH: Mapping[str, Write] = {"batch": by_batch, "stream": by_stream}
+
+
+def rows(path: Path) -> list[Row]:
+    """The table's rows, in an order of their own."""
+    return sorted(tablefeed.open_table(path).to_arrow().to_pylist(), key=str)
+
+
+def is_untouched(path: Path) -> bool:
+    """Whether the table has no file, and no version after its first."""
+    return not list(path.rglob("*.parquet")) and tablefeed.open_table(path).version == 0
