@@ -103,6 +103,27 @@ def test_a_rule_that_is_not_evaluated_exactly_refuses_the_write_by_name(expressi
     assert (caught.value.expression, caught.value.rule) == (expression, "its constraint c0")
 
 
+@pytest.mark.parametrize(
+    ("rules", "error_class"),
+    [
+        (_checks("gone > 0"), "DELTA_INVALID_CHECK_CONSTRAINT_REFERENCES"),
+        (_checks("x + 1"), "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT"),
+        (TableRules(generated={"y": "gone + 10"}), "DELTA_INVALID_GENERATED_COLUMN_REFERENCES"),
+        (TableRules(generated={"x": "gone + 10"}), "DELTA_INVALID_GENERATED_COLUMN_REFERENCES"),
+        (TableRules(defaults={"y": "x"}), None),
+        (_checks("rand() > 0"), None),
+    ],
+    ids=["constraint", "no condition", "absent generated column", "given generated column", "default", "not evaluated"],
+)
+def test_a_rule_that_cannot_be_one_has_the_class_that_the_jar_refuses_it_with(
+    rules: TableRules, error_class: str | None
+) -> None:
+    with pytest.raises(UnsupportedExpressionError) as caught:
+        _kept(rules, _schema(x=_INT, y=_INT), {"x": [1]})
+
+    assert caught.value.error_class == error_class
+
+
 def test_an_absent_generated_column_is_computed_in_the_type_of_its_column() -> None:
     rules = TableRules(generated={"day": "CAST(t AS DATE)", "twice": "x * 2"})
     schema = _schema(t=_TIMESTAMP, day=_DATE, x=_INT, twice=_LONG)

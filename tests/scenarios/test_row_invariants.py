@@ -237,8 +237,20 @@ def test_an_invariant_of_several_conditions_is_kept(
         ("to_date(value) = '2001-01-01'", "string", "2002-01-01", "2001-01-01"),
         ("to_timestamp(value) = '2001-01-01'", "string", "2002-01-01 00:12:00", "2001-01-01"),
     ],
-    ids=["assert_true", "date_part", "decode", "extract", "ifnull", "left", "right", "nullif", "nvl", "nvl2", "to_date"]
-    + ["to_timestamp"],
+    ids=[
+        "assert_true",
+        "date_part",
+        "decode",
+        "extract",
+        "ifnull",
+        "left",
+        "right",
+        "nullif",
+        "nvl",
+        "nvl2",
+        "to_date",
+        "to_timestamp",
+    ],
 )
 def test_a_function_that_spark_replaces_by_another_is_evaluated(
     tmp_path: Path, write: Write, expression: str, kind: str, bad: object, good: object

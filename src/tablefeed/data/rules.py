@@ -6,19 +6,30 @@ What a rule's SQL means is `tablefeed.data.sql`'s; NOT NULL is `write`'s, which 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.data.partition import empty_is_null
-from tablefeed.data.sql import Asked, EngineError, NotExactError, Program, RowFailedError, compile_expressions
+from tablefeed.data.sql import (
+    Asked,
+    EngineError,
+    NoColumnError,
+    NotExactError,
+    Program,
+    RowFailedError,
+    compile_expressions,
+)
 from tablefeed.errors import InvalidRowsError, UnsupportedExpressionError
 from tablefeed.model.rules import Check, TableRules, TextLimit
 from tablefeed.model.schema import Field, Primitive, Struct
 
 _MOST_SHOWN = 200
 """Characters of a value in an error."""
+_GENERATION = "the generation expression"
+_GIVEN = Check(name="Generated Column", expression="")
+"""What a generated column that the rows bring is held against."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +64,7 @@ class RowRules:
             _Filler(program, names)
             for program, names in (
                 self._filling("the default", [f for f in absent if f.name not in rules.generated], rules.defaults),
-                self._filling("the generation expression", absent, rules.generated),
+                self._filling(_GENERATION, absent, rules.generated),
             )
             if program is not None
         ]
@@ -92,7 +103,13 @@ class RowRules:
         for (rule, one), expression in zip(asked, program.expressions, strict=True):
             if expression.type != Primitive("boolean"):
                 reason = "it is no condition: its value is no boolean"
-                raise UnsupportedExpressionError(url=self._setting.url, rule=rule, expression=one.text, reason=reason)
+                raise UnsupportedExpressionError(
+                    url=self._setting.url,
+                    rule=rule,
+                    expression=one.text,
+                    reason=reason,
+                    error_class="DELTA_NON_BOOLEAN_CHECK_CONSTRAINT",
+                )
         return program
 
     def _compiled(self, asked: Sequence[tuple[str, Asked]], schema: Struct, now_us: int | None) -> Program:
@@ -102,7 +119,11 @@ class RowRules:
         except NotExactError as error:
             rule = next(rule for rule, one in asked if one.text == error.text)
             raise UnsupportedExpressionError(
-                url=self._setting.url, rule=rule, expression=error.text, reason=str(error)
+                url=self._setting.url,
+                rule=rule,
+                expression=error.text,
+                reason=str(error),
+                error_class=_class_of(rule) if isinstance(error, NoColumnError) else None,
             ) from error
 
     def _filled(self, batch: pa.RecordBatch, filler: _Filler) -> pa.RecordBatch:
@@ -174,7 +195,14 @@ def _of_given(rules: TableRules, absent: frozenset[str]) -> Iterator[Check]:
     for name, expression in rules.generated.items():
         if name not in absent:
             quoted = name.replace("`", "``")
-            yield Check(name="Generated Column", expression=f"`{quoted}` <=> ({expression})")
+            yield replace(_GIVEN, expression=f"`{quoted}` <=> ({expression})")
+
+
+def _class_of(rule: str) -> str | None:
+    """Delta-Spark's class for a rule that names a column which is not there."""
+    if rule.startswith((_GENERATION, _said(_GIVEN))):
+        return "DELTA_INVALID_GENERATED_COLUMN_REFERENCES"
+    return "DELTA_INVALID_CHECK_CONSTRAINT_REFERENCES" if rule.startswith("its constraint") else None
 
 
 def _said(check: Check) -> str:

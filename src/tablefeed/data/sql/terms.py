@@ -30,6 +30,10 @@ class NotExactError(ValueError):
         super().__init__(f"{part:.200}: {reason}")
 
 
+class NoColumnError(NotExactError):
+    """`part` names a column, or a member of one, that is not there."""
+
+
 class RowFailedError(ValueError):
     """Spark raises when it evaluates the expression `text` for row `row` (from 0) of a batch; `reason` says why."""
 
@@ -114,6 +118,10 @@ class Scope:
     def refuse(self, part: str, reason: str) -> NotExactError:
         """The error of `part` for `reason`."""
         return NotExactError(self.text, part=part, reason=reason)
+
+    def missing(self, part: str, name: str, known: Sequence[str]) -> NoColumnError:
+        """The error of `part` where `name` is none of the `known` ones."""
+        return NoColumnError(self.text, part=part, reason=f"there is no {name} among {', '.join(known)}")
 
     def bind(self, sql: str, stage: int) -> tuple[str, int]:
         """Gives a name for `sql`, which can be said from the stage that is given on."""

@@ -272,7 +272,7 @@ def _member(scope: Scope, node: exp.Expr, struct: Struct, name: str) -> Field:
     alike = [field for field in struct if field.name.lower() == name.lower()]
     exact = [field for field in alike if field.name == name]
     if len(alike) != 1 and len(exact) != 1:
-        raise scope.refuse(_said(node), f"there is no {name} among {', '.join(struct.names)}")
+        raise scope.missing(_said(node), name, struct.names)
     field = (exact or alike)[0]
     declared = str(field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", ""))
     if "__COLLATIONS" in field.metadata or re.search(r"(?<!var)char\(", declared):
