@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import pickle
 from collections.abc import Mapping
@@ -43,11 +44,17 @@ def a_map(key: object, value: object) -> Row:
 
 
 def make(
-    path: Path, schema: Row, told: Action | None = None, *, partition_by: tuple[str, ...] = (), **properties: str
+    path: Path,
+    schema: Row,
+    told: Action | None = None,
+    *,
+    partition_by: tuple[str, ...] = (),
+    constraints: Mapping[str, str] | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> Path:
-    """An empty table as another writer made it. `properties` are without their `delta.`, and `_` for their dots."""
-    configuration = {f"delta.{name.replace('_', '.')}": value for name, value in properties.items()}
-    meta = metadata(json.dumps(schema), partition_columns=partition_by, configuration=configuration)
+    """An empty table as another writer made it."""
+    checks = {f"delta.constraints.{name}": condition for name, condition in (constraints or {}).items()}
+    meta = metadata(json.dumps(schema), partition_columns=partition_by, configuration={**checks, **(properties or {})})
     a_log(LocalStore(str(path)), v0=[told or protocol(1, 4), meta])
     return path
 
@@ -76,6 +83,7 @@ class Writes:
             files = () if is_replay else write_task(there._plan, rows.to_batches(), task=number, now_ms=0)
             messages.append(Written(plan=there._plan, files=files, query_id=self.query, batch_id=batch_id))
         StreamWriter(options, from_arrow_schema(tasks[0].schema), overwrite=False).commit(messages, batch_id)
+        gc.unfreeze()  # which a worker of Spark's is for good
 
 
 class Write(Protocol):

@@ -274,7 +274,7 @@ def test_a_function_that_spark_replaces_by_another_is_evaluated(
 )
 def test_a_constraint_holds_however_the_protocol_lists_it(tmp_path: Path, told: Action) -> None:
     schema = a_struct(("valueA", "long"), ("valueB", "long"), ("valueC", "long"))
-    table = make(tmp_path, schema, told, constraints_mychk="valueA < valueB")
+    table = make(tmp_path, schema, told, constraints={"mychk": "valueA < valueB"})
 
     said = "CHECK constraint mychk (valueA < valueB) violated by row with values:"
     refused(
@@ -296,7 +296,7 @@ def test_a_constraint_holds_however_the_protocol_lists_it(tmp_path: Path, told: 
 
 def test_a_table_with_a_constraint_takes_a_new_column(tmp_path: Path) -> None:
     schema = a_struct(("valueA", "long"), ("valueB", "long"))
-    table = make(tmp_path, schema, protocol(1, 3), constraints_mychk="valueA < valueB")
+    table = make(tmp_path, schema, protocol(1, 3), constraints={"mychk": "valueA < valueB"})
 
     by_batch(table, pa.table({"valueA": [1], "valueB": [2], "valueC": ints(3)}), merge=True)
 
@@ -344,7 +344,7 @@ def test_an_empty_text_is_refused_in_a_partition_column_that_must_not_be_null(
 @either
 def test_a_constraint_meets_null_in_a_partition_column_that_is_an_empty_text(tmp_path: Path, write: Write) -> None:
     schema = a_struct(("c1", "integer"), ("c2", "string"))
-    table = make(tmp_path, schema, partition_by=("c2",), constraints_test="c2 IS NOT NULL")
+    table = make(tmp_path, schema, partition_by=("c2",), constraints={"test": "c2 IS NOT NULL"})
 
     given = pa.table({"c1": ints(1), "c2": [""]})
     refused(write, table, given, "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", "constraint test", " - c2 : null")
@@ -352,7 +352,7 @@ def test_a_constraint_meets_null_in_a_partition_column_that_is_an_empty_text(tmp
 
 def test_a_query_writes_to_a_partitioned_table_with_a_constraint(tmp_path: Path) -> None:
     schema = a_struct(("c1", "integer"), ("c2", "string"))
-    table = make(tmp_path, schema, partition_by=("c2",), constraints_cons="c1 > 0")
+    table = make(tmp_path, schema, partition_by=("c2",), constraints={"cons": "c1 > 0"})
 
     Writes(table)(pa.table({"c1": ints(1), "c2": ["a"]}))
 
