@@ -110,10 +110,21 @@ def test_a_rule_that_is_not_evaluated_exactly_refuses_the_write_by_name(expressi
         (_checks("x + 1"), "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT"),
         (TableRules(generated={"y": "gone + 10"}), "DELTA_INVALID_GENERATED_COLUMN_REFERENCES"),
         (TableRules(generated={"x": "gone + 10"}), "DELTA_INVALID_GENERATED_COLUMN_REFERENCES"),
+        (TableRules(generated={"x": "1", "y": "x + 10"}), "DELTA_INVALID_GENERATED_COLUMN_REFERENCES"),
+        (TableRules(generated={"x": "y + 10", "y": "1"}), "DELTA_INVALID_GENERATED_COLUMN_REFERENCES"),
         (TableRules(defaults={"y": "x"}), None),
         (_checks("rand() > 0"), None),
     ],
-    ids=["constraint", "no condition", "absent generated column", "given generated column", "default", "not evaluated"],
+    ids=[
+        "constraint",
+        "no condition",
+        "absent generated column",
+        "given generated column",
+        "absent of another",
+        "given of another",
+        "default",
+        "not evaluated",
+    ],
 )
 def test_a_rule_that_cannot_be_one_has_the_class_that_the_jar_refuses_it_with(
     rules: TableRules, error_class: str | None

@@ -58,6 +58,10 @@ class RowRules:
 
     def __init__(self, rules: TableRules, schema: Struct, setting: Setting) -> None:
         self._setting, self._schema, self._limits = setting, schema, rules.limits
+        # As Delta-Spark: one generated column does not hang on another, whose values would be made at the same time.
+        self._ungenerated = Struct(tuple(field for field in schema if field.name not in rules.generated))
+        given = [field for field in schema if field.name not in setting.absent]
+        self._filling(_GENERATION, given, rules.generated)  # only to be refused where it cannot be one
         absent = [field for field in schema if field.name in setting.absent]
         # In this order: a generated column may name one that has a default.
         self._fillers = [
@@ -93,7 +97,7 @@ class RowRules:
         fields = [field for field in fields if field.name in expressions]
         is_default = what == "the default"
         programs = [(f"{what} of column {f.name}", Asked(text=expressions[f.name], wanted=f.type)) for f in fields]
-        schema, now_us = (Struct(()), self._setting.now_us) if is_default else (self._schema, None)
+        schema, now_us = (Struct(()), self._setting.now_us) if is_default else (self._ungenerated, None)
         program = self._compiled(programs, schema, now_us) if programs else None
         return program, tuple(field.name for field in fields)
 
