@@ -114,3 +114,12 @@ def rows(path: Path) -> list[Row]:
 def is_untouched(path: Path) -> bool:
     """Whether the table has no file, and no version after its first."""
     return not list(path.rglob("*.parquet")) and tablefeed.open_table(path).version == 0
+
+
+def actions(path: Path, version: int) -> dict[str, list[Any]]:
+    """The actions of a version by their kinds."""
+    found: dict[str, list[Any]] = {}
+    for line in (path / f"_delta_log/{version:020}.json").read_text(encoding="utf-8").splitlines():
+        for kind, value in json.loads(line).items():
+            found.setdefault(kind, []).append(value)
+    return found
