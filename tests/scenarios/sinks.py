@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import pickle
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import tablefeed
-from feed.logs import Action, a_log, metadata, protocol
+from feed.logs import ID, Action, a_log, metadata, protocol
 from tablefeed.feed.sink import write_task
 from tablefeed.spark.sink import StreamWriter, Written
 from tablefeed.store import LocalStore
@@ -67,23 +67,38 @@ class Writes:
     options: dict[str, str] = field(default_factory=dict)
     batch_id: int = 0
     query: str = "8e2f7f9e-6c4c-4a5f-9a0e-6f2f4c1b2a3d"
+    schema: pa.Schema = ID
+    """Of the rows of its newest batch."""
 
     def __call__(self, *tasks: pa.Table) -> None:
-        self.run(self.batch_id, *tasks)
+        self.commit(self.write(*tasks))
         self.batch_id += 1
 
-    def run(self, batch_id: int, *tasks: pa.Table) -> None:
-        """Runs one batch, as often as it is called for it."""
-        options = {"path": str(self.path), **self.options}
-        writer = StreamWriter(options, from_arrow_schema(tasks[0].schema), overwrite=False)
+    def write(self, *tasks: pa.Table) -> list[Written]:
+        """What the tasks of a batch tell of the rows that they wrote, which are not committed yet."""
+        self.schema = tasks[0].schema
+        writer = self._writer()
         messages = []
         for number, rows in enumerate(tasks):
             there: StreamWriter = pickle.loads(pickle.dumps(writer))  # noqa: S301 - our own
-            is_replay = there._plan.recorded.get(self.query, -1) >= batch_id
+            is_replay = there._plan.recorded.get(self.query, -1) >= self.batch_id
             files = () if is_replay else write_task(there._plan, rows.to_batches(), task=number, now_ms=0)
-            messages.append(Written(plan=there._plan, files=files, query_id=self.query, batch_id=batch_id))
-        StreamWriter(options, from_arrow_schema(tasks[0].schema), overwrite=False).commit(messages, batch_id)
-        gc.unfreeze()  # which a worker of Spark's is for good
+            messages.append(Written(plan=there._plan, files=files, query_id=self.query, batch_id=self.batch_id))
+        return messages
+
+    def commit(self, messages: Sequence[Written]) -> None:
+        """Commits a batch, by another writer, as Spark does it."""
+        try:
+            self._writer().commit(messages, self.batch_id)
+        finally:
+            gc.unfreeze()  # what a worker of Spark's keeps for good
+
+    def abort(self, messages: Sequence[Written]) -> None:
+        """Gives a batch up."""
+        self._writer().abort(messages, self.batch_id)
+
+    def _writer(self) -> StreamWriter:
+        return StreamWriter({"path": str(self.path), **self.options}, from_arrow_schema(self.schema), overwrite=False)
 
 
 class Write(Protocol):
