@@ -26,7 +26,6 @@ def a_table(
     step: int = 1,
     mapping: str = "none",
     by_default: bool = False,
-    mark: int | None = None,
 ) -> Path:
     """An empty table of an identity column, `id`, and of `value`."""
     told: dict[str, Any] = {"start": start, "step": step, "allowExplicitInsert": by_default}
