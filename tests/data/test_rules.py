@@ -61,6 +61,28 @@ def test_a_condition_that_is_false_or_null_is_broken_and_named_with_the_columns_
     assert "memory:t" in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("expression", "row", "shown"),
+    [
+        ("S.A.b > 0", {"a": {"b": 0, "c": 9}, "x": 1}, " - s.A.b : 0\n"),
+        ("s.a.b > 0", {"a": None, "x": 1}, " - s.a.b : null\n"),
+        ("s.a.b > 0", None, " - s.a.b : null\n"),
+        ("s.a.b > s.x", {"a": {"b": 0, "c": 9}, "x": 1}, " - s.a.b : 0\n - s.x : 1\n"),
+        ("s.l[s.x].b > 0", {"l": [{"b": 5}, {"b": -1}], "x": 1}, " - s.l : [{'b': 5}, {'b': -1}]\n - s.x : 1\n"),
+        ("s.a.b + s.a.b > 0", {"a": {"b": 0, "c": 9}, "x": 1}, " - s.a.b : 0\n"),
+    ],
+    ids=["another case", "null struct", "null column", "two members", "element", "twice"],
+)
+def test_a_member_is_shown_by_its_path_without_those_beside_it(expression: str, row: object, shown: str) -> None:
+    element = _schema(b=_INT)
+    schema = _schema(s=_schema(a=_schema(b=_INT, c=_INT), x=_INT, l=Array(element, contains_null=True)))
+
+    with pytest.raises(InvalidRowsError) as caught:
+        _kept(_checks(expression), schema, {"s": [row]})
+
+    assert f"violated by row with values:\n{shown}Nothing" in caught.value.message
+
+
 def test_the_first_broken_row_is_the_one_that_is_shown() -> None:
     with pytest.raises(InvalidRowsError, match=r"(?s) - x : -1\n"):
         _kept(_checks("x > 0"), _schema(x=_INT), {"x": [1, -1, -2]})

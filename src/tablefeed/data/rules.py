@@ -144,7 +144,7 @@ class RowRules:
         for check, expression, holds in zip(self._checks, program.expressions, held, strict=True):
             row = pc.index(holds.fill_null(False), False).as_py()  # noqa: FBT003  # Arrow's words
             if row >= 0:
-                shown = _shown(batch, row, expression.columns)
+                shown = _shown(batch, row, expression.paths)
                 raise InvalidRowsError(
                     f"CHECK constraint {check.name} ({check.expression}) violated by row with values:\n{shown}\n"
                     f"Nothing of this write to {self._setting.url} was committed: filter these rows out, or correct "
@@ -166,9 +166,9 @@ class RowRules:
             ) from error
 
     def _failed(self, what: str, error: RowFailedError, batch: pa.RecordBatch, program: Program) -> InvalidRowsError:
-        columns = next((e.columns for e in program.expressions if e.text == error.text), ())
+        paths = next((e.paths for e in program.expressions if e.text == error.text), ())
         return InvalidRowsError(
-            f"{what}: {error.text} meets {error.reason} in the row with values:\n{_shown(batch, error.row, columns)}\n"
+            f"{what}: {error.text} meets {error.reason} in the row with values:\n{_shown(batch, error.row, paths)}\n"
             f"Nothing of this write to {self._setting.url} was committed: filter these rows out, or correct them.",
             url=self._setting.url,
         )
@@ -213,8 +213,18 @@ def _said(check: Check) -> str:
     return f"its constraint {check.name}"
 
 
-def _shown(batch: pa.RecordBatch, row: int, columns: Sequence[str]) -> str:
-    return "\n".join(f" - {name} : {_value(batch.column(name)[row])}" for name in sorted(columns))
+def _shown(batch: pa.RecordBatch, row: int, paths: Sequence[tuple[str, ...]]) -> str:
+    return "\n".join(f" - {'.'.join(path)} : {_value(_at(batch, row, path))}" for path in sorted(paths))
+
+
+def _at(batch: pa.RecordBatch, row: int, path: Sequence[str]) -> pa.Scalar:
+    found = batch.column(path[0])[row]
+    for name in path[1:]:
+        names = [field.name for field in found.type]
+        # Spelt as in the rule, which may be in another case than in the schema.
+        member = names.index(name) if name in names else [known.lower() for known in names].index(name.lower())
+        found = found[member] if found.is_valid else pa.scalar(None, found.type[member].type)
+    return found
 
 
 def _value(value: pa.Scalar) -> str:

@@ -99,7 +99,7 @@ class PythonFunction:
 
 @dataclass(slots=True)
 class Scope:
-    """What the terms of one expression share: its text and zone, and the columns that it names, `named`.
+    """What the terms of one expression share: its text and zone, and the columns and members that it names, `named`.
 
     Expressions that are evaluated together share `columns`, by what SQL calls them, `stages` of values that are named
     more than once, and `functions`. `now_us` is the moment of `current_timestamp`, None where an expression may not
@@ -110,7 +110,7 @@ class Scope:
     schema: Struct
     zone: str | None
     now_us: int | None = None
-    named: list[str] = field(default_factory=list)
+    named: list[tuple[str, ...]] = field(default_factory=list)
     columns: dict[str, str] = field(default_factory=dict)
     stages: list[list[tuple[str, str]]] = field(default_factory=list)
     functions: dict[str, PythonFunction] = field(default_factory=dict)

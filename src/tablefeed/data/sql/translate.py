@@ -239,12 +239,13 @@ def _column(scope: Scope, node: exp.Expr) -> Term:
     term = _named(scope, node, names[0])
     for name in names[1:]:
         term = _within(scope, node, term, name)
+        scope.named[-1] = (*scope.named[-1], name)
     return _checked(scope, node, term)
 
 
 def _named(scope: Scope, node: exp.Expr, column: str) -> Term:
     field = _member(scope, node, scope.schema, column)
-    scope.named.append(field.name)
+    scope.named.append((field.name,))
     known = next((key for key, name in scope.columns.items() if name == field.name), None)
     if known is None:
         known = f"c{len(scope.columns)}"
@@ -257,7 +258,16 @@ def _dot(scope: Scope, node: exp.Expr) -> Term:
 
     if type(node.expression) is not exp.Identifier:
         raise _unknown(scope, node)
-    return _checked(scope, node, _within(scope, node, translate(scope, node.this), str(node.expression.this)))
+    term, name = translate(scope, node.this), str(node.expression.this)
+    term = _within(scope, node, term, name)
+    if _is_path(node.this):
+        scope.named[-1] = (*scope.named[-1], name)
+    return _checked(scope, node, term)
+
+
+def _is_path(node: exp.Expr) -> bool:
+    """Whether a node is a column, or a member of one, and no element of what it has."""
+    return node.key == "column" or (node.key == "dot" and _is_path(node.this))
 
 
 def _within(scope: Scope, node: exp.Expr, term: Term, name: str) -> Term:
