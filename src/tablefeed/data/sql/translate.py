@@ -21,7 +21,6 @@ from tablefeed.data.sql.terms import (
     LONG,
     SHORT,
     STRING,
-    VOID,
     Failure,
     Scope,
     Term,
@@ -292,8 +291,6 @@ def _member(scope: Scope, node: exp.Expr, struct: Struct, name: str) -> Field:
 
 
 def _checked(scope: Scope, node: exp.Expr, term: Term) -> Term:
-    if term.type == VOID:
-        return replace(term, sql="NULL::INTEGER")
     if getattr(term.type, "name", "") == "variant":
         raise scope.refuse(_said(node), f"a column of {spelt(term.type)} is not evaluated here")
     return term
