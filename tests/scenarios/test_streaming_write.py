@@ -126,8 +126,11 @@ def test_a_batch_that_is_given_up_makes_no_row_and_no_version(tmp_path: Path) ->
     query = Writes(make(tmp_path, a_struct(*NAMED)))
 
     query.abort(query.write(people(Alice=1, Bob=2)))
-
     assert (rows(query.path), version(query.path)) == ([], 0)
+    query(people(Alice=1, Bob=2))
+
+    assert (names(query.path), version(query.path)) == (["Alice", "Bob"], 1)
+    assert len(actions(query.path, 1)["add"]) == 1
 
 
 def test_batches_of_a_partitioned_table_come_to_their_partitions(tmp_path: Path) -> None:
