@@ -11,7 +11,7 @@ import pytest
 
 import tablefeed
 from feed.logs import metadata, protocol, put
-from scenarios.sinks import BOTH, Write, a_map, a_struct, an_array, by_batch, is_untouched, make, rows
+from scenarios.made_tables import BOTH, Write, a_map, a_struct, an_array, by_batch, is_untouched, make, rows
 from tablefeed.errors import InvalidRowsError, UnsupportedExpressionError
 from tablefeed.store import LocalStore
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from scenarios.sinks import Writes, actions, rows
+from scenarios.made_tables import Writes, actions, rows
 
 
 def tasks(count: int, rows_of_all: int, *, columns: tuple[str, ...]) -> list[pa.Table]:

@@ -12,7 +12,7 @@ import pytest
 
 import tablefeed
 from feed.logs import protocol, put, remove
-from scenarios.sinks import (
+from scenarios.made_tables import (
     BOTH,
     Column,
     Row,

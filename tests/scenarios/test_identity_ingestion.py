@@ -12,7 +12,7 @@ import pytest
 
 import tablefeed
 from feed.logs import protocol
-from scenarios.sinks import BOTH, Row, Write, Writes, a_struct, actions, is_untouched, make, rows
+from scenarios.made_tables import BOTH, Row, Write, Writes, a_struct, actions, is_untouched, make, rows
 from tablefeed.errors import SchemaMismatchError
 
 either = pytest.mark.parametrize("write", BOTH.values(), ids=BOTH)

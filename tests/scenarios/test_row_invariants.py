@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from feed.logs import Action, protocol
-from scenarios.sinks import (
+from scenarios.made_tables import (
     BOTH,
     Column,
     Row,

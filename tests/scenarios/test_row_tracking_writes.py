@@ -13,7 +13,7 @@ import pytest
 import tablefeed
 from feed.logs import ID, Action, a_log, a_write, actions_of, add, metadata, protocol, put, still
 from feed.test_commit_features import ENABLED, TRACKED, ids, mark, marks, write
-from scenarios.sinks import BOTH, Row, Write, Writes, a_struct, actions, by_batch, make, rows
+from scenarios.made_tables import BOTH, Row, Write, Writes, a_struct, actions, by_batch, make, rows
 from tablefeed.errors import ConflictError, SchemaMismatchError
 from tablefeed.feed.commit import commit
 from tablefeed.feed.evolution import SchemaMode

@@ -11,7 +11,7 @@ import pytest
 
 import tablefeed
 from feed.logs import metadata, protocol, put
-from scenarios.sinks import Row, Writes, a_struct, actions, rows
+from scenarios.made_tables import Row, Writes, a_struct, actions, rows
 from tablefeed.store import LocalStore
 
 LET = {"mergeSchema": "true", "delta.enableTypeWidening": "true"}

@@ -11,7 +11,7 @@ import pytest
 
 import tablefeed
 from feed.logs import metadata, protocol, put
-from scenarios.sinks import Column, Writes, a_struct, actions, by_batch, make, rows
+from scenarios.made_tables import Column, Writes, a_struct, actions, by_batch, make, rows
 from tablefeed.errors import ConflictError
 from tablefeed.store import LocalStore
 

@@ -1,4 +1,4 @@
-"""What scenarios of sinks write with: one batch write, or the micro-batches of a query as Spark runs them. No JVM."""
+"""Tables that scenarios of writes begin with, and one batch write or the micro-batches of a query into them. No JVM."""
 
 from __future__ import annotations
 
