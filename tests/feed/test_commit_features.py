@@ -276,12 +276,23 @@ def test_a_commit_that_lost_the_race_is_later_than_the_winner() -> None:
     assert times(log, 2) == [NOW_MS + 101]
 
 
-def test_a_commit_behind_one_without_a_time_is_none() -> None:
+@pytest.mark.parametrize(
+    ("theirs", "error_class"),
+    [
+        ([info(operation="WRITE"), add("theirs")], "DELTA_MISSING_COMMIT_TIMESTAMP"),
+        ([add("theirs")], "DELTA_MISSING_COMMIT_INFO"),
+    ],
+    ids=["no time", "no info"],
+)
+def test_a_commit_behind_one_without_a_time_is_none(theirs: list[Action], error_class: str) -> None:
     log = a_timed_table(at_ms=NOW_MS)
-    put(log.store, 1, [info(operation="WRITE"), add("theirs")])
+    put(log.store, 1, theirs)
 
-    with pytest.raises(LogError, match="DELTA_MISSING_COMMIT_TIMESTAMP"):
+    with pytest.raises(LogError) as caught:
         commit(log, log.load(), write(log, 1), still())
+
+    assert caught.value.error_class == error_class
+    assert log.load().version == 1
 
 
 def test_a_new_table_keeps_times_from_its_first_version_where_its_properties_say_so() -> None:

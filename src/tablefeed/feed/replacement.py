@@ -154,7 +154,7 @@ def _held(batch: pa.RecordBatch, rows: RowFilter, replaces: Replaces, url: str) 
     if first >= 0:
         raise InvalidRowsError(
             f"Rows for {url} are not as replaceWhere says, {replaces.text!r}. One has the values:\n"
-            f"{shown_row(asked, first, rows.fields.names)}\nNothing was written; filter them, or replace more.",
+            f"{shown_row(asked, first, [(name,) for name in rows.fields.names])}\nNothing was written; filter them, or replace more.",
             url=url,
             error_class="DELTA_REPLACE_WHERE_MISMATCH",
         )
