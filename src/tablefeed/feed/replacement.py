@@ -152,9 +152,10 @@ def _held(batch: pa.RecordBatch, rows: RowFilter, replaces: Replaces, url: str) 
     asked = empty_is_null(batch.select(rows.fields.names), [n for n in rows.fields.names if n in replaces.partitions])
     first = pc.index(matches(asked, rows, url=url), False).as_py()
     if first >= 0:
+        shown = shown_row(asked, first, [(name,) for name in rows.fields.names])
         raise InvalidRowsError(
             f"Rows for {url} are not as replaceWhere says, {replaces.text!r}. One has the values:\n"
-            f"{shown_row(asked, first, [(name,) for name in rows.fields.names])}\nNothing was written; filter them, or replace more.",
+            f"{shown}\nNothing was written; filter them, or replace more.",
             url=url,
             error_class="DELTA_REPLACE_WHERE_MISMATCH",
         )
