@@ -109,8 +109,13 @@ def batches_s(batches: Iterable[Progress]) -> float:
 
 def median_ms(batches: Sequence[Progress], part: str = "triggerExecution") -> float:
     """Gives the median of a part of a batch's time, without the first batches."""
+    return statistics.median(counted_ms(batches, part))
+
+
+def counted_ms(batches: Sequence[Progress], part: str = "triggerExecution") -> list[float]:
+    """Gives a part of each batch's time, without the first batches."""
     counted = batches[min(WARM_UP_BATCHES, len(batches) // 3) :]
-    return statistics.median(float(p["durationMs"].get(part, 0)) for p in counted)
+    return [float(p["durationMs"].get(part, 0)) for p in counted]
 
 
 def parts_ms(prefix: str, batches: Sequence[Progress]) -> dict[str, float]:

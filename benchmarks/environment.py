@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 PACKAGES = ("tablefeed", "pyspark", "pyarrow", "deltalake")
@@ -51,6 +52,11 @@ def peak_mb() -> float:
     """Gives the peak of this process alone: what getrusage tells begins with that of the process that started it."""
     status = Path("/proc/self/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1]) / 1024
+
+
+def in_a_process(module: str, *arguments: str) -> None:
+    """Runs a module in a process of its own, whose memory is none of ours."""
+    subprocess.run([sys.executable, "-m", module, *arguments], check=True)
 
 
 def _java() -> str:

@@ -165,3 +165,9 @@ def _checkpoint(table: Path, *, version: int, files: int) -> None:
             nulls = [pa.nulls(len(column), kind) for kind in kinds.types[:2]]
             writer.write_batch(pa.record_batch([*nulls, column], schema=kinds))
     (log / "_last_checkpoint").write_text(json.dumps({"version": version, "size": files + 2}))
+
+
+if __name__ == "__main__":
+    import sys
+
+    large_checkpoint(Path(sys.argv[1]))

@@ -103,15 +103,28 @@ SOURCE_BATCH = Question(
 )
 SINK_BATCH = Question(
     key="sink_batch_ms",
-    text="one-file batches into the sink, time of a batch",
+    text="one-file batches into the sink, time of a batch, p50",
     unit="ms",
-    goals=_both(AtMost(bound=0.3)),
+    goals=_both(AtMost(bound=0.25)),
+)
+SINK_BATCH_P99 = Question(
+    key="sink_batch_p99_ms",
+    text="one-file batches into the sink, p99",
+    unit="ms",
+    goals={},
+)
+SINK_SPREAD = Question(
+    key="sink_batch_spread",
+    text="the same p99 over the p50",
+    unit="times",
+    goals=_both(AtMost(bound=2)),
+    is_ratio=True,
 )
 SINK_ROWS = Question(
     key="sink_rows_per_s",
     text="the bulk table into the sink, one batch",
     unit="rows/s",
-    goals=_both(AtLeast(bound=0.9)),
+    goals=_both(AtLeast(bound=1.0)),
 )
 SINK_ROWS_OF_PARQUET = Question(
     key="sink_rows_of_parquet_per_s",
@@ -167,6 +180,8 @@ QUESTIONS = (
     SOURCE_ROWS,
     SOURCE_BATCH,
     SINK_BATCH,
+    SINK_BATCH_P99,
+    SINK_SPREAD,
     SINK_ROWS,
     SINK_ROWS_OF_PARQUET,
     LATENCY_P50,

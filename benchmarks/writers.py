@@ -26,7 +26,7 @@ from deltalake import write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 import tablefeed
-from benchmarks import environment
+from benchmarks import environment, large_writes
 from benchmarks.questions import AtMost
 from benchmarks.source import Figure, Sample, as_markdown
 from tablefeed.feed import known_state
@@ -69,6 +69,7 @@ FIGURES = (
     Figure(key="anew_5000th_ms", text="tablefeed: the 5,000th commit, likewise", unit="ms"),
     Figure(key="anew_growth", text="tablefeed: the one over the other", unit="times", goal=AtMost(bound=1.1)),
     *_figures("delta_rs", "delta-rs", goals=False),
+    *large_writes.FIGURES,
 )
 
 
@@ -206,6 +207,9 @@ MEASURES: dict[str, Callable[[Path], Sample]] = {
     "spread-delta-rs": lambda folder: spread("delta_rs", by_delta_rs, folder),
     "crowd": lambda folder: crowd("ours", by_tablefeed, folder),
     "crowd-delta-rs": lambda folder: crowd("delta_rs", by_delta_rs, folder),
+    "task": large_writes.task,
+    "removes": lambda folder: large_writes.removes("ours", large_writes.by_tablefeed, folder),
+    "removes-delta-rs": lambda folder: large_writes.removes("delta_rs", large_writes.by_delta_rs, folder),
 }
 
 

@@ -152,12 +152,13 @@ class InvalidRowsError(TableError):
 class UnsupportedExpressionError(TableError):
     """The table's `rule` is SQL, `expression`, that is not evaluated here exactly as by Spark; nothing was written."""
 
-    def __init__(self, *, url: str, rule: str, expression: str, reason: str) -> None:
+    def __init__(self, *, url: str, rule: str, expression: str, reason: str, error_class: str | None = None) -> None:
         self.rule, self.expression = rule, expression
         super().__init__(
             f"{url} cannot be written: {rule}, {expression}, is not evaluated here exactly as by Spark: {reason}. "
             "Write it with Spark's own Delta, or write the rule in other words.",
             url=url,
+            error_class=error_class,
         )
 
 

@@ -129,4 +129,4 @@ def test_the_json_keeps_every_sample() -> None:
         (1, "tablefeed", {"sink_batch_ms": 30.0}),
         (1, "jar", {"sink_batch_ms": 110.0}),
     ]
-    assert kept["answers"][0]["goal"] == "<= 0.3"
+    assert kept["answers"][0]["goal"] == "<= 0.25"

@@ -16,9 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablefeed.data.assignment import Assignment, Policy, is_assignable, needs_zone
-from tablefeed.data.casts import CastError, assigned
+from tablefeed.data.casts import CastError
 from tablefeed.data.retype import LossyConversionError
 from tablefeed.data.spark_texts import nearest_single, to_local, to_utc
+from tablefeed.data.storing import assigned
 from tablefeed.model.schema import Array, Primitive
 from tablefeed.model.schema import Decimal as DecimalType
 
@@ -119,6 +120,8 @@ def test_a_value_becomes_what_sparks_cast_makes_of_it(
         ("2023-02-29", pa.string(), pa.date32(), "CAST_INVALID_INPUT"),
         ("12:30:00", pa.string(), UTC_US, "CAST_INVALID_INPUT"),
         ("2024-01-01 00:00:00 Nowhere/Land", pa.string(), UTC_US, "CAST_INVALID_INPUT"),
+        ("2024-01-01 00:00:00+123", pa.string(), UTC_US, "CAST_INVALID_INPUT"),
+        ("2024-01-01 00:00:00+02:3:15", pa.string(), UTC_US, "CAST_INVALID_INPUT"),
     ],
     ids=str,
 )
@@ -230,13 +233,13 @@ def test_values_that_no_row_has_are_not_cast() -> None:
 @pytest.mark.parametrize(
     ("incoming", "table", "policies"),
     [
-        ("long", "integer", {Policy.ANSI}),
-        ("integer", "long", {Policy.ANSI, Policy.STRICT}),
-        ("string", "integer", {Policy.ANSI}),
-        ("integer", "string", {Policy.ANSI, Policy.STRICT}),
-        ("timestamp", "date", {Policy.ANSI}),
-        ("date", "timestamp", {Policy.ANSI, Policy.STRICT}),
-        ("string", "binary", {Policy.ANSI}),
+        ("long", "integer", {Policy.ANSI, Policy.LEGACY}),
+        ("integer", "long", set(Policy)),
+        ("string", "integer", {Policy.ANSI, Policy.LEGACY}),
+        ("integer", "string", set(Policy)),
+        ("timestamp", "date", {Policy.ANSI, Policy.LEGACY}),
+        ("date", "timestamp", set(Policy)),
+        ("string", "binary", {Policy.ANSI, Policy.LEGACY}),
         ("integer", "boolean", set()),
         ("boolean", "integer", set()),
         ("string", "boolean", set()),

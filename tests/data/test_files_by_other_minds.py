@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from tablefeed.data.read import FileColumns, ReadPlan, read_batches
 from tablefeed.data.write import FileLayout, NewFile, write_files
 from tablefeed.delta.schema import format_schema, from_arrow, parse_schema, to_arrow
-from tablefeed.delta.stats import encode_stats
+from tablefeed.delta.stats import StatisticsShape, encode_stats
 
 SCHEMA = pa.schema(
     [
@@ -34,6 +34,8 @@ SCHEMA = pa.schema(
         ("d", pa.decimal128(9, 2)),
     ]
 )
+LEAVES = tuple((name,) for name in SCHEMA.names)
+SHAPE = StatisticsShape(leaves=LEAVES, bounded=LEAVES)
 
 
 def committed(folder: Path, files: Sequence[Sequence[Mapping[str, Any]]]) -> DeltaTable:
@@ -45,7 +47,7 @@ def committed(folder: Path, files: Sequence[Sequence[Mapping[str, Any]]]) -> Del
         batches = pa.Table.from_pylist(list(rows), schema=SCHEMA).to_batches()
         for file in write_files(batches, FileLayout(url=str(folder), schema=SCHEMA), lambda *_, new=new: new):
             add = {"path": path, "partitionValues": {}, "size": file.size_bytes, "modificationTime": 0}
-            adds.append({"add": {**add, "dataChange": True, "stats": encode_stats(file.statistics)}})
+            adds.append({"add": {**add, "dataChange": True, "stats": encode_stats(file.statistics, SHAPE)}})
     metadata = {
         "id": "m",
         "format": {"provider": "parquet", "options": {}},

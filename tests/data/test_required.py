@@ -33,6 +33,8 @@ STRUCT = pa.struct([REQUIRED, pa.field("y", pa.string())])
             [[("a", None)]],
             "m.value",
         ),
+        (pa.field("m", pa.map_(STRUCT, pa.int64())), [[({"x": 1}, None)], None], None),
+        (pa.field("m", pa.map_(STRUCT, pa.int64())), [[({"x": 1}, 1)], [({"x": None, "y": "a"}, 2)]], "m.key.x"),
     ],
 )
 def test_a_null_counts_where_it_is_forbidden_and_its_parent_is_there(
@@ -56,6 +58,7 @@ def test_a_null_counts_where_it_is_forbidden_and_its_parent_is_there(
         (pa.field("l", pa.list_(pa.field("element", STRUCT))), [[{"x": 1}, None]], "l.element.x"),
         (pa.field("m", pa.map_(pa.string(), STRUCT)), [[("a", {"x": 1})], None], None),
         (pa.field("m", pa.map_(pa.string(), STRUCT)), [[("a", {"x": 1})], [("b", None)]], "m.value.x"),
+        (pa.field("m", pa.map_(pa.struct([pa.field("t", STRUCT)]), pa.int64())), [[({"t": None}, 1)]], "m.key.t.x"),
     ],
 )
 def test_a_null_struct_is_found_where_it_has_a_required_member(

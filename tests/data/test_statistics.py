@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablefeed.data.statistics import RunningStatistics, first_leaves
+from tablefeed.data.statistics import RunningStatistics, all_leaves
 from tablefeed.model.statistics import ColumnStatistics, FileStatistics
 
 
 def of(*tables: pa.Table) -> FileStatistics:
-    running = RunningStatistics(tables[0].schema, first_leaves(tables[0].schema))
+    running = RunningStatistics(tables[0].schema, all_leaves(tables[0].schema))
     for table in tables:
         running.add(table)
     return running.result()
@@ -27,7 +27,7 @@ def column(values: list[Any], kind: pa.DataType) -> ColumnStatistics:
     return of(pa.table({"c": pa.array(values, kind)})).columns[("c",)]
 
 
-def test_leaves_are_counted_in_schema_order_with_lists_and_maps_as_one() -> None:
+def test_leaves_are_in_schema_order_with_lists_and_maps_as_one() -> None:
     schema = pa.schema(
         [
             ("a", pa.int64()),
@@ -37,13 +37,18 @@ def test_leaves_are_counted_in_schema_order_with_lists_and_maps_as_one() -> None
             ("void", pa.null()),
         ]
     )
-    everything = (("a",), ("s", "x"), ("s", "t", "y"), ("l",), ("m",))
-    assert first_leaves(schema) == everything
-    assert first_leaves(schema, 3) == everything[:3]
-    assert first_leaves(schema, 0) == ()
-    assert first_leaves(schema, -1) == everything
-    wide = pa.schema([(f"c{i}", pa.int64()) for i in range(40)])
-    assert first_leaves(wide) == tuple((f"c{i}",) for i in range(32))
+    assert all_leaves(schema) == (("a",), ("s", "x"), ("s", "t", "y"), ("l",), ("m",))
+
+
+def test_a_leaf_that_files_do_not_have_is_null_in_all_rows() -> None:
+    rows = pa.table({"a": [1, 2]})
+    running = RunningStatistics(rows.schema, (("a",), ("void",)))
+    running.add(rows)
+    running.add(rows)
+    assert running.result().columns == {
+        ("a",): ColumnStatistics(null_count=0, minimum=1, maximum=2),
+        ("void",): ColumnStatistics(null_count=4),
+    }
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -100,6 +101,16 @@ def test_a_file_that_is_full_is_followed_by_the_next() -> None:
     assert pa.concat_tables(folder.read(file.path) for file in files).equals(table)
 
 
+@pytest.fixture
+def counted_pool() -> Iterator[pa.MemoryPool]:
+    """Arrow's memory, counted from here on."""
+    before = pa.default_memory_pool()
+    counted = pa.proxy_memory_pool(before)
+    pa.set_memory_pool(counted)
+    yield counted
+    pa.set_memory_pool(before)
+
+
 def test_no_rows_make_no_file() -> None:
     assert write(pa.table({"a": pa.array([], pa.int64())}), Folder()) == []
     empty = pa.record_batch([pa.array([], pa.int64())], ["a"])
@@ -146,6 +157,25 @@ def test_what_waits_for_its_row_group_is_bounded_over_all_partitions() -> None:
     write(table, roomy, batch_rows=500, partition_by=("p",), row_group_rows=500)
     assert roomy.most_open == 1
     assert all(roomy.metadata(path).num_row_groups == 1 for path in roomy.kept)
+
+
+def test_rows_for_many_partitions_take_little_more_memory_than_what_may_wait(counted_pool: pa.MemoryPool) -> None:
+    most_bytes = 2 << 20
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for first in range(0, 1_000_000, 10_000):
+            rows = pa.array(range(first, first + 10_000))
+            yield pa.record_batch({"v": rows, "p": pc.bit_wise_and(rows, 63)})
+
+    schema = pa.schema({"v": pa.int64(), "p": pa.int64()})
+    layout = FileLayout(
+        url=URL, schema=schema, partition_by=("p",), row_group_bytes=most_bytes, buffered_bytes=most_bytes
+    )
+    files = write_files(batches(), layout, Folder().new_file)
+
+    assert len(files) == 64
+    assert sum(file.statistics.num_records for file in files) == 1_000_000
+    assert counted_pool.max_memory() < 1.75 * most_bytes
 
 
 def test_the_number_of_open_files_is_bounded() -> None:

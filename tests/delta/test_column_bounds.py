@@ -166,6 +166,15 @@ def test_a_long_decimal_lies_within_what_a_double_makes_of_it() -> None:
     assert low < value < high < value + 12_000
 
 
+def test_the_ends_of_64_bits_bound_no_decimal_that_may_have_been_cut_to_them() -> None:
+    huge = model.Decimal(38, 0)
+    assert bounds(huge, -(2**63), 2**63 - 1) == (None, None)
+    low, high = bounds(huge, 2**63 - 1, 2**63 - 1)  # of a value beyond, the cut one is less
+    assert (low < Decimal(2**63 - 1), high) == (True, None)
+    low, high = bounds(huge, -(2**63), -(2**63))
+    assert (low, high > Decimal(-(2**63))) == (None, True)
+
+
 @pytest.mark.parametrize("kind", ["boolean", "binary"])
 def test_booleans_and_bytes_have_counts_and_no_bounds(kind: str) -> None:
     found = read(Primitive(kind), '{"numRecords":1,"minValues":{"c":true},"maxValues":{"c":"x"},"nullCount":{"c":0}}')

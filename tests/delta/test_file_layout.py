@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tablefeed.delta.file_layout import Codec, FileShape, file_shape, named_codec, target_file_bytes
+from tablefeed.errors import UnsupportedFeatureError
+
+URL = "memory:t"
 
 
 @pytest.mark.parametrize(
@@ -17,7 +20,7 @@ from tablefeed.delta.file_layout import Codec, FileShape, file_shape, named_code
         ("gzip", Codec.GZIP),
         ("lz4_raw", Codec.LZ4_RAW),
         ("lz4", None),
-        ("brotli", None),
+        ("Brotli", Codec.BROTLI),
         ("", None),
     ],
 )
@@ -43,19 +46,47 @@ def test_a_target_size_is_bytes_or_has_a_unit_and_what_cannot_be_read_is_none(te
     assert target_file_bytes({"delta.targetFileSize": text}) == size_bytes
 
 
-def test_a_write_asks_before_the_table_does_and_a_codec_that_nobody_here_writes_is_snappy() -> None:
+def test_a_write_asks_before_the_table_does() -> None:
     zstd = {"delta.parquet.compression.codec": "zstd", "delta.targetFileSize": "1mb"}
 
-    assert file_shape({}) == FileShape(codec=Codec.SNAPPY, target_bytes=None, most_rows=None)
-    assert file_shape(zstd) == FileShape(codec=Codec.ZSTD, target_bytes=1 << 20)
-    assert file_shape(zstd, codec=Codec.GZIP, most_rows=7) == FileShape(
+    assert file_shape({}, url=URL) == FileShape(codec=Codec.SNAPPY, target_bytes=None, most_rows=None)
+    assert file_shape(zstd, url=URL) == FileShape(codec=Codec.ZSTD, target_bytes=1 << 20)
+    assert file_shape(zstd, codec=Codec.GZIP, most_rows=7, url=URL) == FileShape(
         codec=Codec.GZIP, target_bytes=1 << 20, most_rows=7
     )
-    assert file_shape({"delta.parquet.compression.codec": "brotli"}).codec is Codec.SNAPPY
 
 
 def test_small_files_are_gathered_where_the_write_or_else_the_table_asks_for_it() -> None:
     table = {"delta.autoOptimize.optimizeWrite": "TRUE"}
 
-    assert [file_shape(table, gathered=said).is_gathered for said in (None, False, True)] == [True, False, True]
-    assert [file_shape({}, gathered=said).is_gathered for said in (None, False, True)] == [False, False, True]
+    assert [file_shape(table, gathered=said, url=URL).is_gathered for said in (None, False, True)] == [
+        True,
+        False,
+        True,
+    ]
+    assert [file_shape({}, gathered=said, url=URL).is_gathered for said in (None, False, True)] == [False, False, True]
+
+
+def test_a_codec_that_is_not_written_refuses_the_write_unless_that_names_another() -> None:
+    hadoops = {"delta.parquet.compression.codec": "lz4"}
+
+    with pytest.raises(UnsupportedFeatureError, match=r"memory:t asks for files compressed by 'lz4' \(delta\.parquet"):
+        file_shape(hadoops, url=URL)
+    assert file_shape(hadoops, codec=Codec.LZ4_RAW, url=URL).codec is Codec.LZ4_RAW
+
+
+@pytest.mark.parametrize(
+    ("properties", "letters"),
+    [
+        ({}, None),
+        ({"delta.randomizeFilePrefixes": "false", "delta.randomPrefixLength": "3"}, None),
+        ({"delta.randomizeFilePrefixes": "TRUE"}, 2),
+        ({"delta.randomizeFilePrefixes": "true", "delta.randomPrefixLength": "5"}, 5),
+        ({"delta.randomizeFilePrefixes": "true", "delta.randomPrefixLength": "0"}, 2),
+        ({"delta.randomizeFilePrefixes": "true", "delta.randomPrefixLength": "999999999"}, 255),
+    ],
+)
+def test_folders_are_random_where_the_table_says_so(properties: dict[str, str], letters: int | None) -> None:
+    shape = file_shape(properties, url=URL)
+
+    assert (shape.folder_letters if shape.random_folders else None) == letters

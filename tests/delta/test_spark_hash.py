@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tablefeed.delta.spark_hash import murmur3, part_of
+from tablefeed.delta.spark_hash import part_of
+from tablefeed.model.murmur import murmur3
 
 
 @pytest.mark.parametrize(

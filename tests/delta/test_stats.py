@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablefeed.delta.stats import encode_stats, num_records
+from tablefeed.delta.stats import StatisticsShape, encode_stats, num_records
 from tablefeed.model.statistics import Bound, ColumnStatistics, FileStatistics
 
 
@@ -21,8 +21,12 @@ def a_file(low: Bound | None, high: Bound | None) -> FileStatistics:
     return FileStatistics(num_records=1, columns={("c",): column})
 
 
-def bounds(low: Bound | None, high: Bound | None) -> tuple[Any, Any]:
-    stats = json.loads(encode_stats(a_file(low, high)), parse_float=str, parse_int=str)
+C = (("c",),)
+
+
+def bounds(low: Bound | None, high: Bound | None, *, prefix_length: int = 32) -> tuple[Any, Any]:
+    shape = StatisticsShape(leaves=C, bounded=C, prefix_length=prefix_length)
+    stats = json.loads(encode_stats(a_file(low, high), shape), parse_float=str, parse_int=str)
     return stats["minValues"].get("c"), stats["maxValues"].get("c")
 
 
@@ -32,15 +36,32 @@ def test_the_text_nests_as_the_schema_does() -> None:
         ("s", "name"): ColumnStatistics(null_count=1, minimum="a", maximum="é"),
         ("s", "t", "tags"): ColumnStatistics(null_count=2),
     }
-    assert encode_stats(FileStatistics(num_records=3, columns=columns)) == (
+    shape = StatisticsShape(leaves=tuple(columns), bounded=(("id",), ("s", "name")))
+    assert encode_stats(FileStatistics(num_records=3, columns=columns), shape) == (
         '{"numRecords":3,"minValues":{"id":1,"s":{"name":"a"}},"maxValues":{"id":3,"s":{"name":"é"}},'
         '"nullCount":{"id":0,"s":{"name":1,"t":{"tags":2}}}}'
     )
 
 
 def test_a_file_without_indexed_columns_still_has_its_count() -> None:
-    text = '{"numRecords":0,"minValues":{},"maxValues":{},"nullCount":{}}'
-    assert encode_stats(FileStatistics(num_records=0, columns={})) == text
+    file = FileStatistics(num_records=3, columns={})
+    assert encode_stats(file, StatisticsShape(leaves=(), bounded=())) == '{"numRecords":3}'
+
+
+def test_a_group_is_there_for_a_column_that_could_have_a_bound_and_for_no_other() -> None:
+    file = FileStatistics(num_records=1, columns={("s", "x"): ColumnStatistics(null_count=1)})
+    ordered = StatisticsShape(leaves=(("s", "x"),), bounded=(("s", "x"),))
+    flag = StatisticsShape(leaves=(("s", "x"),), bounded=())
+    assert encode_stats(file, ordered) == (
+        '{"numRecords":1,"minValues":{"s":{}},"maxValues":{"s":{}},"nullCount":{"s":{"x":1}}}'
+    )
+    assert encode_stats(file, flag) == '{"numRecords":1,"nullCount":{"s":{"x":1}}}'
+
+
+def test_where_rows_can_be_deleted_in_place_the_bounds_of_a_new_file_are_tight() -> None:
+    file = FileStatistics(num_records=3, columns={})
+    shape = StatisticsShape(leaves=(), bounded=(), tells_tightness=True)
+    assert encode_stats(file, shape) == '{"numRecords":3,"tightBounds":true}'
 
 
 @pytest.mark.parametrize(
@@ -71,7 +92,9 @@ def test_a_bound_is_spelt_as_its_type_is(bound: Bound | None, spelt: str | None)
 
 
 def test_decimals_and_numbers_are_json_numbers_and_specials_are_strings() -> None:
-    assert '"minValues":{"c":1.50},"maxValues":{"c":"NaN"}' in encode_stats(a_file(Decimal("1.50"), math.nan))
+    assert '"minValues":{"c":1.50},"maxValues":{"c":"NaN"}' in encode_stats(
+        a_file(Decimal("1.50"), math.nan), StatisticsShape(leaves=C, bounded=C)
+    )
 
 
 def test_microseconds_round_away_from_what_the_file_has() -> None:
@@ -103,11 +126,28 @@ MAX = "\U0010ffff"
         # A prefix of 32 is counted in UTF-16 units for the maximum, in code points for the minimum; no pair is parted.
         ("\U0001f600" * 40, "\U0001f600" * 32, "\U0001f600" * 16 + MAX),
         ("a" * 31 + "\U0001f600" + "bc", "a" * 31 + "\U0001f600", "a" * 31 + "\U0001f600" + "\x7f"),
+        (MAX * 32, MAX * 32, MAX * 32),
+        (MAX * 33, MAX * 32, None),
         (MAX * 40, MAX * 32, None),
     ],
 )
 def test_texts_are_cut_to_a_prefix_that_still_bounds(text: str, low: str, high: str | None) -> None:
     assert bounds(text, text) == (low, high)
+
+
+@pytest.mark.parametrize(
+    ("prefix_length", "text", "low", "high"),
+    [
+        (3, "abc", "abc", "abc"),
+        (3, "abcd", "abc", "abc\x7f"),
+        (1, "\U0001f600a", "\U0001f600", "\U0001f600\x7f"),
+        (40, "a" * 40, "a" * 40, "a" * 40),
+        (0, "a", "", None),
+        (0, "", "", ""),
+    ],
+)
+def test_a_prefix_is_as_long_as_the_table_says(prefix_length: int, text: str, low: str, high: str | None) -> None:
+    assert bounds(text, text, prefix_length=prefix_length) == (low, high)
 
 
 ALPHABET = st.sampled_from(["a", "\x7e", "\x7f", "é", "\uffff", "\U00010000", MAX])

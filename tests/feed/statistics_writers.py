@@ -38,13 +38,16 @@ def older_delta_spark(values: Values, kind: str) -> Spelt:
 
 
 def delta_rs(values: Values, kind: str) -> Spelt:
-    """From Parquet's footer: without NaN, texts cut to 64 bytes, decimals by way of a double, booleans too."""
+    """From Parquet's footer: without NaN, texts cut to 64 bytes, decimals by way of a double, booleans too.
+
+    A decimal without a fraction becomes a 64-bit number, the last one where it exceeds that.
+    """
     numbers = [v for v in values if not (isinstance(v, float) and math.isnan(v))]
     if not numbers or kind == "binary":
         return None, None
     low, high = min(numbers), max(numbers)
     if isinstance(low, Decimal):
-        return float(low), float(high)
+        return (_in_64_bits(low), _in_64_bits(high)) if kind == "huge" else (float(low), float(high))
     if isinstance(low, float):
         return (low, high) if math.isfinite(low) and math.isfinite(high) else (None, None)
     if kind == "string":
@@ -98,6 +101,10 @@ WRITERS: Sequence[Callable[[Values, str], Spelt]] = (
 def text_of(tree: Mapping[str, object]) -> str:
     """The JSON text."""
     return orjson.dumps(tree).decode()
+
+
+def _in_64_bits(value: Decimal) -> int:
+    return min(max(int(float(value)), -(2**63)), 2**63 - 1)
 
 
 def _nan_last(value: Any) -> Any:

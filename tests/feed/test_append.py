@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
-from feed.logs import already_applied, committed
+from feed.logs import a_log, already_applied, committed, metadata, protocol
 from tablefeed.errors import (
     ConflictingOptionsError,
     IllegalOptionError,
@@ -27,6 +28,7 @@ from tablefeed.errors import (
     StoreError,
     UnsupportedFeatureError,
 )
+from tablefeed.store import LocalStore
 
 ROWS = pa.table({"id": [1, 2], "name": ["a", None]})
 
@@ -169,6 +171,119 @@ def test_other_layouts_of_the_same_type_fit(table: Path, column: pa.Array) -> No
     assert seen_by_delta_rs(table)[1]["name"] == "a"
 
 
+SHARED = pa.ListViewArray.from_arrays(
+    pa.array([1, 0, 0, 3], pa.int32()),
+    pa.array([2, 3, 0, 1], pa.int32()),
+    pa.array([1, 2, 3, 4]),
+    mask=pa.array([False, False, True, False]),
+)
+"""[2, 3], [1, 2, 3], null, [4]: the lists of a view share values, in no order."""
+
+TEXT, LIST, LARGE = pa.string_view(), pa.list_view(pa.int64()), pa.large_list_view(pa.int64())
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        (SHARED, [[2, 3], [1, 2, 3], None, [4]]),
+        (pa.array([[2, 3], None, [4]], LARGE), [[2, 3], None, [4]]),
+        (SHARED.slice(1, 2), [[1, 2, 3], None]),
+        (pa.array([{"x": [0, 1]}], pa.struct([("x", LIST)])), [{"x": [0, 1]}]),
+        (pa.array([None, {"x": [0, 1]}], pa.struct([("x", LARGE)])), [None, {"x": [0, 1]}]),
+        (pa.array([[[1], []], None, [[2, 3]]], pa.list_view(LIST)), [[[1], []], None, [[2, 3]]]),
+        (pa.array([[("k", [1, 2])], None], pa.map_(TEXT, LIST)), [[("k", [1, 2])], None]),
+        (pa.array([["a", None], None], pa.list_(TEXT)), [["a", None], None]),
+        (pa.array([["a"], None], pa.large_list(TEXT)), [["a"], None]),
+        (pa.array([["a", "b"], None], pa.list_(TEXT, 2)), [["a", "b"], None]),
+        (pa.array([[b"a"], None], pa.list_(pa.binary_view())), [[b"a"], None]),
+        (pa.array([None, [("k", "v")]], pa.map_(TEXT, TEXT)), [None, [("k", "v")]]),
+        (pa.array([None, {"x": ["a"]}], pa.struct([("x", pa.list_view(TEXT))])), [None, {"x": ["a"]}]),
+        (pa.ListArray.from_arrays([0, 2], pa.array(["a", "b"], TEXT).dictionary_encode()), [["a", "b"]]),
+    ],
+    ids=lambda x: str(getattr(x, "type", "")),
+)
+def test_views_at_any_depth_are_stored_as_the_values_they_show(
+    tmp_path: Path, column: pa.Array, values: list[object]
+) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": range(len(column)), "c": column}))
+    tablefeed.append(tmp_path, pa.table({"id": range(len(column)), "c": column}))  # to a table that has its own types
+
+    assert [row["c"] for row in tablefeed.open_table(tmp_path).to_arrow().sort_by("id").to_pylist()[::2]] == values
+    assert len(seen_by_delta_rs(tmp_path)) == 2 * len(values)
+
+
+@pytest.mark.parametrize(
+    "hollow",
+    [pa.array([{}], pa.struct([])), pa.array([[{"x": {}}]], pa.list_(pa.struct([("x", pa.struct([]))])))],
+    ids=["alone", "in a list"],
+)
+def test_a_struct_without_members_is_refused_before_anything_is_written(tmp_path: Path, hollow: pa.Array) -> None:
+    with pytest.raises(SchemaMismatchError, match=r"'s' .* struct without members"):
+        tablefeed.append(tmp_path / "t", pa.table({"a": [1], "s": hollow}))
+    assert not (tmp_path / "t").exists()
+
+    tablefeed.append(tmp_path / "t", pa.table({"a": [1]}))
+    with pytest.raises(SchemaMismatchError, match=r"'s' .* struct without members"):
+        tablefeed.append(tmp_path / "t", pa.table({"a": [1], "s": hollow}), merge_schema=True)
+
+
+NO_UTF8 = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xff\xfe", b"a"]).buffers())
+"""What Spark makes of CAST(binary AS STRING)."""
+
+
+def test_texts_of_any_bytes_are_kept_and_have_no_bounds(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1, 2], "s": NO_UTF8}))
+
+    kept = tablefeed.open_table(tmp_path).to_arrow().sort_by("id")["s"].combine_chunks()
+    assert kept.buffers()[2].to_pybytes()[:3] == b"\xff\xfea"
+    assert json.loads(adds(tmp_path)[0]["stats"]) == {
+        "numRecords": 2,
+        "minValues": {"id": 1},
+        "maxValues": {"id": 2},
+        "nullCount": {"id": 0, "s": 0},
+    }
+    assert tablefeed.open_table(tmp_path).to_arrow(filter=pc.field("s") == "a")["id"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize("properties", [{}, {"delta.columnMapping.mode": "name"}], ids=["plain", "mapped"])
+def test_a_partition_that_no_log_can_name_leaves_nothing(tmp_path: Path, properties: dict[str, str]) -> None:
+    with pytest.raises(InvalidRowsError, match="no UTF-8 in column 's', by which it is partitioned"):
+        tablefeed.append(
+            tmp_path / "t", pa.table({"id": [1, 2], "s": NO_UTF8}), partition_by="s", properties=properties
+        )
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_text_of_any_bytes_is_no_number(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+
+    with pytest.raises(InvalidRowsError, match="CAST_INVALID_INPUT"):
+        tablefeed.append(tmp_path, pa.table({"id": NO_UTF8}))
+    assert len(parquet_files(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        {"app_id": "\ud800x", "txn_version": 1},
+        {"properties": {"x": "\ud800"}},
+        {"properties": {"\ud800": "x"}},
+        {"partition_by": ["\ud800"]},
+        {"time_zone": "\ud800"},
+        {"url": "/tmp/\ud800"},  # noqa: S108 - nothing is made there
+    ],
+    ids=str,
+)
+def test_a_text_that_no_log_can_hold_is_refused_before_anything_is_written(
+    tmp_path: Path, argument: dict[str, Any]
+) -> None:
+    with pytest.raises(IllegalOptionError, match="UTF-8 can hold") as caught:
+        tablefeed.append(**{"url": tmp_path / "t", "data": pa.table({"id": [1]}), **argument})
+
+    assert str(caught.value).isprintable()
+    assert not (tmp_path / "t").exists()
+
+
 def test_nanoseconds_fit_where_nothing_is_cut_off(tmp_path: Path) -> None:
     def rows(nanoseconds: int) -> pa.Table:
         return pa.table({"at": pa.array([nanoseconds], pa.timestamp("ns"))})
@@ -260,8 +375,8 @@ def test_other_modes_are_refused(tmp_path: Path, mode: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"store_assignment": "legacy"}, "'legacy', which wraps numbers"),
-        ({"store_assignment": 1}, "must be 'ansi' or 'strict'"),
+        ({"store_assignment": "lenient"}, "must be 'ansi', 'strict' or 'legacy'"),
+        ({"store_assignment": 1}, "must be 'ansi', 'strict' or 'legacy'"),
         ({"time_zone": "Nowhere/Land"}, "must be a time zone"),
         ({"overwrite_schema": True}, "Only an overwrite replaces the schema"),
         ({"merge_schema": "yes"}, "merge_schema"),
@@ -397,6 +512,37 @@ def test_a_table_says_how_its_files_are_compressed_and_their_names_say_it(tmp_pa
     assert codecs == ["ZSTD", "ZSTD"]
     assert all(path.name.endswith(".zstd.parquet") for path in parquet_files(tmp_path))
     assert len(seen_by_delta_rs(tmp_path)) == 4
+
+
+@pytest.mark.parametrize(("codec", "ending"), [("brotli", "br"), ("gzip", "gz"), ("lz4_raw", "lz4raw")])
+def test_each_codec_that_a_table_may_name_is_written_and_read(tmp_path: Path, codec: str, ending: str) -> None:
+    tablefeed.append(tmp_path, ROWS, properties={"delta.parquet.compression.codec": codec})
+
+    [file] = parquet_files(tmp_path)
+    assert file.name.endswith(f".{ending}.parquet")
+    assert seen_by_delta_rs(tmp_path) == tablefeed.open_table(tmp_path).to_arrow().to_pylist() == ROWS.to_pylist()
+
+
+def test_a_codec_that_nobody_here_writes_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(IllegalOptionError, match="'brotli', 'lz4_raw' or 'uncompressed'"):
+        tablefeed.append(tmp_path / "new", ROWS, properties={"delta.parquet.compression.codec": "lzo"})
+
+    hadoops = metadata(configuration={"delta.parquet.compression.codec": "lzo"})
+    a_log(LocalStore(str(tmp_path / "there")), v0=[protocol(), hadoops])
+    with pytest.raises(UnsupportedFeatureError, match="compressed by 'lzo'"):
+        tablefeed.append(tmp_path / "there", pa.table({"id": [1]}))
+    assert parquet_files(tmp_path) == []
+
+
+def test_files_lie_in_random_folders_where_the_table_says_so_partitioned_or_not(tmp_path: Path) -> None:
+    properties = {"delta.randomizeFilePrefixes": "true", "delta.randomPrefixLength": "4"}
+    tablefeed.append(tmp_path, ROWS, properties=properties, partition_by="name")
+    tablefeed.append(tmp_path, ROWS)
+
+    folders = [file.relative_to(tmp_path).parent.as_posix() for file in parquet_files(tmp_path)]
+    assert len(folders) == 4
+    assert all(len(folder) == 4 and folder.isalnum() for folder in folders)
+    assert seen_by_delta_rs(tmp_path) == [*ROWS.slice(0, 1).to_pylist() * 2, *ROWS.slice(1).to_pylist() * 2]
 
 
 def test_a_process_that_goes_on_appending_reads_no_log_file_older_than_the_last_it_saw(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import count
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,6 +13,7 @@ from deltalake import DeltaTable
 
 import tablefeed
 from support.s3 import Gateway
+from support.writers import all_at_once, by_tablefeed
 from tablefeed.errors import NotExclusiveError
 from tablefeed.model.outcome import Committed
 
@@ -50,6 +53,40 @@ def test_commits_of_several_writers_stand_once_each_whatever_the_server_loses(ga
     options = {**gateway.options, "aws_allow_http": "true"}
     read_by_others = DeltaTable(f"s3://{gateway.bucket}/orders", storage_options=options).to_pyarrow_table()
     assert sorted(read_by_others["id"].to_pylist()) == rows(gateway)
+
+
+@pytest.mark.slow
+def test_of_the_commits_of_processes_none_fails_though_the_server_says_of_many_that_others_came_between(
+    gateway: Gateway,
+) -> None:
+    location = f"s3://{gateway.bucket}/orders"
+    tablefeed.append(location, pa.table({"id": pa.array([], pa.int64())}), storage_options=gateway.options)
+    puts = count()
+    gateway.contends = lambda told: told.startswith("PUT") and "_delta_log" in told and next(puts) % 3 == 2
+    by_us = partial(by_tablefeed, storage_options=gateway.options)
+
+    versions = all_at_once(location, [(by_us, range(10 * n, 10 * n + 10)) for n in range(4)])
+
+    assert sorted(versions) == list(range(1, 41)), "every version was acknowledged to one writer"
+    assert rows(gateway) == list(range(40))
+
+
+def test_small_files_are_folded_and_what_nobody_needs_is_deleted(gateway: Gateway) -> None:
+    location, options = f"s3://{gateway.bucket}/orders", gateway.options
+    for n in range(3):
+        tablefeed.append(location, pa.table({"id": [n], "p": [n % 2]}), partition_by="p", storage_options=options)
+
+    done = tablefeed.optimize(location, storage_options=options)
+    assert (done.version, done.files_removed, done.files_added) == (3, 2, 1)
+    assert rows(gateway) == [0, 1, 2]
+
+    everything: dict[str, Any] = {"retention_hours": 0, "allow_short_retention": True, "storage_options": options}
+    found = tablefeed.vacuum(location, dry_run=True, **everything)
+    gone = tablefeed.vacuum(location, **everything)
+    assert sorted(gone.paths.to_pylist()) == sorted(found.paths.to_pylist())
+    assert [path.partition("/")[0] for path in gone.paths.to_pylist()] == ["p=0", "p=0"]
+    assert rows(gateway) == [0, 1, 2]
+    assert len(tablefeed.vacuum(location, **everything).paths) == 0
 
 
 def test_a_table_on_a_server_without_conditional_puts_is_not_written(gateway: Gateway) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from feed.logs import a_log, a_write, add, info, metadata, protocol, put, remove, still, txn
 from tablefeed.delta.checksum import differences, parse_checksum
+from tablefeed.delta.checksum_writer import FileCounts
 from tablefeed.errors import StoreError
 from tablefeed.feed.checkpointing import CheckpointShape, write_checkpoint
 from tablefeed.feed.checksums import put_checksum, put_checksums_from
@@ -23,8 +24,8 @@ from tablefeed.model.actions import Commit, Version
 from tablefeed.store import Fault, FaultyStore
 
 
-def put_beside(state: Snapshot, entry: Commit) -> None:
-    put_checksum(state, entry)
+def put_beside(state: Snapshot, entry: Commit, also_removed: FileCounts) -> None:
+    put_checksum(state, entry, also_removed)
 
 
 def append(log: TableLog, *paths: str, **more: Any) -> None:

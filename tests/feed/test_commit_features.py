@@ -276,12 +276,23 @@ def test_a_commit_that_lost_the_race_is_later_than_the_winner() -> None:
     assert times(log, 2) == [NOW_MS + 101]
 
 
-def test_a_commit_behind_one_without_a_time_is_none() -> None:
+@pytest.mark.parametrize(
+    ("theirs", "error_class"),
+    [
+        ([info(operation="WRITE"), add("theirs")], "DELTA_MISSING_COMMIT_TIMESTAMP"),
+        ([add("theirs")], "DELTA_MISSING_COMMIT_INFO"),
+    ],
+    ids=["no time", "no info"],
+)
+def test_a_commit_behind_one_without_a_time_is_none(theirs: list[Action], error_class: str) -> None:
     log = a_timed_table(at_ms=NOW_MS)
-    put(log.store, 1, [info(operation="WRITE"), add("theirs")])
+    put(log.store, 1, theirs)
 
-    with pytest.raises(LogError, match="DELTA_MISSING_COMMIT_TIMESTAMP"):
+    with pytest.raises(LogError) as caught:
         commit(log, log.load(), write(log, 1), still())
+
+    assert caught.value.error_class == error_class
+    assert log.load().version == 1
 
 
 def test_a_new_table_keeps_times_from_its_first_version_where_its_properties_say_so() -> None:
@@ -589,6 +600,61 @@ def test_in_commit_timestamps_that_a_rival_turned_on_meanwhile_are_honoured() ->
     commit(log, before, ours, still())
 
     assert times(log, 2) == [NOW_MS + 6]
+
+
+def mapped_schema(mode: str = "name") -> Action:
+    """The metadata after a rival gave the columns ids and, as physical names, the names that they have."""
+    columns = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "id"}
+    text = json.dumps(
+        {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": columns}]}
+    )
+    on = {"delta.columnMapping.mode": mode, "delta.columnMapping.maxColumnId": "1"}
+    return metadata(text, configuration=on)
+
+
+ABLE_TO_MAP = protocol(2, 7, writerFeatures=["appendOnly", "invariants", "columnMapping"])
+
+
+@pytest.mark.parametrize("kind", [WriteKind.APPEND, WriteKind.OVERWRITE])
+@pytest.mark.parametrize(
+    ("before", "rivals", "error_class"),
+    [
+        (protocol(), [[protocol(2, 5), mapped_schema()]], "DELTA_PROTOCOL_CHANGED"),
+        (protocol(), [[ABLE_TO_MAP, mapped_schema()]], "DELTA_PROTOCOL_CHANGED"),
+        (protocol(2, 5), [[mapped_schema()]], "DELTA_METADATA_CHANGED"),
+        (ABLE_TO_MAP, [[mapped_schema()]], "DELTA_METADATA_CHANGED"),
+        (ABLE_TO_MAP, [[add("between")], [mapped_schema()]], "DELTA_METADATA_CHANGED"),
+        (ABLE_TO_MAP, [[metadata(configuration={"delta.columnMapping.mode": "name"})]], "DELTA_METADATA_CHANGED"),
+        (ABLE_TO_MAP, [[mapped_schema("id")]], "DELTA_METADATA_CHANGED"),
+    ],
+    ids=["versions", "features", "listed by versions", "listed", "after another", "without ids", "by id"],
+)
+def test_a_rival_that_began_to_map_columns_stops_us_whose_files_have_no_ids(
+    kind: WriteKind, before: Action, rivals: list[list[Action]], error_class: str
+) -> None:
+    log = a_log(v0=[before, metadata()])
+    snapshot = log.load()
+    ours = a_write(log, snapshot, "ours", kind=kind)
+    for version, actions in enumerate(rivals, start=1):
+        put(log.store, version, actions)
+
+    with pytest.raises(ConflictError) as caught:
+        commit(log, snapshot, ours, still())
+
+    expected = "DELTA_CONCURRENT_APPEND" if kind is WriteKind.OVERWRITE and len(rivals) > 1 else error_class
+    assert caught.value.error_class == expected
+    assert "ours" not in live_paths(log)
+
+
+def test_features_that_a_rival_only_listed_and_that_ask_for_nothing_pass() -> None:
+    log = a_log(v0=[protocol(1, 7, writerFeatures=["invariants"]), metadata()])
+    before = log.load()
+    ours = write(log, 3)
+    put(log.store, 1, [protocol(1, 7, writerFeatures=["invariants", "appendOnly", "changeDataFeed"])])
+
+    commit(log, before, ours, still())
+
+    assert len(live_paths(log)) == 1
 
 
 def other_schema() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pyarrow as pa
 import pytest
@@ -17,6 +18,7 @@ from feed.logs import (
     actions_of,
     add,
     already_applied,
+    commit_path,
     committed,
     faulty,
     live_paths,
@@ -86,6 +88,24 @@ def test_what_is_removed_is_described_with_all_that_a_change_feed_needs() -> Non
         "tags": {"OWNER": "me"},
         "deletionVector": VECTOR,
     }
+
+
+def test_what_is_removed_is_never_a_value_a_file() -> None:
+    small, large = (
+        a_log(v0=[protocol(), metadata(), *(add(f"part-{n:05d}.parquet") for n in range(count))])
+        for count in (100, 20_000)
+    )
+    for log in (small, large):  # the small one loads what is loaded when it is needed
+        snapshot = log.load()
+        ours = a_write(log, snapshot, "new", kind=WHOLE, txn=("query", 0))
+        tracemalloc.start()
+        commit(log, snapshot, ours, still())
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+    # The bytes of the commit, and little more: a value would be some 300 a file.
+    assert peak_bytes < len(large.store.read(commit_path(1))) + 20_000 * 100
+    assert live_paths(large) == ["new"]
 
 
 def test_a_batch_without_rows_leaves_the_table_empty() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,15 @@ import pytest
 from deltalake import DeltaTable
 
 import tablefeed
-from feed.logs import Action, a_log, a_write, committed, metadata, protocol, still
+from feed.logs import Action, a_log, a_write, committed, metadata, protocol, put, still
 from tablefeed.errors import ConflictError, InvalidRowsError, SchemaMismatchError, UnsupportedFeatureError
 from tablefeed.feed.commit import Transaction, commit
 from tablefeed.feed.open_log import open_log
+from tablefeed.feed.optimize import Folding, fold
 from tablefeed.feed.sink import plan_write, write_task
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.log.transaction import WriteKind
-from tablefeed.store import LocalStore
+from tablefeed.store import Fault, FaultyStore, LocalStore
 
 X = pa.schema([("x", pa.int64())])
 TOLD = protocol(1, 7, writerFeatures=["identityColumns", "checkConstraints", "generatedColumns"])
@@ -153,6 +155,27 @@ def test_values_of_rows_are_kept_where_they_may_be_and_move_no_mark(tmp_path: Pa
     assert mark(tmp_path, 2) == 5
 
 
+def test_an_overwrite_of_the_schema_takes_no_values_for_a_column_that_is_always_generated(tmp_path: Path) -> None:
+    a_table_with(tmp_path)
+
+    with pytest.raises(SchemaMismatchError, match="GENERATED ALWAYS AS IDENTITY") as caught:
+        tablefeed.append(tmp_path, pa.table({"ID": [7], "y": [1]}), mode="overwrite", overwrite_schema=True)
+
+    assert caught.value.error_class == "DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED"
+    assert tablefeed.open_table(tmp_path).version == 0
+    assert not list(tmp_path.glob("*.parquet"))
+
+
+def test_an_overwrite_of_the_schema_leaves_the_identity_behind_where_values_may_be_given(tmp_path: Path) -> None:
+    a_table_with(tmp_path, allowExplicitInsert=True, column={"comment": "gone as well"})
+
+    tablefeed.append(tmp_path, pa.table({"id": [7], "x": [1]}), mode="overwrite", overwrite_schema=True)
+
+    told = json.loads(actions(tmp_path, 1)["metaData"]["schemaString"])["fields"]
+    assert [(column["name"], column["metadata"]) for column in told] == [("id", {}), ("x", {})]
+    assert ids(tmp_path) == {1: 7}
+
+
 def test_an_overwrite_goes_on_behind_the_mark(tmp_path: Path) -> None:
     a_table_with(tmp_path)
     append(tmp_path, 1, 2)
@@ -227,10 +250,121 @@ def test_values_are_made_anew_where_a_rival_moved_the_mark(tmp_path: Path) -> No
     log, state, write = written(tmp_path, [1])
     append(tmp_path, 2)
 
-    with pytest.raises(ConflictError, match="run the write again") as caught:
+    with pytest.raises(ConflictError, match="it made values for the identity column id; run the write again") as caught:
         commit(log, state, write, still())
     again = written(tmp_path, [1])
     assert commit(*again, still())[0] == committed(2)
 
     assert caught.value.error_class == "DELTA_METADATA_CHANGED"
     assert ids(tmp_path) == {2: 1, 1: 2}
+
+
+# --- rivals that move the mark and do nothing else -------------------------------------------------------------------
+
+
+def with_values(
+    path: Path, *row_ids: int, kind: WriteKind = WriteKind.APPEND
+) -> tuple[TableLog, Snapshot, Transaction]:
+    """A write of rows that bring their values, not committed yet."""
+    log = open_log(str(path))
+    rows = pa.record_batch([list(row_ids), list(row_ids)], names=["id", "x"])
+    state = log.load()
+    plan = plan_write(log, state, rows.schema, partition_by=(), kind=kind)
+    files = write_task(plan, [rows], task=0, now_ms=0)
+    return log, state, replace(a_write(log, state, schema=rows.schema, kind=kind), plan=plan, files=files)
+
+
+def moves_the_mark(path: Path, to: int, *, name_of_x: str = "x", **more: Any) -> list[Action]:
+    """The metadata and the commitInfo of a commit that moves it, and says that it does nothing else."""
+    told = dict(actions(path, 0)["metaData"])
+    schema = json.loads(told["schemaString"])
+    schema["fields"][0]["metadata"]["delta.identity.highWaterMark"] = to
+    schema["fields"][1]["name"] = name_of_x
+    told |= {"schemaString": json.dumps(schema), **more}
+    return [{"commitInfo": {"tags": {"delta.identity.schemaUpdate": "true"}}}, {"metaData": told}]
+
+
+def test_rows_that_bring_their_values_go_behind_a_rival_that_made_some(tmp_path: Path) -> None:
+    a_table_with(tmp_path, allowExplicitInsert=True)
+    log, state, write = with_values(tmp_path, 100)
+    append(tmp_path, 1)
+
+    outcome, _ = commit(log, state, write, still())
+
+    assert outcome == committed(2)
+    assert ids(tmp_path) == {1: 1, 100: 100}
+    append(tmp_path, 2)
+    assert ids(tmp_path)[2] == 2
+
+
+def test_a_write_without_rows_goes_behind_a_rival_that_made_values(tmp_path: Path) -> None:
+    a_table_with(tmp_path)
+    log, state, write = written(tmp_path, [])
+    append(tmp_path, 1)
+
+    assert commit(log, state, write, still())[0] == committed(2)
+
+
+def test_rows_that_values_were_made_for_stop_for_a_rival_that_made_the_same(tmp_path: Path) -> None:
+    a_table_with(tmp_path, allowExplicitInsert=True)
+    log, state, write = written(tmp_path, [2])
+    append(tmp_path, 1)
+
+    with pytest.raises(ConflictError) as caught:
+        commit(log, state, write, still())
+
+    assert caught.value.error_class == "DELTA_METADATA_CHANGED"
+    assert ids(tmp_path) == {1: 1}
+
+
+def test_an_overwrite_stops_for_the_rows_of_such_a_rival_and_not_for_its_mark(tmp_path: Path) -> None:
+    a_table_with(tmp_path, allowExplicitInsert=True)
+    log, state, write = with_values(tmp_path, 100, kind=WriteKind.OVERWRITE)
+    append(tmp_path, 1)
+
+    with pytest.raises(ConflictError) as caught:
+        commit(log, state, write, still())
+    assert caught.value.error_class == "DELTA_CONCURRENT_APPEND"
+
+    log, state, write = with_values(tmp_path, 100, kind=WriteKind.OVERWRITE)
+    put(log.store, 2, moves_the_mark(tmp_path, 50))
+    assert commit(log, state, write, still())[0] == committed(3)
+    assert ids(tmp_path) == {100: 100}
+
+
+@pytest.mark.parametrize(
+    "rival",
+    [
+        lambda path: moves_the_mark(path, 50)[1:],
+        lambda path: moves_the_mark(path, 50, configuration={"owner": "me"}),
+        lambda path: moves_the_mark(path, 50, partitionColumns=["x"]),
+        lambda path: moves_the_mark(path, 50, id="another table"),
+        lambda path: moves_the_mark(path, 50, name_of_x="y"),
+    ],
+    ids=["it does not say so", "properties too", "partitioning too", "another table", "columns too"],
+)
+def test_a_rival_that_does_more_than_move_the_mark_stops_every_write(
+    tmp_path: Path, rival: Callable[[Path], list[Action]]
+) -> None:
+    a_table_with(tmp_path, allowExplicitInsert=True)
+    log, state, write = with_values(tmp_path, 100)
+    put(log.store, 1, rival(tmp_path))
+
+    with pytest.raises(ConflictError) as caught:
+        commit(log, state, write, still())
+
+    assert caught.value.error_class == "DELTA_METADATA_CHANGED"
+
+
+def test_small_files_are_folded_behind_a_rival_that_made_values(tmp_path: Path) -> None:
+    a_table_with(tmp_path)
+    append(tmp_path, 1)
+    append(tmp_path, 2)
+    rival = Fault(operation="put_if_absent", name="_delta_log", hook=lambda: append(tmp_path, 3))
+    log = TableLog(FaultyStore(LocalStore(str(tmp_path)), faults=[rival]), location=str(tmp_path), storage_options={})
+
+    assert fold(log.load(), Folding(target_bytes=1 << 30), plans=1).files_removed == 2
+
+    assert ids(tmp_path) == {1: 1, 2: 2, 3: 3}
+    append(tmp_path, 4)
+    assert ids(tmp_path)[4] == 4

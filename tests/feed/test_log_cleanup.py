@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,8 +13,9 @@ from tablefeed.delta.retention import DAY_MS
 from tablefeed.errors import StoreError
 from tablefeed.feed.checkpointing import CheckpointShape, write_checkpoint
 from tablefeed.feed.log_cleanup import clean_up
+from tablefeed.feed.open_log import open_log
 from tablefeed.feed.table_log import TableLog
-from tablefeed.store import Fault, FaultyStore, MemoryStore
+from tablefeed.store import Fault, FaultyStore, MemoryStore, open_store
 
 V2 = {"readerFeatures": ["v2Checkpoint"], "writerFeatures": ["v2Checkpoint", "checkpointProtection"]}
 
@@ -171,3 +173,35 @@ def test_a_log_without_an_old_checkpoint_is_left_alone() -> None:
     log = a_log(v0=[protocol(), metadata(configuration=THREE_DAYS)], v1=[add("a")], v2=[remove("a")])
 
     assert clean_up(log.load(), now_ms=10**15) == 0
+
+
+HALF_A_CHECKPOINT = ".00000000000000000010.checkpoint.parquet.0123456789abcdef0123456789abcdef.tmp"
+
+
+@pytest.mark.parametrize("folder", ["_delta_log", "_delta_log/_sidecars"])
+def test_what_a_killed_writer_of_checkpoints_left_goes_after_a_day_also_where_no_version_is_old(
+    tmp_path: Path, folder: str
+) -> None:
+    a_log(open_store(str(tmp_path)), v0=[protocol(), metadata()], v1=[add("a")])
+    left = tmp_path / folder / HALF_A_CHECKPOINT
+    left.parent.mkdir(exist_ok=True)
+    left.write_bytes(b"PAR1")
+    snapshot = open_log(str(tmp_path)).load()
+    written_ms = left.stat().st_mtime_ns // 1_000_000
+
+    clean_up(snapshot, now_ms=written_ms + DAY_MS)
+    assert left.exists()
+    clean_up(snapshot, now_ms=written_ms + DAY_MS + 1)
+
+    assert not left.exists()
+    assert live_paths(open_log(str(tmp_path))) == ["a"]
+
+
+def test_a_table_whose_log_is_not_to_be_cleaned_keeps_that_too(tmp_path: Path) -> None:
+    kept = {"delta.enableExpiredLogCleanup": "false"}
+    a_log(open_store(str(tmp_path)), v0=[protocol(), metadata(configuration=kept)])
+    (tmp_path / "_delta_log" / HALF_A_CHECKPOINT).write_bytes(b"PAR1")
+
+    clean_up(open_log(str(tmp_path)).load(), now_ms=10**15)
+
+    assert (tmp_path / "_delta_log" / HALF_A_CHECKPOINT).exists()

@@ -36,7 +36,6 @@ from tablefeed.errors import (
     InvalidRowsError,
     LogError,
     OptionError,
-    UnsupportedOptionError,
 )
 from tablefeed.feed.commit import Transaction, commit
 from tablefeed.feed.sink import plan_write
@@ -140,20 +139,6 @@ def test_a_predicate_compares_values_and_not_texts(
     overwrite(table, rows([], [], kind), replace_where=predicate)
 
     assert ids(table) == left
-
-
-def test_a_predicate_on_a_column_that_is_no_partition_is_refused_by_name(tmp_path: Path) -> None:
-    table = a_partitioned_table(tmp_path)
-
-    with pytest.raises(UnsupportedOptionError, match=r"'id'.*is partitioned by \(p\)") as caught:
-        overwrite(table, rows([10], ["a"]), replace_where="p = 'a' AND id > 0")
-    assert caught.value.option == "replaceWhere"
-    plain = str(tmp_path / "plain")
-    write_deltalake(plain, rows([1], ["a"]))
-    with pytest.raises(UnsupportedOptionError, match="has no partitions"):
-        overwrite(plain, rows([10], ["a"]), replace_where="p = 'a'")
-
-    assert (ids(table), ids(plain)) == ([1, 2, 3], [1])
 
 
 @pytest.mark.parametrize("predicate", ["upper(p) = 'A'", "p = ", "q = 1", "true", ""])

@@ -84,6 +84,16 @@ def filters(column: pc.Expression, value: Any) -> list[pc.Expression]:
     return [*compared, column.is_null(), column.isin([value]), ~column.isin([value])]
 
 
+@WRITERS
+def test_no_decimal_is_lost_whose_bounds_its_writer_cut_to_64_bits(tmp_path: Path, write: Write) -> None:
+    values = [Decimal(10**38 - 1), Decimal(1 - 10**38), Decimal(2**63), Decimal(-(2**63) - 1), Decimal(5)]
+    for value in values:
+        write(tmp_path, pa.table({"huge": pa.array([value], pa.decimal128(38, 0))}), [])
+
+    for value in values:
+        check_all(tmp_path, pc.field("huge"), pa.scalar(value, pa.decimal128(38, 0)))
+
+
 def check_all(path: Path, column: pc.Expression, value: Any) -> None:
     whole = tablefeed.open_table(path).to_arrow()
     for condition in filters(column, value):

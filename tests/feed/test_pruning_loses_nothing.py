@@ -23,7 +23,7 @@ from tablefeed.feed.scan import PartitionColumn, TableColumns
 from tablefeed.model import schema as model
 from tablefeed.model.schema import DataType, Field, Primitive, Struct
 
-SMALL, LARGE = model.Decimal(10, 2), model.Decimal(38, 18)
+SMALL, LARGE, HUGE = model.Decimal(10, 2), model.Decimal(38, 18), model.Decimal(38, 0)
 LEAVES: Mapping[str, DataType] = {
     "long": Primitive("long"),
     "short": Primitive("short"),
@@ -37,6 +37,7 @@ LEAVES: Mapping[str, DataType] = {
     "binary": Primitive("binary"),
     "small": SMALL,
     "large": LARGE,
+    "huge": HUGE,
 }
 MEMBERS = Struct((Field("long", Primitive("long"), nullable=True), Field("string", Primitive("string"), nullable=True)))
 SCHEMA = Struct(
@@ -119,6 +120,7 @@ VALUES: Mapping[str, Sequence[Any]] = {
     "binary": [b"", b"a", b"b", b"\xff"],
     "small": [Decimal(t) for t in ("0.00", "0.01", "-0.01", "99999999.99", "1.50", "-99999999.99")],
     "large": [Decimal(t) for t in ("12345678901234567890.123456789012345678", "0.1", "0.100000000000000001", "-3")],
+    "huge": [Decimal(n) for n in (0, 2**53 + 1, 2**63 - 1, -(2**63), 2**63, 10**38 - 1, 1 - 10**38)],
 }
 
 Row = Mapping[str, Any]
@@ -219,6 +221,7 @@ OTHER_TYPES: Mapping[str, Sequence[Any]] = {
     "float": [1, 0.1, 16777217.0],
     "small": [1, 1.5, 0.01],
     "large": [0, Decimal("12345678901234567890.5"), 0.1],
+    "huge": [0, 2**63 - 1, 1e37],
     "timestamp": [
         pa.scalar(MOMENT, pa.timestamp("ms", "America/New_York")),
         pa.scalar(MOMENT, pa.timestamp("ns", "UTC")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -15,15 +16,15 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from feed.logs import a_log, a_write, add, live_paths, log_of, metadata, protocol, put, still
+from feed.logs import a_log, a_write, add, live_paths, log_of, metadata, protocol, put, remove, still
 from tablefeed.feed import upkeep
 from tablefeed.feed.commit import commit
 from tablefeed.feed.sink import current_snapshot
 from tablefeed.feed.sorted_files import SortedFiles
 from tablefeed.feed.table_log import TableLog
-from tablefeed.feed.upkeep import UpkeepOptions, after_commit, is_due, look_after, wait_until_done
+from tablefeed.feed.upkeep import UpkeepOptions, after_commit, is_due, look_after, wait_until_done, waited_for
 from tablefeed.model.logfile import LogFileKind
-from tablefeed.store import Fault, FaultyStore, MemoryStore
+from tablefeed.store import Entry, Fault, FaultyStore, MemoryStore, Store
 
 
 @pytest.fixture(autouse=True)
@@ -83,6 +84,36 @@ def test_25_commits_leave_the_checkpoints_of_versions_10_and_20_and_a_checksum_e
     assert checkpoints(log) == [10, 20]
     assert [f.version for f in log.listing() if f.kind is LogFileKind.CHECKSUM] == list(range(25))
     assert log.segment().checkpoint[0].version == 20
+
+
+def test_checksums_of_a_young_table_of_another_writer_begin_behind_our_first_commit() -> None:
+    log = a_log(v0=[protocol(), metadata(), add("a", size=7)], v1=[add("b", size=8)], v2=[remove("a")])
+
+    append(log, "ours")
+    wait_until_done()
+    append(log, "more")
+
+    checksums = [f.version for f in log.listing() if f.kind is LogFileKind.CHECKSUM]
+    assert checksums == [3, 4]
+    told = [json.loads(log.store.read(f"_delta_log/{version:020d}.crc")) for version in checksums]
+    assert [(each["numFiles"], each["tableSizeBytes"]) for each in told] == [(2, 18), (3, 28)]
+
+
+def test_a_long_log_of_another_writer_is_not_read_for_a_checksum() -> None:
+    log = fourteen_commits()
+    store = FaultyStore(log.store)
+    log = log_of(store)
+    seen, before = log.load(), len(store.calls)
+    commit(
+        log,
+        seen,
+        a_write(log, seen, "ours"),
+        replace(still(), stood=partial(after_commit, options=UpkeepOptions(checkpoint=False))),
+    )
+    wait_until_done()
+
+    assert [f.version for f in log.listing() if f.kind is LogFileKind.CHECKSUM] == []
+    assert not [c for c in store.calls[before:] if c.operation == "read" and c.name.endswith("0.json")]
 
 
 def test_the_first_commit_of_another_process_makes_up_for_a_checkpoint_that_was_never_finished() -> None:
@@ -216,7 +247,7 @@ def test_a_compaction_is_written_where_it_is_asked_for() -> None:
     options = UpkeepOptions(compact_every=5)
     for n in range(11):
         known = current_snapshot(log)
-        around = replace(still(), stood=lambda state, entry: after_commit(state, entry, options))
+        around = replace(still(), stood=lambda *what: after_commit(*what, options=options))
         commit(log, known, a_write(log, known, f"f{n}"), around)
         wait_until_done()
 
@@ -243,3 +274,45 @@ def test_a_program_that_ends_after_its_last_append_has_written_its_checkpoint(tm
     assert not [path for path in log.iterdir() if path.name.endswith(".tmp")]
     tablefeed.append(tmp_path / "table", pa.table({"id": [25]}))
     assert tablefeed.open_table(tmp_path / "table").to_arrow().num_rows == 26
+
+
+# --- who goes first -------------------------------------------------------------------------------------------------
+
+
+class SeenFromBehind(FaultyStore):
+    """Knows what the background has looked at: the newest commit, before all else."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.looked_at: list[str] = []
+
+    def stat(self, name: str) -> Entry | None:
+        if threading.current_thread().name == "tablefeed-upkeep":
+            self.looked_at.append(name)
+        return super().stat(name)
+
+
+def test_no_step_in_the_background_begins_while_somebody_waits_for_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "PATIENCE_S", 60.0)
+    store = SeenFromBehind(fourteen_commits().store)
+    log = log_of(store)
+
+    with waited_for():
+        look_after(log.load())
+        for n in range(20):
+            append(log, f"meanwhile{n}")
+        assert store.looked_at == []
+    wait_until_done()
+
+    assert store.looked_at != []
+    assert checkpoints(log) == [30]  # what waited is done once, for the newest version that asked
+
+
+def test_a_write_that_takes_long_keeps_no_checkpoint_from_being_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "PATIENCE_S", 0.0)
+    log = fourteen_commits()
+
+    with waited_for():
+        look_after(log.load())
+        wait_until_done()
+        assert checkpoints(log) == [13]

@@ -197,6 +197,46 @@ def test_the_same_streams_leave_the_same_schema_and_rows_or_are_refused_alike(
     assert by_the_jar(delta_spark, ours / "table") == by_the_jar(delta_spark, theirs / "table")
 
 
+LEGACY = {"storeAssignmentPolicy": "legacy"}  # of ours; the JAR's is a setting of the session
+WRAPPED: dict[str, list[Rows | str]] = {
+    "values that do not fit": [
+        rows(
+            *("17 AS int", "CAST(1 AS TINYINT) AS tiny", "1L AS long", "'abc' AS text", "DATE'2024-07-25' AS day"),
+            *("CAST(1.5 AS DECIMAL(3, 2)) AS d", "1.5D AS f", "TIMESTAMP'2024-07-28 12:00:00' AS at"),
+            *("named_struct('x', 1) AS s", "map(1, 1) AS m", "array(1) AS a"),
+        ),
+        rows(
+            *("9223372036854775807L AS int", "1e10D AS tiny", "CAST('NaN' AS DOUBLE) AS long"),
+            *("CAST(0 AS DECIMAL(38, 18)) AS text", "'soon' AS day", "1000 AS d", "'x' AS f", "'2024-02-30' AS at"),
+            *("named_struct('x', '1.9') AS s", "map(4294967297L, 'y') AS m", "array('x', '-7.5') AS a"),
+            **LEGACY,
+        ),
+    ],
+    "null where there must be none": [CREATE + "(value INT NOT NULL) USING delta", rows("'x' AS value", **LEGACY)],
+    "int into boolean": [rows("true AS value"), rows("1 AS value", **LEGACY)],
+}
+
+
+@pytest.fixture
+def legacy(delta_spark: SparkSession) -> Any:
+    delta_spark.conf.set("spark.sql.storeAssignmentPolicy", "LEGACY")
+    yield delta_spark
+    delta_spark.conf.unset("spark.sql.storeAssignmentPolicy")
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_the_same_streams_by_the_policy_legacy_leave_the_same_rows_or_are_refused_alike(
+    legacy: SparkSession, tmp_path: Path, one_row: Path, name: str
+) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+
+    refusals = [run(legacy, w, WRAPPED[name], one_row, f) for w, f in (("delta", theirs), ("tablefeed", ours))]
+
+    assert refusals[1] == refusals[0]
+    assert metadata(ours / "table") == metadata(theirs / "table")
+    assert by_the_jar(legacy, ours / "table") == by_the_jar(legacy, theirs / "table")
+
+
 Batch = tuple[list[str], str, dict[str, str]]
 """One batch write: its columns as expressions, its mode, its options, `partitionBy` among them."""
 OVERWRITE = {"overwriteSchema": "true"}

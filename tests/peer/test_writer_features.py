@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from feed.maintained import said
 from peer.jar_log import JarLog
 from tablefeed.feed.commit import Surroundings, Transaction, commit
 from tablefeed.feed.open_log import open_log
@@ -173,3 +174,23 @@ def test_a_table_that_we_create_has_the_protocol_and_the_properties_that_the_jar
     insert(delta_spark, ours, 2)
     tablefeed.append(ours, rows_of(3))
     assert delta_spark.read.format("delta").load(str(ours)).count() == 3
+
+
+def test_the_jar_finds_the_clustering_columns_of_a_table_that_we_made_and_clusters_it(
+    delta_spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = delta_spark.sql("SELECT id, named_struct('city', CAST(id AS STRING)) AS place FROM range(4)")
+
+    for name, mapping in {"plain": {}, "mapped": {"delta.columnMapping.mode": "name"}}.items():
+        table = tmp_path / name
+        writer = rows.write.format("tablefeed").mode("append").option("clusterBy", "id, Place.city")
+        writer.options(**mapping).save(str(table))
+        rows.write.format("tablefeed").mode("append").option("clusterBy", "id, place.city").save(str(table))
+        found = delta_spark.sql(f"DESCRIBE DETAIL delta.`{table}`").collect()[0]
+        assert found["clusteringColumns"] == ["id", "place.city"]
+        assert {"clustering", "domainMetadata"} <= set(found["tableFeatures"])
+
+        delta_spark.sql(f"OPTIMIZE delta.`{table}`")
+
+        assert [each["clusteringProvider"] for each in said(table, 2, "add")] == ["liquid"]
+        assert tablefeed.open_table(table).to_arrow().num_rows == 8

@@ -1,4 +1,4 @@
-"""When the rows of a stream of changes were committed, as InCommitTimestampSuite has it."""
+"""When rows were committed, and what a commit says of that, as InCommitTimestampSuite has it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from feed.logs import info, protocol
+from feed.logs import NOW_MS, Action, a_log, a_write, actions_of, info, metadata, protocol, put, still
 from scenarios.queries import Stream
 from scenarios.tables import Table
+from tablefeed.feed.commit import commit
 
 FEATURES = ["inCommitTimestamp", "changeDataFeed", "appendOnly", "invariants"]
 
@@ -55,3 +56,51 @@ def test_rows_are_dated_by_their_commit_once_it_dates_itself_and_by_its_log_file
 
     data = [version for version in range(1, 8) if version != enabled_at]
     assert times == {v: own_ms(v) / 1000 if v >= enabled_at else file_s(v) for v in data}
+
+
+# --- writes ----------------------------------------------------------------------------------------------------------
+
+DATES = protocol(1, 7, writerFeatures=["appendOnly", "invariants", "inCommitTimestamp"])
+
+
+def enabled(*, at_ms: int) -> list[Action]:
+    """The commit, at version 1, from which on commits date themselves."""
+    told = {
+        "delta.enableInCommitTimestamps": "true",
+        "delta.inCommitTimestampEnablementVersion": "1",
+        "delta.inCommitTimestampEnablementTimestamp": str(at_ms),
+    }
+    return [info(inCommitTimestamp=at_ms), DATES, metadata(configuration=told)]
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "expected"),
+    [
+        (NOW_MS + 1_000, [NOW_MS + 1_001, NOW_MS + 1_002]),
+        (NOW_MS + 100_000_000, [NOW_MS + 100_000_001, NOW_MS + 100_000_002]),
+        (NOW_MS, [NOW_MS + 1, NOW_MS + 2]),
+        (NOW_MS - 100_000, [NOW_MS, NOW_MS + 1]),
+    ],
+    ids=["ahead", "far ahead", "at once", "behind"],
+)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_commits_behind_the_one_that_begins_to_date_them_are_later_each(
+    at_ms: int, expected: list[int], when: str
+) -> None:
+    """Whether their writes began before it or after, and whatever the clock says."""
+    log = a_log(v0=[protocol(), metadata()])
+    if when == "after":
+        put(log.store, 1, enabled(at_ms=at_ms))
+    known = log.load()
+    writes = [a_write(log, known, name) for name in ("a", "b")]
+    if when == "before":
+        put(log.store, 1, enabled(at_ms=at_ms))
+
+    for each in writes:
+        commit(log, known, each, still())
+
+    told = [actions_of(log, version)[0]["commitInfo"]["inCommitTimestamp"] for version in (2, 3)]
+    assert told == expected
+    since = log.load().metadata.configuration
+    assert since["delta.inCommitTimestampEnablementVersion"] == "1"
+    assert since["delta.inCommitTimestampEnablementTimestamp"] == str(at_ms)

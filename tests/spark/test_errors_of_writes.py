@@ -102,7 +102,7 @@ def test_a_table_that_may_only_grow_refuses_complete_mode(spark: SparkSession, t
     ("option", "value", "words"),
     [
         ("partitionedBy", "id", ["Unknown option 'partitionedby'", "Did you mean 'partitionBy'?"]),
-        ("storeAssignmentPolicy", "legacy", ["'storeAssignmentPolicy'", "'legacy', which wraps numbers"]),
+        ("storeAssignmentPolicy", "lenient", ["'storeAssignmentPolicy'", "must be 'ansi', 'strict' or 'legacy'"]),
         ("fs.s3a.endpoint", "x", ["'fs.s3a.endpoint' is not supported here", "storage.aws_endpoint_url"]),
     ],
 )

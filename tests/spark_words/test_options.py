@@ -83,6 +83,7 @@ def test_without_options_every_one_has_its_default() -> None:
     }
     assert dict(parse_options({}, "batch write").values) == {
         "partitionBy": None,
+        "clusterBy": None,
         "userMetadata": None,
         "mergeSchema": False,
         "overwriteSchema": False,
@@ -92,6 +93,8 @@ def test_without_options_every_one_has_its_default() -> None:
         "compression": None,
         "maxRecordsPerFile": None,
         "optimizeWrite": None,
+        "logCompactionEvery": None,
+        "checkpointPartSize": None,
         "txnAppId": None,
         "txnVersion": None,
         "replaceWhere": None,
@@ -139,6 +142,8 @@ def test_the_case_of_a_name_does_not_matter() -> None:
         ("batch read", "versionAsOf", "3", 3),
         ("batch read", "timestampAsOf", "2024-02-29", "2024-02-29"),
         ("stream write", "partitionBy", "day, Länder ,h", ("day", "Länder", "h")),
+        ("stream write", "clusterBy", "day, place.Land ,`a.b,``c`", (("day",), ("place", "Land"), ("a.b,`c",))),
+        ("batch write", "clusterBy", "day", (("day",),)),
         ("stream write", "userMetadata", "", ""),
         ("batch write", "txnVersion", "0", 0),
         ("batch write", "txnVersion", "+9223372036854775807", 2**63 - 1),
@@ -303,7 +308,6 @@ def test_what_spark_itself_passes_is_taken_in_silence(direction: str, caplog: py
         ("batch write", "replaceUsing"),
         ("batch write", "useNullIntolerantEqualityWithDPO"),
         ("batch write", "dataChange"),
-        ("stream write", "clusterBy"),
     ],
 )
 def test_what_would_change_rows_and_is_not_done_is_refused_by_name(direction: str, name: str) -> None:
@@ -391,7 +395,7 @@ def test_before_a_read_is_known_to_be_a_stream_only_what_neither_kind_knows_is_r
     refuse_unknown({"path": "/t", "versionAsOf": "not looked at", "maxFilesPerTrigger": "nor this", "storage.k": "v"})
     with pytest.raises(UnknownOptionError):
         refuse_unknown({"maxFilePerTrigger": "1"})
-    with pytest.raises(UnsupportedOptionError):
+    with pytest.raises(UnknownOptionError):
         refuse_unknown({"clusterBy": "day"})
 
 

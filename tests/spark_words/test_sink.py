@@ -9,9 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql.types import LongType, StructType
 
 import tablefeed
+from feed.logs import a_log, metadata, protocol
 from tablefeed.errors import CommitError, IllegalOptionError, UnknownOptionError, UnsupportedFeatureError
 from tablefeed.feed.known_state import newest_state
 from tablefeed.feed.sink import plan_write, write_task
@@ -19,6 +21,7 @@ from tablefeed.feed.upkeep import wait_until_done
 from tablefeed.log.transaction import WriteKind
 from tablefeed.spark.options import parse_options
 from tablefeed.spark.sink import BatchWriter, StreamWriter, Written
+from tablefeed.store import LocalStore
 
 ID = pa.schema([("id", pa.int64())])
 
@@ -142,7 +145,9 @@ def test_a_query_put_back_to_an_older_checkpoint_stops_where_that_is_asked_for(t
     assert now_in(table) == (2, [0, 1, 2], 2)
 
 
-@pytest.mark.parametrize("how", [{"replaceWhere": "p = 1"}, {"partitionOverwriteMode": "DYNAMIC"}])
+@pytest.mark.parametrize(
+    "how", [{"replaceWhere": "p = 1"}, {"replaceWhere": "id IN (1, 10)"}, {"partitionOverwriteMode": "DYNAMIC"}]
+)
 def test_a_partial_overwrite_crosses_to_the_tasks_and_back(tmp_path: Path, how: dict[str, str]) -> None:
     table = tmp_path / "t"
     tablefeed.append(str(table), pa.table({"id": [1, 2], "p": [1, 2]}), partition_by="p")
@@ -159,9 +164,19 @@ def test_a_partial_overwrite_crosses_to_the_tasks_and_back(tmp_path: Path, how: 
     assert sorted(now.to_arrow()["id"].to_pylist()) == [2, 10]
 
 
-def batch(table: Path, batch_id: int, *ids: int, **options: str) -> None:
+def test_a_table_that_tasks_made_files_for_is_clustered_as_the_option_says(tmp_path: Path) -> None:
+    options = {"path": str(tmp_path / "t"), "clusterBy": "ID"}
+    writer = StreamWriter(options, StructType().add("id", LongType()), overwrite=False)
+    message = pickle.dumps(Written(plan=writer._plan, files=(), query_id="query", batch_id=0))
+    writer.commit([pickle.loads(message)], 0)  # noqa: S301 - our own
+
+    log = (tmp_path / "t" / "_delta_log" / f"{0:020d}.json").read_text()
+    assert '{\\"clusteringColumns\\":[[\\"id\\"]],\\"domainName\\":\\"delta.clustering\\"}' in log
+
+
+def batch(table: Path, batch_id: int, *ids: int, overwrite: bool = False, **options: str) -> None:
     """A micro-batch of one task."""
-    writer = StreamWriter({"path": str(table), **options}, StructType().add("id", LongType()), overwrite=False)
+    writer = StreamWriter({"path": str(table), **options}, StructType().add("id", LongType()), overwrite=overwrite)
     files = write_task(writer._plan, [pa.record_batch({"id": list(ids)}, schema=ID)], task=0, now_ms=0)
     writer.commit([Written(plan=writer._plan, files=files, query_id="query", batch_id=batch_id)], batch_id)
     wait_until_done()
@@ -180,11 +195,71 @@ def test_after_every_so_many_batches_small_files_are_folded_behind_the_commit(tm
     assert sorted(tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist()) == [0, 1, 2, 3]
 
 
+def test_complete_mode_folds_nothing_for_its_next_batch_would_lose_to_that(tmp_path: Path) -> None:
+    for n in range(2):
+        batch(tmp_path, n, n, 7, 8, overwrite=True, compactEvery="1", maxRecordsPerFile="1")
+
+    assert operations(tmp_path) == ["STREAMING UPDATE"] * 2
+    assert sorted(tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist()) == [1, 7, 8]
+
+
 def test_nothing_is_folded_unless_it_is_asked_for(tmp_path: Path) -> None:
     for n in range(4):
         batch(tmp_path, n, n)
 
     assert operations(tmp_path) == ["STREAMING UPDATE"] * 4
+
+
+@pytest.mark.parametrize("overwrite", [False, True], ids=["append", "complete"])
+def test_a_table_that_asks_for_it_is_folded_behind_a_query_but_not_in_complete_mode(
+    tmp_path: Path, *, overwrite: bool
+) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [-1]}), properties={"delta.autoOptimize.autoCompact": "true"})
+    batch(tmp_path, 0, *range(50), overwrite=overwrite, maxRecordsPerFile="1")
+    batch(tmp_path, 1, *range(50), overwrite=overwrite, maxRecordsPerFile="1")
+
+    assert ("OPTIMIZE" in operations(tmp_path)) is not overwrite
+
+
+def in_log(table: Path, ending: str) -> list[str]:
+    return sorted(path.name for path in (table / "_delta_log").glob(f"*.{ending}"))
+
+
+def test_commits_are_written_as_one_where_it_is_asked_for(tmp_path: Path) -> None:
+    for n in range(5):
+        batch(tmp_path, n, n, logCompactionEvery="2")
+
+    assert in_log(tmp_path, "compacted.json") == [
+        "00000000000000000000.00000000000000000001.compacted.json",
+        "00000000000000000002.00000000000000000003.compacted.json",
+    ]
+    assert sorted(tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist()) == list(range(5))
+
+
+def test_commits_that_fold_files_are_counted_and_written_as_one_too(tmp_path: Path) -> None:
+    for n in range(2):
+        batch(tmp_path, n, n, compactEvery="2", logCompactionEvery="3")
+
+    assert operations(tmp_path)[-1] == "OPTIMIZE"
+    assert in_log(tmp_path, "compacted.json") == ["00000000000000000000.00000000000000000002.compacted.json"]
+
+
+def test_a_checkpoint_has_parts_of_the_size_that_is_asked_for(tmp_path: Path) -> None:
+    interval = {"delta.checkpointInterval": "2"}
+    tablefeed.append(tmp_path, pa.table({"id": [-1]}), properties=interval)
+    for n in range(2):
+        batch(tmp_path, n, 2 * n, 2 * n + 1, checkpointPartSize="3", maxRecordsPerFile="1")
+
+    parts = in_log(tmp_path, "checkpoint.*.parquet")
+    assert len(parts) > 1
+    assert parts == [f"{2:020d}.checkpoint.{n + 1:010d}.{len(parts):010d}.parquet" for n in range(len(parts))]
+    assert sorted(DeltaTable(str(tmp_path)).to_pyarrow_table()["id"].to_pylist()) == list(range(-1, 4))
+
+
+@pytest.mark.parametrize("option", [{"logCompactionEvery": "1"}, {"checkpointPartSize": "0"}], ids=str)
+def test_a_size_that_nothing_can_have_is_refused(tmp_path: Path, option: dict[str, str]) -> None:
+    with pytest.raises(IllegalOptionError, match=next(iter(option))):
+        StreamWriter({"path": str(tmp_path), **option}, IDS, overwrite=False)
 
 
 def test_a_turn_that_falls_on_an_empty_batch_which_is_not_recorded_is_left_out(tmp_path: Path) -> None:
@@ -194,6 +269,65 @@ def test_a_turn_that_falls_on_an_empty_batch_which_is_not_recorded_is_left_out(t
     update = "STREAMING UPDATE"
     assert operations(tmp_path) == [update, update, "OPTIMIZE", update, update, update, "OPTIMIZE"]
     assert sorted(tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist()) == [0, 1, 2, 4, 5]
+
+
+def a_table_of_many_queries(path: Path) -> Path:
+    """The first was the last to write."""
+    records = [
+        {"txn": {"appId": f"query-{n}", "version": 5, "lastUpdated": 1_700_000_000_000 - n}} for n in range(20_000)
+    ]
+    a_log(LocalStore(str(path)), v0=[protocol(), metadata(), *records])
+    return path
+
+
+def test_what_crosses_to_tasks_and_back_does_not_grow_with_the_queries_that_a_table_ever_had(tmp_path: Path) -> None:
+    there = {"path": str(a_table_of_many_queries(tmp_path))}
+    stream = StreamWriter(there, IDS, overwrite=False)
+    once = BatchWriter({**there, "txnAppId": "query-19999", "txnVersion": "5"}, IDS, overwrite=False)
+    back = Written(plan=stream._plan.about("query-7"), files=())
+
+    assert len(pickle.dumps(stream)) < 50_000
+    assert len(pickle.dumps(once)) < 5_000
+    assert len(pickle.dumps(back)) < 5_000
+    assert (stream._plan.recorded["query-0"], back.plan.recorded) == (5, {"query-7": 5})
+    assert once._is_recorded()
+
+
+@pytest.mark.parametrize("query", ["query-0", "query-19999"])
+@pytest.mark.parametrize("batch_id", [5, 6])
+def test_an_empty_batch_is_known_from_a_replay_however_many_queries_there_were(
+    tmp_path: Path, query: str, batch_id: int
+) -> None:
+    options = {"path": str(a_table_of_many_queries(tmp_path)), "recordEmptyBatches": "false"}
+    writer = StreamWriter({**options, "txnVersionCollision": "fail"}, IDS, overwrite=False)
+
+    def commit(batch_id: int) -> None:
+        message = Written(plan=writer._plan.about(query), files=(), query_id=query, batch_id=batch_id)
+        writer.commit([message], batch_id)
+
+    commit(batch_id)
+    with pytest.raises(CommitError, match=f"records version 5 of the application {query}, and this is version 4"):
+        commit(4)
+
+    assert tablefeed.open_table(tmp_path).version == 0
+
+
+@pytest.mark.parametrize("txn", [{}, {"txnAppId": "job", "txnVersion": "3"}], ids=["plain", "once"])
+def test_a_task_that_failed_takes_the_files_of_the_others_with_it(tmp_path: Path, txn: dict[str, str]) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    once = BatchWriter({"path": str(tmp_path), **txn}, IDS, overwrite=False)
+    stream = StreamWriter({"path": str(tmp_path)}, IDS, overwrite=False)
+
+    def written(writer: BatchWriter | StreamWriter, **more: Any) -> Written:
+        files = write_task(writer._plan, [pa.record_batch({"id": [2]}, schema=ID)], task=0, now_ms=0)
+        return Written(plan=writer._plan, files=files, **more)
+
+    once.abort([written(once), None])
+    stream.abort([None, written(stream, query_id="query", batch_id=3)], 3)
+    assert len(list(tmp_path.glob("*.parquet"))) == 1
+
+    stream.abort([written(stream, query_id="query", batch_id=3)], 3)  # a commit was tried, and nobody knows its fate
+    assert len(list(tmp_path.glob("*.parquet"))) == 2
 
 
 def test_a_codec_and_a_row_limit_are_obeyed(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from support.s3 import Gateway
 from tablefeed.errors import NotExclusiveError, ObjectNotFoundError, StoreError
 from tablefeed.store import Store, open_store
-from tablefeed.store.s3 import PART_BYTES
+from tablefeed.store.s3 import PART_BYTES, PUTS
 
 
 def once(told: str) -> Callable[[str], bool]:
@@ -130,6 +130,28 @@ def test_a_request_that_is_throttled_is_sent_again(gateway: Gateway) -> None:
     gateway.throttles = once(f"PUT /{gateway.bucket}/t/log/0.json")
 
     assert store.put_if_absent("log/0.json", b"ours")
+
+
+def test_a_put_that_met_another_request_for_the_name_is_put_again_and_decided_then(gateway: Gateway) -> None:
+    store = writer(gateway)
+    gateway.contends = once(f"PUT /{gateway.bucket}/t/log/0.json")
+    assert store.put_if_absent("log/0.json", b"ours")
+
+    gateway.contends = once(f"PUT /{gateway.bucket}/t/log/0.json")
+    assert not store.put_if_absent("log/0.json", b"again")
+    assert store.read("log/0.json") == b"ours"
+
+
+def test_a_put_that_meets_others_for_good_is_an_error_after_a_few(gateway: Gateway) -> None:
+    store = writer(gateway)
+    assert store.put_if_absent("log/0.json", b"ours")
+    gateway.contends = lambda told: told.startswith("PUT") and "log/1" in told
+    before = len(gateway.requests)
+
+    with pytest.raises(StoreError, match=r"Could not put log/1.json at s3://lake-.*/t: .*conflicting operation"):
+        store.put_if_absent("log/1.json", b"ours")
+    assert len(gateway.requests) == before + PUTS
+    assert not store.exists("log/1.json")
 
 
 def test_a_server_that_throttles_for_good_is_an_error_that_names_the_object(gateway: Gateway) -> None:

@@ -326,6 +326,9 @@ b AND CAST(n AS INT) > 0
 i32 IS NULL
 i32 IS NOT NULL
 b IS TRUE
+ASSERT_TRUE(b) IS NULL
+ASSERT_TRUE(i32 < 2) IS NOT NULL
+b OR ASSERT_TRUE(i32 > 0) IS NULL
 b IS NOT TRUE
 b IS FALSE
 i32 IN (0, 1, 42)
@@ -591,6 +594,10 @@ HOUR(ntz)
 HOUR(d)
 EXTRACT(YEAR FROM d)
 EXTRACT(HOUR FROM ts)
+DATE_PART('YEAR', d)
+DATE_PART('minute', ts)
+DATEPART('week', d)
+DATE_PART(s, d)
 EXTRACT(DOW FROM d)
 DATE_TRUNC('YEAR', ts)
 DATE_TRUNC('QUARTER', ts)
@@ -630,6 +637,10 @@ TO_DATE(t, 'yyyy-MM-dd')
 TO_TIMESTAMP(t)
 MAKE_DATE(2024, 2, i8)
 MAKE_DATE(2024, 2, 29)
+MAKE_TIMESTAMP(2024, 3, 31, 2, i8, 0)
+MAKE_TIMESTAMP(2024, 10, 27, 2, 30, i8)
+MAKE_TIMESTAMP(YEAR(ts), MONTH(ts), DAY(ts), HOUR(ts), 0, 0)
+MAKE_TIMESTAMP(2024, 2, 29, 23, 59, 60)
 UNIX_DATE(d)
 UNIX_TIMESTAMP(ts)
 UNIX_SECONDS(ts)
@@ -710,6 +721,19 @@ s LIKE ''
 s NOT LIKE '%@%'
 s LIKE 'a%b_c'
 s LIKE n
+s LIKE ANY ('a%', '%x')
+s LIKE ANY ('a%')
+s LIKE SOME ('%a%', NULL)
+s LIKE ALL ('%a%', '%b%')
+s NOT LIKE ANY ('%a%', '%b%')
+s NOT LIKE ALL ('%a%', '%b%')
+s NOT LIKE ALL ('%a%')
+NOT s LIKE ANY ('%a%', '%b%')
+s LIKE ANY ('a', n)
+DECODE(ENCODE(s, 'utf-8'), 'UTF-8') = s
+ENCODE(s, 'utf-8') = bin
+ENCODE(s, 'utf-16')
+DECODE(bin, 'utf-8')
 s ILIKE 'A%'
 s RLIKE '^[a-z]+$'
 s RLIKE '^[A-Z]{3}-[0-9]+$'
@@ -738,6 +762,21 @@ SHA1(s)
 SHA2(s, 256)
 SHA2(s, 512)
 HASH(s)
+HASH(b)
+HASH(i8)
+HASH(i16)
+HASH(i32)
+HASH(i64)
+HASH(d)
+HASH(ts)
+HASH(ntz)
+HASH(bin)
+HASH(i32, s, i64, b)
+HASH(s, i32 + 1)
+HASH(NULL, s)
+PMOD(HASH(i64), 16)
+HASH(f64)
+HASH(arr)
 XXHASH64(s)
 CRC32(s)
 HEX(s)
@@ -747,6 +786,16 @@ SIZE(arr)
 SIZE(m)
 SIZE(arr) > 0
 ARRAY_CONTAINS(arr, 1)
+ARRAY_SIZE(arr)
+ARRAY_SIZE(ARRAY_COMPACT(arr)) = SIZE(arr)
+ARRAY_SIZE(ARRAY_APPEND(arr, 1)) > 3
+ARRAY_APPEND(arr, i32)[0]
+ARRAY_APPEND(arr, i32)[SIZE(arr)]
+ARRAY_PREPEND(arr, i32)[0]
+ARRAY_PREPEND(arr, 7)[1]
+ARRAY_INSERT(arr, 1, i32)[0]
+ARRAY_INSERT(arr, -1, i32)[SIZE(arr)]
+ARRAY_COMPACT(arr)[0]
 arr[1]
 ELEMENT_AT(arr, 1)
 m['K']

@@ -24,6 +24,10 @@ _HOP_BY_HOP = {
     "date",
     "server",
 }
+_CONFLICT = (
+    b"<Error><Code>ConditionalRequestConflict</Code><Message>A conflicting operation occurred during processing of "
+    b"this conditional request.</Message></Error>"
+)
 _SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
 
 
@@ -31,20 +35,22 @@ _SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>Please reduce your request r
 class Gateway:
     """What stands between a client and the server. A request is told as `METHOD /path`.
 
-    `throttles` and `loses` say of a request whether it is answered 503 and not done, or done and not answered.
-    `passes_conditions_over` makes it a server that does not know conditional puts.
+    `throttles`, `contends` and `loses` say of a request whether it is answered 503 and not done, 409 and not done, or
+    done and not answered. `passes_conditions_over` makes
+    it a server that does not know conditional puts.
     """
 
     endpoint: str = ""
     bucket: str = ""
     throttles: Callable[[str], bool] = lambda _: False
+    contends: Callable[[str], bool] = lambda _: False
     loses: Callable[[str], bool] = lambda _: False
     passes_conditions_over: bool = False
     requests: list[str] = field(default_factory=list)
 
     def begin(self) -> None:
         """Behaves well from now on, with a new empty bucket."""
-        self.throttles = self.loses = lambda _: False
+        self.throttles = self.contends = self.loses = lambda _: False
         self.passes_conditions_over = False
         self.bucket = f"lake-{uuid.uuid4()}"
         s3fs.S3FileSystem(
@@ -100,6 +106,9 @@ def _handler(gateway: Gateway, behind: tuple[str, int]) -> type[BaseHTTPRequestH
             gateway.requests.append(told)
             if gateway.throttles(told):
                 self._answer(503, [], _SLOW_DOWN)
+                return
+            if gateway.contends(told):
+                self._answer(409, [], _CONFLICT)
                 return
             headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
             if gateway.passes_conditions_over:

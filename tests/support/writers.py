@@ -24,9 +24,11 @@ PATIENCE_S = 300
 Writer = Callable[[str, Sequence[int]], list[int]]
 
 
-def by_tablefeed(location: str, rows: Sequence[int]) -> list[int]:
+def by_tablefeed(location: str, rows: Sequence[int], storage_options: Mapping[str, str] | None = None) -> list[int]:
     """Appends each row in a commit of its own; gives the versions. What fails, fails the test."""
-    versions: list[int] = [tablefeed.append(location, pa.table({"id": [row]})).version for row in rows]
+    versions: list[int] = [
+        tablefeed.append(location, pa.table({"id": [row]}), storage_options=storage_options).version for row in rows
+    ]
     wait_until_done()
     return versions
 

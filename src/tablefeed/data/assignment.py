@@ -3,8 +3,7 @@
 Decided on the schema's own types, once, before a row is read; what becomes of the values is casts.py's. The pairs are
 those of Spark's implicit casts (`TypeCoercion.implicitCast`, which Delta-Spark asks whatever the policy): numbers and
 texts into numbers, anything but nested values into texts, days and moments into each other. The policy `strict` lets
-only those through that lose nothing (`Cast.canUpCast`). `legacy`, which wraps numbers and makes null of what it cannot
-read, is not offered.
+only those through that lose nothing (`Cast.canUpCast`); `ansi` and `legacy` differ in values alone.
 """
 
 from __future__ import annotations
@@ -18,10 +17,12 @@ from tablefeed.model.schema import Array, DataType, Decimal, Map, Primitive, Str
 
 
 class Policy(StrEnum):
-    """The values of Spark's `spark.sql.storeAssignmentPolicy`, in lower case, that are honoured here."""
+    """The values of Spark's `spark.sql.storeAssignmentPolicy`, in lower case."""
 
     ANSI = "ansi"
     STRICT = "strict"
+    LEGACY = "legacy"
+    """What does not fit is wrapped or null, without a word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,9 @@ def is_assignable(incoming: DataType, table: DataType, policy: Policy) -> bool:
     """Says whether values of one type that is not nested may be stored as another."""
     if isinstance(incoming, Array | Map | Struct) or isinstance(table, Array | Map | Struct):
         return False
-    return incoming == table or (_casts(incoming, table) and (policy is Policy.ANSI or _loses_nothing(incoming, table)))
+    return incoming == table or (
+        _casts(incoming, table) and (policy is not Policy.STRICT or _loses_nothing(incoming, table))
+    )
 
 
 def needs_zone(incoming: DataType, table: DataType) -> bool:

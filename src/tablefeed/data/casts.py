@@ -1,9 +1,9 @@
 """Values of one type as values of another, as Spark's CAST has them with ANSI on, array by array.
 
-Which types may meet is assignment.py's to say: here is what becomes of the values. A value that the wanted type does
-not hold, or a text that is none of it, raises CastError: nothing is wrapped, cut or made null, but NaN and the
-infinities, which are null as decimals (as in Spark). Arrow computes what it computes exactly as Java does; the rest
-goes value by value, each distinct one once.
+Which types may meet is assignment.py's to say, and storing.py's which casts they take: here is what becomes of the
+values. A value that the wanted type does not hold, or a text that is none of it, raises CastError: nothing is wrapped,
+cut or made null, but NaN and the infinities, which are null as decimals (as in Spark). Arrow computes what it computes
+exactly as Java does; the rest goes value by value, each distinct one once.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.data import spark_texts
-from tablefeed.data.assignment import Assignment
-from tablefeed.data.retype import Conversion, LossyConversionError, conversion, lossless
+from tablefeed.data.retype import Conversion, LossyConversionError, lossless
 from tablefeed.model.java_text import DAY_US, date_text, java_double, java_float, timestamp_text
 
 INVALID_INPUT = "CAST_INVALID_INPUT"
@@ -41,28 +40,13 @@ class CastError(LossyConversionError):
 Value = Callable[[Any], object]  # Any: each takes its own type's value
 
 
-def assigned(found: pa.DataType, wanted: pa.DataType, how: Assignment) -> Conversion | None:
-    """How arrays of incoming type `found` are stored as `wanted`; None: as they are.
-
-    Raises LossyConversionError where the two have nothing in common, the conversion CastError for a value that
-    `wanted` does not hold. Which pairs the policy forbids is not looked at here.
-    """
-
-    def leaf(found: pa.DataType, wanted: pa.DataType) -> Conversion:
-        if _logical(found) == _logical(wanted):  # two forms of one type of a table's: no value changes
-            return lossless(found, wanted)
-        return cast(found, wanted, how.zone)
-
-    return conversion(found, wanted, leaf=leaf)
-
-
 def cast(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Conversion:
     """How arrays of `found` become arrays of `wanted`. `zone` is what texts, days and clocks are read in.
 
     Raises LossyConversionError for a pair that has no cast here.
     """
     is_a = pa.types
-    if _is_text(found):
+    if is_text(found):
         return _from_text(found, wanted, zone)
     if is_a.is_string(wanted):
         return _to_text(found, wanted, zone)
@@ -70,7 +54,7 @@ def cast(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Conver
         return _to_integer(found, wanted)
     if is_a.is_floating(wanted) and is_a.is_decimal(found):
         nearest = float if is_a.is_float64(wanted) else spark_texts.nearest_single
-        return _by_value(found, wanted, nearest, INVALID_INPUT)
+        return by_value(found, wanted, nearest, INVALID_INPUT)
     if is_a.is_floating(wanted) and (is_a.is_integer(found) or is_a.is_floating(found)):
         return lambda array: array.cast(wanted, safe=False)  # to the nearest, and to infinity, as Java does
     if is_a.is_decimal(wanted):
@@ -80,24 +64,13 @@ def cast(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Conver
     raise LossyConversionError(found, wanted)
 
 
-def _logical(kind: pa.DataType) -> object:
-    """What a table calls all forms of one type."""
-    if _is_text(kind):
-        return "string"
-    if _is_bytes(kind):
-        return "binary"
-    if pa.types.is_date(kind):
-        return "date"
-    if pa.types.is_timestamp(kind):
-        return "timestamp_ntz" if kind.tz is None else "timestamp"
-    return kind
-
-
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether that is one of Arrow's forms of text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _is_bytes(kind: pa.DataType) -> bool:
+def is_bytes(kind: pa.DataType) -> bool:
+    """Whether that is one of Arrow's forms of bytes."""
     is_a = pa.types
     checks = (is_a.is_binary, is_a.is_large_binary, is_a.is_binary_view, is_a.is_fixed_size_binary)
     return any(check(kind) for check in checks)
@@ -106,7 +79,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
 # --- value by value ------------------------------------------------------------------------------------------------
 
 
-def _by_value(found: pa.DataType, wanted: pa.DataType, value_of: Value, error_class: str) -> Conversion:
+def by_value(found: pa.DataType, wanted: pa.DataType, value_of: Value, error_class: str) -> Conversion:
     """Casts each distinct value once. A ValueError or OverflowError of `value_of` is a CastError of that value."""
 
     def one(value: Any) -> object:
@@ -119,7 +92,11 @@ def _by_value(found: pa.DataType, wanted: pa.DataType, value_of: Value, error_cl
         if pa.types.is_floating(array.type):  # Arrow's dictionaries take either zero for the other
             return pa.array([None if v is None else one(v) for v in array.to_pylist()], wanted)
         encoded = array.dictionary_encode()
-        values = pa.array([one(value) for value in encoded.dictionary.to_pylist()], wanted)
+        try:
+            distinct = encoded.dictionary.to_pylist()
+        except UnicodeDecodeError as error:  # Spark has texts of any bytes
+            raise CastError(found, wanted, error.object, error_class) from error
+        values = pa.array([one(value) for value in distinct], wanted)
         return values.take(encoded.indices)
 
     return convert
@@ -139,25 +116,26 @@ def _from_text(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> 
         return lambda array: array.cast(wanted)
     if is_a.is_integer(wanted):
         bits = wanted.bit_width
-        return _by_value(found, wanted, lambda text: spark_texts.read_integer(text, bits), INVALID_INPUT)
+        return by_value(found, wanted, lambda text: spark_texts.read_integer(text, bits), INVALID_INPUT)
     if is_a.is_floating(wanted):
         read = spark_texts.read_double if is_a.is_float64(wanted) else spark_texts.read_float
-        return _by_value(found, wanted, read, INVALID_INPUT)
+        return by_value(found, wanted, read, INVALID_INPUT)
     if is_a.is_decimal(wanted):
-        numbers = _by_value(found, pa.string(), lambda text: format(spark_texts.read_decimal(text), "f"), INVALID_INPUT)
-        rounded = _by_value(pa.string(), wanted, lambda text: _rounded(Decimal(text), wanted), OVERFLOW)
+        numbers = by_value(found, pa.string(), lambda text: format(spark_texts.read_decimal(text), "f"), INVALID_INPUT)
+        rounded = by_value(pa.string(), wanted, lambda text: as_decimal(Decimal(text), wanted), OVERFLOW)
         return lambda array: rounded(numbers(array))
     if is_a.is_date(wanted):
-        days = _by_value(found, pa.int32(), spark_texts.read_date, INVALID_INPUT)
+        days = by_value(found, pa.int32(), spark_texts.read_date, INVALID_INPUT)
         return lambda array: days(array).view(wanted)
     if is_a.is_timestamp(wanted):
-        read_moment = _reader_of_moments(wanted, zone)
-        micros = _by_value(found, pa.int64(), read_moment, INVALID_INPUT)
+        read_moment = reader_of_moments(wanted, zone)
+        micros = by_value(found, pa.int64(), read_moment, INVALID_INPUT)
         return lambda array: micros(array).view(wanted)
     raise LossyConversionError(found, wanted)
 
 
-def _reader_of_moments(wanted: pa.TimestampType, zone: tzinfo | None) -> Callable[[str], int]:
+def reader_of_moments(wanted: pa.TimestampType, zone: tzinfo | None) -> Callable[[str], int]:
+    """What reads texts as microseconds. Raises LossyConversionError where it takes a zone, and none was given."""
     if wanted.tz is None:
         return spark_texts.read_timestamp_ntz
     given = _given(zone, wanted)
@@ -168,18 +146,18 @@ def _to_text(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Co
     is_a = pa.types
     if is_a.is_integer(found) or is_a.is_boolean(found):
         return lambda array: array.cast(wanted)
-    if _is_bytes(found):
+    if is_bytes(found):
         return lambda array: array.cast(wanted)  # safe: bytes that are no UTF-8 raise
     if is_a.is_floating(found):
-        return _by_value(found, wanted, java_double if is_a.is_float64(found) else java_float, INVALID_INPUT)
+        return by_value(found, wanted, java_double if is_a.is_float64(found) else java_float, INVALID_INPUT)
     if is_a.is_decimal(found):
-        return _by_value(found, wanted, lambda number: format(number, "f"), INVALID_INPUT)
+        return by_value(found, wanted, lambda number: format(number, "f"), INVALID_INPUT)
     if is_a.is_date(found):
-        days = _by_value(pa.int32(), wanted, date_text, INVALID_INPUT)
+        days = by_value(pa.int32(), wanted, date_text, INVALID_INPUT)
         return lambda array: days(_counted(array.cast(pa.date32())))
     if is_a.is_timestamp(found):
         plain = _micros(found)
-        texts = _by_value(pa.int64(), wanted, _text_of_moments(found, zone), INVALID_INPUT)
+        texts = by_value(pa.int64(), wanted, _text_of_moments(found, zone), INVALID_INPUT)
         return lambda array: texts(_counted(array if plain is None else plain(array)))
     raise LossyConversionError(found, wanted)
 
@@ -204,7 +182,7 @@ def _to_integer(found: pa.DataType, wanted: pa.DataType) -> Conversion:
         raise LossyConversionError(found, wanted)
     # Spark goes by way of a double where a decimal has many digits, which may round up to the next whole number.
     by_double = found.precision > 18 and not is_a.is_int64(wanted)
-    whole = _by_value(
+    whole = by_value(
         found, pa.int64(), lambda number: _within_64_bits(int(float(number) if by_double else number)), OVERFLOW
     )
     return lambda array: _narrowed(array, whole(array), wanted)
@@ -242,7 +220,7 @@ def _to_decimal(found: pa.DataType, wanted: pa.Decimal128Type) -> Conversion:
     if is_a.is_integer(found):
         return lambda array: _rescaled(array.cast(pa.int64()).cast(pa.decimal128(19, 0)), wanted)
     if is_a.is_floating(found):
-        return _by_value(found, wanted, lambda number: _rounded_float(number, wanted), OVERFLOW)
+        return by_value(found, wanted, lambda number: float_as_decimal(number, wanted), OVERFLOW)
     if is_a.is_decimal(found):
         return lambda array: _rescaled(array, wanted)
     raise LossyConversionError(found, wanted)
@@ -257,10 +235,11 @@ def _rescaled(array: pa.Array, wanted: pa.Decimal128Type) -> pa.Array:
             pass
     # Not by Arrow: its division of decimals beyond 64 bits is wrong in some versions (26 rounds 2^64 - 0.5 to another
     # number altogether).
-    return _by_value(array.type, wanted, lambda number: _rounded(number, wanted), OVERFLOW)(array)
+    return by_value(array.type, wanted, lambda number: as_decimal(number, wanted), OVERFLOW)(array)
 
 
-def _rounded(number: Decimal, wanted: pa.Decimal128Type) -> Decimal:
+def as_decimal(number: Decimal, wanted: pa.Decimal128Type) -> Decimal:
+    """A number with the scale of `wanted`, halves rounded away from zero. OverflowError for one of too many digits."""
     if number.adjusted() > 100:  # no need to write out what does not fit
         raise OverflowError
     rounded = number.quantize(Decimal(1).scaleb(-wanted.scale), context=_EXACT)
@@ -269,8 +248,9 @@ def _rounded(number: Decimal, wanted: pa.Decimal128Type) -> Decimal:
     return rounded
 
 
-def _rounded_float(number: float, wanted: pa.Decimal128Type) -> Decimal | None:
-    return _rounded(Decimal(repr(number)), wanted) if math.isfinite(number) else None
+def float_as_decimal(number: float, wanted: pa.Decimal128Type) -> Decimal | None:
+    """As `as_decimal`, of the shortest number that `number` is nearest to; None: it is none."""
+    return as_decimal(Decimal(repr(number)), wanted) if math.isfinite(number) else None
 
 
 # --- days and moments ----------------------------------------------------------------------------------------------
@@ -280,7 +260,7 @@ def _temporal(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> C
     plain = _micros(found)
     day_first = pa.types.is_date(found)
     count = pa.int32() if pa.types.is_date(wanted) else pa.int64()
-    moments = _by_value(pa.int32() if day_first else pa.int64(), count, _moved(found, wanted, zone), INVALID_INPUT)
+    moments = by_value(pa.int32() if day_first else pa.int64(), count, _moved(found, wanted, zone), INVALID_INPUT)
     return lambda array: moments(_counted(array if plain is None else plain(array))).view(wanted)
 
 

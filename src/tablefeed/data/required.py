@@ -51,7 +51,8 @@ def _members(kind: pa.DataType) -> list[pa.Field]:
     if pa.types.is_struct(kind):
         return list(kind)
     if pa.types.is_map(kind):
-        return [kind.item_field]  # Arrow cannot build a map with a null key
+        # A key itself is never null: Arrow cannot build such a map.
+        return [pa.field("key", kind.key_type), kind.item_field]
     if pa.types.is_list(kind):
         return [kind.value_field]
     return []
@@ -69,7 +70,9 @@ def _null_at(path: str, array: pa.Array, *, nullable: bool, in_null: bool = Fals
     if pa.types.is_struct(kind):
         parts = [(f"{path}.{f.name}", pc.struct_field(present, [i]), f) for i, f in enumerate(kind)]
     elif pa.types.is_map(kind):
-        parts = [(f"{path}.value", _values(present), kind.item_field)]
+        key, value = _members(kind)
+        parts = [(f"{path}.key", _entries(present, present.keys), key)]
+        parts.append((f"{path}.value", _entries(present, present.items), value))
     else:
         parts = [(f"{path}.element", pc.list_flatten(present), kind.value_field)]
     for inner, values, field in parts:
@@ -79,10 +82,10 @@ def _null_at(path: str, array: pa.Array, *, nullable: bool, in_null: bool = Fals
     return None
 
 
-def _values(maps: pa.MapArray) -> pa.Array:
-    """The values of maps of which none is null."""
+def _entries(maps: pa.MapArray, side: pa.Array) -> pa.Array:
+    """The keys or the values, `side`, of maps of which none is null."""
     first, last = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
-    return maps.items.slice(first, last - first)
+    return side.slice(first, last - first)
 
 
 def _required_member(kind: pa.DataType) -> str | None:

@@ -6,19 +6,30 @@ What a rule's SQL means is `tablefeed.data.sql`'s; NOT NULL is `write`'s, which 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.data.partition import empty_is_null
-from tablefeed.data.sql import Asked, EngineError, NotExactError, Program, RowFailedError, compile_expressions
-from tablefeed.errors import InvalidRowsError, UnsupportedExpressionError
+from tablefeed.data.sql import (
+    Asked,
+    EngineError,
+    NoColumnError,
+    NotExactError,
+    Program,
+    RowFailedError,
+    compile_expressions,
+)
+from tablefeed.errors import InvalidRowsError, SchemaMismatchError, UnsupportedExpressionError
 from tablefeed.model.rules import Check, TableRules, TextLimit
 from tablefeed.model.schema import Field, Primitive, Struct
 
 _MOST_SHOWN = 200
 """Characters of a value in an error."""
+_GENERATION = "the generation expression"
+_GIVEN = Check(name="Generated Column", expression="")
+"""What a generated column that the rows bring is held against."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +38,8 @@ class Setting:
 
     `url` names the table in errors. `absent` are the columns, as the schema spells them, that the rows do not bring:
     they are filled. `partition_by` are columns that will hold no empty text: rules meet null in its place. `time_zone`
-    is the session's, None where it is not known; `now_us` the moment of this write, which defaults such as
-    `current_timestamp()` take.
+    is the session's, None where it is not known; `now_us` the moment of this write, which
+    `current_timestamp()` is in defaults and conditions.
     """
 
     url: str
@@ -42,18 +53,23 @@ class RowRules:
     """Fills and checks batches of a table's schema. Built once, for many batches.
 
     Raises UnsupportedExpressionError, when built, for a rule that is not evaluated exactly as Spark does with ANSI mode
-    on. A batch costs one query for all that is checked and one for each kind of column that is filled.
+    on, and SchemaMismatchError for a default that its column does not hold. A batch costs one query for all that is
+    checked and one for each kind of column that is filled.
     """
 
     def __init__(self, rules: TableRules, schema: Struct, setting: Setting) -> None:
         self._setting, self._schema, self._limits = setting, schema, rules.limits
+        # As Delta-Spark: one generated column does not hang on another, whose values would be made at the same time.
+        self._ungenerated = Struct(tuple(field for field in schema if field.name not in rules.generated))
+        given = [field for field in schema if field.name not in setting.absent]
+        self._filling(_GENERATION, given, rules.generated)  # only to be refused where it cannot be one
         absent = [field for field in schema if field.name in setting.absent]
         # In this order: a generated column may name one that has a default.
         self._fillers = [
             _Filler(program, names)
             for program, names in (
                 self._filling("the default", [f for f in absent if f.name not in rules.generated], rules.defaults),
-                self._filling("the generation expression", absent, rules.generated),
+                self._filling(_GENERATION, absent, rules.generated),
             )
             if program is not None
         ]
@@ -82,17 +98,40 @@ class RowRules:
         fields = [field for field in fields if field.name in expressions]
         is_default = what == "the default"
         programs = [(f"{what} of column {f.name}", Asked(text=expressions[f.name], wanted=f.type)) for f in fields]
-        schema, now_us = (Struct(()), self._setting.now_us) if is_default else (self._schema, None)
+        schema, now_us = (Struct(()), self._setting.now_us) if is_default else (self._ungenerated, None)
         program = self._compiled(programs, schema, now_us) if programs else None
+        if is_default and program is not None:
+            self._try_defaults(program, fields)
         return program, tuple(field.name for field in fields)
+
+    def _try_defaults(self, program: Program, fields: Sequence[Field]) -> None:
+        """Refuses a default that fails, which it does in each row: no row is to blame."""
+        try:
+            program.evaluate(pa.record_batch({"row": pa.nulls(1)}))
+        except RowFailedError as error:
+            name = next(
+                f.name for f, e in zip(fields, program.expressions, strict=True) if e.text == error.text and e.can_fail
+            )
+            raise SchemaMismatchError(
+                f"The rows have no column {name!r}, and its default in {self._setting.url}, {error.text}, cannot be "
+                f"stored there: it meets {error.reason}. Nothing was written: add the column to the rows, or correct "
+                "its default.",
+                url=self._setting.url,
+            ) from error
 
     def _checking(self) -> Program:
         asked = [(_said(check), Asked(text=check.expression)) for check in self._checks]
-        program = self._compiled(asked, self._schema, None)
+        program = self._compiled(asked, self._schema, self._setting.now_us)
         for (rule, one), expression in zip(asked, program.expressions, strict=True):
             if expression.type != Primitive("boolean"):
                 reason = "it is no condition: its value is no boolean"
-                raise UnsupportedExpressionError(url=self._setting.url, rule=rule, expression=one.text, reason=reason)
+                raise UnsupportedExpressionError(
+                    url=self._setting.url,
+                    rule=rule,
+                    expression=one.text,
+                    reason=reason,
+                    error_class="DELTA_NON_BOOLEAN_CHECK_CONSTRAINT",
+                )
         return program
 
     def _compiled(self, asked: Sequence[tuple[str, Asked]], schema: Struct, now_us: int | None) -> Program:
@@ -102,7 +141,11 @@ class RowRules:
         except NotExactError as error:
             rule = next(rule for rule, one in asked if one.text == error.text)
             raise UnsupportedExpressionError(
-                url=self._setting.url, rule=rule, expression=error.text, reason=str(error)
+                url=self._setting.url,
+                rule=rule,
+                expression=error.text,
+                reason=str(error),
+                error_class=_class_of(rule) if isinstance(error, NoColumnError) else None,
             ) from error
 
     def _filled(self, batch: pa.RecordBatch, filler: _Filler) -> pa.RecordBatch:
@@ -119,7 +162,7 @@ class RowRules:
         for check, expression, holds in zip(self._checks, program.expressions, held, strict=True):
             row = pc.index(holds.fill_null(False), False).as_py()  # noqa: FBT003  # Arrow's words
             if row >= 0:
-                shown = _shown(batch, row, expression.columns)
+                shown = shown_row(batch, row, expression.paths)
                 raise InvalidRowsError(
                     f"CHECK constraint {check.name} ({check.expression}) violated by row with values:\n{shown}\n"
                     f"Nothing of this write to {self._setting.url} was committed: filter these rows out, or correct "
@@ -141,9 +184,9 @@ class RowRules:
             ) from error
 
     def _failed(self, what: str, error: RowFailedError, batch: pa.RecordBatch, program: Program) -> InvalidRowsError:
-        columns = next((e.columns for e in program.expressions if e.text == error.text), ())
+        paths = next((e.paths for e in program.expressions if e.text == error.text), ())
         return InvalidRowsError(
-            f"{what}: {error.text} meets {error.reason} in the row with values:\n{_shown(batch, error.row, columns)}\n"
+            f"{what}: {error.text} meets {error.reason} in the row with values:\n{shown_row(batch, error.row, paths)}\n"
             f"Nothing of this write to {self._setting.url} was committed: filter these rows out, or correct them.",
             url=self._setting.url,
         )
@@ -174,15 +217,33 @@ def _of_given(rules: TableRules, absent: frozenset[str]) -> Iterator[Check]:
     for name, expression in rules.generated.items():
         if name not in absent:
             quoted = name.replace("`", "``")
-            yield Check(name="Generated Column", expression=f"`{quoted}` <=> ({expression})")
+            yield replace(_GIVEN, expression=f"`{quoted}` <=> ({expression})")
+
+
+def _class_of(rule: str) -> str | None:
+    """Delta-Spark's class for a rule that names a column which is not there."""
+    if rule.startswith((_GENERATION, _said(_GIVEN))):
+        return "DELTA_INVALID_GENERATED_COLUMN_REFERENCES"
+    return "DELTA_INVALID_CHECK_CONSTRAINT_REFERENCES" if rule.startswith("its constraint") else None
 
 
 def _said(check: Check) -> str:
     return f"its constraint {check.name}"
 
 
-def _shown(batch: pa.RecordBatch, row: int, columns: Sequence[str]) -> str:
-    return "\n".join(f" - {name} : {_value(batch.column(name)[row])}" for name in sorted(columns))
+def shown_row(batch: pa.RecordBatch, row: int, paths: Sequence[tuple[str, ...]]) -> str:
+    """The values at `paths` in a row of `batch`, a line each, as errors show them."""
+    return "\n".join(f" - {'.'.join(path)} : {_value(_at(batch, row, path))}" for path in sorted(paths))
+
+
+def _at(batch: pa.RecordBatch, row: int, path: Sequence[str]) -> pa.Scalar:
+    found = batch.column(path[0])[row]
+    for name in path[1:]:
+        names = [field.name for field in found.type]
+        # Spelt as in the rule, which may be in another case than in the schema.
+        member = names.index(name) if name in names else [known.lower() for known in names].index(name.lower())
+        found = found[member] if found.is_valid else pa.scalar(None, found.type[member].type)
+    return found
 
 
 def _value(value: pa.Scalar) -> str:

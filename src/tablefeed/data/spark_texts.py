@@ -1,7 +1,8 @@
-"""What a text is worth as a number, a day or a moment, by the rules of Spark's CAST with ANSI on.
+"""What a text is worth as a number, a day or a moment, by the rules of Spark's CAST.
 
-One text, one value: ValueError where Spark refuses the text. Refused as well, though Spark reads them: digits of
-other scripts than ours, hexadecimal floats, a time without a day (Spark takes today's), zones by a short name.
+One text, one value: ValueError where Spark refuses the text or, with ANSI off, makes null of it. UnreadTextError where
+it may read the text: digits of other scripts than ours, hexadecimal floats, exponents of ten digits and more, a time
+without a day (Spark takes today's), zones that are known here by no name.
 Days are counted since 1970-01-01, moments in microseconds since then.
 """
 
@@ -22,9 +23,12 @@ _JAVA_BLANKS = "".join(map(chr, range(0x21)))
 """What Java's own parsers strip: String.trim."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_CUT_INTEGER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]*)", re.ASCII)
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?"
 _DECIMAL = re.compile(_NUMBER, re.ASCII)
 _FLOATING = re.compile(rf"({_NUMBER})[dDfF]?", re.ASCII)
+_LONG_EXPONENT = re.compile(r"[+-]?[0-9.]+[eE][+-]?[0-9]{10,}[dDfF]?", re.ASCII)
+_HEXADECIMAL = re.compile(r"[+-]?0[xX].*[pP].*", re.DOTALL)
 _INFINITIES = {"inf": "inf", "+inf": "inf", "infinity": "inf", "+infinity": "inf", "-inf": "-inf", "-infinity": "-inf"}
 _WORDS = {**_INFINITIES, "nan": "nan"}
 _JAVA_WORDS = re.compile(r"[+-]?(?:NaN|Infinity)")
@@ -36,19 +40,28 @@ _TIME = (
     r"(?:\.(?P<fraction>[0-9]*))?(?P<zone>[^0-9.].*)?)?)?)?"
 )
 _TIMESTAMP = re.compile(_DAY % (6, _TIME), re.ASCII | re.DOTALL)
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::(\d{1,2})(?::(\d{2}))?|(\d{2})(\d{2})?)?", re.ASCII)
+_TIME_ALONE = re.compile(r"(?:T[0-9]{1,2}|[0-9]{1,2}:).*", re.ASCII | re.DOTALL)
+_OFFSET = re.compile(
+    r"(?:UTC|GMT|UT)?([+-])(?:(\d{1,2})(?::(\d{1,2}(?!:)|\d{2}(?=:))(?::(\d{2}))?)?|(\d{2})(\d{2})(\d{2})?)", re.ASCII
+)
+_JAVA_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9~/._+-]+", re.ASCII)
+"""What Java's ZoneId takes for the name of a region."""
 _MOST_OFFSET = timedelta(hours=18)
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - in the zone of what is counted from it
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def read_integer(text: str, bits: int) -> int:
-    """A whole number of `bits`; nothing after a point, not even zeros."""
+class UnreadTextError(ValueError):
+    """A text that is not read here, though Spark may read it."""
+
+
+def read_integer(text: str, bits: int, *, cuts_fraction: bool = False) -> int:
+    """A whole number of `bits`; nothing after a point, not even zeros, but to be cut off."""
     stripped = text.strip(_BLANKS)
-    if not _INTEGER.fullmatch(stripped):
+    if not (_CUT_INTEGER if cuts_fraction else _INTEGER).fullmatch(stripped):
         raise ValueError
-    digits = stripped.lstrip("+-").lstrip("0")
+    digits = stripped.partition(".")[0].lstrip("+-").lstrip("0")
     number = int(digits or "0") if len(digits) < 20 else 1 << 64
     number = -number if stripped.startswith("-") else number
     if not -(1 << bits - 1) <= number < 1 << bits - 1:
@@ -60,7 +73,8 @@ def read_decimal(text: str) -> Decimal:
     """A number of any scale and size."""
     stripped = text.strip(_JAVA_BLANKS)
     if not _DECIMAL.fullmatch(stripped):
-        raise ValueError
+        has_other_digits = any(char.isdecimal() and not char.isascii() for char in stripped)
+        raise UnreadTextError if has_other_digits or _LONG_EXPONENT.fullmatch(stripped) else ValueError
     return Decimal(stripped)
 
 
@@ -106,7 +120,10 @@ def read_date(text: str) -> int:
 
 def read_timestamp(text: str, zone: tzinfo) -> int:
     """The moment of a timestamp or date, in its own zone, or else in `zone`."""
-    found = _timestamp(text)
+    try:
+        found = _timestamp(text)
+    except ValueError:
+        raise UnreadTextError if _TIME_ALONE.fullmatch(text.strip(_BLANKS)) else ValueError from None
     own = found["zone"]
     return to_utc(_local_micros(found), zone if own is None else _zone(own.strip(_JAVA_BLANKS)))
 
@@ -157,7 +174,8 @@ def _floating(text: str) -> str:
         return found[1]
     word = stripped[1:].lower() if _JAVA_WORDS.fullmatch(stripped) and stripped[1:] == "NaN" else stripped.lower()
     if word not in _WORDS:
-        raise ValueError
+        unread = _HEXADECIMAL.fullmatch(stripped) or _LONG_EXPONENT.fullmatch(stripped)
+        raise UnreadTextError if unread else ValueError
     return _WORDS[word]
 
 
@@ -193,13 +211,15 @@ def _zone(text: str) -> tzinfo:
         return UTC
     offset = _OFFSET.fullmatch(text)
     if offset is None:
-        if "/" not in text:
+        if not _JAVA_ZONE.fullmatch(text):
             raise ValueError
+        if "/" not in text:
+            raise UnreadTextError
         try:
             return ZoneInfo(text)
-        except (KeyError, OSError):
-            raise ValueError from None
-    hours, minutes, seconds = int(offset[2]), int(offset[3] or offset[5] or 0), int(offset[4] or offset[6] or 0)
+        except (KeyError, OSError, ValueError):
+            raise UnreadTextError from None
+    hours, minutes, seconds = (int(offset[one] or offset[other] or 0) for one, other in ((2, 5), (3, 6), (4, 7)))
     distance = timedelta(hours=hours, minutes=minutes, seconds=seconds)
     if minutes > 59 or seconds > 59 or distance > _MOST_OFFSET:
         raise ValueError

@@ -16,18 +16,14 @@ import pyarrow.compute as pc
 
 from tablefeed.model.statistics import Bound, ColumnStatistics, FileStatistics, LeafPath
 
-INDEXED_LEAVES = 32
-"""Leaves that have statistics unless the table says otherwise: what Delta-Spark and its readers take for granted."""
 
-
-def first_leaves(schema: pa.Schema, count: int = INDEXED_LEAVES) -> tuple[LeafPath, ...]:
-    """The first `count` leaves in schema order; all of them where it is negative. Lists and maps count as one."""
-    leaves = tuple(_leaves((), list(schema)))
-    return leaves if count < 0 else leaves[:count]
+def all_leaves(schema: pa.Schema) -> tuple[LeafPath, ...]:
+    """The leaves of `schema` in its order. Lists and maps count as one."""
+    return tuple(_leaves((), list(schema)))
 
 
 class RunningStatistics:
-    """The statistics of the rows added so far, for the given leaves of one schema."""
+    """The statistics of the rows added so far, for the given leaves. One that `schema` has not is null in all rows."""
 
     def __init__(self, schema: pa.Schema, leaves: tuple[LeafPath, ...]) -> None:
         self._leaves = [_Leaf(path, schema) for path in leaves]
@@ -68,7 +64,8 @@ class _Leaf:
     def __init__(self, path: LeafPath, schema: pa.Schema) -> None:
         self.path = path
         self._indices: list[int] = []
-        kind = schema.field(path[0]).type
+        self._is_stored = path[0] in schema.names
+        kind = schema.field(path[0]).type if self._is_stored else pa.null()
         for name in path[1:]:
             self._indices.append(kind.get_field_index(name))
             kind = kind.field(self._indices[-1]).type
@@ -80,6 +77,9 @@ class _Leaf:
         self._high: Any = None
 
     def add(self, rows: pa.Table) -> None:
+        if not self._is_stored:
+            self._null_count += rows.num_rows
+            return
         column = rows.column(self.path[0])
         if self._indices:
             # Unlike the member alone, this is null where a struct above is.

@@ -82,9 +82,8 @@ def read_sidecar(source: BinaryIO, *, with_stats: bool, url: str, log_file: str)
     """
     with _blamed_on(log_file, url=url):
         parquet = CheckpointParquet(source)
-        for kind in _TOP_LEVEL_ACTIONS:
-            if any(True for _ in parquet.actions(kind)):
-                raise BadActionError("is no action of a sidecar", kind)
+        for kind, _ in parquet.actions(_TOP_LEVEL_ACTIONS):
+            raise BadActionError("is no action of a sidecar", kind)
         yield from parquet.files(with_stats=with_stats)
 
 
@@ -170,10 +169,9 @@ def _actions(source: BinaryIO, *, url: str, log_file: str) -> Iterator[tuple[int
         return
     parquet = CheckpointParquet(source)
     has_sidecars = False
-    for kind in _TOP_LEVEL_ACTIONS:
-        for values in parquet.actions(kind):
-            has_sidecars |= kind == names.SIDECAR
-            yield None, kind, values
+    for kind, values in parquet.actions(_TOP_LEVEL_ACTIONS):
+        has_sidecars |= kind == names.SIDECAR
+        yield None, kind, values
     if has_sidecars and parquet.has_files():
         yield None, names.ADD, {}
 

@@ -7,7 +7,7 @@ What the file may hold is checkpoint.py's to judge.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -31,17 +31,22 @@ class CheckpointParquet:
         # Where the writer gave its pages checksums, damage in the middle of one is an error and no other value.
         self._file = pq.ParquetFile(source, page_checksum_verification=True, thrift_container_size_limit=MOST_IN_A_LIST)
 
-    def actions(self, kind: str) -> Iterator[dict[str, Any]]:
-        """The actions of `kind` as if parsed from JSON; null is absent."""
-        if not self._members(kind):
+    def actions(self, kinds: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The actions of `kinds`, each with its kind, as if parsed from JSON; null is absent.
+
+        In the file's order within a kind. They are few, and what they cost is that the file is read: once for all.
+        """
+        present = [kind for kind in kinds if self._members(kind)]
+        if not present:
             return
-        for batch in self._batches([kind]):
-            column = batch.column(kind)
-            for row in pc.indices_nonzero(column.is_valid()).to_pylist():
-                action = _plain(column[row].as_py(), column.type)
-                # Where a writer has no null structs, an action of another kind is one with nothing in it.
-                if action:
-                    yield action
+        for batch in self._batches(present):
+            for kind in present:
+                column = batch.column(kind)
+                for row in pc.indices_nonzero(column.is_valid()).to_pylist():
+                    action = _plain(column[row].as_py(), column.type)
+                    # Where a writer has no null structs, an action of another kind is one with nothing in it.
+                    if action:
+                        yield kind, action
 
     def has_files(self) -> bool:
         """Whether there is an add."""

@@ -7,6 +7,7 @@ lists of more than so many entries are left out, as Delta-Spark leaves them out 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -64,17 +65,20 @@ def read_counts(data: bytes, *, table_id: str) -> FileCounts | None:
         return None
 
 
-def counts_after(before: FileCounts, commit: Commit) -> FileCounts | None:
+def counts_after(before: FileCounts, commit: Commit, also_removed: FileCounts | None = None) -> FileCounts | None:
     """The counts after `commit`, whose adds are of files that were not live before; None where they cannot be told.
 
-    That is so where a remove does not say how large its file was.
+    That is so where a remove does not say how large its file was. `also_removed` counts live files that the commit
+    removes besides those of `commit.files`.
     """
     if any(file.size_bytes is None for file in commit.removed):
         return None
     added = _tallied((file.size_bytes, file.deletion_vector) for file in commit.added)
     removed = _tallied((file.size_bytes or 0, file.deletion_vector) for file in commit.removed)
     after = _sum(_sum(before, added, 1), removed, -1)
-    return replace(after, files=_files_after(before, after, commit)) if _counts_something(after) else None
+    gone = no_files() if also_removed is None else also_removed
+    after = _sum(after, gone, -1)
+    return replace(after, files=_files_after(before, after, commit, gone)) if _counts_something(after) else None
 
 
 class Tally:
@@ -160,10 +164,28 @@ _DELETED_BINS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2
 
 
 def _tallied(files: Iterable[tuple[int, DeletionVector | None]]) -> FileCounts:
-    listed = list(files)
-    deleted = pa.array([0 if vector is None else vector.cardinality for _, vector in listed], pa.int64())
-    vector_count = sum(vector is not None for _, vector in listed)
-    return _counted(pa.array([size_bytes for size_bytes, _ in listed], pa.int64()), deleted, vector_count)
+    # In plain Python: a commit has few, mostly one, for which Arrow's calls cost more than all else of a checksum.
+    histogram = [0] * len(SIZE_BINS), [0] * len(SIZE_BINS)
+    deleted_histogram = [0] * len(_DELETED_BINS)
+    file_count = size_sum = vector_count = deleted_sum = 0
+    for size_bytes, vector in files:
+        deleted_rows = 0 if vector is None else vector.cardinality
+        file_count, size_sum = file_count + 1, size_sum + size_bytes
+        vector_count, deleted_sum = vector_count + (vector is not None), deleted_sum + deleted_rows
+        if size_bytes >= 0:
+            size_bin = bisect_right(SIZE_BINS, size_bytes) - 1
+            histogram[0][size_bin] += 1
+            histogram[1][size_bin] += size_bytes
+        if deleted_rows >= 0:
+            deleted_histogram[bisect_right(_DELETED_BINS, deleted_rows) - 1] += 1
+    return FileCounts(
+        file_count=file_count,
+        size_bytes=size_sum,
+        histogram=(tuple(histogram[0]), tuple(histogram[1])),
+        vector_count=vector_count,
+        deleted_rows=deleted_sum,
+        deleted_histogram=tuple(deleted_histogram),
+    )
 
 
 def _counted(sizes: pa.Array, deleted: pa.Array, vector_count: int) -> FileCounts:
@@ -264,10 +286,11 @@ def _wholes(value: Any, bins: Sequence[int]) -> tuple[int, ...]:  # Any: JSON
     return numbers
 
 
-def _files_after(before: FileCounts, after: FileCounts, commit: Commit) -> tuple[AddFile, ...] | None:
-    if before.files is None or max(before.file_count, after.file_count) > MOST_FILES:
+def _files_after(before: FileCounts, after: FileCounts, commit: Commit, gone: FileCounts) -> tuple[AddFile, ...] | None:
+    if before.files is None or gone.files is None or max(before.file_count, after.file_count) > MOST_FILES:
         return () if after.file_count == 0 else None
-    live = {_key(file): file for file in before.files}
+    removed = {_key(file) for file in gone.files}
+    live = {key: file for file in before.files if (key := _key(file)) not in removed}
     for file in commit.files:
         if isinstance(file, RemoveFile):
             live.pop(_key(file), None)

@@ -34,7 +34,8 @@ COMMIT_ACTIONS = FILE_ACTIONS | {
 
 ADD_BEGIN = b'{"%s":{' % names.ADD.encode()
 """How every writer begins the line of an add; another spelling costs time alone."""
-_ADD_ENDS = (b"}}\n", b"}}")
+_FILE_BEGINS = (ADD_BEGIN, b'{"%s":{' % names.REMOVE.encode())
+_FILE_ENDS = (b"}}\n", b"}}")
 
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")  # byte order marks of UTF-8 and UTF-16
 
@@ -62,8 +63,10 @@ def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, mod
 
 
 def decode_facts(data: bytes, *, version: Version, url: str, log_file: str, modified_ms: int | None) -> Commit:
-    """`decode_commit` without its files, which are not judged: lines that begin and end as adds are not looked into."""
-    lines = (b"{}\n" if line.startswith(ADD_BEGIN) and line.endswith(_ADD_ENDS) else line for line in io.BytesIO(data))
+    """`decode_commit` without its files, which are not judged: lines that begin and end as theirs are not read."""
+    lines = (
+        b"{}\n" if line.startswith(_FILE_BEGINS) and line.endswith(_FILE_ENDS) else line for line in io.BytesIO(data)
+    )
     gathered = Gathered()
     line, action = 0, ""
     try:
@@ -75,20 +78,27 @@ def decode_facts(data: bytes, *, version: Version, url: str, log_file: str, modi
     return gathered.commit((), version=version, modified_ms=modified_ms)
 
 
-def encode_commit(commit: Commit) -> bytes:
+def encode_commit(commit: Commit, removes: Iterable[memoryview] = ()) -> bytes:
     """The bytes of `commit`, a line for each action, in Delta-Spark's order; `decode_commit` gives `commit` back.
 
     commitInfo, metaData, protocol, txns, files in their order, domains. What is None is left out. `committed_at_ms`
-    is not written: it is commitInfo's in-commit timestamp, or the time of the file. Besides the bytes, one line at a
-    time is in memory: an overwrite has as many as the table has files.
+    is not written: it is commitInfo's in-commit timestamp, or the time of the file. `removes` are lines of further
+    files (`removes.Removal`), asked for one after the other: besides the bytes, no more is in memory.
     """
     data = io.BytesIO()
-    for line in _lines(commit):
-        data.write(orjson.dumps(line, default=dict, option=orjson.OPT_APPEND_NEWLINE))
+    _write_lines(data, _head(commit))
+    for lines in removes:
+        data.write(lines)
+    _write_lines(data, map(fields.write_domain, commit.domains))
     return data.getvalue()
 
 
-def _lines(commit: Commit) -> Iterator[Mapping[str, object]]:
+def _write_lines(data: io.BytesIO, actions: Iterable[Mapping[str, object]]) -> None:
+    for action in actions:
+        data.write(orjson.dumps(action, default=dict, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def _head(commit: Commit) -> Iterator[Mapping[str, object]]:
     if commit.info is not None:
         yield {names.COMMIT_INFO: commit.info}
     if commit.metadata is not None:
@@ -97,7 +107,6 @@ def _lines(commit: Commit) -> Iterator[Mapping[str, object]]:
         yield fields.write_protocol(commit.protocol)
     yield from map(fields.write_txn, commit.txns)
     yield from map(fields.write_file, commit.files)
-    yield from map(fields.write_domain, commit.domains)
 
 
 def read_lines(

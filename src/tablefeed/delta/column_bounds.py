@@ -6,7 +6,7 @@ it, is loosened by what writers are known to lose, and is dropped where it canno
 - texts are cut, by writers at different lengths, and not by all with something after the cut that exceeds the rest;
 - timestamps are cut to milliseconds, and a zone's offset to minutes;
 - a 32-bit float may be spelt with just the digits that tell it from other floats, and stay so when the column becomes
-  a double; a decimal may have gone through a double;
+  a double; a decimal may have gone through a double, and one without a fraction through 64 bits, which end;
 - NaN is in the bounds of some writers and not of others: it is never inside those given here;
 - days before the Gregorian calendar may be counted in the Julian one.
 
@@ -185,6 +185,7 @@ def _is_single(number: float) -> bool:
 
 
 _LOSS_OF_A_DOUBLE = decimal.Decimal(2) ** -50  # its writer's, and once more of the parser here
+_LAST_LONG = 2**63 - 1
 _WIDE = decimal.Context(prec=120, traps=[decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow])
 
 
@@ -192,6 +193,8 @@ def _decimal(value: Any, kind: Decimal, *, upwards: bool) -> decimal.Decimal | N
     if type(value) not in (int, float, decimal.Decimal):
         return None
     exact = decimal.Decimal(value)
+    if exact == (_LAST_LONG if upwards else -_LAST_LONG - 1):
+        return None
     # Of what the loosened bound lets through, the outermost that the column can hold: all its values have its scale.
     try:
         loss = _WIDE.multiply(abs(exact), _LOSS_OF_A_DOUBLE)

@@ -40,12 +40,15 @@ class Write:
     """A batch write; `mode` is a Spark SaveMode's name.
 
     `predicate` is the text of an overwrite's replaceWhere; `is_dynamic` says that it was of the partitions written to.
+    `can_merge_schema` and `can_overwrite_schema` say that the write asked for that, whatever came of it.
     """
 
     mode: Literal["Append", "Overwrite", "ErrorIfExists"]
     partition_by: tuple[str, ...] = ()
     predicate: str | None = None
     is_dynamic: bool = False
+    can_overwrite_schema: bool = False
+    can_merge_schema: bool = False
 
     @property
     def operation(self) -> tuple[str, dict[str, object]]:
@@ -54,9 +57,12 @@ class Write:
         parameters: dict[str, object] = {"mode": self.mode, "partitionBy": partition_by}
         if self.predicate is not None:
             parameters["predicate"] = self.predicate
-        if self.is_dynamic:
-            parameters["isDynamicPartitionOverwrite"] = True
-        return "WRITE", parameters
+        flags = {
+            "isDynamicPartitionOverwrite": self.is_dynamic,
+            "canOverwriteSchema": self.can_overwrite_schema,
+            "canMergeSchema": self.can_merge_schema,
+        }
+        return "WRITE", parameters | {name: True for name, is_set in flags.items() if is_set}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

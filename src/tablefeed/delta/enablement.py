@@ -1,8 +1,9 @@
 """Which changes of a table's protocol and metadata leave files valid that were written before them.
 
 Those that only turn on what every later commit has to hold, and ours then does (row ids, commit times), or what asks
-nothing of new files (deletion vectors, checkpoints). Delta-Spark's list (ConflictChecker.scala) has more: a column
-mapping that begins, and identity columns.
+nothing of new files (deletion vectors, checkpoints), and those that only move the marks of identity columns.
+Delta-Spark's list (ConflictChecker.scala) has more: a column mapping that begins, whose ids our files would lack, and
+Iceberg's.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from collections.abc import Mapping
 from tablefeed.delta import names
 from tablefeed.delta.features import supported_features
 from tablefeed.delta.iceberg_compat import compat_version
-from tablefeed.model.actions import Metadata, Protocol
+from tablefeed.delta.identity import differ_in_marks_alone
+from tablefeed.delta.schema import parse_schema
+from tablefeed.model.actions import Commit, Metadata, Protocol
 
 _HONOURED_FEATURES = frozenset(
     {
@@ -23,6 +26,9 @@ _HONOURED_FEATURES = frozenset(
         "v2Checkpoint",
         "vacuumProtocolCheck",
         "timestampNtz",
+        # Listed alone they ask for nothing; what makes them active is a property, which is no such change.
+        "appendOnly",
+        "changeDataFeed",
     }
 )
 
@@ -54,6 +60,19 @@ def only_enables(before: Mapping[str, str], after: Metadata) -> bool:
         and (not changed or compat_version(now) is None)
         and all(name in _HONOURED_PROPERTIES and _may_become(name, before.get(name), now[name]) for name in changed)
     )
+
+
+def only_moves_marks(schema_string: str, configuration: Mapping[str, str], winner: Commit, *, url: str) -> bool:
+    """Whether the metadata of `winner` differs from that in the marks of identity columns alone, and it says so.
+
+    As for Delta-Spark the commit has to say so. What it says is looked at all the same.
+    """
+    tags = (winner.info or {}).get("tags")
+    says_so = isinstance(tags, Mapping) and str(tags.get(names.IDENTITY_ONLY_TAG)).lower() == "true"
+    if winner.metadata is None or not says_so or dict(winner.metadata.configuration) != dict(configuration):
+        return False
+    before, after = (parse_schema(text, url=url) for text in (schema_string, winner.metadata.schema_string))
+    return differ_in_marks_alone(before, after)
 
 
 def _may_become(name: str, then: str | None, now: str) -> bool:

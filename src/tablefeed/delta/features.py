@@ -226,7 +226,8 @@ FEATURES: Mapping[str, Feature] = {
         # Rows are held against the rules of the table, which feed/row_rules.py finds.
         _writers("invariants", _HANDLED, _column_key(names.COLUMN_INVARIANTS), implied_from=2),
         _writers("checkConstraints", _HANDLED, _constrained, implied_from=3),
-        # Appends and removes of whole files are changes without a cdc file ("Reader Requirements for AddCDCFile").
+        # Appends and removes of whole files are changes without a cdc file ("Reader Requirements for AddCDCFile"); of
+        # files that are written anew, feed/change_writing.py tells the changes.
         _writers("changeDataFeed", _HANDLED, _property(names.ENABLE_CHANGE_DATA_FEED), implied_from=4),
         _writers("generatedColumns", _HANDLED, _column_key(names.GENERATION_EXPRESSION), implied_from=4),
         _both("columnMapping", _HANDLED, _HANDLED, _mapped, implied_from=5),
@@ -237,7 +238,7 @@ FEATURES: Mapping[str, Feature] = {
         # Every writer must assign row ids as soon as the feature is listed (row_tracking.py).
         _writers(names.ROW_TRACKING, _HANDLED, _property(names.ENABLE_ROW_TRACKING)),
         _both("timestampNtz", _HANDLED, _HANDLED, _type("timestamp_ntz")),
-        # Domains stay as they are: we write that of row tracking alone.
+        # Domains stay as they are: we write that of row tracking, and that of clustering of a table that we make.
         _writers("domainMetadata", _HANDLED),
         # Written where the policy asks for them (feed/checkpointing.py).
         _both("v2Checkpoint", _HANDLED, _HANDLED, _property(names.CHECKPOINT_POLICY, "v2")),

@@ -1,7 +1,8 @@
-"""How a table, or who writes to it, wants its data files: their codec, their size, their rows.
+"""How a table, or who writes to it, wants its data files: their codec, their size, their rows, their folders.
 
-PROTOCOL.md, "Table Properties" (`delta.parquet.compression.codec`); the size is Databricks' and delta-rs' property.
-Layout only: no reader's rows depend on it, so that what cannot be read here is passed over for the default.
+PROTOCOL.md, "Table Properties" (`delta.parquet.compression.codec`); the size is Databricks' and delta-rs' property, the
+random folders are Delta-Spark's. Layout only: no reader's rows depend on it, so that a size that cannot be read here is
+passed over for the default. A codec is not: who named one may have readers that take no other.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tablefeed.delta import names
+from tablefeed.errors import UnsupportedFeatureError
 
 
 class Codec(StrEnum):
@@ -20,6 +22,7 @@ class Codec(StrEnum):
     SNAPPY = ".snappy"
     ZSTD = ".zstd"
     GZIP = ".gz"
+    BROTLI = ".br"
     LZ4_RAW = ".lz4raw"
     UNCOMPRESSED = ""
 
@@ -29,12 +32,16 @@ class FileShape:
     """The codec of files, the size in bytes at which one is closed, and the most rows that one may have.
 
     None: whatever the writer finds right. `is_gathered`: the small files of a write's tasks are made into larger ones.
+    `random_folders`: files lie in folders of random names, `folder_letters` long, not in those of their partitions. A
+    table with column mapping has such folders in any case.
     """
 
     codec: Codec = Codec.SNAPPY
     target_bytes: int | None = None
     most_rows: int | None = None
     is_gathered: bool = False
+    random_folders: bool = False
+    folder_letters: int = 2
 
 
 def file_shape(
@@ -43,12 +50,23 @@ def file_shape(
     codec: Codec | None = None,
     most_rows: int | None = None,
     gathered: bool | None = None,
+    url: str,
 ) -> FileShape:
     """The shape that the table's `properties` ask for, but for what the write itself asks for.
 
-    Without either the codec is snappy, as Delta-Spark has it; the protocol's zstd is a recommendation.
+    Without either the codec is snappy, as Delta-Spark has it; the protocol's zstd is a recommendation. Raises
+    UnsupportedFeatureError for a codec that is not written here.
     """
-    wanted = named_codec(properties.get(names.COMPRESSION_CODEC, ""))
+    name = properties.get(names.COMPRESSION_CODEC, "")
+    wanted = named_codec(name) if name else Codec.SNAPPY
+    if codec is None and wanted is None:
+        raise UnsupportedFeatureError(
+            f"{url} asks for files compressed by {name!r} ({names.COMPRESSION_CODEC}), which this version of tablefeed "
+            "does not write. Nothing was written. Name another with the option compression, or change the property.",
+            url=url,
+            features=(names.COMPRESSION_CODEC,),
+        )
+    letters = properties.get(names.RANDOM_PREFIX_LENGTH, "")
     if gathered is None:
         gathered = properties.get(names.OPTIMIZE_WRITE, "").lower() == "true"
     return FileShape(
@@ -56,7 +74,14 @@ def file_shape(
         target_bytes=target_file_bytes(properties),
         most_rows=most_rows,
         is_gathered=gathered,
+        random_folders=properties.get(names.RANDOMIZE_FILE_PREFIXES, "").lower() == "true",
+        folder_letters=min(int(letters), _LONGEST_NAME) if _WHOLE.fullmatch(letters) else 2,
     )
+
+
+_WHOLE = re.compile(r"\+?0*[1-9][0-9]{0,9}")
+_LONGEST_NAME = 255
+"""No store's folder has a longer one."""
 
 
 def named_codec(name: str) -> Codec | None:
@@ -76,7 +101,10 @@ _CODECS = {
     "snappy": Codec.SNAPPY,
     "zstd": Codec.ZSTD,
     "gzip": Codec.GZIP,
+    "brotli": Codec.BROTLI,
     "lz4_raw": Codec.LZ4_RAW,
     "uncompressed": Codec.UNCOMPRESSED,
     "none": Codec.UNCOMPRESSED,
 }
+CODECS = "'snappy', 'zstd', 'gzip', 'brotli', 'lz4_raw' or 'uncompressed'"
+"""Their names, for people."""

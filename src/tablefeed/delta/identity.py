@@ -30,6 +30,20 @@ def with_high_water_marks(schema: Struct, marks: Mapping[str, int]) -> Struct:
     )
 
 
+def differ_in_marks_alone(one: Struct, other: Struct) -> bool:
+    """Whether two schemas are the same but for the high-water marks of their identity columns."""
+    return _without_marks(one) == _without_marks(other)
+
+
+def _without_marks(schema: Struct) -> Struct:
+    return Struct(
+        tuple(
+            Field(field.name, field.type, field.nullable, {k: v for k, v in field.metadata.items() if k != _MARK})
+            for field in schema
+        )
+    )
+
+
 _START, _STEP, _MARK = names.IDENTITY_START, names.IDENTITY_STEP, names.IDENTITY_MARK
 _TAKES_GIVEN = names.IDENTITY_TAKES_GIVEN
 

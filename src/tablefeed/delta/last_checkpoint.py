@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -27,6 +27,7 @@ class Hint:
     part_count: int | None = None
 
 
+@functools.lru_cache(maxsize=16)  # the same bytes again until the next checkpoint; most of them a schema's checksum
 def parse_last_checkpoint(data: bytes) -> Hint | None:
     """The hint that `data` holds; None where it is malformed, doubles a key or does not fit its own checksum."""
     try:
@@ -75,7 +76,8 @@ def encode_last_checkpoint(written: WrittenCheckpoint) -> bytes:
 
 def canonical(values: Mapping[str, Any]) -> str:
     """The canonical form of a parsed file ("JSON checksum"): `path=value` of all but `checksum`, sorted by path."""
-    leaves = _leaves({name: value for name, value in values.items() if name != _CHECKSUM}, ())
+    leaves: list[tuple[str, str]] = []
+    _add_leaves(leaves, {name: value for name, value in values.items() if name != _CHECKSUM}, "")
     return ",".join(f"{path}={value}" for path, value in sorted(leaves))
 
 
@@ -97,20 +99,22 @@ class _Number(str):
     __slots__ = ()
 
 
-def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _add_leaves(leaves: list[tuple[str, str]], value: Any, path: str) -> None:
+    # A list that is filled: a schema has thousands of leaves, and generators in generators are slow.
+    before = f"{path}+" if path else ""
     match value:
         case dict():
             for name, member in value.items():
-                yield from _leaves(member, (*path, _quoted(name)))
+                _add_leaves(leaves, member, f"{before}{_quoted(name)}")
         case list():
             for index, element in enumerate(value):
-                yield from _leaves(element, (*path, str(index)))
+                _add_leaves(leaves, element, f"{before}{index}")
         case _Number():
-            yield "+".join(path), str(value)
+            leaves.append((path, str(value)))
         case str():
-            yield "+".join(path), _quoted(value)
+            leaves.append((path, _quoted(value)))
         case _:
-            yield "+".join(path), json.dumps(value)
+            leaves.append((path, json.dumps(value)))
 
 
 @functools.lru_cache(maxsize=1024)  # the same few names again and again, at each checkpoint

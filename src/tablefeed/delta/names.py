@@ -38,6 +38,7 @@ TXN_ID = "txnId"
 
 # "Change Data Files", "Reader Requirements for AddCDCFile"
 CHANGE_TYPE = "_change_type"
+CHANGES_DIR = "_change_data"
 COMMIT_VERSION = "_commit_version"
 COMMIT_TIMESTAMP = "_commit_timestamp"
 
@@ -93,13 +94,18 @@ CHECKPOINT_STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
 CHECKPOINT_STATS_AS_STRUCT = "delta.checkpoint.writeStatsAsStruct"
 INDEXED_LEAVES = "delta.dataSkippingNumIndexedCols"
 INDEXED_COLUMNS = "delta.dataSkippingStatsColumns"
+PREFIX_LENGTH = "delta.dataSkippingStringPrefixLength"
 DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
 TXN_RETENTION = "delta.setTransactionRetentionDuration"
 
-# "Table Properties"; the size of data files is no word of the protocol's
+# "Table Properties"; all but the codec are no words of the protocol's
 COMPRESSION_CODEC = "delta.parquet.compression.codec"
 TARGET_FILE_SIZE = "delta.targetFileSize"
 OPTIMIZE_WRITE = "delta.autoOptimize.optimizeWrite"
+RANDOMIZE_FILE_PREFIXES = "delta.randomizeFilePrefixes"
+RANDOM_PREFIX_LENGTH = "delta.randomPrefixLength"
+AUTO_COMPACT = "delta.autoOptimize.autoCompact"
+AUTO_OPTIMIZE = "delta.autoOptimize"  # its older name
 
 # "Metadata Cleanup", "Checkpoint Protection"
 LOG_RETENTION = "delta.logRetentionDuration"

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 
 from tablefeed.delta import names
 from tablefeed.delta.features import FEATURES
-from tablefeed.delta.file_layout import target_file_bytes
+from tablefeed.delta.file_layout import CODECS, named_codec, target_file_bytes
+from tablefeed.delta.indexed_columns import column_names
 from tablefeed.delta.retention import parse_interval
 from tablefeed.errors import IllegalOptionError
 
@@ -44,21 +45,24 @@ _KNOWN: Mapping[str, _Check] = {
     "delta.sampleRetentionDuration": _DURATION,
     "delta.checkpointRetentionDuration": _DURATION,
     names.CHECKPOINT_INTERVAL: (_within(1), "must be a positive integer"),
-    "delta.autoOptimize": _BOOLEAN,
-    "delta.autoOptimize.autoCompact": (_one_of("true", "false", "auto", "legacy"), "must be 'true', 'false' or 'auto'"),
+    names.AUTO_OPTIMIZE: _BOOLEAN,
+    names.AUTO_COMPACT: (_one_of("true", "false", "auto", "legacy"), "must be 'true', 'false' or 'auto'"),
     names.OPTIMIZE_WRITE: _BOOLEAN,
     names.ENABLE_LOG_CLEANUP: _BOOLEAN,
     "delta.enableFullRetentionRollback": _BOOLEAN,
     "delta.dropFeatureTruncateHistory.retentionDuration": _DURATION,
     names.DELETED_FILE_RETENTION: _DURATION,
-    "delta.randomizeFilePrefixes": _BOOLEAN,
-    "delta.randomPrefixLength": (_within(1), "must be a positive integer"),
+    names.RANDOMIZE_FILE_PREFIXES: _BOOLEAN,
+    names.RANDOM_PREFIX_LENGTH: (_within(1), "must be a positive integer"),
     names.APPEND_ONLY: _BOOLEAN,
     names.ENABLE_DELETION_VECTORS: _BOOLEAN,
     names.ENABLE_VARIANT_SHREDDING: _BOOLEAN,
     names.INDEXED_LEAVES: (_within(-1), "must be a whole number from -1"),
-    names.INDEXED_COLUMNS: _ANY,
-    "delta.dataSkippingStringPrefixLength": (_within(0), "must be a whole number from 0"),
+    names.INDEXED_COLUMNS: (
+        lambda text: column_names(text) is not None,
+        "must be a list of columns with commas, those with other characters than letters, digits and _ in backticks",
+    ),
+    names.PREFIX_LENGTH: (_within(0), "must be a whole number from 0"),
     "delta.compatibility.symlinkFormatManifest.enabled": (_one_of("false"), "must be 'false': no manifest is written"),
     names.CHECKPOINT_STATS_AS_JSON: _BOOLEAN,
     names.CHECKPOINT_STATS_AS_STRUCT: _BOOLEAN,
@@ -79,7 +83,7 @@ _KNOWN: Mapping[str, _Check] = {
     names.CHECKPOINT_PROTECTION_BEFORE: (_within(0, 2**63 - 1), "must be a whole number from 0"),
     names.ENABLE_MATERIALIZE_PARTITION_COLUMNS: _BOOLEAN,
     "delta.writePartitionColumnsToParquet": _BOOLEAN,
-    names.COMPRESSION_CODEC: _ANY,
+    names.COMPRESSION_CODEC: (lambda text: named_codec(text) is not None, f"must be {CODECS}"),
     names.TARGET_FILE_SIZE: (
         lambda text: target_file_bytes({names.TARGET_FILE_SIZE: text}) is not None,
         "must be a size in bytes, or with a unit such as '128mb'",
@@ -133,7 +137,7 @@ def _checked(name: str, value: str) -> tuple[str, str]:
             )
         if feature == names.CLUSTERING:
             raise IllegalOptionError(
-                option=name, value=value, explain="cannot be set alone: make the table with CREATE TABLE ... CLUSTER BY"
+                option=name, value=value, explain="cannot be set alone: make the table with clusterBy"
             )
         return names.FEATURE_PREFIX + _FEATURES.get(feature, name[len(names.FEATURE_PREFIX) :]), value
     known = _BY_FOLDED.get(folded)

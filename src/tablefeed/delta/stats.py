@@ -6,6 +6,7 @@ Where bounds must give: texts are cut to a prefix, timestamps to milliseconds. B
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -14,27 +15,50 @@ import orjson
 from tablefeed.model.statistics import Bound, FileStatistics, LeafPath
 
 PREFIX_LENGTH = 32
-"""Characters of a text that are kept: Delta-Spark's `stringPrefixLength`, the length that its own files have."""
+"""Characters of a text that are kept: Delta-Spark's default for `delta.dataSkippingStringPrefixLength`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticsShape:
+    """What the statistics of a file tell, by the names that files have. Small; crosses to every task.
+
+    Of `leaves` the nulls are counted, `bounded` are those of them with bounds too. `tells_tightness`: the table
+    supports deletion vectors, so that statistics say whether they are of the rows that are left.
+    """
+
+    leaves: tuple[LeafPath, ...]
+    bounded: tuple[LeafPath, ...]
+    prefix_length: int = PREFIX_LENGTH
+    tells_tightness: bool = False
+
 
 _ASCII_TIE_BREAKER, _TIE_BREAKER = "\x7f", "\U0010ffff"
 
 
-def encode_stats(statistics: FileStatistics) -> str:
+def encode_stats(statistics: FileStatistics, shape: StatisticsShape) -> str:
     """The text for `add.stats`: numRecords, minValues, maxValues and nullCount, nested as the schema is.
 
-    A bound that is None, or that has no spelling, is left out. Departures from Delta-Spark, each a bound that holds
-    for more readers: the maximum of a timestamp with microseconds is rounded up to a millisecond, not down (the
-    footnote there truncates, and readers that know add a millisecond; the others would lose rows); a 32-bit float is
-    spelt with all digits of its value, so that it also bounds the file for who reads it as a double.
+    The structs of `shape` are there whether or not a bound stands in them; a group without a column is left out. So is
+    a bound that is None, or that has no spelling. Departures from Delta-Spark, each a bound that holds for more
+    readers: the maximum of a timestamp with microseconds is rounded up to a millisecond, not down (the footnote there
+    truncates, and readers that know add a millisecond; the others would lose rows); a 32-bit float is spelt with all
+    digits of its value, so that it also bounds the file for who reads it as a double.
     """
     lows: dict[str, object] = {}
     highs: dict[str, object] = {}
     null_counts: dict[str, object] = {}
-    for path, column in statistics.columns.items():
-        _put(lows, path, _spelt_minimum(column.minimum))
-        _put(highs, path, _spelt_maximum(column.maximum))
-        _put(null_counts, path, column.null_count)
-    text = {"numRecords": statistics.num_records, "minValues": lows, "maxValues": highs, "nullCount": null_counts}
+    for path in shape.leaves:
+        _put(null_counts, path, statistics.columns[path].null_count)
+    for path in shape.bounded:
+        _put(lows, path, _spelt_minimum(statistics.columns[path].minimum, shape.prefix_length))
+        _put(highs, path, _spelt_maximum(statistics.columns[path].maximum, shape.prefix_length))
+    text: dict[str, object] = {"numRecords": statistics.num_records}
+    if shape.bounded:
+        text |= {"minValues": lows, "maxValues": highs}
+    if shape.leaves:
+        text["nullCount"] = null_counts
+    if shape.tells_tightness:
+        text["tightBounds"] = True  # no row of a new file is deleted
     return orjson.dumps(text).decode()
 
 
@@ -57,24 +81,23 @@ def long_bounds(stats: str, column: str) -> tuple[int, int]:
 
 
 def _put(tree: dict[str, object], path: LeafPath, value: object) -> None:
-    if value is None:
-        return
     for name in path[:-1]:
         tree = tree.setdefault(name, {})  # type: ignore[assignment]  # a struct's name never is a leaf's too
-    tree[path[-1]] = value
+    if value is not None:
+        tree[path[-1]] = value
 
 
-def _spelt_minimum(bound: Bound | None) -> object:
+def _spelt_minimum(bound: Bound | None, prefix_length: int) -> object:
     if isinstance(bound, str):
-        return bound[:PREFIX_LENGTH]
+        return bound[:prefix_length]
     if isinstance(bound, datetime):
         return _milliseconds(bound)
     return _spelt(bound)
 
 
-def _spelt_maximum(bound: Bound | None) -> object:
+def _spelt_maximum(bound: Bound | None, prefix_length: int) -> object:
     if isinstance(bound, str):
-        return _cut_maximum(bound)
+        return _cut_maximum(bound, prefix_length)
     if isinstance(bound, datetime):
         try:
             return _milliseconds(bound + timedelta(microseconds=-bound.microsecond % 1000))
@@ -97,18 +120,20 @@ def _milliseconds(moment: datetime) -> str:
     return local.replace(tzinfo=None).isoformat(timespec="milliseconds") + zone
 
 
-def _cut_maximum(text: str) -> str | None:
+def _cut_maximum(text: str, prefix_length: int) -> str | None:
     """The shortest text of at least the prefix that is no less than any text that begins as `text` does, or None.
 
     Lengths are counted as the JVM does, in UTF-16 units, a pair never parted. A tie-breaker is put after the prefix:
     it must exceed the character that it replaces, so U+10FFFF itself, which nothing exceeds, is kept and the cut
     moves on, up to twice the length.
     """
+    if prefix_length == 0 and text:
+        return None
     units = 0
     for index, character in enumerate(text):
-        if units > 2 * PREFIX_LENGTH:
+        if units > 2 * prefix_length:
             return None
-        if units >= PREFIX_LENGTH and character != _TIE_BREAKER:
+        if units >= prefix_length and character != _TIE_BREAKER:
             return text[:index] + (_ASCII_TIE_BREAKER if character < _ASCII_TIE_BREAKER else _TIE_BREAKER)
         units += 2 if character > "\uffff" else 1
-    return text
+    return text if units <= 2 * prefix_length else None

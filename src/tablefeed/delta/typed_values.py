@@ -1,8 +1,8 @@
 """Statistics and partition values in the types of their columns: `stats_parsed` and `partitionValues_parsed`.
 
-PROTOCOL.md, "Checkpoints" and "Checkpoint Schema"; the columns that have statistics are Delta-Spark's
-(StatisticsCollection.scala). What a text says is taken as it stands, so that the struct bounds what the text does. What
-is no value of its column's type, or could become a narrower bound on the way, is null.
+PROTOCOL.md, "Checkpoints" and "Checkpoint Schema"; the columns that have statistics are indexed_columns.py's. What a
+text says is taken as it stands, so that the struct bounds what the text does. What is no value of its column's type, or
+could become a narrower bound on the way, is null.
 """
 
 from __future__ import annotations
@@ -11,20 +11,19 @@ import decimal
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from tablefeed.delta import names, partition_values
+from tablefeed.delta import partition_values
 from tablefeed.delta.column_mapping import physical_name
+from tablefeed.delta.indexed_columns import has_bounds, indexed_columns
 from tablefeed.delta.schema import to_arrow
 from tablefeed.errors import TablefeedError
 from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct
-
-_MOST_LEAVES = 32  # Delta-Spark's default for delta.dataSkippingNumIndexedCols
 
 
 def stats_schema(
@@ -34,8 +33,7 @@ def stats_schema(
 
     `has_vectors`: the table supports deletion vectors, so that statistics say how tight their bounds are.
     """
-    data = Struct(tuple(f for f in schema if f.name not in partition_columns))
-    indexed = _indexed(data, properties)
+    indexed = indexed_columns(schema, properties, partition_columns=partition_columns)
     bounds, nulls = _bounded(indexed), _counted(indexed)
     members = [
         _member("numRecords", _LONG),
@@ -74,7 +72,6 @@ def parsed_partition_values(values: pa.MapArray, schema: Struct) -> pa.StructArr
 
 
 _LONG = Primitive("long")
-_UNBOUNDED = frozenset({"boolean", "binary", "void", "variant"})
 
 
 def _member(name: str, kind: DataType) -> Field:
@@ -88,63 +85,6 @@ def _arrow(kind: DataType) -> pa.DataType:
 # --- which columns -------------------------------------------------------------------------------------------------
 
 
-def _indexed(data: Struct, properties: Mapping[str, str]) -> Struct:
-    named = properties.get(names.INDEXED_COLUMNS)
-    if named is not None:
-        return _named(data, [path for path in _paths(named) if path])
-    text = properties.get(names.INDEXED_LEAVES, "").strip()
-    most = int(text) if text.removeprefix("-").isdecimal() else _MOST_LEAVES
-    return data if most < 0 else _first(data, most)[0]
-
-
-def _first(struct: Struct, most: int) -> tuple[Struct, int]:
-    """The fields up to the leaf `most`, and how many leaves they have; a list or map counts as one."""
-    taken: list[Field] = []
-    count = 0
-    for field in struct:
-        if count >= most:
-            break
-        if isinstance(field.type, Struct):
-            inner, leaves = _first(field.type, most - count)
-            field, count = Field(field.name, inner, field.nullable, field.metadata), count + leaves
-        else:
-            count += 1
-        taken.append(field)
-    return Struct(tuple(taken)), count
-
-
-def _named(struct: Struct, paths: Sequence[Sequence[str]]) -> Struct:
-    """The fields at `paths`, whose names are in lower case; of a struct that is named itself all."""
-    taken: list[Field] = []
-    for field in struct:
-        rests = [path[1:] for path in paths if path[0] == field.name.lower()]
-        if not rests:
-            continue
-        if all(not rest for rest in rests):
-            taken.append(field)
-        elif isinstance(field.type, Struct):
-            inner = _named(field.type, [rest for rest in rests if rest])
-            taken.append(Field(field.name, inner, field.nullable, field.metadata))
-    return Struct(tuple(taken))
-
-
-def _paths(text: str) -> Iterator[list[str]]:
-    """The dotted names in a list of columns with commas; between backticks a dot or comma is part of a name."""
-    path, part, quoted = [], "", False
-    for character in text:
-        if character == "`":
-            quoted = not quoted
-        elif quoted or character not in ".,":
-            part += character
-        else:
-            path.append(part.strip().lower())
-            part = ""
-            if character == ",":
-                yield path
-                path = []
-    yield [*path, part.strip().lower()] if path or part.strip() else []
-
-
 def _bounded(struct: Struct) -> Struct:
     members = []
     for field in struct:
@@ -153,10 +93,8 @@ def _bounded(struct: Struct) -> Struct:
                 inner = _bounded(field.type)
                 if inner.fields:
                     members.append(_member(physical_name(field), inner))
-            case Decimal():
-                members.append(_member(physical_name(field), field.type))
-            case Primitive(name=name) if name not in _UNBOUNDED:
-                members.append(_member(physical_name(field), field.type))
+            case kind if has_bounds(kind):
+                members.append(_member(physical_name(field), kind))
     return Struct(tuple(members))
 
 

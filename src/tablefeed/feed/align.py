@@ -139,8 +139,8 @@ class _Column:
     """One column of the table, made of one of the rows', or of none (null)."""
 
     def __init__(self, source: tuple[int, pa.DataType] | None, field: pa.Field, how: Assignment, url: str) -> None:
-        from tablefeed.data.casts import assigned
         from tablefeed.data.retype import LossyConversionError
+        from tablefeed.data.storing import assigned
 
         self._source, self._field, self._url = source, field, url
         self._convert: Conversion | None = None

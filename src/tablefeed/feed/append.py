@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tablefeed.data.assignment import Assignment
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, SchemaMismatchError
 from tablefeed.feed.arguments import column_names, location, store_options, switch, text, whole_number
+from tablefeed.feed.auto_compact import compact_if_wanted
 from tablefeed.feed.commit import Surroundings, Transaction, commit, new_table
 from tablefeed.feed.evolution import SchemaMode
 from tablefeed.feed.known_state import newest_state, remember
@@ -19,27 +20,30 @@ from tablefeed.feed.operations import batch_write
 from tablefeed.feed.replays import check_replay, read_on_collision
 from tablefeed.feed.sink import plan_write, write_task
 from tablefeed.feed.timestamp_text import read_zone
-from tablefeed.feed.upkeep import after_commit
-from tablefeed.feed.write_rules import WriteRules, policy, read_scope, schema_mode
+from tablefeed.feed.upkeep import after_commit, waited_for
+from tablefeed.feed.write_rules import WriteRules, column_paths, policy, read_scope, schema_asked, schema_mode
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
+from tablefeed.model.statistics import LeafPath
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@waited_for()
 def append(
     url: str | os.PathLike[str],
     data: Any,
     *,
     mode: Literal["append", "overwrite"] = "append",
     partition_by: Sequence[str] = (),
+    cluster_by: Sequence[str] = (),
     app_id: str | None = None,
     txn_version: int | None = None,
     merge_schema: bool = False,
     overwrite_schema: bool = False,
-    store_assignment: Literal["ansi", "strict"] = "ansi",
+    store_assignment: Literal["ansi", "strict", "legacy"] = "ansi",
     time_zone: str | None = None,
     txn_version_collision: Literal["skip", "warn", "fail"] = "warn",
     replace_where: str | None = None,
@@ -53,26 +57,26 @@ def append(
     record batches; it is read once and never held whole. With `app_id` and `txn_version` the rows are committed once:
     where the table records that application at that version or above, nothing is written and AlreadyApplied comes
     back; above, with a warning, or with an error where `txn_version_collision` is "fail". "overwrite" replaces all
-    rows in the same version, or those for which the predicate `replace_where` on partition columns is true, which the
-    rows of `data` have to be too, or, with "dynamic", those of the partitions that rows are written to. `properties`
-    are a new table's.
+    rows in the same version, or those for which the predicate `replace_where` is true, which it must be of the rows of
+    `data` too, or, with "dynamic", those of the partitions that rows are written to. `properties` are
+    a new table's, and so is `cluster_by`: columns such as "id" and "place.city", by which other writers cluster it.
 
     Values are cast to the table's types as Spark's ANSI store assignment does, "strict" only where nothing can be
-    lost; `time_zone` is where days, clocks and texts are read as moments. `merge_schema` adds the columns that the
-    table has not, and widens types where it allows that; `overwrite_schema` gives an overwritten table the rows'
-    schema and `partition_by`. Raises SchemaMismatchError, InvalidRowsError, ConflictError, CommitUnknownError,
-    NotExclusiveError, CommitError, OptionError.
+    lost, "legacy" with numbers wrapped and nulls for what does not fit; `time_zone` is where days, clocks and texts
+    are read as moments. `merge_schema` adds the columns that the table has not, and widens types where it allows that;
+    `overwrite_schema` gives an overwritten table the rows' schema and `partition_by`. Raises SchemaMismatchError,
+    InvalidRowsError, ConflictError, CommitUnknownError, NotExclusiveError, CommitError, OptionError.
     """
     kind = _kind(mode)
+    merge = switch(merge_schema, argument="merge_schema")
+    overwrite = switch(overwrite_schema, argument="overwrite_schema")
     rules = WriteRules(
-        schema=_schema_mode(
-            merge=switch(merge_schema, argument="merge_schema"),
-            overwrite=switch(overwrite_schema, argument="overwrite_schema"),
-            kind=kind,
-        ),
+        schema=_schema_mode(merge=merge, overwrite=overwrite, kind=kind),
+        asked=schema_asked(merge=merge, overwrite=overwrite),
         assignment=Assignment(policy=policy(store_assignment, "store_assignment"), zone=_zone(time_zone)),
         properties=_properties(properties),
         scope=read_scope("partition_overwrite_mode", partition_overwrite_mode),
+        cluster_by=_cluster_by(cluster_by),
         replace_where=None if replace_where is None else text(replace_where, argument="replace_where"),
     )
     txn = _txn(app_id, txn_version)
@@ -104,6 +108,8 @@ def append(
     around = Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=after_commit)
     outcome, after = commit(log, state, transaction, around)
     remember(log, after)
+    if isinstance(outcome, Committed):
+        compact_if_wanted(after, len(files))
     return outcome
 
 
@@ -119,6 +125,14 @@ def _schema_mode(*, merge: bool, overwrite: bool, kind: WriteKind) -> SchemaMode
             options=("mode", "overwrite_schema"), remedy="Only an overwrite replaces the schema: set mode='overwrite'."
         )
     return schema_mode(kind, merge=merge, overwrite=overwrite)
+
+
+def _cluster_by(given: object) -> tuple[LeafPath, ...]:
+    names = column_names((given,) if isinstance(given, str) else given, argument="cluster_by")
+    paths = [column_paths(name, "cluster_by") for name in names]
+    if any(len(each) > 1 for each in paths):
+        raise IllegalOptionError(option="cluster_by", value=", ".join(names), explain="must be a list of columns")
+    return tuple(path for each in paths for path in each)
 
 
 def _zone(name: object) -> tzinfo | None:

@@ -26,7 +26,7 @@ def location(url: object) -> str:
         raise IllegalOptionError(
             option="url", value=str(url), explain="must be a path or a URL, as text or os.PathLike"
         )
-    return path
+    return text(path, argument="url")
 
 
 def store_options(given: object) -> dict[str, str]:
@@ -48,10 +48,20 @@ def switch(value: object, *, argument: str) -> bool:
 
 
 def text(value: object, *, argument: str) -> str:
-    """Gives `value`. Raises IllegalOptionError for what is no text."""
+    """Gives `value`. Raises IllegalOptionError for what is no text, or one that no log can hold: a lone surrogate."""
     if not isinstance(value, str):
         raise IllegalOptionError(option=argument, value=str(value), explain="must be a text")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise IllegalOptionError(
+            option=_shown(argument), value=_shown(value), explain="must be a text that UTF-8 can hold"
+        ) from error
     return value
+
+
+def _shown(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()
 
 
 def column_names(value: object, *, argument: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
@@ -35,7 +35,7 @@ from tablefeed.delta.retention import retention_of
 from tablefeed.delta.schema import to_arrow
 from tablefeed.delta.spark_hash import part_of
 from tablefeed.errors import CorruptLogError, ObjectNotFoundError, StoreError
-from tablefeed.feed.segment_reader import Reading, SegmentReader, unreadable_log_file
+from tablefeed.feed.segment_reader import SegmentReader, unreadable_log_file
 from tablefeed.feed.sorted_files import SortedFiles
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.log.replay import reconciled
@@ -66,8 +66,12 @@ class CheckpointShape:
     top_level: Literal["json", "parquet"] = "json"
 
 
-def write_checkpoint(snapshot: Snapshot, shape: CheckpointShape) -> FileCounts:
+def write_checkpoint(
+    snapshot: Snapshot, shape: CheckpointShape, *, before_step: Callable[[], None] = lambda: None
+) -> FileCounts:
     """Writes the checkpoint of the snapshot's version, points `_last_checkpoint` to it; gives the live files' counts.
+
+    `before_step` is called again and again on the way, before what takes a few milliseconds or a batch of files.
 
     Tombstones and transaction identifiers that are expired as of the version's commit are left out: so what is written
     depends on the log alone, and attempts that race write the same. Raises LogError where the log cannot be read, and
@@ -76,10 +80,12 @@ def write_checkpoint(snapshot: Snapshot, shape: CheckpointShape) -> FileCounts:
     log, version = snapshot.log, snapshot.version
     layout = CheckpointLayout(snapshot.protocol, snapshot.metadata, url=log.url)
     with SortedFiles(FILE_COLUMNS) as files:
-        counts, now_ms = _collect(snapshot, files)
+        counts, now_ms = _collect(snapshot, files, before_step)
+        before_step()
         facts = _unexpired(snapshot.facts, now_ms)
-        write = _Writing(store=log.store, layout=layout, shape=shape, facts=facts, files=files)
+        write = _Writing(store=log.store, layout=layout, shape=shape, facts=facts, files=files, before_step=before_step)
         written = write.v2(version) if _wants_v2(snapshot) else write.classic(version, parts=not _knows_v2(snapshot))
+    before_step()
     _point_to(written, log.store)
     logger.info(
         "checkpoint table=%s version=%d actions=%d adds=%d bytes=%d",
@@ -114,7 +120,7 @@ def write_classic_twin(snapshot: Snapshot) -> bool:
     return True
 
 
-def _collect(snapshot: Snapshot, files: SortedFiles) -> tuple[FileCounts, int]:
+def _collect(snapshot: Snapshot, files: SortedFiles, before_step: Callable[[], None]) -> tuple[FileCounts, int]:
     """Puts the version's live files and unexpired tombstones into `files`; gives their counts and the commit's time.
 
     A checkpoint before that cannot be read is passed over, as for any reader of the log.
@@ -126,7 +132,8 @@ def _collect(snapshot: Snapshot, files: SortedFiles) -> tuple[FileCounts, int]:
         oldest_ms = now_ms - retention_of(snapshot.metadata).deleted_files_ms
         tally = Tally()
         try:
-            for batch in _rows(snapshot.log.store, segment):
+            for batch in _rows(snapshot.log.store, segment, before_step):
+                before_step()
                 # One without a time is expired.
                 is_young = pc.fill_null(pc.greater(batch["deletion_timestamp_ms"], oldest_ms), fill_value=False)
                 kept = batch.filter(pc.or_(batch["is_add"], is_young))
@@ -142,8 +149,11 @@ def _collect(snapshot: Snapshot, files: SortedFiles) -> tuple[FileCounts, int]:
             return tally.result(), now_ms
 
 
-def _rows(store: Store, segment: LogSegment) -> Iterator[pa.RecordBatch]:
-    reader, reading = SegmentReader(store), Reading(segment=segment)
+def _rows(store: Store, segment: LogSegment, before_step: Callable[[], None]) -> Iterator[pa.RecordBatch]:
+    reader = SegmentReader(store)
+    before_step()
+    reading = reader.reading(segment)
+    before_step()
     adds, turns = reader.files(reading, with_stats=True)
     yield from reconciled(chain(adds, reader.removed(reading)), turns)
 
@@ -179,6 +189,7 @@ class _Writing:
     shape: CheckpointShape
     facts: Facts
     files: SortedFiles
+    before_step: Callable[[], None]
 
     def classic(self, version: Version, *, parts: bool) -> WrittenCheckpoint:
         """V1 spec, in one file or in parts of rows by Spark's hash of their paths ("Multi-part checkpoint").
@@ -254,7 +265,10 @@ class _Writing:
                 parts = [part_of(path, part_count) for path in batch["log_path"].to_pylist()]
                 batch = batch.filter(pc.equal(pa.array(parts, pa.int64()), part))
             if batch.num_rows:
-                yield self.layout.file_rows(batch, schema)
+                self.before_step()
+                rows_of_files = self.layout.file_rows(batch, schema)
+                self.before_step()
+                yield rows_of_files
 
     def _put(self, name: str, schema: Struct, rows: Iterable[pa.RecordBatch]) -> tuple[int, int]:
         """Writes one Parquet file of the log; gives its size and time."""

@@ -6,22 +6,23 @@ From the checksum of the version before and the actions of the commit alone: wha
 from __future__ import annotations
 
 from tablefeed.delta import names
-from tablefeed.delta.checksum_writer import FileCounts, counts_after, encode_checksum, no_files, read_counts
+from tablefeed.delta.checksum_writer import FileCounts, Tally, counts_after, encode_checksum, no_files, read_counts
 from tablefeed.errors import ObjectNotFoundError
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.log.replay import fold
 from tablefeed.model.actions import Commit, Facts, Version
 
 
-def put_checksum(snapshot: Snapshot, commit: Commit) -> bool:
+def put_checksum(snapshot: Snapshot, commit: Commit, also_removed: FileCounts | None = None) -> bool:
     """Puts the checksum of `commit`, a commit of ours that made `snapshot`; False where it cannot be told.
 
-    That is so where the version before has none: then the next checkpoint begins anew (`put_checksums_from`). One that
-    is there stays. Raises StoreError.
+    `also_removed`: see `commit.Surroundings.stood`. It cannot be told where the version before has none: then the next
+    checkpoint begins anew (`put_checksums_from`). One that is there stays. Raises StoreError.
     """
     table_id = snapshot.metadata.table_id
     before = no_files() if commit.version == 0 else read_checksum(snapshot.log, commit.version - 1, table_id=table_id)
-    return _put(snapshot.log, before, commit, snapshot.facts) is not None
+    counts = None if before is None else counts_after(before, commit, also_removed)
+    return counts is not None and _write(snapshot.log, counts, commit, snapshot.facts)
 
 
 def put_checksums_from(snapshot: Snapshot, counts: FileCounts) -> None:
@@ -30,7 +31,7 @@ def put_checksums_from(snapshot: Snapshot, counts: FileCounts) -> None:
     It ends where a commit is not ours: what another writer adds may have been live before. Raises LogError, StoreError.
     """
     log, facts, version = snapshot.log, snapshot.facts, snapshot.version
-    commit = log.commit(version)
+    commit = log.commit_facts(version)
     if commit is None:
         return
     _write(log, counts, commit, facts)
@@ -39,7 +40,19 @@ def put_checksums_from(snapshot: Snapshot, counts: FileCounts) -> None:
         version, facts = commit.version, fold(facts, [commit])
         if read_checksum(log, version, table_id=snapshot.metadata.table_id) is not None:
             return  # whoever wrote it goes on from it
-        known = _put(log, known, commit, facts)
+        after = counts_after(known, commit)
+        known = after if after is not None and _write(log, after, commit, facts) else None
+
+
+def begin_checksums(snapshot: Snapshot) -> None:
+    """Puts the checksum of a version of ours of which no predecessor had one: its files are read and counted.
+
+    Raises as `put_checksums_from`.
+    """
+    tally = Tally()
+    for batch in snapshot.log.load_for_files(snapshot.version).live_files():
+        tally.take(batch)
+    put_checksums_from(snapshot, tally.result())
 
 
 def read_checksum(log: TableLog, version: int, *, table_id: str) -> FileCounts | None:
@@ -55,12 +68,6 @@ def is_ours(commit: Commit) -> bool:
     """Whether this package wrote `commit`: then the files that it adds are new ones."""
     engine = (commit.info or {}).get("engineInfo")
     return isinstance(engine, str) and engine.startswith("tablefeed/")
-
-
-def _put(log: TableLog, before: FileCounts | None, commit: Commit, facts: Facts) -> FileCounts | None:
-    """Puts the checksum after `before` and `commit`; gives its counts, None where there is none."""
-    counts = None if before is None else counts_after(before, commit)
-    return counts if counts is not None and _write(log, counts, commit, facts) else None
 
 
 def _write(log: TableLog, counts: FileCounts, commit: Commit, facts: Facts) -> bool:

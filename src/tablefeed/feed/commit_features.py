@@ -61,12 +61,12 @@ def _keeps_times(metadata: Metadata) -> bool:
 
 
 def _previous_ms(state: Snapshot) -> int:
-    known = state.facts.in_commit_timestamp_ms
+    known, info = state.facts.in_commit_timestamp_ms, None
     if known is None:
         # A snapshot that begins with a checkpoint of its own version has read no commit.
         commit = state.log.commit(state.version)
-        info = {} if commit is None or commit.info is None else commit.info
-        found = info.get(names.IN_COMMIT_TIMESTAMP)
+        info = None if commit is None else commit.info
+        found = None if info is None else info.get(names.IN_COMMIT_TIMESTAMP)
         known = found if type(found) is int else None
     if known is None:
         raise LogError(
@@ -74,6 +74,6 @@ def _previous_ms(state: Snapshot) -> int:
             f"must have ({names.ENABLE_IN_COMMIT_TIMESTAMPS}). Nothing was committed: another writer broke the log; "
             "turn the property off and on again.",
             url=state.log.url,
-            error_class="DELTA_MISSING_COMMIT_TIMESTAMP",
+            error_class="DELTA_MISSING_COMMIT_INFO" if info is None else "DELTA_MISSING_COMMIT_TIMESTAMP",
         )
     return known

@@ -135,6 +135,29 @@ def has_void(kind: DataType) -> bool:
             return kind == Primitive("void")
 
 
+def check_storable(schema: Struct, *, url: str) -> None:
+    """Raises SchemaMismatchError for a column that no Parquet file can have: a struct without members, at any depth."""
+    hollow = next((column.name for column in schema if _is_hollow(column.type)), None)
+    if hollow is not None:
+        raise SchemaMismatchError(
+            f"Column {hollow!r} of {url} is or has a struct without members, which Parquet cannot store. Nothing was "
+            "written. Drop it from the rows, or give it a member.",
+            url=url,
+        )
+
+
+def _is_hollow(kind: DataType) -> bool:
+    match kind:
+        case Struct():
+            return not kind.fields or any(_is_hollow(f.type) for f in kind)
+        case Array(element):
+            return _is_hollow(element)
+        case Map(key, value):
+            return _is_hollow(key) or _is_hollow(value)
+        case _:
+            return False
+
+
 def _refuse_doubles(incoming: Struct, url: str) -> None:
     seen: set[str] = set()
     for name in incoming.names:

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from tablefeed.delta.schema import parse_schema, to_arrow
 from tablefeed.feed.align import Alignment
-from tablefeed.feed.identity import names_in_files
 from tablefeed.feed.scan import ScanTask, read_task, scan_file, table_columns
 from tablefeed.feed.sink import WritePlan, discard, write_task
 from tablefeed.feed.table_files import for_store
@@ -85,15 +84,11 @@ def _rewritten(plan: WritePlan, bins: Sequence[Sequence[AddFile]], store: Store,
 
 def _as_written(plan: WritePlan, column_count: int) -> WritePlan:
     """The plan for rows that were written by `plan`: all columns are there, made and held against the rules."""
-    schema = parse_schema(plan.schema_string, url=plan.location)
-    in_files = names_in_files(schema, plan.mapping)
-    made = tuple((in_files[column.name],) for column in plan.identity)
     return replace(
         plan,
         alignment=Alignment(sources=tuple(range(column_count))),
         identity=(),
         kept=None,
-        clustered_by=(*plan.clustered_by, *made),
     )
 
 

@@ -28,6 +28,15 @@ def columns_to_make(
     Raises SchemaMismatchError for one that they bring and must not; UnsupportedFeatureError for one that cannot be
     made. Where the protocol does not support the feature there is none.
     """
+    columns = check_brought(schema, rows, protocol, partition_columns=partition_columns, url=url)
+    brought = {name.lower() for name in rows.names}
+    return tuple(column for column in columns if column.name.lower() not in brought)
+
+
+def check_brought(
+    schema: Struct, rows: Struct, protocol: Protocol, *, partition_columns: Sequence[str], url: str
+) -> tuple[IdentityColumn, ...]:
+    """Gives the identity columns of a table, none of which `rows` bring and must not; raises as `columns_to_make`."""
     if not features.is_supported("identityColumns", protocol):
         return ()
     brought = {name.lower() for name in rows.names}
@@ -40,7 +49,7 @@ def columns_to_make(
                 url=url,
                 error_class="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
             )
-    return tuple(column for column in columns if column.name.lower() not in brought)
+    return columns
 
 
 def names_in_files(schema: Struct, mapping: MappingMode) -> dict[str, str]:

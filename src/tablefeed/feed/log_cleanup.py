@@ -24,11 +24,13 @@ def clean_up(snapshot: Snapshot, *, now_ms: int) -> int:
     """Deletes what no version that the table wants to keep is read from; gives how many files of the log went.
 
     Nothing is deleted without a whole checkpoint to begin from, which is never past the newest one that is as old as
-    the table's retention, counted from midnight in UTC. Raises LogError and StoreError; what is deleted by then may be.
+    the table's retention, counted from midnight in UTC. What a kill left half written goes after a day in any case, and
+    is not counted. Raises LogError and StoreError; what is deleted by then may be.
     """
     log, retention = snapshot.log, retention_of(snapshot.metadata)
     if not retention.cleans_log:
         return 0
+    _sweep(log, now_ms=now_ms)
     cutoff_ms = retention.log_cutoff_ms(now_ms=now_ms)
     listing = log.listing()
     cleanup = expired(listing, cutoff_ms=cutoff_ms)
@@ -43,6 +45,14 @@ def clean_up(snapshot: Snapshot, *, now_ms: int) -> int:
         "cleanup table=%s kept=%d log_files=%d sidecars=%d", log.url, cleanup.kept, len(cleanup.files), sidecars
     )
     return len(cleanup.files)
+
+
+def _sweep(log: TableLog, *, now_ms: int) -> None:
+    """Removes what writers of ours that were killed left in the log's directories a day ago."""
+    folders = (names.LOG_DIR, f"{names.LOG_DIR}/{names.SIDECARS_DIR}")
+    swept = sum(log.store.sweep(folder, before_ms=now_ms - DAY_MS) for folder in folders)
+    if swept:
+        logger.info("sweep table=%s temporary_files=%d", log.url, swept)
 
 
 def _is_allowed(snapshot: Snapshot, cleanup: Cleanup, cutoff_ms: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tablefeed.delta.commit_info import Optimize, StreamingUpdate, Write
+from tablefeed.feed.evolution import SchemaMode
 from tablefeed.feed.write_rules import Scope, WriteRules
 from tablefeed.log.transaction import WriteKind
 
@@ -20,11 +21,12 @@ def micro_batch(kind: WriteKind, query_id: str, batch_id: int) -> Operation:
 def batch_write(kind: WriteKind, partition_columns: tuple[str, ...], rules: WriteRules | None = None) -> Operation:
     """A batch append or overwrite, by `rules`."""
     rules = rules or WriteRules()
-    if kind is WriteKind.APPEND:
-        return Write(mode="Append", partition_by=partition_columns)
+    replaces = kind is not WriteKind.APPEND
     return Write(
-        mode="Overwrite",
+        mode="Overwrite" if replaces else "Append",
         partition_by=partition_columns,
-        predicate=rules.replace_where,
-        is_dynamic=rules.scope is Scope.PARTITIONS,
+        predicate=rules.replace_where if replaces else None,
+        is_dynamic=replaces and rules.scope is Scope.PARTITIONS,
+        can_overwrite_schema=SchemaMode.OVERWRITE in rules.asked,
+        can_merge_schema=SchemaMode.MERGE in rules.asked,
     )

@@ -12,8 +12,10 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -31,7 +33,7 @@ from tablefeed.feed.open_log import open_log
 from tablefeed.feed.scan import ScanTask, TableColumns, read_task, scan_file, table_columns
 from tablefeed.feed.sink import WritePlan, discard, plan_write, write_task
 from tablefeed.feed.table_log import Snapshot, TableLog
-from tablefeed.feed.upkeep import after_commit, behind
+from tablefeed.feed.upkeep import USUAL, UpkeepOptions, after_commit, behind
 from tablefeed.log.replay import without_statistics
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile
@@ -64,13 +66,14 @@ class Folding:
 
     `predicate` is how the log tells of it. `auto`: nobody asked for it just now, and it is done again and again. Then
     a file is folded only with others that together weigh half of it or more: each row is written anew as often as its
-    file has doubled, not each time.
+    file has doubled, not each time. Partitions that have fewer than `least_files` to fold stay as they are.
     """
 
     target_bytes: int
     condition: pc.Expression | None = None
     predicate: tuple[str, ...] = ()
     auto: bool = False
+    least_files: int = 2
 
 
 def optimize(
@@ -96,12 +99,12 @@ def optimize(
     return fold(snapshot, Folding(target_bytes=target, condition=condition, predicate=predicate))
 
 
-def fold(snapshot: Snapshot, folding: Folding, *, plans: int = PLANS) -> Optimized:
+def fold(snapshot: Snapshot, folding: Folding, *, plans: int = PLANS, upkeep: UpkeepOptions = USUAL) -> Optimized:
     """Folds the files of the table seen as `snapshot`; where rivals changed them, plans anew, `plans` times in all."""
     outcome = Optimized(version=None)
     for left in range(plans - 1, -1, -1):
         try:
-            for done in _folded(snapshot, folding):
+            for done in _folded(snapshot, folding, upkeep):
                 outcome = _sum(outcome, done)
         except ConflictError as conflict:
             if not left:
@@ -113,15 +116,15 @@ def fold(snapshot: Snapshot, folding: Folding, *, plans: int = PLANS) -> Optimiz
     return outcome
 
 
-def fold_behind(snapshot: Snapshot) -> None:
+def fold_behind(snapshot: Snapshot, upkeep: UpkeepOptions = USUAL) -> None:
     """Folds small files of the table in the background; a rival that comes between wins until the next time."""
-    behind(snapshot, "optimize", lambda: _fold_once(snapshot))
+    behind(snapshot, "optimize", lambda: _fold_once(snapshot, upkeep))
 
 
-def _fold_once(snapshot: Snapshot) -> None:
+def _fold_once(snapshot: Snapshot, upkeep: UpkeepOptions) -> None:
     folding = Folding(target_bytes=wanted_bytes(snapshot, BEHIND_BYTES), auto=True)
     try:
-        fold(snapshot.log.load_for_files(), folding, plans=1)
+        fold(snapshot.log.load_for_files(), folding, plans=1, upkeep=upkeep)
     except ConflictError as conflict:
         logger.info("optimize dropped table=%s: %s", snapshot.log.url, conflict)
 
@@ -206,10 +209,13 @@ def _pruner(snapshot: Snapshot, condition: pc.Expression, columns: TableColumns)
 def _bins(files: pa.Table, folding: Folding) -> Iterator[list[int]]:
     """Gives the rows of `files` by bins of two or more: of one partition, the smallest first, up to the target."""
     partitions = [tuple(sorted(pairs)) for pairs in files["partition_values"].to_pylist()]
+    crowded = {partition for partition, count in Counter(partitions).items() if count >= folding.least_files}
     sizes = files["size_bytes"].to_pylist()
     order = pc.sort_indices(files, sort_keys=[(name, "ascending") for name in ("size_bytes", "log_path", "key")])
     open_bins: dict[tuple[tuple[str, str | None], ...], tuple[list[int], int]] = {}
     for row in order.to_pylist():
+        if partitions[row] not in crowded:
+            continue
         rows, size_bytes = open_bins.get(partitions[row], ([], 0))
         too_large = size_bytes + sizes[row] > folding.target_bytes or (folding.auto and sizes[row] > 2 * size_bytes)
         if rows and too_large:
@@ -236,7 +242,7 @@ def _commits(bins: Iterator[list[int]]) -> Iterator[list[list[int]]]:
 # --- the work ------------------------------------------------------------------------------------------------------
 
 
-def _folded(snapshot: Snapshot, folding: Folding) -> Iterator[Optimized]:
+def _folded(snapshot: Snapshot, folding: Folding, upkeep: UpkeepOptions) -> Iterator[Optimized]:
     """Gives what each commit did, once it stands."""
     _check_foldable(snapshot)
     log = snapshot.log
@@ -256,11 +262,7 @@ def _folded(snapshot: Snapshot, folding: Folding) -> Iterator[Optimized]:
             operation=Optimize(predicate=folding.predicate, auto=folding.auto),
             folded=tuple(add for each in folded for add in each),
         )
-        try:
-            done, state = commit(log, state, transaction, _around())
-        except ConflictError:
-            discard(log.store, (add.path for add in written))
-            raise
+        done, state = commit(log, state, transaction, _around(upkeep))
         if isinstance(done, Committed):
             yield _outcome(done, transaction)
 
@@ -314,8 +316,8 @@ def _sum(one: Optimized, other: Optimized) -> Optimized:
     )
 
 
-def _around() -> Surroundings:
-    return Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=after_commit)
+def _around(upkeep: UpkeepOptions) -> Surroundings:
+    return Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=partial(after_commit, options=upkeep))
 
 
 def _now_ms() -> int:

@@ -1,7 +1,8 @@
-"""Which of a table's files an overwrite takes the place of: all, those of some partitions, or those of a predicate.
+"""Which rows an overwrite takes the place of: all, those of some partitions, or those of a predicate.
 
-Files are told apart by their partition values as the log has them, read as the values that they spell, and by nothing
-else: a predicate on other columns would leave rows of a file and take others, and files are removed whole here.
+Where partitions say it, files make way whole, told apart by their partition values as the log has them, read as the
+values that they spell. A predicate on other columns takes some rows of a file and leaves others: its files are
+row_replacement.py's to find and to write anew. Either way new rows are held against the predicate here.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tablefeed.delta import names, row_tracking
 from tablefeed.delta.column_mapping import MappingMode, physical_name
 from tablefeed.errors import (
     ConflictingOptionsError,
     IllegalOptionError,
     InvalidRowsError,
     LogError,
-    UnsupportedOptionError,
+    SchemaMismatchError,
+    UnsupportedFeatureError,
 )
 from tablefeed.feed.evolution import SchemaMode
 from tablefeed.feed.scan import PartitionColumn, RowFilter
@@ -43,10 +46,15 @@ class Replaces:
     text: str | None
     partitions: Mapping[str, PartitionColumn]
 
+    @property
+    def by_row(self) -> RowFilter | None:
+        """The predicate, where it may be true of some rows of a file and not of others; else None."""
+        if isinstance(self.scope, RowFilter) and not set(self.scope.fields.names) <= self.partitions.keys():
+            return self.scope
+        return None
 
-def planned_replacement(
-    rules: WriteRules, target: Target, *, kind: WriteKind, mapping: MappingMode, url: str
-) -> Replaces:
+
+def planned_replacement(rules: WriteRules, target: Target, *, kind: WriteKind, mapping: MappingMode) -> Replaces:
     """Gives what a write by `rules` to `target` takes the place of.
 
     A table without partitions is replaced as a whole by either mode, as Delta-Spark has it. Raises OptionError for what
@@ -59,7 +67,7 @@ def planned_replacement(
         for name in target.partition_columns
     }
     predicate = rules.replace_where
-    scope = _predicate(rules, predicate, target, kind, url) if predicate is not None else _scope(rules, target, kind)
+    scope = _predicate(rules, predicate, target, kind) if predicate is not None else _scope(rules, target, kind)
     return Replaces(scope=scope, text=predicate, partitions=partitions)
 
 
@@ -75,7 +83,7 @@ def _scope(rules: WriteRules, target: Target, kind: WriteKind) -> Scope:
     return Scope.PARTITIONS
 
 
-def _predicate(rules: WriteRules, text: str, target: Target, kind: WriteKind, url: str) -> RowFilter:
+def _predicate(rules: WriteRules, text: str, target: Target, kind: WriteKind) -> RowFilter:
     from tablefeed.feed.where import row_filter
 
     if kind is WriteKind.APPEND:
@@ -94,22 +102,87 @@ def _predicate(rules: WriteRules, text: str, target: Target, kind: WriteKind, ur
             remedy="The rows that stay have the table's schema: leave one of them out.",
         )
     rows = row_filter(text, target.schema, option=OPTION)
-    data_columns = [name for name in rows.fields.names if name not in target.partition_columns]
-    if data_columns:
-        parts = ", ".join(target.partition_columns)
-        where = f"{url} is partitioned by ({parts})" if parts else f"{url} has no partitions"
-        raise UnsupportedOptionError(
-            option=OPTION,
-            remedy=f"{text!r} asks for {data_columns[0]!r}, but files are replaced whole here, and {where}. Name "
-            "partition columns alone, or write this with Spark's own Delta.",
-        )
     if not rows.fields.names:
         raise IllegalOptionError(option=OPTION, value=text, explain="names no column")
     return rows
 
 
+def check_replaceable(replaces: Replaces, target: Target, *, url: str) -> None:
+    """Raises where rows of the table `target`, which is there, cannot make way one by one, so that others stay."""
+    if replaces.by_row is None:
+        return
+    if row_tracking.is_supported(target.protocol):
+        raise UnsupportedFeatureError(
+            f"The table at {url} tracks its rows ({names.ROW_TRACKING}), and {replaces.text!r} asks for columns that "
+            "are no partition columns: files would have to be written anew, and this version of tablefeed cannot do "
+            "that without giving their rows other ids. Nothing was written. Write this with Spark's own Delta.",
+            url=url,
+            features=(names.ROW_TRACKING,),
+            error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
+        )
+    reserved = next((column.name for column in target.schema if column.name.lower() == names.CHANGE_TYPE), None)
+    if reserved is not None and records_changes(target.configuration):
+        raise SchemaMismatchError(
+            f"{url} has a column {reserved!r}, which its change data feed has itself. Nothing was written; rename it.",
+            url=url,
+            error_class="RESERVED_CDC_COLUMNS_ON_WRITE",
+        )
+
+
+def records_changes(configuration: Mapping[str, str]) -> bool:
+    """Whether the commits of a table with these properties have to tell which rows they changed."""
+    return configuration.get(names.ENABLE_CHANGE_DATA_FEED, "").lower() == "true"
+
+
+def as_replaced(batches: Iterable[pa.RecordBatch], replaces: Replaces, *, url: str) -> Iterator[pa.RecordBatch]:
+    """Gives `batches`, new rows in the table's columns, where its predicate is true of each, if there is one by row.
+
+    Raises InvalidRowsError for the first of which it is false or null.
+    """
+    rows = replaces.by_row
+    return iter(batches) if rows is None else (_held(batch, rows, replaces, url) for batch in batches)
+
+
+def _held(batch: pa.RecordBatch, rows: RowFilter, replaces: Replaces, url: str) -> pa.RecordBatch:
+    import pyarrow.compute as pc
+
+    from tablefeed.data.partition import empty_is_null
+    from tablefeed.data.rules import shown_row
+
+    asked = empty_is_null(batch.select(rows.fields.names), [n for n in rows.fields.names if n in replaces.partitions])
+    first = pc.index(matches(asked, rows, url=url), False).as_py()
+    if first >= 0:
+        shown = shown_row(asked, first, [(name,) for name in rows.fields.names])
+        raise InvalidRowsError(
+            f"Rows for {url} are not as replaceWhere says, {replaces.text!r}. One has the values:\n"
+            f"{shown}\nNothing was written; filter them, or replace more.",
+            url=url,
+            error_class="DELTA_REPLACE_WHERE_MISMATCH",
+        )
+    return batch
+
+
+def matches(batch: pa.RecordBatch, rows: RowFilter, *, url: str) -> pa.BooleanArray:
+    """Says of each row of `batch` whether the predicate is true of it: not of one for which it is null.
+
+    Raises IllegalOptionError for a predicate that rows cannot be asked.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from tablefeed.feed.verdicts import answers
+
+    held = answers(rows.condition, pa.Table.from_batches([batch]))
+    if held is None:
+        raise IllegalOptionError(option=OPTION, value=str(rows.condition), explain=f"cannot be asked of rows of {url}")
+    return pc.fill_null(held, fill_value=False)
+
+
 class Replacement:
-    """Says of files whether the commit of `written`, planned so, takes their place. Raises LogError for odd ones."""
+    """Says of files whether the commit of `written`, planned so, takes their place. Raises LogError for odd ones.
+
+    Not of those of a predicate by row.
+    """
 
     def __init__(self, planned: Replaces, written: Iterable[AddFile], *, url: str) -> None:
         self._planned, self._scope, self._url = planned, planned.scope, url
@@ -134,8 +207,8 @@ class Replacement:
 
     def check(self, files: Sequence[AddFile]) -> None:
         """Raises InvalidRowsError where rows of `files`, written under the plan, are not as its predicate says."""
-        if not isinstance(self._scope, RowFilter) or not files:
-            return
+        if not isinstance(self._scope, RowFilter) or not files or self._planned.by_row is not None:
+            return  # no predicate, or one that each row was held against
         for file, is_among in zip(
             files, self._among(_maps([f.partition_values for f in files])).to_pylist(), strict=True
         ):
@@ -149,6 +222,17 @@ class Replacement:
                 )
 
     def _among(self, values: pa.MapArray) -> pa.BooleanArray:
+        """Whether each of the partitions is among those replaced; each is judged once, however many files it has."""
+        import pyarrow.compute as pc
+
+        from tablefeed.delta.json_texts import texts_of_map
+
+        texts = texts_of_map(values)
+        partitions = texts.dictionary_encode()
+        first_rows = pc.index_in(partitions.dictionary, value_set=texts)
+        return self._judged(values.take(first_rows)).take(partitions.indices)
+
+    def _judged(self, values: pa.MapArray) -> pa.BooleanArray:
         import pyarrow as pa
         import pyarrow.compute as pc
 

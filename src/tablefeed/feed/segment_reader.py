@@ -72,6 +72,10 @@ class SegmentReader:
             turns.append(batches)
         return facts, Reading(segment=segment, sidecars=sidecars, tail=turns[::-1])
 
+    def reading(self, segment: LogSegment) -> Reading:
+        """Gives what `files` and `removed` of the segment's checkpoint would else look up each."""
+        return Reading(segment=segment, sidecars=self._top_level(segment).sidecars if segment.checkpoint else ())
+
     def files(
         self, reading: Reading, *, with_stats: bool
     ) -> tuple[Iterator[pa.RecordBatch], Iterator[Sequence[pa.RecordBatch]]]:

@@ -11,29 +11,32 @@ import random
 import string
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import features, partition_values, paths
-from tablefeed.delta.clustering import check_clustered, clustering_columns
+from tablefeed.delta.clustering import check_clustered, check_same_clustering, clustering_columns, new_clustering
 from tablefeed.delta.column_mapping import MappingMode, files_schema, mapping_mode
 from tablefeed.delta.file_layout import Codec, FileShape, file_shape
 from tablefeed.delta.iceberg_compat import check_compatible, file_tags, stores_partition_columns
+from tablefeed.delta.indexed_columns import check_indexed, statistics_shape
 from tablefeed.delta.schema import from_arrow, parse_schema, to_arrow
-from tablefeed.errors import SchemaMismatchError, StoreError, TableNotFoundError
+from tablefeed.delta.stats import StatisticsShape
+from tablefeed.errors import InvalidRowsError, SchemaMismatchError, StoreError, TableNotFoundError
 from tablefeed.feed.align import Alignment, align, aligned, check_zone
-from tablefeed.feed.evolution import SchemaMode
+from tablefeed.feed.evolution import SchemaMode, check_storable
 from tablefeed.feed.identity import columns_to_make, names_in_files
-from tablefeed.feed.replacement import Replacement, Replaces, planned_replacement
+from tablefeed.feed.replacement import Replacement, Replaces, as_replaced, check_replaceable, planned_replacement
 from tablefeed.feed.row_rules import Kept, check_kept, filled_columns, keeping, rules_in_force
 from tablefeed.feed.table_change import Target, changed_table, new_table, replaced_table
 from tablefeed.feed.table_files import for_store
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
-from tablefeed.model.actions import AddFile, Metadata, Protocol, Version
+from tablefeed.model.actions import AddFile, Metadata, Protocol, Txn, Version
 from tablefeed.model.rules import IdentityColumn
 from tablefeed.model.schema import DataType, Struct
 from tablefeed.model.statistics import LeafPath
@@ -42,7 +45,7 @@ from tablefeed.store import Store, open_store
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tablefeed.data.write import Compression, WrittenFile
+    from tablefeed.data.write import Compression, FileLayout, WrittenFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +86,11 @@ class WritePlan:
     identity: tuple[IdentityColumn, ...]
     """The identity columns that values are made for."""
     recorded: Mapping[str, int]
-    """The newest version that each application has recorded in the table, by its id."""
+    """The newest version that each application has recorded in the table, by its id; the newest records first."""
+    statistics: StatisticsShape
+    """What the statistics of files tell."""
+    tells_all: bool = True
+    """Whether the application that writes has recorded nothing where it is not in `recorded`."""
     clustered_by: tuple[LeafPath, ...] = ()
     """The columns, as files call them, of which every file must have statistics."""
     stores_partitions: bool = False
@@ -99,6 +106,22 @@ class WritePlan:
     def version(self) -> Version | None:
         """The version at which it was found."""
         return None if self.found is None else self.found.version
+
+    def about(self, app_id: str | None) -> WritePlan:
+        """The same, telling of that application alone; None: of none. A table may have more than tasks can be sent."""
+        told = {app_id: self.recorded[app_id]} if app_id is not None and app_id in self.recorded else {}
+        return replace(self, recorded=told, tells_all=bool(told) or (self.tells_all and app_id is not None))
+
+    def about_newest(self) -> WritePlan:
+        """The same, telling of no more than `MOST_TOLD` applications, for who does not know yet which one writes."""
+        if len(self.recorded) <= MOST_TOLD:
+            return self
+        return replace(self, recorded=dict(islice(self.recorded.items(), MOST_TOLD)), tells_all=False)
+
+
+MOST_TOLD = 1_000
+"""Spark tells a stream's query id to its tasks alone. A batch that is run again is among the last that were recorded;
+where it is not, its files are written, and deleted by the commit that finds it recorded."""
 
 
 def plan_write(
@@ -123,14 +146,28 @@ def plan_write(
         target = new_table(rows, partition_by=partition_by, rules=rules, url=log.url)
     else:
         target = _existing(snapshot, rows, partition_by=partition_by, kind=kind, rules=rules)
+    check_storable(target.schema, url=log.url)
     check_zone(target.schema, rows, rules.assignment, url=log.url)
-    draft = Metadata(table_id="", schema_string="", configuration=target.configuration)
-    clustered_by = () if snapshot is None else clustering_of(snapshot)
+    draft = Metadata(
+        table_id="",
+        schema_string="",
+        partition_columns=target.partition_columns,
+        configuration=target.configuration,
+    )
+    clustered_by = _clustering(snapshot, target, rules, url=log.url)
     before = () if snapshot is None else snapshot.metadata.partition_columns
     check_compatible(target.configuration, target.schema, target.partition_columns, before=before, url=log.url)
     check_clustered(clustered_by, target.schema, target.partition_columns, url=log.url)
+    if snapshot is None or target.metadata is not None:
+        check_indexed(target.configuration, target.schema, target.partition_columns, url=log.url)
     alignment, identity, kept = _fitted(target, rows, rules, kind=kind, now_ms=now_ms, url=log.url)
     mapping = mapping_mode(draft, url=log.url)
+    replaces = planned_replacement(rules, target, kind=kind, mapping=mapping)
+    if snapshot is not None:
+        check_replaceable(replaces, target, url=log.url)
+    in_files = names_in_files(target.schema, mapping)
+    # By the statistics of identity columns the commit finds how far their marks are moved.
+    counted = (*clustered_by, *((in_files[column.name],) for column in identity))
     return WritePlan(
         location=log.location,
         storage_options=log.storage_options,
@@ -157,17 +194,32 @@ def plan_write(
             codec=rules.codec,
             most_rows=rules.most_rows_of_a_file,
             gathered=rules.gathers_files,
+            url=log.url,
         ),
-        replaces=planned_replacement(rules, target, kind=kind, mapping=mapping, url=log.url),
+        replaces=replaces,
         kept=kept,
         identity=identity,
-        recorded={} if snapshot is None else {t.app_id: t.txn_version for t in snapshot.facts.txns.values()},
+        recorded={} if snapshot is None else _recorded(snapshot.facts.txns.values()),
+        statistics=statistics_shape(target.schema, draft, target.protocol, also=counted, url=log.url),
         clustered_by=clustered_by,
         stores_partitions=stores_partition_columns(
             None if snapshot is None else snapshot.protocol, target.configuration
         ),
         file_tags=file_tags(target.configuration),
     )
+
+
+def _clustering(snapshot: Snapshot | None, target: Target, rules: WriteRules, *, url: str) -> tuple[LeafPath, ...]:
+    if snapshot is None:
+        return new_clustering(rules.cluster_by, target.schema, target.partition_columns, target.configuration)
+    actual = clustering_of(snapshot)
+    check_same_clustering(rules.cluster_by, actual, snapshot.schema, url=url)
+    return actual
+
+
+def _recorded(txns: Collection[Txn]) -> dict[str, int]:
+    newest = txns if len(txns) <= MOST_TOLD else sorted(txns, key=lambda txn: -(txn.last_updated_ms or 0))
+    return {txn.app_id: txn.txn_version for txn in newest}
 
 
 def clustering_of(snapshot: Snapshot) -> tuple[LeafPath, ...]:
@@ -225,39 +277,28 @@ def write_task(
     NotExclusiveError.
     """
     from tablefeed.data.identity import IdentityValues, turns
-    from tablefeed.data.write import FileLayout, NewFile, write_files
+    from tablefeed.data.write import NewFile, write_files
 
     store = open_store(plan.location, for_store(plan.storage_options))
     schema = parse_schema(plan.schema_string, url=store.url)
     begun: list[str] = []
 
     def new_file(values: Mapping[str, pa.Scalar], number: int) -> NewFile:
-        directory = _directory(plan, schema, values)
+        _check_text(values, url=store.url)
+        directory = file_directory(plan, schema, values)
         name = f"part-{task:05d}-{uuid.uuid4()}.c{number:03d}{plan.shape.codec}.parquet"
         path = f"{directory}/{name}" if directory else name
         begun.append(path)
         return NewFile(path=path, opened=store.create(path))
 
-    arrow = to_arrow(schema)
-    in_files = names_in_files(schema, plan.mapping)
-    layout = FileLayout(
-        url=store.url,
-        schema=arrow,
-        partition_by=plan.partition_columns,
-        stored_as=files_schema(schema, plan.mapping, url=store.url),
-        # By the statistics of identity columns the commit finds how far their marks are moved.
-        more_leaves=(*plan.clustered_by, *((in_files[column.name],) for column in plan.identity)),
-        stores_partitions=plan.stores_partitions,
-        compression=_COMPRESSION[plan.shape.codec],
-        most_file_rows=plan.shape.most_rows,
-    ).of_files_of(plan.shape.target_bytes)
-    rows = aligned(batches, plan.alignment, arrow, plan.rules.assignment, url=store.url)
+    rows = aligned(batches, plan.alignment, to_arrow(schema), plan.rules.assignment, url=store.url)
     if plan.identity:
         rows = map(IdentityValues(plan.identity, turns(task, task_count=task_count), url=store.url), rows)
     if plan.kept is not None:
         rows = keeping(rows, plan.kept, schema, url=store.url)
+    rows = as_replaced(rows, plan.replaces, url=store.url)
     try:
-        written = write_files(rows, layout, new_file)
+        written = write_files(rows, file_layout(plan, schema, url=store.url), new_file)
         adds = tuple(_added(plan, schema, file, now_ms=now_ms) for file in written)
         Replacement(plan.replaces, (), url=store.url).check(adds)
     except BaseException:
@@ -273,17 +314,33 @@ def discard(store: Store, files: Iterable[str]) -> None:
             store.delete(path)
 
 
+def file_layout(plan: WritePlan, schema: Struct, *, url: str) -> FileLayout:
+    """Gives how rows of `schema`, the table's, become files under `plan`."""
+    from tablefeed.data.write import FileLayout
+
+    return FileLayout(
+        url=url,
+        schema=to_arrow(schema),
+        partition_by=plan.partition_columns,
+        stored_as=files_schema(schema, plan.mapping, url=url),
+        leaves=plan.statistics.leaves,
+        stores_partitions=plan.stores_partitions,
+        compression=_COMPRESSION[plan.shape.codec],
+        most_file_rows=plan.shape.most_rows,
+    ).of_files_of(plan.shape.target_bytes)
+
+
 def _added(plan: WritePlan, schema: Struct, file: WrittenFile, *, now_ms: int) -> AddFile:
     from tablefeed.delta.stats import encode_stats
 
     return AddFile(
         path=file.path,
         log_path=paths.encode_path(file.path),
-        partition_values=_logged_values(plan, schema, file.partition_values),
+        partition_values=logged_values(plan, schema, file.partition_values),
         size_bytes=file.size_bytes,
         modified_ms=now_ms,
         data_change=True,
-        stats=encode_stats(file.statistics),
+        stats=encode_stats(file.statistics, plan.statistics),
         tags=plan.file_tags,
     )
 
@@ -292,6 +349,7 @@ _COMPRESSION: Mapping[Codec, Compression] = {
     Codec.SNAPPY: "snappy",
     Codec.ZSTD: "zstd",
     Codec.GZIP: "gzip",
+    Codec.BROTLI: "brotli",
     Codec.LZ4_RAW: "lz4",
     Codec.UNCOMPRESSED: "none",
 }
@@ -318,14 +376,17 @@ def caught_up(log: TableLog, known: Snapshot | None) -> Snapshot | None:
         return None
 
 
-def _directory(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar]) -> str:
-    if plan.mapping is not MappingMode.NONE:
-        # Names and values of mapped columns stand in no path: two characters spread the files, as Delta-Spark has it.
-        return "".join(random.choices(string.ascii_letters + string.digits, k=2))  # noqa: S311 - no secret
+def file_directory(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar]) -> str:
+    """Gives the folder of a file of the partition with `values`; empty: the table's."""
+    if plan.mapping is not MappingMode.NONE or plan.shape.random_folders:
+        # Names and values of mapped columns stand in no path: some letters spread the files, as Delta-Spark has it.
+        letters = string.ascii_letters + string.digits
+        return "".join(random.choices(letters, k=plan.shape.folder_letters))  # noqa: S311 - no secret
     return paths.partition_directory(_texts(plan, schema, values, partition_values.directory_text).items())
 
 
-def _logged_values(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar]) -> dict[str, str | None]:
+def logged_values(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar]) -> dict[str, str | None]:
+    """Gives what the log says of the partition with `values`."""
     texts = _texts(plan, schema, values, partition_values.serialise)
     if plan.mapping is MappingMode.NONE:
         return texts
@@ -341,6 +402,19 @@ def _texts(
 ) -> dict[str, str | None]:
     kinds = {f.name: f.type for f in schema}
     return {name: text(_plain(values[name]), kinds[name]) for name in plan.partition_columns}
+
+
+def _check_text(values: Mapping[str, pa.Scalar], *, url: str) -> None:
+    """Refuses a partition's value that has none in the log. Spark's texts are bytes, which may be no UTF-8."""
+    for name, value in values.items():
+        try:
+            _plain(value)
+        except UnicodeDecodeError as error:
+            raise InvalidRowsError(
+                f"A value of the rows for {url} is no UTF-8 in column {name!r}, by which it is partitioned: no log can "
+                "name that. Nothing of this write was committed: correct or filter the rows.",
+                url=url,
+            ) from error
 
 
 def _plain(value: pa.Scalar) -> partition_values.PartitionValue | None:

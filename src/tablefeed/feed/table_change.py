@@ -27,6 +27,7 @@ from tablefeed.feed.evolution import (
     widened_columns,
     with_type_changes,
 )
+from tablefeed.feed.identity import check_brought
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.schema import Struct
@@ -58,6 +59,8 @@ def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules, u
     if compat_version(properties) is not None:
         # What it takes, and what Delta-Spark gives such a table besides.
         properties = {names.COLUMN_MAPPING_MODE: str(MappingMode.NAME), names.ATOMIC_CONVERSION: "true", **properties}
+    if rules.cluster_by:
+        properties = {**properties, names.FEATURE_PREFIX + names.CLUSTERING: "supported"}
     draft = Metadata(table_id="", schema_string="", configuration=properties)
     is_mapped = mapping_mode(draft, url=url) is not MappingMode.NONE
     schema = new_table_schema(rows, partition_columns=partition_by, url=url, any_name=is_mapped)
@@ -94,8 +97,11 @@ def replaced_table(
 ) -> Target:
     """Gives the table of `metadata` after `rows`, with their own schema and partitioning, replace all that it has.
 
-    The properties stay, and so does the mapping of columns of the same name and type.
+    The properties stay, and so does the mapping of columns of the same name and type. What else columns were is gone,
+    with Delta-Spark too: comments, NOT NULL, defaults, and that their values were made. Values of rows for an identity
+    column that is always generated are refused all the same.
     """
+    check_brought(schema, rows, protocol, partition_columns=metadata.partition_columns, url=url)
     if any(name.startswith(names.CHECK_CONSTRAINT_PREFIX) for name in metadata.configuration):
         raise UnsupportedFeatureError(
             f"{url} has CHECK constraints, which may name columns that the new schema has not. Nothing was written. "

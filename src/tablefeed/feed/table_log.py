@@ -189,6 +189,15 @@ class TableLog:
         modified_ms = entry.modified_ms if entry else None
         return codec.decode_commit(data, version=version, url=self.url, log_file=name, modified_ms=modified_ms)
 
+    def commit_facts(self, version: Version) -> Commit | None:
+        """Gives what the commit of `version` says besides its files, which are not judged; one request."""
+        name = names.commit_name(version)
+        try:
+            data = self.store.read(f"{names.LOG_DIR}/{name}")
+        except ObjectNotFoundError:
+            return None
+        return codec.decode_facts(data, version=version, url=self.url, log_file=name, modified_ms=None)
+
     def required_commit(self, log_file: LogFile) -> Commit:
         """Gives the commit in a listed `log_file`; ObjectNotFoundError where it is gone by now."""
         data = self.store.read(f"{names.LOG_DIR}/{log_file.name}")
@@ -208,7 +217,7 @@ class TableLog:
         if self.head(snapshot.version) != snapshot.head:
             return self.load()
         newer: list[Commit] = []
-        while (commit := self.commit(Version(snapshot.version + len(newer) + 1))) is not None:
+        while (commit := self.commit_facts(Version(snapshot.version + len(newer) + 1))) is not None:
             newer.append(commit)
         if not newer:
             return snapshot

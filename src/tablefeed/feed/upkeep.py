@@ -6,6 +6,10 @@ are handed on, and nothing outlives who wants it gone. It is no daemon: a short 
 `append` ends when the checkpoint stands. Where Spark kills the worker all the same, nothing is half there, and the next
 commit of any process finds that a checkpoint is due: how far back the newest one lies decides, not a round number.
 
+A thread has the interpreter's lock in common with the next commit. So it works in steps, and none begins while somebody
+waits for a commit, but when its patience ends (`waited_for`): then a commit of a process that does nothing else shares
+with one step, and not with a checkpoint.
+
 The commit stands when this begins. So nothing here raises: what fails is a warning, and is tried again at a later one.
 """
 
@@ -15,13 +19,15 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tablefeed.delta.checksum_writer import FileCounts
 from tablefeed.delta.retention import checkpoint_interval, retention_of
 from tablefeed.errors import TablefeedError
-from tablefeed.feed.checksums import put_checksum
+from tablefeed.feed.checksums import begin_checksums, put_checksum
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.model.actions import Commit, Version
 
@@ -29,6 +35,11 @@ logger = logging.getLogger(__name__)
 
 KEPT_TABLES = 64
 """Tables of which it is remembered up to where they were looked after; others are looked at again."""
+
+
+SHORT_LOG = 10
+"""Versions of a log that is read as a whole for the sake of one checksum: as many as come before a checkpoint, by the
+interval that is usual. Of a longer one checksums begin with the next checkpoint, which counts the files anyway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +57,29 @@ class UpkeepOptions:
     compact_every: int | None = None
 
 
-def after_commit(snapshot: Snapshot, commit: Commit, options: UpkeepOptions = UpkeepOptions()) -> None:
+USUAL = UpkeepOptions()
+"""What is done for who asks for nothing."""
+
+
+def after_commit(
+    snapshot: Snapshot,
+    commit: Commit,
+    also_removed: FileCounts | None = None,
+    *,
+    options: UpkeepOptions = UpkeepOptions(),
+) -> None:
     """Does what is due after `commit` of ours, which made `snapshot`; returns as soon as its checksum is put.
 
-    Costs the same however long the log is: a checksum is read and one is put.
+    `also_removed`: see `commit.Surroundings.stood`. Costs the same however long the log is: a checksum is read and one
+    is put.
     """
-    _unless_it_fails("checksum", snapshot, lambda: put_checksum(snapshot, commit))
+    _unless_it_fails("checksum", snapshot, lambda: _put_checksum(snapshot, commit, also_removed))
     look_after(snapshot, options)
+
+
+def _put_checksum(snapshot: Snapshot, commit: Commit, also_removed: FileCounts | None) -> None:
+    if not put_checksum(snapshot, commit, also_removed) and snapshot.version < SHORT_LOG:
+        behind(snapshot, "checksum", lambda: begin_checksums(snapshot))
 
 
 def look_after(snapshot: Snapshot, options: UpkeepOptions = UpkeepOptions()) -> None:
@@ -64,6 +91,13 @@ def look_after(snapshot: Snapshot, options: UpkeepOptions = UpkeepOptions()) -> 
         _keep(_asked, snapshot, snapshot.version)
     if due or _ends_compaction(snapshot.version, options):
         _BACKGROUND.ask(_key(snapshot), lambda: _work(snapshot, options))
+
+
+@contextmanager
+def waited_for() -> Iterator[None]:
+    """Holds back the steps of work in the background while somebody waits for what is done within."""
+    with _WAY.taken():
+        yield
 
 
 def behind(snapshot: Snapshot, what: str, work: Callable[[], object]) -> None:
@@ -118,6 +152,7 @@ def _work(snapshot: Snapshot, options: UpkeepOptions) -> None:
         first = Version(snapshot.version + 1 - options.compact_every)
         _unless_it_fails("compaction", snapshot, lambda: write_compaction(log, first, snapshot.version))
     if options.checkpoint:
+        _WAY.make()
         interval = checkpoint_interval(snapshot.metadata)
         if is_due(snapshot.version, _newest_checkpoint(snapshot), interval):
             _checkpoint(snapshot, options)
@@ -135,7 +170,9 @@ def _checkpoint(snapshot: Snapshot, options: UpkeepOptions) -> None:
     from tablefeed.feed.checksums import put_checksums_from
     from tablefeed.feed.log_cleanup import clean_up
 
-    counts = write_checkpoint(snapshot, CheckpointShape(part_actions=options.part_actions, top_level=options.top_level))
+    shape = CheckpointShape(part_actions=options.part_actions, top_level=options.top_level)
+    counts = write_checkpoint(snapshot, shape, before_step=_WAY.make)
+    _WAY.make()
     _unless_it_fails("checksum", snapshot, lambda: put_checksums_from(snapshot, counts))
     cutoff_ms = retention_of(snapshot.metadata).log_cutoff_ms(now_ms=time.time_ns() // 1_000_000)
     if options.clean_up and _cleaned.get(_key(snapshot)) != cutoff_ms:
@@ -194,6 +231,8 @@ class _Background:
                 if not self._waiting:
                     self._thread = None
                     return
+            _WAY.make()  # while that takes, newer work may take the place of what waits
+            with self._lock:
                 (url, *_), work = self._waiting.popitem(last=False)
             try:
                 work()
@@ -202,3 +241,40 @@ class _Background:
 
 
 _BACKGROUND = _Background()
+
+PATIENCE_S = 0.1
+"""Longest that a step is held back: many writes, or a long one, must not keep a checkpoint from being written."""
+
+
+@dataclass(slots=True)
+class _Way:
+    """Who is waited for goes first."""
+
+    _count: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _free: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self._free.set()
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        self._add(1)
+        try:
+            yield
+        finally:
+            self._add(-1)
+
+    def make(self) -> None:
+        self._free.wait(PATIENCE_S)
+
+    def _add(self, one: int) -> None:
+        with self._lock:
+            self._count += one
+            if self._count:
+                self._free.clear()
+            else:
+                self._free.set()
+
+
+_WAY = _Way()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from enum import StrEnum
 
 from tablefeed.data.assignment import Assignment, Policy
-from tablefeed.delta.file_layout import Codec, named_codec
+from tablefeed.delta.file_layout import CODECS, Codec, named_codec
 from tablefeed.delta.properties import checked_properties
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.evolution import SchemaMode
 from tablefeed.log.transaction import WriteKind
+from tablefeed.model.statistics import LeafPath
 
 
 class Scope(StrEnum):
@@ -31,6 +33,8 @@ class WriteRules:
     """
 
     schema: SchemaMode = SchemaMode.FIXED
+    asked: frozenset[SchemaMode] = frozenset()
+    """What options of the schema were set, for the commit to tell; which one holds is `schema`."""
     assignment: Assignment = field(default_factory=Assignment)
     properties: Mapping[str, str] = field(default_factory=dict)
     scope: Scope = Scope.TABLE
@@ -40,6 +44,8 @@ class WriteRules:
     most_rows_of_a_file: int | None = None
     gathers_files: bool | None = None
     """Whether the small files of tasks are made into larger ones before the commit; None: as the table says."""
+    cluster_by: tuple[LeafPath, ...] = ()
+    """The columns by which a table is clustered that the write makes, by their names; one that is there is by them."""
 
 
 def schema_mode(kind: WriteKind, *, merge: bool, overwrite: bool) -> SchemaMode:
@@ -49,9 +55,15 @@ def schema_mode(kind: WriteKind, *, merge: bool, overwrite: bool) -> SchemaMode:
     return SchemaMode.MERGE if merge else SchemaMode.FIXED
 
 
+def schema_asked(*, merge: bool, overwrite: bool) -> frozenset[SchemaMode]:
+    """Gives which of mergeSchema and overwriteSchema were set."""
+    return frozenset(mode for mode, is_set in ((SchemaMode.MERGE, merge), (SchemaMode.OVERWRITE, overwrite)) if is_set)
+
+
 def write_rules(
     schema: SchemaMode,
     *,
+    asked: frozenset[SchemaMode],
     policy: Policy,
     zone: tzinfo | None,
     scope: Scope,
@@ -60,6 +72,7 @@ def write_rules(
     codec: Codec | None = None,
     most_rows: int | None = None,
     gathers_files: bool | None = None,
+    cluster_by: tuple[LeafPath, ...] = (),
 ) -> WriteRules:
     """Gives the rules that a writer's options mean. Raises IllegalOptionError for `properties` that no table has.
 
@@ -67,6 +80,7 @@ def write_rules(
     """
     return WriteRules(
         schema=schema,
+        asked=asked,
         assignment=Assignment(policy=policy, zone=zone),
         properties=checked_properties(properties or {}),
         scope=scope,
@@ -74,6 +88,7 @@ def write_rules(
         codec=codec,
         most_rows_of_a_file=most_rows,
         gathers_files=gathers_files,
+        cluster_by=cluster_by,
     )
 
 
@@ -84,21 +99,42 @@ def read_scope(option: str, value: object) -> Scope:
     raise IllegalOptionError(option=option, value=str(value), explain="must be 'static' or 'dynamic'")
 
 
+def column_paths(value: str, option: str) -> tuple[LeafPath, ...]:
+    """Gives the columns that `value` of `option` lists with commas, members of structs behind dots.
+
+    Between backticks a comma or a dot is part of a name, and a backtick is doubled. Raises IllegalOptionError.
+    """
+    paths: list[LeafPath] = []
+    path: LeafPath = ()
+    if _PATHS.fullmatch(value):
+        for found in _NAME.finditer(value):
+            name = found["name"].strip()
+            name = name[1:-1].replace("``", "`") if name.startswith("`") else name
+            path = (*path, name)
+            if found["end"] != ".":
+                paths.append(path)
+                path = ()
+    if not paths or not all(all(path) for path in paths):
+        explain = "must be columns with commas between them, members of structs as a.b"
+        raise IllegalOptionError(option=option, value=value, explain=explain)
+    return tuple(paths)
+
+
+_QUOTED_OR_PLAIN = r"\s*`(?:[^`]|``)+`\s*|[^`.,]+"
+_PATHS = re.compile(rf"(?:{_QUOTED_OR_PLAIN})(?:[.,](?:{_QUOTED_OR_PLAIN}))*")
+_NAME = re.compile(rf"(?P<name>{_QUOTED_OR_PLAIN})(?P<end>[.,]|$)")
+
+
 def policy(value: object, option: str) -> Policy:
     """Gives the policy that `option` names, in any case. Raises IllegalOptionError."""
     if isinstance(value, str) and value.lower() in list(Policy):
         return Policy(value.lower())
-    explain = "must be 'ansi' or 'strict'"
-    if isinstance(value, str) and value.lower() == "legacy":
-        explain += ": 'legacy', which wraps numbers and makes null of what cannot be read, is not supported"
-    raise IllegalOptionError(option=option, value=str(value), explain=explain)
+    raise IllegalOptionError(option=option, value=str(value), explain="must be 'ansi', 'strict' or 'legacy'")
 
 
 def codec(value: str, option: str) -> Codec:
     """Gives the codec that `option` names, in any case. Raises IllegalOptionError."""
     found = named_codec(value)
     if found is None:
-        raise IllegalOptionError(
-            option=option, value=value, explain="must be 'snappy', 'zstd', 'gzip', 'lz4_raw' or 'uncompressed'"
-        )
+        raise IllegalOptionError(option=option, value=value, explain=f"must be {CODECS}")
     return found

@@ -67,10 +67,7 @@ def conflict_with(
     if winner.protocol is not None and not tolerance.protocol:
         return because("DELTA_PROTOCOL_CHANGED", "it changed the table's protocol; run the write again")
     if winner.metadata is not None and not tolerance.metadata:
-        reason = (
-            "its schema or partitioning changed, or its properties; run the write again (restart the query) on them"
-        )
-        return because("DELTA_METADATA_CHANGED", reason)
+        return because("DELTA_METADATA_CHANGED", "it changed the table's metadata; run the write again")
     if txn is not None and any(theirs.app_id == txn.app_id for theirs in winner.txns):
         return because(
             "DELTA_CONCURRENT_TRANSACTION",

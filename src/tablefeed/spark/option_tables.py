@@ -15,7 +15,7 @@ from typing import Any, Literal
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.replays import OnCollision, read_on_collision
 from tablefeed.feed.timestamp_text import read_zone
-from tablefeed.feed.write_rules import Scope, codec, policy, read_scope
+from tablefeed.feed.write_rules import Scope, codec, column_paths, policy, read_scope
 from tablefeed.log.java_regex import JavaRegex, java_regex
 
 
@@ -41,6 +41,14 @@ def positive_int(option: str, text: str) -> int:
     number = _number(text, below=1 << 31)
     if not number:
         raise IllegalOptionError(option=option, value=text, explain="must be a positive integer")
+    return number
+
+
+def compacted_commits(option: str, text: str) -> int:
+    """A whole number from 2 to 2^31 - 1."""
+    number = _number(text, below=1 << 31)
+    if not number or number < 2:
+        raise IllegalOptionError(option=option, value=text, explain="must be a whole number of at least 2")
     return number
 
 
@@ -115,7 +123,7 @@ def time_zone(option: str, value: str) -> tzinfo:
 
 
 def store_assignment(option: str, value: str) -> str:
-    """`ansi` or `strict`, in any case."""
+    """`ansi`, `strict` or `legacy`, in any case."""
     return policy(value, option)
 
 
@@ -188,6 +196,11 @@ def columns(option: str, value: str) -> tuple[str, ...]:
     if not all(names):
         raise IllegalOptionError(option=option, value=value, explain="must be column names with commas between them")
     return names
+
+
+def cluster_columns(option: str, value: str) -> tuple[tuple[str, ...], ...]:
+    """Columns with commas between them, members of structs behind dots; backticks around a name with either."""
+    return column_paths(value, option)
 
 
 _FALSE_SPECS = (
@@ -425,6 +438,14 @@ _WRITE: tuple[OptionSpec, ...] = (
         default=None,
         doc="Partition columns of a new table, with commas between them. An existing table keeps its own.",
     ),
+    OptionSpec(
+        name="clusterBy",
+        parse=cluster_columns,
+        default=None,
+        doc="Clustering columns of a new table, up to four, with commas between them and members of structs as `a.b`: "
+        "the table says so, its files have statistics of them, and Spark's OPTIMIZE clusters them. An existing table "
+        "must have the same. Not with partitionBy.",
+    ),
     OptionSpec(name="userMetadata", parse=text, default=None, doc="Text kept in each commit's commitInfo."),
     OptionSpec(
         name="mergeSchema",
@@ -443,8 +464,9 @@ _WRITE: tuple[OptionSpec, ...] = (
         name="storeAssignmentPolicy",
         parse=store_assignment,
         default=policy("ansi", "storeAssignmentPolicy"),
-        doc="How values are cast to the table's types: `ansi`, where a value that does not fit fails the write, or "
-        "`strict`, where no type is taken that could have one. Spark's `legacy` is refused.",
+        doc="How values are cast to the table's types: `ansi`, where a value that does not fit fails the write, "
+        "`strict`, where no type is taken that could have one, or `legacy`, where numbers that do not fit are wrapped "
+        "and what cannot be read is null, without a word.",
     ),
     OptionSpec(
         name="timeZone",
@@ -465,8 +487,8 @@ _WRITE: tuple[OptionSpec, ...] = (
         name="compression",
         parse=compression,
         default=None,
-        doc="How data files are compressed: `snappy`, `zstd`, `gzip`, `lz4_raw` or `uncompressed`. Unset: as the "
-        "table's `delta.parquet.compression.codec` says, else snappy.",
+        doc="How data files are compressed: `snappy`, `zstd`, `gzip`, `brotli`, `lz4_raw` or `uncompressed`. Unset: "
+        "as the table's `delta.parquet.compression.codec` says, else snappy.",
     ),
     OptionSpec(
         name="maxRecordsPerFile",
@@ -482,6 +504,20 @@ _WRITE: tuple[OptionSpec, ...] = (
         "before they are committed, by the process that commits. Unset: as the table's "
         "`delta.autoOptimize.optimizeWrite` says, else false.",
     ),
+    OptionSpec(
+        name="logCompactionEvery",
+        parse=compacted_commits,
+        default=None,
+        doc="Behind each commit of ours whose version ends so many, counted from version 0, these are also written as "
+        "one log compaction file, for readers that take them. Unset: never.",
+    ),
+    OptionSpec(
+        name="checkpointPartSize",
+        parse=positive_long,
+        default=None,
+        doc="About how many actions a file of a checkpoint holds, as Delta-Spark's `checkpoint.partSize`: a larger "
+        "checkpoint has several parts. Without effect where the table supports V2 checkpoints. Unset: one file.",
+    ),
 )
 
 STREAM_WRITE: tuple[OptionSpec, ...] = (
@@ -491,7 +527,8 @@ STREAM_WRITE: tuple[OptionSpec, ...] = (
         parse=positive_int,
         default=None,
         doc="After each so many batches, small files are folded into larger ones, behind the query's back and in a "
-        "commit that streams do not see ([maintenance.md](maintenance.md)). Unset: never.",
+        "commit that streams do not see ([maintenance.md](maintenance.md)). Without effect in complete mode. Unset: "
+        "never.",
     ),
     OptionSpec(
         name="recordEmptyBatches",
@@ -514,8 +551,9 @@ BATCH_WRITE: tuple[OptionSpec, ...] = (
         name="replaceWhere",
         parse=text,
         default=None,
-        doc="Overwrite only the rows for which this predicate on partition columns is true, as the written rows must "
-        "be. Its language is that of `where`, and it needs sqlglot as well.",
+        doc="Overwrite only the rows for which this predicate is true, as the written rows must be. Its language is "
+        "that of `where`, and it needs sqlglot as well. Where it names columns that are no partition columns, the "
+        "driver writes the files anew that have such rows.",
     ),
     OptionSpec(
         name="partitionOverwriteMode",
@@ -529,7 +567,6 @@ NOT_YET: Mapping[str, str] = {
     "replaceOn": "Overwrite the whole table, or append.",
     "replaceUsing": "Overwrite the whole table, or append.",
     "useNullIntolerantEqualityWithDPO": "Leave it out: a null partition that is written to is overwritten as well.",
-    "clusterBy": "Leave it out: the table is written without clustering.",
     "dataChange": "Rewrite files with OPTIMIZE: every write of this version changes data.",
 }
 """Names that would change rows or rules, and that this version does not do: refused, with what to do instead."""
@@ -545,7 +582,7 @@ _REPLACING = frozenset({"replaceOn", "replaceUsing", "useNullIntolerantEqualityW
 _ACCEPTED_BY_DELTA = (
     frozenset({"path", "queryName", "checkpointLocation", "outputMode"})
     | {spec.name for spec in (*STREAM_READ, *BATCH_READ)}
-    | {spec.name for spec in BATCH_WRITE if spec.name != "partitionBy"}
+    | {spec.name for spec in BATCH_WRITE if spec.name not in ("partitionBy", "clusterBy")}
     | _REPLACING
     | {"targetAlias"}
     | {"compression", "maxRecordsPerFile", "writePartitionColumns"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
@@ -16,13 +17,22 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tablefeed.errors import CommitError
-from tablefeed.feed.commit import Surroundings, Transaction, changes_nothing, commit, delete_losers, new_table
+from tablefeed.feed.auto_compact import compact_if_wanted
+from tablefeed.feed.commit import (
+    Surroundings,
+    Transaction,
+    changes_nothing,
+    commit,
+    delete_losers,
+    delete_uncommitted,
+    new_table,
+)
 from tablefeed.feed.gathering import gathered
 from tablefeed.feed.known_state import newest_state, remember
 from tablefeed.feed.operations import batch_write, micro_batch
 from tablefeed.feed.sink import WritePlan, plan_write, write_task
-from tablefeed.feed.upkeep import after_commit, look_after
-from tablefeed.feed.write_rules import Scope, schema_mode, write_rules
+from tablefeed.feed.upkeep import UpkeepOptions, after_commit, look_after, waited_for
+from tablefeed.feed.write_rules import Scope, schema_asked, schema_mode, write_rules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.outcome import AlreadyApplied
@@ -58,7 +68,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._options = parse_options(options, "stream write")
         # Spark's word for complete mode: what is there makes way for each batch.
         self._kind = WriteKind.OVERWRITE if overwrite else WriteKind.APPEND
-        self._plan = _plan(self._path, schema, self._options, self._kind)
+        self._plan = _plan(self._path, schema, self._options, self._kind).about_newest()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Unpickled, in a worker: the first that we see of a task."""
@@ -78,7 +88,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         batch_id = int(batch)
         replayed = self._plan.recorded.get(query_id, -1) >= batch_id
         files = () if replayed else _write(self._plan, iterator, context)
-        return Written(plan=self._plan, files=files, query_id=query_id, batch_id=batch_id)
+        return Written(plan=self._plan.about(query_id), files=files, query_id=query_id, batch_id=batch_id)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Commits what the tasks wrote, unless the table records this batch already, or it is empty and not to be."""
@@ -95,21 +105,25 @@ class StreamWriter(DataSourceStreamArrowWriter):
             user_metadata=self._options["userMetadata"],
             on_collision=self._options["txnVersionCollision"],
         )
-        if not self._options["recordEmptyBatches"] and changes_nothing(transaction):
+        if not self._options["recordEmptyBatches"] and changes_nothing(transaction, lambda: _now(transaction)):
             return
-        after = _commit(transaction)
+        after = _commit(transaction, self._options)
         every = self._options["compactEvery"]
-        if every is not None and (batchId + 1) % every == 0:
+        # What replaces the table leaves nothing to fold, and a fold would stand in the way of the next batch.
+        folds = self._kind is WriteKind.APPEND and every is not None and (batchId + 1) % every == 0
+        if folds:
             from tablefeed.feed.optimize import fold_behind
 
-            fold_behind(after)
+            fold_behind(after, _upkeep(self._options))
+        elif self._kind is WriteKind.APPEND:
+            compact_if_wanted(after, len(transaction.files), _upkeep(self._options))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Deletes what the tasks wrote where the log shows that this batch was committed without it; else nothing."""
-        written = [m for m in messages if isinstance(m, Written)]
-        for message in written:
-            if message.query_id is not None:
-                delete_losers(message.plan, message.files, Txn(app_id=message.query_id, txn_version=batchId))
+        """Deletes what tasks wrote where no commit was tried, or the log shows that another stands; else nothing."""
+        for message in messages:
+            if isinstance(message, Written):
+                query_id = message.query_id
+                _abort(messages, message, None if query_id is None else Txn(app_id=query_id, txn_version=batchId))
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -120,7 +134,7 @@ class BatchWriter(DataSourceArrowWriter):
         self._options = parse_options(options, "batch write")
         check_txn_pair(self._options["txnAppId"], self._options["txnVersion"])
         self._kind = WriteKind.OVERWRITE if overwrite else WriteKind.APPEND
-        self._plan = _plan(self._path, schema, self._options, self._kind)
+        self._plan = _plan(self._path, schema, self._options, self._kind).about(self._options["txnAppId"])
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Writes one task's rows, or nothing where the table already records this write."""
@@ -130,24 +144,23 @@ class BatchWriter(DataSourceArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commits what the tasks wrote."""
         written = _written(messages, self._path)
-        _commit(
-            Transaction(
-                plan=written[0].plan,
-                files=tuple(f for message in written for f in message.files),
-                kind=self._kind,
-                operation=batch_write(self._kind, self._plan.partition_columns, self._plan.rules),
-                txn=self._txn(),
-                user_metadata=self._options["userMetadata"],
-                on_collision=self._options["txnVersionCollision"],
-            )
+        transaction = Transaction(
+            plan=written[0].plan,
+            files=tuple(f for message in written for f in message.files),
+            kind=self._kind,
+            operation=batch_write(self._kind, self._plan.partition_columns, self._plan.rules),
+            txn=self._txn(),
+            user_metadata=self._options["userMetadata"],
+            on_collision=self._options["txnVersionCollision"],
         )
+        after = _commit(transaction, self._options)
+        compact_if_wanted(after, len(transaction.files), _upkeep(self._options))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Deletes what the tasks wrote where the log shows that this write was committed without it; else nothing."""
-        txn = self._txn()
+        """Deletes what tasks wrote where no commit was tried, or the log shows that another stands; else nothing."""
         for message in messages:
-            if isinstance(message, Written) and txn is not None:
-                delete_losers(message.plan, message.files, txn)
+            if isinstance(message, Written):
+                _abort(messages, message, self._txn())
 
     def _txn(self) -> Txn | None:
         app_id, txn_version = self._options["txnAppId"], self._options["txnVersion"]
@@ -158,9 +171,12 @@ class BatchWriter(DataSourceArrowWriter):
         return txn is not None and self._plan.recorded.get(txn.app_id, -1) >= txn.txn_version
 
 
+@waited_for()
 def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind) -> WritePlan:
+    merge, overwrite = options["mergeSchema"], options["overwriteSchema"]
     rules = write_rules(
-        schema_mode(kind, merge=options["mergeSchema"], overwrite=options["overwriteSchema"]),
+        schema_mode(kind, merge=merge, overwrite=overwrite),
+        asked=schema_asked(merge=merge, overwrite=overwrite),
         policy=options["storeAssignmentPolicy"],
         zone=options["timeZone"],
         properties=options.properties,
@@ -170,6 +186,7 @@ def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind
         codec=options["compression"],
         most_rows=options["maxRecordsPerFile"],
         gathers_files=options["optimizeWrite"],
+        cluster_by=options["clusterBy"] or (),
     )
     log, state = newest_state(path, dict(options.storage))
     incoming = to_arrow_schema(schema, timezone="UTC")
@@ -186,17 +203,34 @@ def _write(plan: WritePlan, batches: Iterator[pa.RecordBatch], context: TaskCont
     return files
 
 
-def _commit(transaction: Transaction) -> Snapshot:
+def _upkeep(options: ParsedOptions) -> UpkeepOptions:
+    return UpkeepOptions(part_actions=options["checkpointPartSize"], compact_every=options["logCompactionEvery"])
+
+
+def _now(transaction: Transaction) -> Snapshot | None:
+    return newest_state(transaction.plan.location, dict(transaction.plan.storage_options))[1]
+
+
+@waited_for()
+def _commit(transaction: Transaction, options: ParsedOptions) -> Snapshot:
     plan = transaction.plan
+    upkeep = _upkeep(options)
     log, state = newest_state(plan.location, dict(plan.storage_options))
-    around = Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=after_commit)
+    around = Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=partial(after_commit, options=upkeep))
     with gathered(plan, transaction.files, now_ms=_now_ms()) as files:
         outcome, after = commit(log, state, replace(transaction, files=files), around)
     if isinstance(outcome, AlreadyApplied):
-        look_after(after)  # whoever committed it may have been killed before its checkpoint stood
+        look_after(after, upkeep)  # whoever committed it may have been killed before its checkpoint stood
     remember(log, after)
     settle()
     return after
+
+
+def _abort(messages: Sequence[WriterCommitMessage | None], message: Written, txn: Txn | None) -> None:
+    if None in messages:  # a task failed, so that Spark never asked for a commit
+        delete_uncommitted(message.plan, message.files)
+    elif txn is not None:
+        delete_losers(message.plan, message.files, txn)
 
 
 def _written(messages: Sequence[WriterCommitMessage | None], path: str) -> list[Written]:

@@ -114,6 +114,13 @@ class Store(Protocol):
         """Removes the object. One that is not there is no error."""
         ...
 
+    def sweep(self, directory: str, *, before_ms: int) -> int:
+        """Removes what puts to `directory` left half done when they died, before `before_ms`; gives how many files.
+
+        Of this store's own making alone. What cannot be removed stays: no listing has it.
+        """
+        ...
+
     def wait(self, directory: str, *, timeout_s: float) -> bool:
         """Waits until something in `directory` may have changed since the previous call; False after `timeout_s`.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import uuid
 
 LINKS_REFUSED = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
@@ -37,8 +38,16 @@ def temporary_name(base_name: str) -> str:
 
 
 def is_temporary(base_name: str) -> bool:
-    """Says whether `base_name` is one of `temporary_name`'s."""
+    """Says whether `base_name` is one of `temporary_name`'s, or of another writer's that makes them alike."""
     return base_name.startswith(".") and base_name.endswith(".tmp")
+
+
+def is_own_temporary(base_name: str) -> bool:
+    """Says whether `base_name` is one of `temporary_name`'s; Hadoop's have dashes in their UUID."""
+    return _OWN_TEMPORARY.fullmatch(base_name) is not None
+
+
+_OWN_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp", re.DOTALL)
 
 
 def make_empty(path: str) -> None:

@@ -30,6 +30,7 @@ Operation = Literal[
     "publish",
     "replace",
     "delete",
+    "sweep",
     "wait",
 ]
 
@@ -146,6 +147,11 @@ class FaultyStore:
         """See Store."""
         with self._call("delete", name):
             self._inner.delete(name)
+
+    def sweep(self, directory: str, *, before_ms: int) -> int:
+        """See Store."""
+        with self._call("sweep", directory):
+            return self._inner.sweep(directory, before_ms=before_ms)
 
     def wait(self, directory: str, *, timeout_s: float) -> bool:
         """See Store."""

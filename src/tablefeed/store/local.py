@@ -6,7 +6,7 @@ file, `.NAME.crc`, and its readers trust it: whoever changes the file removes th
 
 Paths are text and calls go to `os`: a listing looks at 100,000 files.
 """
-# ruff: noqa: PTH105, PTH110, PTH112, PTH113, PTH116, PTH118, PTH120, PTH121, PTH123, PTH208
+# ruff: noqa: PTH105, PTH108, PTH110, PTH112, PTH113, PTH116, PTH118, PTH120, PTH121, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -219,6 +219,17 @@ class LocalStore:
         except OSError as error:
             raise failed("delete", name, error, url=self.url) from error
 
+    def sweep(self, directory: str, *, before_ms: int) -> int:
+        """Removes the temporary files that died with their writers; see Store."""
+        try:
+            with os.scandir(self._path(directory)) as entries:
+                own = [entry for entry in entries if durable.is_own_temporary(entry.name)]
+        except _ABSENT:
+            return 0
+        except OSError as error:
+            raise failed("list", directory, error, url=self.url) from error
+        return sum(_is_swept(entry, before_ms) for entry in own)
+
     def wait(self, directory: str, *, timeout_s: float) -> bool:
         """Waits for the system to report a change; see Store."""
         return self._wake.wait(self._path(directory), timeout_s=timeout_s)
@@ -307,6 +318,18 @@ class LocalStore:
             below = os.path.dirname(below)
             durable.sync_path(below, self._disk)
         self._settled.add(directory)
+
+
+def _is_swept(entry: os.DirEntry[str], before_ms: int) -> bool:
+    """Removes a file that nobody has written to since `before_ms`; False where it is younger, or stays."""
+    try:
+        found = entry.stat(follow_symlinks=False)
+        if not stat.S_ISREG(found.st_mode) or found.st_mtime_ns // 1_000_000 >= before_ms:
+            return False
+        os.unlink(entry.path)
+    except OSError:
+        return False
+    return True
 
 
 def _checksum_path(path: str) -> str:

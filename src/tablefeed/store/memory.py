@@ -118,6 +118,10 @@ class MemoryStore:
             if self._objects.pop(name, None) is not None:
                 self._tell(name)
 
+    def sweep(self, directory: str, *, before_ms: int) -> int:  # noqa: ARG002 - a put is whole or not at all
+        """Gives 0: nothing is ever half done."""
+        return 0
+
     def wait(self, directory: str, *, timeout_s: float) -> bool:
         """Waits for another thread's change; see Store."""
         directory = directory.rstrip("/")

@@ -149,6 +149,10 @@ class FsspecStore:
         """Raises NotExclusiveError."""
         raise self._not_exclusive()
 
+    def sweep(self, directory: str, *, before_ms: int) -> int:  # noqa: ARG002 - a put is whole or not at all
+        """Gives 0: no object is ever half done."""
+        return 0
+
     def wait(self, directory: str, *, timeout_s: float) -> bool:  # noqa: ARG002 - it sees no directory's changes
         """Sleeps for `timeout_s` and gives False: nobody tells of changes."""
         self._sleep(timeout_s)

@@ -8,6 +8,7 @@ first write to a bucket, on an object of its own.
 from __future__ import annotations
 
 import contextlib
+import random
 import uuid
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -22,6 +23,12 @@ PART_BYTES = 8 * 2**20
 
 _TAKEN = ("PreconditionFailed", "412")
 """S3's codes for an object that exists; some servers give the status alone."""
+
+_CONTENDED = ("ConditionalRequestConflict", "409")
+"""S3's codes where another request for the object came between: nothing was decided, and it asks to put again."""
+
+PUTS = 6
+"""How often one is put while others come between, with waits of 1.5 s at most in all; then the caller decides."""
 
 _exclusive: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 """The buckets that kept the promise in this process, by s3fs's file system, which is one for each set of options."""
@@ -128,14 +135,20 @@ class S3Store(FsspecStore):
             upload.closed = True  # else what failed is sent after all when it is collected
 
     def _put_if_absent(self, name: str, data: bytes) -> bool:
-        with self._translated("put", name):
-            try:
-                self._fs.call_s3("put_object", Bucket=self._bucket, Key=self._key(name), Body=data, IfNoneMatch="*")
-            except OSError as error:
-                if _is_taken(error):
-                    return False
-                raise
-        return True
+        key = {"Bucket": self._bucket, "Key": self._key(name)}
+        for attempt in range(PUTS):
+            with self._translated("put", name):
+                try:
+                    self._fs.call_s3("put_object", **key, Body=data, IfNoneMatch="*")
+                except OSError as error:
+                    if _is_taken(error):
+                        return False
+                    if not _is_contended(error) or attempt == PUTS - 1:
+                        raise
+                else:
+                    return True
+            self._sleep(random.uniform(0, 0.05 * 2**attempt))  # noqa: S311 - no secret
+        raise AssertionError("the last attempt returns or raises")
 
     def _refuse_unless_exclusive(self) -> None:
         proven = _exclusive.setdefault(self._fs, set())
@@ -166,5 +179,13 @@ def _is_taken(error: BaseException | None) -> bool:
     """Whether S3 refused a conditional put since the object exists; s3fs keeps botocore's error as the cause."""
     if isinstance(error, FileExistsError):
         return True
+    return _code(error) in _TAKEN
+
+
+def _is_contended(error: BaseException) -> bool:
+    return _code(error) in _CONTENDED
+
+
+def _code(error: BaseException | None) -> str:
     response = getattr(error.__cause__, "response", None) if error is not None else None
-    return isinstance(response, dict) and str(response.get("Error", {}).get("Code")) in _TAKEN
+    return str(response.get("Error", {}).get("Code")) if isinstance(response, dict) else ""

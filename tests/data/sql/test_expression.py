@@ -39,7 +39,7 @@ def test_every_row_has_its_value_in_its_place_beyond_one_vector_of_the_engine() 
 def test_expressions_of_one_program_each_have_their_own_columns() -> None:
     program = _program("id > 0", "s = '1'", "`odd ``name` = 1", "1 = 1")
 
-    assert [e.columns for e in program.expressions] == [("Id",), ("s",), ("odd `name",), ()]
+    assert [e.paths for e in program.expressions] == [(("Id",),), (("s",),), (("odd `name",),), ()]
 
 
 def test_an_expression_without_columns_has_a_value_for_each_row() -> None:

@@ -11,6 +11,15 @@ reason why Spark would raise for a row, and whether it is asked at all follows S
 
 from tablefeed.data.sql.engine import EngineError
 from tablefeed.data.sql.expression import Asked, Expression, Program, compile_expressions
-from tablefeed.data.sql.terms import NotExactError, RowFailedError
+from tablefeed.data.sql.terms import NoColumnError, NotExactError, RowFailedError
 
-__all__ = ["Asked", "EngineError", "Expression", "NotExactError", "Program", "RowFailedError", "compile_expressions"]
+__all__ = [
+    "Asked",
+    "EngineError",
+    "Expression",
+    "NoColumnError",
+    "NotExactError",
+    "Program",
+    "RowFailedError",
+    "compile_expressions",
+]

@@ -29,11 +29,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expression:
-    """What `text` says of a row: of Spark's type `type`, by `columns`, the columns that it names as they are spelt."""
+    """What `text` says of a row: of Spark's type `type`, by the columns and members of columns that it names.
+
+    Each of `paths` begins with a column as the schema spells it; members below it are as the text does.
+    """
 
     text: str
     type: DataType
-    columns: tuple[str, ...]
+    paths: tuple[tuple[str, ...], ...]
     can_fail: bool
 
 
@@ -100,8 +103,8 @@ def _compiled(asked: Sequence[Asked], schema: Struct, time_zone: str | None, now
         values[f"v{index}"] = term.sql
         if term.fails is not None:
             values[f"f{index}"] = f"({term.fails})::INTEGER"
-        columns = tuple(dict.fromkeys(scope.named))
-        expressions.append(Expression(text=one.text, type=term.type, columns=columns, can_fail=term.fails is not None))
+        paths = tuple(dict.fromkeys(scope.named))
+        expressions.append(Expression(text=one.text, type=term.type, paths=paths, can_fail=term.fails is not None))
     return Program(
         expressions=tuple(expressions),
         sql=query(shared.stages, values),

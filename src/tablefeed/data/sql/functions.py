@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tablefeed.data.sql import operators
+from tablefeed.data.sql.array_functions import ARRAY_FUNCTIONS
 from tablefeed.data.sql.calls import ANY, Call, Known, Maker
 from tablefeed.data.sql.casts import cast
 from tablefeed.data.sql.coerce import is_numeric
+from tablefeed.data.sql.hashes import hashed
 from tablefeed.data.sql.terms import (
     BOOLEAN,
     DATE,
@@ -16,19 +18,19 @@ from tablefeed.data.sql.terms import (
     INT,
     INTEGRALS,
     LONG,
-    NTZ,
     STRING,
     TIMESTAMP,
+    VOID,
     Failure,
     Scope,
     Term,
     duck,
-    is_nested,
+    first,
     spelt,
 )
 from tablefeed.data.sql.text_functions import TEXT_FUNCTIONS
 from tablefeed.data.sql.time_functions import TIME_FUNCTIONS
-from tablefeed.model.schema import Array, DataType, Decimal, Map
+from tablefeed.model.schema import DataType, Decimal
 
 
 def call(scope: Scope, name: str, part: str, arguments: Sequence[Term]) -> Term:
@@ -132,27 +134,22 @@ def _calculated(operator: str) -> Maker:
     return lambda c: operators.calculate(c.scope, c.part, operator, c.arguments[0], c.arguments[1])
 
 
-def _size(c: Call) -> Term:
-    term = c.arguments[0]
-    if not isinstance(term.type, Array | Map):
-        raise c.refuse("it is evaluated for arrays and maps")
-    sql = "cardinality({})" if isinstance(term.type, Map) else "len({})"
-    return c.strict(INT, [term], f"{sql}::INTEGER")
+def _assert_true(c: Call) -> Term:
+    held = c.scope.bound(operators.as_condition(c.scope, c.part, c.arguments[0]))
+    own = f"CASE WHEN {held.sql} IS DISTINCT FROM true THEN {int(Failure.ASSERTION)} END"
+    return Term(type=VOID, sql="NULL::INTEGER", fails=first(held.fails, own), stage=held.stage)
 
 
-def _array_contains(c: Call) -> Term:
-    array, value = c.arguments
-    if not isinstance(array.type, Array) or array.type.element != value.type or is_nested(value.type):
-        raise c.refuse("it is evaluated for an array and a value of its element type")
-    if value.type in (DATE, TIMESTAMP, NTZ):
-        raise c.refuse("it is not evaluated for arrays of dates and times")
-    found = "list_contains({0}, {1})"
-    unknown = "len({0}) > len(list_filter({0}, lambda x: x IS NOT NULL))"
-    return c.strict(
-        BOOLEAN,
-        [array, value],
-        f"CASE WHEN {{1}} IS NULL THEN NULL WHEN {found} THEN true WHEN {unknown} THEN NULL ELSE {found} END",
-    )
+def _date_part(c: Call) -> Term:
+    return extract(c.scope, c.part, c.literal(0), c.arguments[1])
+
+
+def extract(scope: Scope, part: str, field: str, source: Term) -> Term:
+    """EXTRACT(field FROM source), as DATE_PART says it too."""
+    name = field.lower()
+    if name not in ("year", "quarter", "month", "week", "day", "hour", "minute"):
+        raise scope.refuse(part, f"EXTRACT of {field} is not evaluated here")
+    return call(scope, name, part, [source])
 
 
 def _cast_to(kind: DataType) -> Maker:
@@ -180,9 +177,10 @@ FUNCTIONS: Known = {
     "mod": ((2,), _calculated("%")),
     "pmod": ((2,), _pmod),
     "negative": ((1,), lambda c: operators.negated(c.scope, c.part, c.arguments[0])),
-    "size": ((1,), _size),
-    "cardinality": ((1,), _size),
-    "array_contains": ((2,), _array_contains),
+    "assert_true": ((1,), _assert_true),
+    "date_part": ((2,), _date_part),
+    "datepart": ((2,), _date_part),
+    "hash": (ANY, hashed),
     "date": ((1,), _cast_to(DATE)),
     "timestamp": ((1,), _cast_to(TIMESTAMP)),
     "int": ((1,), _cast_to(INT)),
@@ -190,6 +188,7 @@ FUNCTIONS: Known = {
     "string": ((1,), _cast_to(STRING)),
     "double": ((1,), _cast_to(DOUBLE)),
     "boolean": ((1,), _cast_to(BOOLEAN)),
+    **ARRAY_FUNCTIONS,
     **TEXT_FUNCTIONS,
     **TIME_FUNCTIONS,
 }

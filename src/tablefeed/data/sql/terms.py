@@ -30,6 +30,10 @@ class NotExactError(ValueError):
         super().__init__(f"{part:.200}: {reason}")
 
 
+class NoColumnError(NotExactError):
+    """`part` names a column, or a member of one, that is not there."""
+
+
 class RowFailedError(ValueError):
     """Spark raises when it evaluates the expression `text` for row `row` (from 0) of a batch; `reason` says why."""
 
@@ -50,6 +54,7 @@ class Failure(IntEnum):
     CAST = 3
     INDEX = 4
     RANGE = 5
+    ASSERTION = 6
 
     @property
     def reason(self) -> str:
@@ -63,6 +68,7 @@ _REASONS = {
     Failure.CAST: "a text or number that the type it is cast to does not hold, or in a spelling that is not read here",
     Failure.INDEX: "an index outside of its array",
     Failure.RANGE: "a date or time outside of the years 1 to 9999, or a character that is not evaluated here",
+    Failure.ASSERTION: "an assertion that does not hold",
 }
 
 
@@ -93,7 +99,7 @@ class PythonFunction:
 
 @dataclass(slots=True)
 class Scope:
-    """What the terms of one expression share: its text and zone, and the columns that it names, `named`.
+    """What the terms of one expression share: its text and zone, and the columns and members that it names, `named`.
 
     Expressions that are evaluated together share `columns`, by what SQL calls them, `stages` of values that are named
     more than once, and `functions`. `now_us` is the moment of `current_timestamp`, None where an expression may not
@@ -104,7 +110,7 @@ class Scope:
     schema: Struct
     zone: str | None
     now_us: int | None = None
-    named: list[str] = field(default_factory=list)
+    named: list[tuple[str, ...]] = field(default_factory=list)
     columns: dict[str, str] = field(default_factory=dict)
     stages: list[list[tuple[str, str]]] = field(default_factory=list)
     functions: dict[str, PythonFunction] = field(default_factory=dict)
@@ -112,6 +118,10 @@ class Scope:
     def refuse(self, part: str, reason: str) -> NotExactError:
         """The error of `part` for `reason`."""
         return NotExactError(self.text, part=part, reason=reason)
+
+    def missing(self, part: str, name: str, known: Sequence[str]) -> NoColumnError:
+        """The error of `part` where `name` is none of the `known` ones."""
+        return NoColumnError(self.text, part=part, reason=f"there is no {name} among {', '.join(known)}")
 
     def bind(self, sql: str, stage: int) -> tuple[str, int]:
         """Gives a name for `sql`, which can be said from the stage that is given on."""

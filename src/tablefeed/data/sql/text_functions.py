@@ -146,6 +146,23 @@ def _hex(c: Call) -> Term:
     return c.strict(STRING, [term if term.type == BINARY else c.text(0)], "hex({})")
 
 
+def _encode(c: Call) -> Term:
+    _check_utf_8(c)
+    return c.strict(BINARY, [c.text(0)], "encode({})")
+
+
+def _decode(c: Call) -> Term:
+    _check_utf_8(c)
+    if c.arguments[0].type != BINARY:
+        raise c.refuse("it is evaluated for bytes")
+    return c.strict(STRING, [c.arguments[0]], "TRY(decode({}))", Failure.RANGE)
+
+
+def _check_utf_8(c: Call) -> None:
+    if c.literal(1).lower() != "utf-8":
+        raise c.refuse("it is evaluated for utf-8")
+
+
 TEXT_FUNCTIONS: Known = {
     **dict.fromkeys(("length", "len", "char_length", "character_length"), ((1,), _length)),
     "octet_length": ((1,), _octet_length),
@@ -177,4 +194,6 @@ TEXT_FUNCTIONS: Known = {
     "sha1": ((1,), _digest("sha1")),
     "sha2": ((2,), _sha2),
     "hex": ((1,), _hex),
+    "encode": ((2,), _encode),
+    "decode": ((2,), _decode),
 }

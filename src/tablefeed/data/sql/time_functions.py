@@ -17,6 +17,7 @@ from tablefeed.data.sql.terms import (
     Term,
     spelt,
 )
+from tablefeed.data.sql.zones import DAY_US
 
 
 def _date_part(name: str) -> Maker:
@@ -62,8 +63,19 @@ def _make_date(c: Call) -> Term:
     return c.strict(DATE, [c.whole(0), c.whole(1), c.whole(2)], f"({sql})::INTEGER", Failure.RANGE)
 
 
+def _make_timestamp(c: Call) -> Term:
+    """Of whole seconds, of which 60 are the next minute."""
+    day = "(TRY(make_date({0}::BIGINT, {1}::BIGINT, {2}::BIGINT)) - DATE '1970-01-01')::BIGINT"
+    of_day = "({3} * 3600::BIGINT + {4} * 60::BIGINT + {5})"
+    inside = "{3} BETWEEN 0 AND 23 AND {4} BETWEEN 0 AND 59 AND {5} BETWEEN 0 AND 60"
+    clock = f"CASE WHEN {inside} THEN {day} * {DAY_US} + {of_day} * 1000000 END"
+    return cast(c.scope, c.strict(NTZ, [c.whole(i) for i in range(6)], clock, Failure.RANGE), TIMESTAMP)
+
+
 def _unix_timestamp(c: Call) -> Term:
     """Whole seconds, and unlike unix_seconds rounded towards 1970."""
+    if not c.arguments:
+        return c.strict(LONG, [_now(c)], "({} // 1000000)")
     return c.strict(LONG, [c.timestamp(0)], "({} // 1000000)")
 
 
@@ -123,7 +135,8 @@ TIME_FUNCTIONS: Known = {
     "add_months": ((2,), lambda c: times.add_months(c.scope, c.date(0), c.whole(1))),
     "make_date": ((3,), _make_date),
     "unix_date": ((1,), _unix_date),
-    "unix_timestamp": ((1,), _unix_timestamp),
+    "make_timestamp": ((6,), _make_timestamp),
+    "unix_timestamp": ((0, 1), _unix_timestamp),
     "to_unix_timestamp": ((1,), _unix_timestamp),
     "unix_seconds": ((1,), _unix(1_000_000)),
     "unix_millis": ((1,), _unix(1000)),

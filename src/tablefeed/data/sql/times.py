@@ -49,7 +49,7 @@ def clock_of(scope: Scope, term: Term) -> Term:
     if term.type == NTZ:
         inside = f"CASE WHEN {term.sql} BETWEEN {FIRST_US} AND {LAST_US} THEN {term.sql} END"
         return made(scope, NTZ, term, inside, term.stage)
-    clock, stage = wall_clock(scope, term.sql, term.stage, term.sql)
+    clock, stage = wall_clock(scope, term.sql, term.stage, "the day and the clock of a timestamp")
     return made(scope, NTZ, term, clock, stage)
 
 

@@ -140,8 +140,25 @@ def _in(scope: Scope, node: exp.Expr) -> Term:
 
 
 def _like(scope: Scope, node: exp.Expr) -> Term:
+    from sqlglot import exp
+
+    if isinstance(node.expression, exp.Any | exp.All):
+        return _like_several(scope, node)
     term = like(scope, _said(node), _inner(scope, node), translate(scope, node.expression))
     return strict(scope, BOOLEAN, [term], "(NOT {})") if node.args.get("negate") else term
+
+
+def _like_several(scope: Scope, node: exp.Expr) -> Term:
+    """LIKE ANY and LIKE ALL. NOT LIKE ANY is that one is not like the text, and no negation of LIKE ANY."""
+    quantifier, term = node.expression, scope.bound(_inner(scope, node))
+    listed = quantifier.this.expressions or [quantifier.this.unnest()]
+    likes = [like(scope, _said(node), term, translate(scope, pattern)) for pattern in listed]
+    if node.args.get("negate"):
+        likes = [strict(scope, BOOLEAN, [one], "(NOT {})") for one in likes]
+    joined = likes[-1]
+    for one in reversed(likes[:-1]):
+        joined = operators.both(scope, "OR" if quantifier.key == "any" else "AND", one, joined)
+    return joined
 
 
 def _rlike(scope: Scope, node: exp.Expr) -> Term:
@@ -199,10 +216,7 @@ def _trimmed(scope: Scope, node: exp.Expr) -> Term:
 
 
 def _extract(scope: Scope, node: exp.Expr) -> Term:
-    part = str(node.this.name).lower()
-    if part not in ("year", "quarter", "month", "week", "day", "hour", "minute"):
-        raise scope.refuse(_said(node), f"EXTRACT of {part} is not evaluated here")
-    return functions.call(scope, part, _said(node), [translate(scope, node.expression)])
+    return functions.extract(scope, _said(node), str(node.this.name), translate(scope, node.expression))
 
 
 def _cast(scope: Scope, node: exp.Expr) -> Term:
@@ -221,16 +235,21 @@ def _column(scope: Scope, node: exp.Expr) -> Term:
     names = [str(part.this) for part in parts]
     if len(names) == 1 and names[0].lower() in ("current_timestamp", "current_date") and not parts[0].args["quoted"]:
         return functions.call(scope, names[0], _said(node), [])
-    field = _member(scope, node, scope.schema, names[0])
-    scope.named.append(field.name)
+    term = _named(scope, node, names[0])
+    for name in names[1:]:
+        term = _within(scope, node, term, name)
+        scope.named[-1] = (*scope.named[-1], name)
+    return _checked(scope, node, term)
+
+
+def _named(scope: Scope, node: exp.Expr, column: str) -> Term:
+    field = _member(scope, node, scope.schema, column)
+    scope.named.append((field.name,))
     known = next((key for key, name in scope.columns.items() if name == field.name), None)
     if known is None:
         known = f"c{len(scope.columns)}"
         scope.columns[known] = field.name
-    term = Term(type=field.type, sql=known)
-    for name in names[1:]:
-        term = _within(scope, node, term, name)
-    return _checked(scope, node, term)
+    return Term(type=field.type, sql=known)
 
 
 def _dot(scope: Scope, node: exp.Expr) -> Term:
@@ -238,7 +257,16 @@ def _dot(scope: Scope, node: exp.Expr) -> Term:
 
     if type(node.expression) is not exp.Identifier:
         raise _unknown(scope, node)
-    return _checked(scope, node, _within(scope, node, translate(scope, node.this), str(node.expression.this)))
+    term, name = translate(scope, node.this), str(node.expression.this)
+    term = _within(scope, node, term, name)
+    if _is_path(node.this):
+        scope.named[-1] = (*scope.named[-1], name)
+    return _checked(scope, node, term)
+
+
+def _is_path(node: exp.Expr) -> bool:
+    """Whether a node is a column, or a member of one, and no element of what it has."""
+    return node.key == "column" or (node.key == "dot" and _is_path(node.this))
 
 
 def _within(scope: Scope, node: exp.Expr, term: Term, name: str) -> Term:
@@ -254,7 +282,7 @@ def _member(scope: Scope, node: exp.Expr, struct: Struct, name: str) -> Field:
     alike = [field for field in struct if field.name.lower() == name.lower()]
     exact = [field for field in alike if field.name == name]
     if len(alike) != 1 and len(exact) != 1:
-        raise scope.refuse(_said(node), f"there is no {name} among {', '.join(struct.names)}")
+        raise scope.missing(_said(node), name, struct.names)
     field = (exact or alike)[0]
     declared = str(field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", ""))
     if "__COLLATIONS" in field.metadata or re.search(r"(?<!var)char\(", declared):
@@ -263,15 +291,24 @@ def _member(scope: Scope, node: exp.Expr, struct: Struct, name: str) -> Field:
 
 
 def _checked(scope: Scope, node: exp.Expr, term: Term) -> Term:
-    if getattr(term.type, "name", "") in ("variant", "void"):
+    if getattr(term.type, "name", "") == "variant":
         raise scope.refuse(_said(node), f"a column of {spelt(term.type)} is not evaluated here")
     return term
 
 
+def _element_of_array(scope: Scope, node: exp.Expr) -> Term:
+    """`array[...]`, which to Spark is an element of a column of that name."""
+    return _element_of(scope, node, _named(scope, node, "array"))
+
+
 def _element(scope: Scope, node: exp.Expr) -> Term:
+    return _element_of(scope, node, _inner(scope, node))
+
+
+def _element_of(scope: Scope, node: exp.Expr, term: Term) -> Term:
     if len(node.expressions) != 1:
         raise _unknown(scope, node)
-    term, key = _inner(scope, node), translate(scope, node.expressions[0])
+    key = translate(scope, node.expressions[0])
     match term.type:
         case Map(key=kind, value=value) if key.type == kind and kind in (STRING, INT, LONG):
             found = decoded("map_extract({}, {})[1]", value)
@@ -319,5 +356,6 @@ _MAKERS: Mapping[str, tuple[_Maker, tuple[str, ...]]] = {
     "column": (_column, ("this", "table", "db", "catalog")),
     "dot": (_dot, _BOTH),
     "bracket": (_element, ("this", "expressions")),
+    "array": (_element_of_array, ("expressions",)),
 }
 """What is evaluated: each kind of node with the parts that are read of it."""

@@ -1,0 +1,118 @@
+"""The removes of live files, written from columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tablefeed.delta.codec import decode_commit, encode_commit
+from tablefeed.delta.columns import decode_commit_columns, to_add_files
+from tablefeed.delta.removes import Removal
+from tablefeed.model.actions import Commit, RemoveFile, Version
+
+NOW_MS = 1_700_000_000_000
+VECTOR = {"storageType": "u", "pathOrInlineDv": 'ab^-"\\', "offset": 4, "sizeInBytes": 40, "cardinality": 6}
+
+
+def an_add(path: str, **more: Any) -> dict[str, Any]:
+    return {"path": path, "partitionValues": {}, "size": 10, "modificationTime": 7, "dataChange": True, **more}
+
+
+def files_of(*adds: dict[str, Any]) -> pa.RecordBatch:
+    data = b"".join(json.dumps({"add": add}).encode() + b"\n" for add in adds)
+    batches, _ = decode_commit_columns(data, version=Version(0), url="t", log_file="0.json", modified_ms=0)
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+
+
+def as_values(files: pa.RecordBatch) -> bytes:
+    """What a commit of the same removes as values says."""
+    removes = tuple(
+        RemoveFile(
+            path=add.path,
+            log_path=add.log_path,
+            data_change=True,
+            deletion_timestamp_ms=NOW_MS,
+            extended_file_metadata=True,
+            partition_values=add.partition_values,
+            size_bytes=add.size_bytes,
+            tags=add.tags,
+            deletion_vector=add.deletion_vector,
+            base_row_id=add.base_row_id,
+            default_row_commit_version=add.default_row_commit_version,
+        )
+        for add in to_add_files(files)
+    )
+    return encode_commit(Commit(version=Version(1), files=removes, committed_at_ms=None))
+
+
+def as_lines(*batches: pa.RecordBatch) -> bytes:
+    removal = Removal(deletion_timestamp_ms=NOW_MS)
+    for batch in batches:
+        removal.take(batch)
+    return encode_commit(Commit(version=Version(1), committed_at_ms=None), removal.lines())
+
+
+@pytest.mark.parametrize(
+    "adds",
+    [
+        [an_add("a")],
+        [
+            an_add("p=1/a", partitionValues={"p": "1", "q": None}),
+            an_add("p=2/b", partitionValues={"p": "", "q": 'a"b'}),
+        ],
+        [an_add("a", tags={"OWNER": "me"}), an_add("b"), an_add("c", tags={}), an_add("d", tags={"x": "\u2028\x7f"})],
+        [an_add("a", deletionVector=VECTOR), an_add("b"), an_add("b", deletionVector={**VECTOR, "offset": None})],
+        [an_add("a", baseRowId=0, defaultRowCommitVersion=2**62), an_add("b", baseRowId=5)],
+        [an_add('with%20space/ü\\"\x01'), an_add("s3://elsewhere/a?b#c")],
+    ],
+)
+def test_the_lines_are_those_of_the_same_removes_as_values(adds: list[dict[str, Any]]) -> None:
+    files = files_of(*adds)
+
+    assert as_lines(files) == as_values(files)
+
+
+_TEXTS = st.text(st.characters(codec="utf-8"), max_size=8)
+
+
+@given(
+    st.lists(
+        st.builds(
+            an_add,
+            _TEXTS.filter(bool),
+            partitionValues=st.dictionaries(_TEXTS, st.none() | _TEXTS, max_size=3),
+            tags=st.none() | st.dictionaries(_TEXTS, _TEXTS | st.none(), max_size=3),
+            deletionVector=st.none() | _TEXTS.map(lambda text: {**VECTOR, "pathOrInlineDv": text}),
+        ),
+        min_size=1,
+        max_size=12,
+    ),
+    st.integers(0, 11),
+)
+def test_whatever_the_names_and_values_are_and_wherever_a_batch_begins(adds: Sequence[Any], begin: int) -> None:
+    files = files_of(*adds).slice(min(begin, len(adds) - 1))
+
+    assert as_lines(files) == as_values(files)
+
+
+def test_removes_are_given_once_many_at_a_time_and_counted() -> None:
+    removal = Removal(deletion_timestamp_ms=NOW_MS)
+    many = files_of(*(an_add(f"f{n}", size=n) for n in range(20_000)))
+    removal.take(many)
+    removal.take(files_of(an_add("x", deletionVector=VECTOR)))
+
+    lines = list(removal.lines())
+
+    assert [bytes(each).count(b"\n") for each in lines] == [8192, 8192, 3616, 1]
+    assert list(removal.lines()) == []
+    assert (removal.counts.file_count, removal.counts.size_bytes) == (20_001, sum(range(20_000)) + 10)
+    assert (removal.counts.vector_count, removal.counts.deleted_rows) == (1, 6)
+    data = b"".join(map(bytes, lines))
+    read = decode_commit(data, version=Version(1), url="t", log_file="1.json", modified_ms=None)
+    assert len(read.removed) == 20_001

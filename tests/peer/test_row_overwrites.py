@@ -1,0 +1,131 @@
+"""`replaceWhere` on any column: the JAR does the same to a copy, and rows and changes are equal to both readers."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import tablefeed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.peer
+
+SCHEMA = pa.schema([("id", pa.int64()), ("x", pa.float64()), ("p", pa.string())])
+Row = tuple[int | None, float | None, str | None]
+OLD: Sequence[Row] = [
+    (1, 1.5, "a"),
+    (2, math.nan, "a"),
+    (3, None, None),
+    (None, 0.0, "b"),
+    (5, -0.0, "b"),
+    (6, math.inf, None),
+    (7, 7.5, "a"),
+    (8, 8.5, "b"),
+]
+CASES: Mapping[str, tuple[str, Sequence[Row]]] = {
+    "rows and nulls": ("id > 2", [(3, None, "z"), (40, 4.0, "a")]),
+    "not": ("NOT (id > 2)", [(1, math.nan, "a")]),
+    "NaN": ("x > 2.0", [(9, math.nan, "b"), (10, 3.0, None)]),
+    "zeros": ("x = 0.0", [(9, -0.0, "b")]),
+    "null": ("id IS NULL OR x IS NULL", [(None, 1.0, "a")]),
+    "mixed": ("p = 'a' AND id >= 2", [(2, 2.0, "a")]),
+    "a whole file": ("id = 7 OR id = 8", [(7, None, None)]),
+    "no row": ("id = 1000", [(1000, 1.0, "a")]),
+    "no new row": ("id < 3", []),
+}
+TABLES: Mapping[str, Mapping[str, str]] = {
+    "plain": {},
+    "fed": {"delta.enableChangeDataFeed": "true"},
+    "fed, mapped": {"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": "name"},
+    "fed, by id": {"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": "id"},
+    "fed, with vectors": {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"},
+}
+EVERYWHERE = ("rows and nulls", "mixed", "a whole file")
+"""The cases of every table; the one that is fed and no more has all."""
+
+
+def texts(rows: pa.Table, *names: str) -> list[str]:
+    """The rows in an order, in which NaN is NaN and 0.0 is not -0.0."""
+    return sorted(str([row[name] for name in names]) for row in rows.to_pylist())
+
+
+def frame_of(rows: Sequence[Row]) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+
+
+def made(session: SparkSession, table: Path, properties: Mapping[str, str], *, partitioned: bool) -> int:
+    """A table of three files, or one for each partition of each, of which a row is deleted; gives its version."""
+    parts = "PARTITIONED BY (p)" if partitioned else ""
+    told = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+    told = f"TBLPROPERTIES ({told})" if told else ""
+    session.sql(f"CREATE TABLE delta.`{table}` (id LONG, x DOUBLE, p STRING) USING delta {parts} {told}")
+    for rows in (OLD[:3], OLD[3:6], OLD[6:]):
+        session.createDataFrame(frame_of(rows)).coalesce(1).write.format("delta").mode("append").save(str(table))
+    session.sql(f"DELETE FROM delta.`{table}` WHERE id = 5")  # noqa: S608 (a path of this test)
+    return 4
+
+
+def left(session: SparkSession, table: Path, version: int, *, fed: bool) -> dict[str, Any]:
+    """What the JAR and we read of the table and of the changes of its last version."""
+    rows = session.read.format("delta").load(str(table)).toArrow()
+    found: dict[str, Any] = {"rows": texts(rows, *SCHEMA.names)}
+    assert texts(tablefeed.open_table(table).to_arrow(), *SCHEMA.names) == found["rows"]
+    if fed:
+        changes = session.read.format("delta").option("readChangeFeed", "true").option("startingVersion", version)
+        told = (*SCHEMA.names, "_change_type", "_commit_version")
+        found["changes"] = texts(changes.load(str(table)).toArrow(), *told)
+        assert texts(tablefeed.changes(table, start_version=version).read_all(), *told) == found["changes"]
+    history = session.sql(f"DESCRIBE HISTORY delta.`{table}` LIMIT 1").collect()[0]
+    metrics = history["operationMetrics"]
+    found["said"] = (history["version"], history["operation"], history["operationParameters"]["predicate"])
+    found["metrics"] = {name: metrics.get(name) for name in ("numDeletedRows",)}
+    return found
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("properties", TABLES.values(), ids=TABLES)
+def test_both_leave_the_same_rows_and_tell_the_same_changes(
+    delta_spark: SparkSession,
+    tmp_path: Path,
+    properties: Mapping[str, str],
+    partitioned: bool,  # noqa: FBT001
+) -> None:
+    fed = "delta.enableChangeDataFeed" in properties
+    source = tmp_path / "source"
+    version = made(delta_spark, source, properties, partitioned=partitioned)
+
+    cases = CASES if properties == TABLES["fed"] and not partitioned else EVERYWHERE
+    for name in cases:
+        predicate, new = CASES[name]
+        found = {}
+        for provider in ("delta", "tablefeed"):
+            table = tmp_path / f"{name} by {provider}"
+            shutil.copytree(source, table)
+            writer = delta_spark.createDataFrame(frame_of(new)).write.format(provider).mode("overwrite")
+            writer.option("replaceWhere", predicate).save(str(table))
+            found[provider] = left(delta_spark, table, version + 1, fed=fed)
+        assert (name, found["tablefeed"]) == (name, found["delta"])
+
+
+@pytest.mark.parametrize("strange", [[(1, 1.0, "a")], [(None, 1.0, "a")], [(9, 1.0, "a"), (2, 1.0, "a")]])
+def test_both_refuse_rows_of_which_the_predicate_is_not_true(
+    delta_spark: SparkSession, tmp_path: Path, strange: Sequence[Row]
+) -> None:
+    made(delta_spark, tmp_path / "source", {}, partitioned=False)
+    for provider in ("delta", "tablefeed"):
+        table = tmp_path / provider
+        shutil.copytree(tmp_path / "source", table)
+        writer = delta_spark.createDataFrame(frame_of(strange)).write.format(provider).mode("overwrite")
+
+        with pytest.raises(Exception, match="DELTA_REPLACE_WHERE_MISMATCH"):
+            writer.option("replaceWhere", "id > 2").save(str(table))
+
+        assert tablefeed.open_table(table).version == 4
