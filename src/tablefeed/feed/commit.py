@@ -490,7 +490,7 @@ def _folded(transaction: Transaction, now_ms: int) -> tuple[RemoveFile, ...]:
         RemoveFile(
             path=add.path,
             log_path=add.log_path,
-            data_change=False,
+            data_change=transaction.kind is not WriteKind.OPTIMIZE,
             deletion_timestamp_ms=now_ms,
             extended_file_metadata=True,
             partition_values=add.partition_values,
