@@ -23,4 +23,4 @@ def open_log(location: str, storage_options: Mapping[str, str] | None = None) ->
 
 
 def _is_empty(store: Store, directory: str) -> bool:
-    return next(iter(store.list(directory)), None) is None and next(iter(store.directories(directory)), None) is None
+    return next(iter(store.list(directory)), None) is None

@@ -286,5 +286,7 @@ TXN = (
 )
 """A line of ours ("actions": both generations of IndexTables pass unknown lines over)."""
 
-ACTIONS = frozenset({names.PROTOCOL, names.METADATA, names.ADD, names.REMOVE, names.TXN, names.COMMIT_INFO})
-"""The keys of lines that mean something here. `mergeskip` is none: it says what to leave alone, not what is there."""
+ACTIONS = frozenset(
+    {names.PROTOCOL, names.METADATA, names.ADD, names.REMOVE, names.TXN, names.COMMIT_INFO, *names.MERGE_SKIP}
+)
+"""The keys of lines that are read. `mergeskip` says what a merge left alone, nothing of what is there."""

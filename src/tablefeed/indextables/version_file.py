@@ -34,8 +34,9 @@ def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, mod
     """The actions of one commit file, adds and removes in their order; a commit without any line is one.
 
     `committed_at_ms` is what our own commitInfo says, else the newest time of an add or a remove, else `modified_ms`:
-    IndexTables keeps no time of a commit. Blank lines, unknown actions and unknown fields are passed over, null is
-    absent, and of several metaData or protocol lines the last holds. Raises CorruptLogError, naming `log_file` and
+    IndexTables keeps no time of a commit. What a merge left alone (`mergeskip`, or `skip`) is told in `info`, as a list
+    with all fields under the first of these names. Blank lines, unknown actions and unknown fields are passed over, null
+    is absent, and of several metaData or protocol lines the last holds. Raises CorruptLogError, naming `log_file` and
     where it is one the line, for bytes that are no such file, and UnsupportedFeatureError for an unknown compression.
     """
     files: list[FileAction] = []
@@ -43,6 +44,7 @@ def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, mod
     metadata: Metadata | None = None
     protocol: Protocol | None = None
     info: dict[str, Any] | None = None
+    skips: list[dict[str, Any]] = []
     for line, action, values in read_lines(data, url=url, log_file=log_file):
         with _at(line, action, url=url, log_file=log_file):
             match action:
@@ -58,13 +60,15 @@ def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, mod
                     txns.append(fields.read_txn(values))
                 case names.COMMIT_INFO:
                     info = values
+                case _:
+                    skips.append(values)
     return Commit(
         version=version,
         files=tuple(files),
         txns=tuple(txns),
         metadata=metadata,
         protocol=protocol,
-        info=info,
+        info={**(info or {}), names.MERGE_SKIP[0]: skips} if skips else info,
         committed_at_ms=_committed_at_ms(info, files, modified_ms),
     )
 
@@ -81,8 +85,11 @@ def encode_commit(commit: Commit, *, writer: Writer) -> bytes:
         lines.append({names.PROTOCOL: fields.write_protocol(commit.protocol, native=native)})
     if commit.metadata is not None:
         lines.append({names.METADATA: fields.write_metadata(commit.metadata, native=native)})
-    if commit.info is not None:
-        lines.append({names.COMMIT_INFO: dict(commit.info)})
+    info = dict(commit.info or {})
+    skips = info.pop(names.MERGE_SKIP[0], [])
+    if info:
+        lines.append({names.COMMIT_INFO: info})
+    lines += ({names.MERGE_SKIP[0]: skip} for skip in skips)
     lines += ({names.TXN: fields.write_txn(txn)} for txn in commit.txns)
     lines += (_file_line(file, native=native) for file in commit.files)
     text = b"".join(orjson.dumps(line, default=dict, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
