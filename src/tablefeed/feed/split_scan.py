@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tablefeed.data.splits import SplitFile, chunks_of, read_split_batches
 from tablefeed.delta.paths import refuse_escape
-from tablefeed.errors import DataFileError, ObjectNotFoundError
+from tablefeed.errors import DataFileError
 from tablefeed.indextables.partition_values import constants
 
 if TYPE_CHECKING:
@@ -53,26 +53,15 @@ def read_split(
 
     columns = pa.schema([field for field in plan.schema if field.name in partitions])
     values = constants(split.partition_values, columns, refuse=refuse)
-    try:
-        whole = SplitFile(
-            path=split.path,
-            size_bytes=split.size_bytes or _size(split.path, store),
-            num_records=split.row_count,
-            constants={**values, **split.known},
-        )
-        if split.share is None:
-            yield from read_split_batches(read, plan, whole)
-        else:
-            chunks = _within(chunks_of(read, plan, whole), whole.size_bytes, split.share)
-            yield from read_split_batches(read, plan, replace(whole, chunks=chunks))
-    except ObjectNotFoundError as error:
-        raise DataFileError(
-            f"The split {split.path} of {store.url} is gone, though the log still names it: PURGE INDEXTABLES or "
-            "another hand removed it. Restart from a newer version, or keep removed files longer.",
-            url=store.url,
-            path=split.path,
-            error_class="DELTA_FILE_NOT_FOUND",
-        ) from error
+    whole = SplitFile(
+        path=split.path,
+        size_bytes=split.size_bytes or _size(split.path, store),
+        num_records=split.row_count,
+        constants={**values, **split.known},
+    )
+    if split.share is not None:
+        whole = replace(whole, chunks=_within(chunks_of(read, plan, whole), whole.size_bytes, split.share))
+    yield from read_split_batches(read, plan, whole)
 
 
 def _within(chunks: Sequence[Chunk], size_bytes: int, share: tuple[int | None, int | None]) -> list[Chunk]:
@@ -85,6 +74,4 @@ def _within(chunks: Sequence[Chunk], size_bytes: int, share: tuple[int | None, i
 
 def _size(path: str, store: Store) -> int:
     entry = store.stat(path)
-    if entry is None:
-        raise ObjectNotFoundError(url=store.url, name=path)
-    return entry.size_bytes
+    return 0 if entry is None else entry.size_bytes  # its reader says that it is gone

@@ -35,8 +35,8 @@ def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, mod
 
     `committed_at_ms` is what our own commitInfo says, else the newest time of an add or a remove, else `modified_ms`:
     IndexTables keeps no time of a commit. What a merge left alone (`mergeskip`, or `skip`) is told in `info`, as a list
-    with all fields under the first of these names. Blank lines, unknown actions and unknown fields are passed over, null
-    is absent, and of several metaData or protocol lines the last holds. Raises CorruptLogError, naming `log_file` and
+    with all fields under the first of these names. Blank lines, unknown actions and unknown fields are passed over,
+    null is absent, and of several metaData or protocol lines the last holds. Raises CorruptLogError, naming `log_file` and
     where it is one the line, for bytes that are no such file, and UnsupportedFeatureError for an unknown compression.
     """
     files: list[FileAction] = []
@@ -86,10 +86,10 @@ def encode_commit(commit: Commit, *, writer: Writer) -> bytes:
     if commit.metadata is not None:
         lines.append({names.METADATA: fields.write_metadata(commit.metadata, native=native)})
     info = dict(commit.info or {})
-    skips = info.pop(names.MERGE_SKIP[0], [])
+    skips = info.pop(names.MERGE_SKIP[0], None)
     if info:
         lines.append({names.COMMIT_INFO: info})
-    lines += ({names.MERGE_SKIP[0]: skip} for skip in skips)
+    lines += ({names.MERGE_SKIP[0]: skip} for skip in (skips if isinstance(skips, list) else ()))
     lines += ({names.TXN: fields.write_txn(txn)} for txn in commit.txns)
     lines += (_file_line(file, native=native) for file in commit.files)
     text = b"".join(orjson.dumps(line, default=dict, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
