@@ -37,7 +37,8 @@ def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, mod
     IndexTables keeps no time of a commit. What a merge left alone (`mergeskip`, or `skip`) is told in `info`, as a list
     with all fields under the first of these names. Blank lines, unknown actions and unknown fields are passed over,
     null is absent, and of several metaData or protocol lines the last holds. Raises CorruptLogError, naming `log_file`
-    and where it is one the line, for bytes that are no such file, and UnsupportedFeatureError for an unknown compression.
+    and where it is one the line, for bytes that are no such file, and UnsupportedFeatureError for an unknown
+    compression.
     """
     files: list[FileAction] = []
     txns: list[Txn] = []
