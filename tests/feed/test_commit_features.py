@@ -32,11 +32,12 @@ from feed.logs import (
 )
 from tablefeed.delta.schema import format_schema, from_arrow
 from tablefeed.errors import CommitError, ConflictError, LogError, SchemaMismatchError, UnsupportedFeatureError
-from tablefeed.feed.commit import Transaction, commit
+from tablefeed.feed.commit import commit
 from tablefeed.feed.evolution import SchemaMode
 from tablefeed.feed.operations import batch_write
 from tablefeed.feed.sink import plan_write
 from tablefeed.feed.table_log import TableLog
+from tablefeed.feed.transaction import Transaction
 from tablefeed.feed.upkeep import after_commit
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind

@@ -25,9 +25,11 @@ from tablefeed.errors import (
     ConflictError,
     UnsupportedFeatureError,
 )
-from tablefeed.feed.commit import Transaction, commit, new_table
+from tablefeed.feed.commit import commit
+from tablefeed.feed.commit_entry import new_table
 from tablefeed.feed.sink import plan_write
 from tablefeed.feed.table_log import TableLog
+from tablefeed.feed.transaction import Transaction
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.store import Fault, FaultyStore, MemoryStore

@@ -11,8 +11,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from feed.logs import a_write, live_paths, log_of, still
 from tablefeed.errors import CommitUnknownError, ConflictError, StoreError
-from tablefeed.feed.commit import Transaction, _delete_losers, commit
+from tablefeed.feed.commit import commit
+from tablefeed.feed.losers import _delete_losers
 from tablefeed.feed.table_log import Snapshot
+from tablefeed.feed.transaction import Transaction
 from tablefeed.model.actions import Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.store import Fault, FaultyStore, MemoryStore

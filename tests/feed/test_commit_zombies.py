@@ -26,8 +26,9 @@ from feed.logs import (
     txn,
 )
 from tablefeed.errors import ConflictError
-from tablefeed.feed.commit import Transaction, commit
+from tablefeed.feed.commit import commit
 from tablefeed.feed.table_log import Snapshot, TableLog
+from tablefeed.feed.transaction import Transaction
 from tablefeed.store import Fault, FaultyStore, MemoryStore
 
 

@@ -15,11 +15,12 @@ from deltalake import DeltaTable
 import tablefeed
 from feed.logs import Action, a_log, a_write, committed, metadata, protocol, put, still
 from tablefeed.errors import ConflictError, InvalidRowsError, SchemaMismatchError, UnsupportedFeatureError
-from tablefeed.feed.commit import Transaction, commit
+from tablefeed.feed.commit import commit
 from tablefeed.feed.open_log import open_log
 from tablefeed.feed.optimize import Folding, fold
 from tablefeed.feed.sink import plan_write, write_task
 from tablefeed.feed.table_log import Snapshot, TableLog
+from tablefeed.feed.transaction import Transaction
 from tablefeed.log.transaction import WriteKind
 from tablefeed.store import Fault, FaultyStore, LocalStore
 

@@ -37,9 +37,10 @@ from tablefeed.errors import (
     LogError,
     OptionError,
 )
-from tablefeed.feed.commit import Transaction, commit
+from tablefeed.feed.commit import commit
 from tablefeed.feed.sink import plan_write
 from tablefeed.feed.table_log import TableLog
+from tablefeed.feed.transaction import Transaction
 from tablefeed.feed.write_rules import Scope, WriteRules
 from tablefeed.log.transaction import WriteKind
 

@@ -26,10 +26,11 @@ from feed.logs import (
     txn,
 )
 from tablefeed.errors import CommitError, IllegalOptionError
-from tablefeed.feed.commit import Transaction, changes_nothing, commit
+from tablefeed.feed.commit import changes_nothing, commit
 from tablefeed.feed.evolution import SchemaMode
 from tablefeed.feed.replays import OnCollision
 from tablefeed.feed.table_log import Snapshot, TableLog
+from tablefeed.feed.transaction import Transaction
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.outcome import AlreadyApplied, Committed

@@ -26,11 +26,12 @@ from tablefeed.errors import (
     StoreError,
     UnsupportedFeatureError,
 )
-from tablefeed.feed.commit import Transaction, commit
+from tablefeed.feed.commit import commit
 from tablefeed.feed.open_log import open_log
 from tablefeed.feed.operations import batch_write
 from tablefeed.feed.sink import plan_write, write_task
 from tablefeed.feed.table_log import TableLog
+from tablefeed.feed.transaction import Transaction
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import Txn

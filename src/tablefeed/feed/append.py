@@ -12,7 +12,8 @@ from tablefeed.data.assignment import Assignment
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, SchemaMismatchError
 from tablefeed.feed.arguments import column_names, location, store_options, switch, text, whole_number
 from tablefeed.feed.auto_compact import compact_if_wanted
-from tablefeed.feed.commit import Surroundings, Transaction, commit, new_table
+from tablefeed.feed.commit import Surroundings, commit
+from tablefeed.feed.commit_entry import new_table
 from tablefeed.feed.evolution import SchemaMode
 from tablefeed.feed.known_state import newest_state, remember
 from tablefeed.feed.open_log import open_log
@@ -20,6 +21,7 @@ from tablefeed.feed.operations import batch_write
 from tablefeed.feed.replays import check_replay, read_on_collision
 from tablefeed.feed.sink import plan_write, write_task
 from tablefeed.feed.timestamp_text import read_zone
+from tablefeed.feed.transaction import Transaction
 from tablefeed.feed.upkeep import after_commit, waited_for
 from tablefeed.feed.write_rules import WriteRules, column_paths, policy, read_scope, schema_asked, schema_mode
 from tablefeed.log.transaction import WriteKind

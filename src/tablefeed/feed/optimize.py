@@ -28,11 +28,12 @@ from tablefeed.delta.file_layout import target_file_bytes
 from tablefeed.delta.stats_columns import record_counts
 from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatureError
 from tablefeed.feed.arguments import check_filter, location, store_options, whole_number
-from tablefeed.feed.commit import Surroundings, Transaction, commit
+from tablefeed.feed.commit import Surroundings, commit
 from tablefeed.feed.open_log import open_log
 from tablefeed.feed.scan import ScanTask, TableColumns, read_task, scan_file, table_columns
 from tablefeed.feed.sink import WritePlan, discard, plan_write, write_task
 from tablefeed.feed.table_log import Snapshot, TableLog
+from tablefeed.feed.transaction import Transaction
 from tablefeed.feed.upkeep import USUAL, UpkeepOptions, after_commit, behind
 from tablefeed.log.replay import without_statistics
 from tablefeed.log.transaction import WriteKind

@@ -18,19 +18,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from tablefeed.errors import CommitError
 from tablefeed.feed.auto_compact import compact_if_wanted
-from tablefeed.feed.commit import (
-    Surroundings,
-    Transaction,
-    changes_nothing,
-    commit,
-    delete_losers,
-    delete_uncommitted,
-    new_table,
-)
+from tablefeed.feed.commit import Surroundings, changes_nothing, commit
+from tablefeed.feed.commit_entry import new_table
 from tablefeed.feed.gathering import gathered
 from tablefeed.feed.known_state import newest_state, remember
+from tablefeed.feed.losers import delete_losers, delete_uncommitted
 from tablefeed.feed.operations import batch_write, micro_batch
 from tablefeed.feed.sink import WritePlan, plan_write, write_task
+from tablefeed.feed.transaction import Transaction
 from tablefeed.feed.upkeep import UpkeepOptions, after_commit, look_after, waited_for
 from tablefeed.feed.write_rules import Scope, schema_asked, schema_mode, write_rules
 from tablefeed.log.transaction import WriteKind
