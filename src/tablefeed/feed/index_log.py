@@ -170,14 +170,10 @@ class IndexTablesLog(TableLog):
         found = [names.parse_name(e.name, size_bytes=e.size_bytes, modified_ms=e.modified_ms) for e in entries]
         files = [file for file in found if file is not None]
         for directory in self.store.directories(names.LOG_DIR):
-            name = f"{directory}/{names.STATE_MANIFEST}"
-            if names.parse_name(name, size_bytes=0, modified_ms=0) is None:
-                continue
+            named = names.parse_name(f"{directory}/{names.STATE_MANIFEST}", size_bytes=0, modified_ms=0)
             # A state without its manifest is what a writer left that died, or has not finished.
-            entry = self.store.stat(_path(name))
-            if entry is not None:
-                file = names.parse_name(name, size_bytes=entry.size_bytes, modified_ms=entry.modified_ms)
-                files += [file] if file is not None else []
+            state = None if named is None else self._state_file(named.version)
+            files += [] if state is None else [state]
         return plans.read_listing(files)
 
     def _snapshot(self, version: Version, facts: Facts, *, unreadable: frozenset[str]) -> Snapshot:
@@ -217,11 +213,27 @@ class IndexTablesLog(TableLog):
         return commit
 
     def _commit_of_state(self, version: Version) -> Commit | None:
-        if version == 0 or self.store.stat(_path(names.state_name(version))) is None:
+        after = None if version == 0 else self._state_file(version)
+        if after is None:
             return None
-        source = plans.change_source(self._listed(), version, url=self.url)
+        before = self._state_file(Version(version - 1)) if version > 1 else None
+        if before is None:
+            source = plans.change_source(self._listed(), version, url=self.url)
+        else:  # as the log would say, which is not listed for each version that is gone through
+            source = plans.StateChange(
+                version=version,
+                before=plans.Segment(version=before.version, base=before, commits=()),
+                after=after,
+            )
         changed = self._state_change(source) if isinstance(source, plans.StateChange) else self._json_commit(source)
         return described_commit(changed, self._schema)
+
+    def _state_file(self, version: Version) -> LogFile | None:
+        name = names.state_name(version)
+        entry = self.store.stat(_path(name))
+        if entry is None:
+            return None
+        return names.parse_name(name, size_bytes=entry.size_bytes, modified_ms=entry.modified_ms)
 
     # --- states and checkpoints --------------------------------------------------------------------------------------
 
