@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tablefeed.errors import LogGapError, UnsupportedFeatureError
+from tablefeed.errors import ChangeDataError, LogGapError, UnsupportedFeatureError
 from tablefeed.feed.index_log import IndexTablesLog
 from tablefeed.feed.open_log import open_log
+from tablefeed.feed.tail import Tail
 from tablefeed.model.actions import Version
 from tablefeed.store import FaultyStore, MemoryStore
 
@@ -93,3 +94,41 @@ def test_a_folder_with_a_delta_log_too_is_a_delta_table(tmp_path: Path) -> None:
     assert not isinstance(open_log(str(tmp_path)), IndexTablesLog)
     (tmp_path / "_delta_log" / f"{0:020d}.json").unlink()
     assert isinstance(open_log(str(tmp_path)), IndexTablesLog)
+
+
+def test_behind_a_hole_a_state_tells_what_changed_since_the_last_one_that_is_there(opened: Open) -> None:
+    log, store = opened("it053_events_avro")
+    paths = {
+        version: {path for batch in log.load(Version(version)).live_files() for path in batch["log_path"].to_pylist()}
+        for version in (1, 3)
+    }
+    store.delete(f"_transaction_log/state-v{2:020d}/_manifest.avro")
+    tail = Tail(log, clock=lambda: 0.0, fail_on_data_loss=False)
+
+    commits = list(tail.commits(Version(2)))
+
+    assert [commit.version for commit in commits] == [3, 4, 5, 6, 7, 8]
+    assert {add.log_path for add in commits[0].added} == paths[3] - paths[1]
+    assert len(commits[0].added) == 2
+    assert commits[0].removed == ()
+    with pytest.raises(LogGapError):
+        list(Tail(log, clock=lambda: 0.0, fail_on_data_loss=True).commits(Version(2)))
+
+
+def test_rows_that_came_in_a_hole_and_were_merged_with_others_are_not_told(opened: Open) -> None:
+    log, store = opened("it053_events_avro")
+    for gone in (3, 4):
+        store.delete(f"_transaction_log/state-v{gone:020d}/_manifest.avro")
+
+    with pytest.raises(ChangeDataError, match="INDEXTABLES_CHANGES_NOT_TOLD"):
+        list(Tail(log, clock=lambda: 0.0, fail_on_data_loss=False).commits(Version(3)))
+
+
+def test_where_nothing_before_a_state_is_there_it_is_not_told_as_new(opened: Open) -> None:
+    log, store = opened("it053_events_avro")
+    store.delete(f"_transaction_log/{0:020d}.json")
+    for gone in (1, 2):
+        store.delete(f"_transaction_log/state-v{gone:020d}/_manifest.avro")
+
+    with pytest.raises(LogGapError):
+        log.commit(Version(3), over_holes=True)

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tablefeed.delta.partitioning import check_partition_columns
-from tablefeed.errors import CorruptLogError, LogError, ObjectNotFoundError, UnsupportedFeatureError
+from tablefeed.errors import CorruptLogError, LogError, LogGapError, ObjectNotFoundError, UnsupportedFeatureError
 from tablefeed.feed.dialect import check_readable
 from tablefeed.feed.split_facts import described_commit, described_metadata
 from tablefeed.feed.table_log import Snapshot, TableLog
@@ -52,13 +52,13 @@ class IndexTablesLog(TableLog):
 
     directory = names.LOG_DIR
 
-    def listing(self, start: int = 0) -> list[LogFile]:
+    def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:
         """Gives what stands for log files of versions from `start` on: commits, and checkpoints that tell a version.
 
         A state is both where what it changed can be told.
         """
         log = self._listed()
-        first = log.earliest_change
+        first = Version(0) if over_holes else log.earliest_change
         commits = [
             replace(log.commits.get(version) or log.states[version], kind=LogFileKind.COMMIT)
             for version in sorted({*log.commits, *log.states})
@@ -120,13 +120,19 @@ class IndexTablesLog(TableLog):
             error_class="INDEXTABLES_WRITE_UNSUPPORTED",
         )
 
-    def commit(self, version: Version, *, timed: bool = False) -> Commit | None:  # noqa: ARG002 - it always is
+    def commit(
+        self,
+        version: Version,
+        *,
+        timed: bool = False,  # noqa: ARG002 - it always is
+        over_holes: bool = False,
+    ) -> Commit | None:
         """As of `TableLog`; when a commit was made is told by its files, or by its state."""
         name = names.commit_name(version)
         try:
             data = self.store.read(_path(name))
         except ObjectNotFoundError:
-            return self._commit_of_state(version)
+            return self._commit_of_state(version, over_holes=over_holes)
         return described_commit(self._decoded(data, version, name), self._schema)
 
     def required_commit(self, log_file: LogFile) -> Commit:
@@ -212,13 +218,13 @@ class IndexTablesLog(TableLog):
             commit = replace(commit, committed_at_ms=None if entry is None else entry.modified_ms)
         return commit
 
-    def _commit_of_state(self, version: Version) -> Commit | None:
+    def _commit_of_state(self, version: Version, *, over_holes: bool) -> Commit | None:
         after = None if version == 0 else self._state_file(version)
         if after is None:
             return None
         before = self._state_file(Version(version - 1)) if version > 1 else None
         if before is None:
-            source = plans.change_source(self._listed(), version, url=self.url)
+            source = self._listed_source(version, over_holes=over_holes)
         else:  # as the log would say, which is not listed for each version that is gone through
             source = plans.StateChange(
                 version=version,
@@ -227,6 +233,21 @@ class IndexTablesLog(TableLog):
             )
         changed = self._state_change(source) if isinstance(source, plans.StateChange) else self._json_commit(source)
         return described_commit(changed, self._schema)
+
+    def _listed_source(self, version: Version, *, over_holes: bool) -> plans.ChangeSource:
+        log = self._listed()
+        try:
+            return plans.change_source(log, version, url=self.url)
+        except LogGapError:
+            if not over_holes or version not in log.states:
+                raise
+            for earlier in range(version - 2, -1, -1):
+                try:
+                    before = plans.segment_of(log, Version(earlier), url=self.url)
+                except LogError:
+                    continue
+                return plans.StateChange(version=version, before=before, after=log.states[version])
+            raise  # of all that came before nothing is known: what there is would be told as new
 
     def _state_file(self, version: Version) -> LogFile | None:
         name = names.state_name(version)

@@ -101,7 +101,7 @@ class TableLog:
     def check_writable(self) -> None:
         """Raises UnsupportedFeatureError where tables of this kind are read and not written."""
 
-    def listing(self, start: int = 0) -> list[LogFile]:
+    def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:  # noqa: ARG002 - as of `commit`
         """Gives the log files of versions from `start` on, by name."""
         entries = self.store.list(names.LOG_DIR, start=f"{start:020d}")
         found = (names.parse_name(e.name, size_bytes=e.size_bytes, modified_ms=e.modified_ms) for e in entries)
@@ -174,10 +174,17 @@ class TableLog:
                 error_class="DELTA_MISSING_PART_FILES",
             ) from hole
 
-    def commit(self, version: Version, *, timed: bool = False) -> Commit | None:
+    def commit(
+        self,
+        version: Version,
+        *,
+        timed: bool = False,
+        over_holes: bool = False,  # noqa: ARG002 - a commit tells its own changes, whatever is gone before it
+    ) -> Commit | None:
         """Gives the commit of `version`, None where there is no such log file; one request.
 
-        `timed` asks the store for the file's time too, so that `committed_at_ms` is known.
+        `timed` asks the store for the file's time too, so that `committed_at_ms` is known. `over_holes`: a version that
+        tells what there is, and not what it changed, is held against the last one before it that is still there.
         """
         name = names.commit_name(version)
         path = f"{names.LOG_DIR}/{name}"

@@ -59,7 +59,7 @@ class Tail:
         cached = self._cached.get(version)
         if cached is not None:
             return cached
-        commit = self._log.commit(version)
+        commit = self._log.commit(version, over_holes=not self._fail_on_data_loss)
         if commit is None:
             self._missed = version
         else:
@@ -96,7 +96,7 @@ class Tail:
             return self._behind_hole[version]
         if not was_there and now - self._gap_checked_at < GAP_CHECK_S:
             return None
-        listed = self._log.listing(version)
+        listed = self._log.listing(version, over_holes=not self._fail_on_data_loss)
         later = [f.version for f in listed if f.kind is LogFileKind.COMMIT and f.version > version]
         if not later:
             self._gap_checked_at = now
