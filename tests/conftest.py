@@ -48,11 +48,12 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # What needs no JVM comes first: it fails within seconds. A run in several processes has one session of Spark, too.
+    # What needs no JVM comes first: it fails within seconds. A run in several processes has one session of each, too.
     items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
     for item in items:
-        if item.get_closest_marker("spark") is not None:
-            item.add_marker(pytest.mark.xdist_group("spark"))
+        for session in ("spark", "peer"):
+            if item.get_closest_marker(session) is not None:
+                item.add_marker(pytest.mark.xdist_group(session))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
