@@ -24,6 +24,7 @@ from tablefeed.data.write import NewFile
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError, StoreConfigError, UnsupportedFeatureError
 from tablefeed.indextables.hotcache import decode_hotcache
 from tablefeed.indextables.schema_registry import doc_mapping_hash
+from tablefeed.indextables.tantivy_file import decode_marked, decode_parts
 from tablefeed.indextables.term_file import decode_terms
 
 if TYPE_CHECKING:
@@ -296,8 +297,11 @@ def test_terms_are_in_the_form_that_indextables_opens_and_the_cache_knows_every_
     data = files.kept[split.path]
     inside = files_of(data)
     (term_file,) = (content for name, content in inside.items() if name.endswith(".term"))
+    kinds = [int.from_bytes(part.data[-4:], "little") for part in decode_parts(decode_marked(term_file).body)]
+    assert kinds == [2] * 5
     terms = {each.field: [term for term, _ in each.terms] for each in decode_terms(term_file)}
     assert terms[2] == [b"user_1", b"user_2", b"user_3"]
+    assert inside["split_fields"] == b""
     cached = decode_hotcache(data[-4 - int.from_bytes(data[-4:], "little") : -4])
     assert cached.keys() == inside.keys() - {"split_fields"}
     assert {name: file.size_bytes for name, file in cached.items()} == {name: len(inside[name]) for name in cached}
@@ -430,6 +434,11 @@ def test_a_null_in_a_required_column_is_refused() -> None:
 
     with pytest.raises(InvalidRowsError, match="NOT NULL constraint violated for column: id"):
         write_splits([rows], SplitLayout(url=URL, schema=schema), Files().open)
+
+
+def test_a_layout_with_two_columns_of_one_name_cannot_be_built() -> None:
+    with pytest.raises(ValueError, match="two columns of one name"):
+        SplitLayout(url=URL, schema=pa.schema([("a", pa.int64()), ("a", pa.string())]))
 
 
 def test_a_column_too_many_is_refused() -> None:

@@ -69,6 +69,12 @@ def test_slices_that_overlap_are_not_encoded() -> None:
         encode_hotcache({"a": CachedFile(size_bytes=9, slices=slices)})
 
 
+def test_a_slice_that_goes_on_into_what_is_told_of_it_is_damage() -> None:
+    good = encode_hotcache({"a": CachedFile(size_bytes=9, slices=(Slice(start=2, data=b"ab"),))})
+    with pytest.raises(DamagedSplitError, match="outside of its file"):
+        decode_hotcache(good.replace(b"ab\x09\x01\x02\x04", b"ab\x09\x01\x02\x05"))
+
+
 def test_a_cache_of_another_version_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedSplitError, match="version 2"):
         decode_hotcache(b"\x32\xfc\x75\x98\x02\x00\x00\x00\x00\x00\x00\x00")

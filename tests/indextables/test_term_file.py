@@ -116,7 +116,7 @@ def test_a_node_of_every_byte_and_many_blocks_of_infos_are_decoded(tmp_path: Pat
     assert decode_terms(as_sstables(file)) == [field]
 
 
-def test_a_field_without_terms_has_an_empty_dictionary(tmp_path: Path) -> None:
+def test_a_field_without_terms_has_no_dictionary(tmp_path: Path) -> None:
     schema = tantivy.SchemaBuilder().add_text_field("a", tokenizer_name="raw").add_text_field("b").build()
     index = tantivy.Index(schema, path=str(tmp_path))
     writer = index.writer(15_000_000, 1)
@@ -127,7 +127,31 @@ def test_a_field_without_terms_has_an_empty_dictionary(tmp_path: Path) -> None:
 
     fields = decode_terms(as_sstables(file.read_bytes()))
 
-    assert [[term for term, _ in field.terms] for field in fields] in ([[b"x"]], [[b"x"], []])
+    assert [[term for term, _ in field.terms] for field in fields] == [[b"x"]]
+
+
+def a_transducer_of_two(*, second: int = 1, address: int = 0) -> bytes:
+    """By hand: of the terms a, 0, and b, `second`; its one node ends at byte 23 and leads `address` bytes back."""
+    root = bytes([second, 0, address, address]) + b"ba" + b"\x11\x02"
+    transducer = struct.pack("<QQ", 2, 0) + root + struct.pack("<QQ", 2, 23)
+    infos = struct.pack("<QQ", 39, 2) + struct.pack("<QIQIQIBBB", 0, 1, 0, 5, 0, 0, 0, 3, 0) + b"\x2d"
+    return transducer + infos + struct.pack("<QI", len(infos), 1)
+
+
+def test_the_bytes_of_a_transducer_are_these() -> None:
+    # The second term's bytes are 5 to 5 of three bits each: what ends it follows what begins it.
+    assert decode_fst(a_transducer_of_two()) == [(b"a", TermInfo(1, 0, 5, 0, 0)), (b"b", TermInfo(0, 5, 0, 0, 0))]
+
+
+def test_a_transducer_that_numbers_its_terms_otherwise_is_damaged() -> None:
+    with pytest.raises(DamagedSplitError, match="not numbered in order"):
+        decode_fst(a_transducer_of_two(second=2))
+
+
+@pytest.mark.parametrize("address", [10, 200])
+def test_a_transducer_that_leads_outside_of_itself_is_damaged(address: int) -> None:
+    with pytest.raises(DamagedSplitError, match="outside of it"):
+        decode_fst(a_transducer_of_two(address=address))
 
 
 # --- the table of strings --------------------------------------------------------------------------------------------

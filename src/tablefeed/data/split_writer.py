@@ -51,6 +51,8 @@ class SplitLayout:
     def __post_init__(self) -> None:
         if not len(self.schema):
             raise ValueError("a split has at least one column")
+        if len(set(self.schema.names)) != len(self.schema):
+            raise ValueError(f"two columns of one name are in {self.schema.names}")
         if min(self.most_rows, self.most_bytes) < 1:
             raise ValueError(f"a split has at least one row: {self.most_rows=}, {self.most_bytes=}")
         if absent := set(self.partition_by).difference(self.schema.names):

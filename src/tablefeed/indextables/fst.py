@@ -65,9 +65,11 @@ def _keys(data: bytes) -> Iterator[bytes]:
     if version != _FST_VERSION:
         raise UnsupportedSplitError(f"has a transducer of version {version}", feature="termDictionaryVersion")
     count, root = _TAIL.unpack_from(data, len(data) - _TAIL.size)
+    if root >= len(data) - _TAIL.size:
+        raise DamagedSplitError("has a term dictionary with a node outside of it")
     nodes: dict[int, _Node] = {_NO_EDGES: (0, ())}
     found = 0
-    waiting = [(root, b"", 0)]
+    waiting = [(_inside(root), b"", 0)]
     while waiting:
         at, number, tail = _along(data, *waiting.pop())
         node = nodes.get(at)
@@ -80,15 +82,13 @@ def _keys(data: bytes) -> Iterator[bytes]:
             found += 1
             yield tail
         for byte, adds, to in reversed(edges):
-            waiting.append((_checked(to, at), tail + bytes((byte,)), number + adds))
+            waiting.append((_inside(to), tail + bytes((byte,)), number + adds))
     if found != count:
         raise DamagedSplitError(f"has a term dictionary of {found} terms that claims {count}")
 
 
 def _along(data: bytes, at: int, term: bytes, number: int) -> tuple[int, int, bytes]:
     """The next node of other than one edge, and the number and the term that lead to it: most nodes have one edge."""
-    if not _HEAD.size <= at < len(data) - _TAIL.size and at != _NO_EDGES:
-        raise DamagedSplitError("has a term dictionary with a node outside of it")
     passed = bytearray()
     while at and (head := data[at]) >= 128:
         common = head & 63
@@ -98,15 +98,15 @@ def _along(data: bytes, at: int, term: bytes, number: int) -> tuple[int, int, by
         else:
             byte, adds, to = _one_edge(data, at)
             passed.append(byte)
-            at, number = _checked(to, at), number + adds
+            at, number = _inside(to), number + adds
     return at, number, term + passed
 
 
-def _checked(to: int, at: int) -> int:
-    # A node leads to such as were written before it: whatever the bytes say, there is an end.
-    if to >= at or to < 0:
-        raise DamagedSplitError("has a term dictionary whose nodes lead in a circle")
-    return to
+def _inside(at: int) -> int:
+    # That nodes lead to such as were written before them is in their form: whatever the bytes say, there is an end.
+    if at < _HEAD.size and at != _NO_EDGES:
+        raise DamagedSplitError("has a term dictionary with a node outside of it")
+    return at
 
 
 def _one_edge(data: bytes, at: int) -> _Edge:
