@@ -228,7 +228,7 @@ def test_each_type_has_the_field_that_indextables_gives_it(corpus: Path) -> None
     assert ours == [by_name[name] for name in kinds]
 
 
-def test_a_doc_mapping_tells_the_members_of_objects_by_what_they_hold() -> None:
+def test_a_doc_mapping_tells_the_members_of_structs_and_arrays_by_their_types() -> None:
     st_ = pa.array(
         [{"a": 1, "b": "x", "c": None}], pa.struct([("a", pa.int64()), ("b", pa.string()), ("c", pa.bool_())])
     )
@@ -248,7 +248,7 @@ def test_a_doc_mapping_tells_the_members_of_objects_by_what_they_hold() -> None:
             "field_mappings": [
                 {**inside, "name": "a", "type": "i64", "fast": True},
                 {**inside, "name": "b", "type": "text", "fast": False},
-                {**inside, "name": "c", "type": "text", "fast": False},
+                {**inside, "name": "c", "type": "bool", "fast": True},
             ],
         },
         {
@@ -258,6 +258,32 @@ def test_a_doc_mapping_tells_the_members_of_objects_by_what_they_hold() -> None:
             "field_mappings": [{**inside, "name": "_values", "type": "f64", "fast": True}],
         },
     ]
+
+
+def test_a_doc_mapping_tells_some_members_of_maps_by_what_they_hold() -> None:
+    entries = [[(f"k{i:03}", 1)] for i in range(150)]
+    table = pa.table(
+        {
+            "m": pa.array([[("a", 1.5), ("b", None)]] * 150, pa.map_(pa.string(), pa.float64())),
+            "n": pa.array(entries, pa.map_(pa.string(), pa.int64())),
+        }
+    )
+
+    (split,), _ = written(table)
+
+    assert split.split.doc_mapping is not None
+    m, n = (column["field_mappings"] for column in json.loads(split.split.doc_mapping))
+    assert [(each["name"], each["type"]) for each in m] == [("a", "f64"), ("b", "text")]
+    assert [each["name"] for each in n] == [f"k{i:03}" for i in range(100)]
+
+
+def test_splits_of_other_values_share_their_doc_mapping() -> None:
+    kind = pa.struct([("a", pa.int64()), ("b", pa.list_(pa.string()))])
+    one, other = (pa.table({"x": pa.array([value], kind)}) for value in (None, {"a": 1, "b": ["t"]}))
+
+    ((first,), _), ((second,), _) = written(one), written(other)
+
+    assert first.split.doc_mapping_ref == second.split.doc_mapping_ref
 
 
 def test_a_split_tells_its_rows_and_the_extremes_of_its_columns() -> None:

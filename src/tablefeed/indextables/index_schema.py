@@ -13,6 +13,7 @@ import orjson
 import pyarrow as pa
 
 from tablefeed.errors import UnsupportedFeatureError
+from tablefeed.indextables.shapes import WRAPPED
 
 _FIELD = dict[str, Any]  # Any: JSON that is written here
 _NUMBER = {"indexed": True, "fieldnorms": False, "fast": True, "stored": True}
@@ -78,8 +79,9 @@ def encode_managed(names: Sequence[str]) -> bytes:
 def doc_mapping(schema: pa.Schema, objects: Mapping[str, Sequence[Mapping[str, object]]]) -> str:
     """The doc mapping, JSON, of an index of these columns; `objects`: some objects of each column that has such.
 
-    An object's members are told by what they hold, as IndexTables does; a column of which none is known is left out,
-    since its readers take no object without members.
+    The members of structs and arrays are told by their types, so that the splits of a table share one mapping; of maps
+    by some of what they hold, as IndexTables tells all. A column without any is left out, since its readers take no
+    object without members.
     """
     told = (_mapping(field, objects.get(field.name, ())) for field in schema)
     return orjson.dumps([each for each in told if each is not None], option=orjson.OPT_SORT_KEYS).decode()
@@ -115,9 +117,7 @@ def _mapping(field: pa.Field, objects: Sequence[Mapping[str, object]]) -> _FIELD
         return {**mapped, "type": name, "tokenizer": "raw"}
     if name != _JSON_OBJECT:
         return {**mapped, "type": _MAPPED_TYPES.get(name, name)}
-    members: dict[str, str] = {}
-    for each in objects:
-        _discover(each, "", members)
+    members = dict(_typed_members(field.type, "")) or _discovered(objects)
     if not members:
         return None
     inside = [
@@ -127,8 +127,36 @@ def _mapping(field: pa.Field, objects: Sequence[Mapping[str, object]]) -> _FIELD
     return {**mapped, "type": "object", "field_mappings": inside, "tokenizer": "default", "expand_dots": True}
 
 
+_MOST_MEMBERS = 100
+"""Of the members of a map: a table keeps the mapping of every split that has other ones."""
+_MEMBER_TYPES = {
+    **dict.fromkeys((pa.int32(), pa.int64(), pa.date32(), _UTC_US), "i64"),  # moments inside of values are numbers
+    **dict.fromkeys((pa.float32(), pa.float64()), "f64"),
+    pa.bool_(): "bool",
+}
+
+
+def _typed_members(kind: pa.DataType, path: str) -> Iterator[tuple[str, str]]:
+    """The paths and types that all values of `kind` have in common: none of maps."""
+    if pa.types.is_struct(kind):
+        for field in kind:
+            yield from _typed_members(field.type, f"{path}.{field.name}" if path else field.name)
+    elif pa.types.is_list(kind):
+        yield path or WRAPPED, _MEMBER_TYPES.get(kind.value_type, "text")
+    elif not pa.types.is_map(kind):
+        yield path, _MEMBER_TYPES.get(kind, "text")
+
+
 _WIDER = {"text": ("bool", "i64", "f64"), "bool": ("i64", "f64"), "i64": ("f64",)}
 """By which types of a later value one of an earlier gives way."""
+
+
+def _discovered(objects: Sequence[Mapping[str, object]]) -> dict[str, str]:
+    """The paths and types of some members of objects."""
+    found: dict[str, str] = {}
+    for each in objects:
+        _discover(each, "", found)
+    return dict(sorted(found.items())[:_MOST_MEMBERS])
 
 
 def _discover(members: Mapping[str, object], prefix: str, found: dict[str, str]) -> None:
