@@ -37,7 +37,7 @@ HOUSE: Mapping[str, Room] = {
     "delta": Room(rooms=_names("errors model"), packages=_names("orjson pyarrow pyroaring"), pure=True),
     "indextables": Room(rooms=_names("errors model"), packages=_names("orjson pyarrow fastavro"), pure=True),
     "store": Room(rooms=_names("errors"), packages=_names("fsspec watchfiles pyarrow")),
-    "data": Room(rooms=_names("errors model indextables"), packages=_names("pyarrow pyroaring duckdb sqlglot")),
+    "data": Room(rooms=_names("errors model indextables"), packages=_names("pyarrow pyroaring duckdb sqlglot tantivy")),
     "feed": Room(
         rooms=_names("errors model log delta indextables store data"),
         packages=_names("pyarrow orjson pyroaring sqlglot"),

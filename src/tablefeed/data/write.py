@@ -146,7 +146,7 @@ def write_files(batches: Iterable[pa.RecordBatch], layout: FileLayout, open_file
     try:
         # Splitting a window by partition holds it three times, beside all that waits; smaller ones split as fast.
         most_bytes = layout.row_group_bytes // (8 if layout.partition_by else 2)
-        fitting = _conformed(batches, layout)
+        fitting = conformed(batches, layout.schema, url=layout.url)
         for window in windows(fitting, most_rows=layout.row_group_rows, most_bytes=most_bytes):
             writing.add(window)
         return writing.finish()
@@ -155,33 +155,34 @@ def write_files(batches: Iterable[pa.RecordBatch], layout: FileLayout, open_file
         raise
 
 
-def _conformed(batches: Iterable[pa.RecordBatch], layout: FileLayout) -> Iterator[pa.RecordBatch]:
+def conformed(batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, url: str) -> Iterator[pa.RecordBatch]:
+    """Yield the batches as `schema`, as `write_files` takes them. Raises SchemaMismatchError; `url` names the table."""
     found: pa.Schema | None = None
     conform: Conformer | None = None
     for batch in batches:
         try:
             if found is None or not batch.schema.equals(found):
                 found = batch.schema
-                conform = _conformer(found, layout)
+                conform = _conformer(found, schema, url)
             yield batch if conform is None else conform(batch)
         except LossyConversionError as error:
             raise SchemaMismatchError(
-                f"The rows do not fit {layout.url}: {error}. Cast the column to the table's type first.",
-                url=layout.url,
+                f"The rows do not fit {url}: {error}. Cast the column to the table's type first.",
+                url=url,
                 error_class="DELTA_FAILED_TO_MERGE_FIELDS",
             ) from error
 
 
-def _conformer(found: pa.Schema, layout: FileLayout) -> Conformer | None:
-    if found.equals(layout.schema):
+def _conformer(found: pa.Schema, schema: pa.Schema, url: str) -> Conformer | None:
+    if found.equals(schema):
         return None
-    conform = Conformer(found, layout.schema)
-    extra = extra_columns(found, layout.schema)
+    conform = Conformer(found, schema)
+    extra = extra_columns(found, schema)
     if extra:
         raise SchemaMismatchError(
-            f"The rows have columns that {layout.url} has not: {', '.join(extra)}. Drop them from the rows, or add "
+            f"The rows have columns that {url} has not: {', '.join(extra)}. Drop them from the rows, or add "
             f"them to the table first.",
-            url=layout.url,
+            url=url,
             error_class="DELTA_METADATA_MISMATCH",
         )
     return conform

@@ -21,7 +21,7 @@ from tablefeed.indextables.doc_store import DocStore, Read, exactly, read_store
 _TAIL_BYTES = 64 << 10  # with the footer of most splits: one look instead of three
 _LARGE_FOOTER_BYTES = 4 << 20  # most of it is what is to be cached, by others: then three looks are cheaper
 _LAYOUT = struct.Struct("<II")
-_LAYOUT_MAGIC, _LAYOUT_VERSION = 403881646, 1
+LAYOUT_MAGIC, LAYOUT_VERSION = 403881646, 1
 _META = "meta.json"
 _COMPANION_FILE = "_parquet_manifest.json"
 _COMPANION_FIELDS = "__pq_"
@@ -143,9 +143,9 @@ def _layout(read: Read, size_bytes: int, footer: tuple[int, int] | None) -> _Fil
     layout_end = end - 8 - _u32(at(end - 4, 4))
     length = _u32(at(layout_end, 4))
     layout = at(layout_end - length, length)
-    if len(layout) < _LAYOUT.size or _LAYOUT.unpack_from(layout)[0] != _LAYOUT_MAGIC:
+    if len(layout) < _LAYOUT.size or _LAYOUT.unpack_from(layout)[0] != LAYOUT_MAGIC:
         raise DamagedSplitError("has no footer of a split")
-    if (version := _LAYOUT.unpack_from(layout)[1]) != _LAYOUT_VERSION:
+    if (version := _LAYOUT.unpack_from(layout)[1]) != LAYOUT_VERSION:
         raise UnsupportedSplitError(f"has a footer of version {version}", feature="splitVersion")
     files = _object(layout[_LAYOUT.size :], "list of files").get("files")
     if not isinstance(files, dict):

@@ -1,0 +1,174 @@
+"""The index of a split's rows: made by Tantivy, in the wheel `tantivy` (extra `indextables`), in a folder for a time.
+
+The fields are those of indextables/index_schema.py. Nothing of the wheel goes beyond here: what is handed on are the
+bytes of the index's files, as IndexTables opens them, under names that come of the split's own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.errors import InvalidRowsError, StoreConfigError, StoreError
+from tablefeed.indextables.damage import DamagedSplitError, UnfitValueError, UnsupportedSplitError
+from tablefeed.indextables.index_schema import encode_managed, encode_meta, is_object
+from tablefeed.indextables.plain import objects
+from tablefeed.indextables.tantivy_file import decode_marked
+from tablefeed.indextables.term_file import as_sstables
+
+_FORMAT = 7
+"""Of the index's files: the one that IndexTables' Tantivy and this reader know."""
+_BUFFER_BYTES = 1_000_000_000
+"""Before Tantivy begins another segment; it is not taken at once, and more than the rows of one split come to."""
+_FIRST_MOMENT = "1677-09-21T00:12:43.145225"
+_LAST_MOMENT = "2262-04-11T23:47:16.854775"
+"""What Tantivy has moments of: 64 bits of nanoseconds."""
+_SAMPLE = 1000
+"""Of how many rows the members of objects are told: as many as IndexTables looks at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """The files of an index of one segment by their names, and some of the objects of columns that are stored so."""
+
+    files: Mapping[str, bytes]
+    objects: Mapping[str, Sequence[Mapping[str, object]]]
+
+
+def require_tantivy(url: str) -> Any:  # Any: its types are not where it is not installed
+    """The module. Raises StoreConfigError where it is not installed."""
+    try:
+        import tantivy  # an extra: whoever only reads does without it
+    except ImportError as error:
+        raise StoreConfigError(
+            f'Splits of {url} are written by tantivy, which is not installed: pip install "tablefeed[indextables]" '
+            "where the tasks' Python runs.",
+            url=url,
+        ) from error
+    return tantivy
+
+
+def index_rows(rows: pa.Table, *, name: str, url: str) -> Index:
+    """The index of `rows`, in their order, whose types have been checked. `name`: the split's, which names its segment.
+
+    The same rows and name give the same files, as far as one version of Tantivy goes. Raises InvalidRowsError for a
+    moment that Tantivy has none of and a map with one key twice, StoreConfigError where it is not installed or writes
+    another format, StoreError where there is no place for the files.
+    """
+    tantivy = require_tantivy(url)
+    columns = [_column(field, rows.column(field.name).combine_chunks(), url) for field in rows.schema]
+    try:
+        with tempfile.TemporaryDirectory(prefix="tablefeed-") as folder:
+            found = _written(tantivy, Path(folder), rows.schema, columns)
+    except OSError as error:
+        raise StoreError(f"A split of {url} cannot be made in the temporary folder: {error}.", url=url) from error
+    except ValueError as error:  # what the wheel makes of Tantivy's own errors
+        raise StoreError(f"A split of {url} cannot be made: tantivy says {error}.", url=url) from error
+    samples = {c.name: [each for each in c.values[:_SAMPLE] if each is not None] for c in columns if c.is_object}
+    return Index(files=_renamed(found, rows, name, url), objects=samples)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Column:
+    """The values of a column as a document takes them by its method `add`."""
+
+    name: str
+    add: str
+    values: list[Any]
+    is_object: bool
+
+
+def _column(field: pa.Field, column: pa.Array, url: str) -> _Column:
+    kind = field.type
+    if is_object(kind):
+        try:
+            return _Column(name=field.name, add="add_json", values=objects(column), is_object=True)
+        except UnfitValueError as error:
+            raise _unfit(field, url, str(error)) from error
+    if pa.types.is_temporal(kind):
+        column = _moments(field, column, url)
+    add = next(method for is_a, method in _METHODS if is_a(kind))
+    return _Column(name=field.name, add=add, values=column.to_pylist(), is_object=False)
+
+
+_METHODS: Sequence[tuple[Callable[[pa.DataType], bool], str]] = (
+    (pa.types.is_integer, "add_integer"),
+    (pa.types.is_floating, "add_float"),
+    (pa.types.is_boolean, "add_boolean"),
+    (pa.types.is_string, "add_text"),
+    (pa.types.is_temporal, "add_date"),
+    (pa.types.is_binary, "add_bytes"),
+)
+
+
+def _moments(field: pa.Field, column: pa.Array, url: str) -> pa.Array:
+    kind = pa.timestamp("us", "UTC")
+    first, last = (pa.scalar(text).cast(pa.timestamp("us")).cast(pa.int64()) for text in (_FIRST_MOMENT, _LAST_MOMENT))
+    if pa.types.is_date(field.type):
+        units = pc.multiply(column.cast(pa.int32()).cast(pa.int64()), 86_400_000_000)
+    else:
+        units = column.cast(kind).cast(pa.int64())
+    outside = pc.or_(pc.less(units, first), pc.greater(units, last))
+    if pc.any(outside).as_py():
+        raise _unfit(field, url, f"a value is not from {_FIRST_MOMENT}Z to {_LAST_MOMENT}Z, which is all that it holds")
+    return units.cast(kind)
+
+
+def _unfit(field: pa.Field, url: str, reason: str) -> InvalidRowsError:
+    return InvalidRowsError(
+        f"A split of {url} cannot hold the rows' column {field.name}, {field.type}: {reason}. Nothing of this write "
+        "was committed: change the value, or filter these rows out.",
+        url=url,
+    )
+
+
+def _written(tantivy: Any, folder: Path, schema: pa.Schema, columns: Sequence[_Column]) -> dict[str, bytes]:
+    """The files of the one segment that Tantivy makes of the columns, by their ends."""
+    (folder / "meta.json").write_bytes(encode_meta(schema, segment=None, opstamp=0))
+    writer = tantivy.Index.open(str(folder)).writer(_BUFFER_BYTES, 1)
+    named = [(column.name, column.add) for column in columns]
+    for row in zip(*(column.values for column in columns), strict=True):
+        document = tantivy.Document()
+        for (name, add), value in zip(named, row, strict=True):
+            if value is not None:
+                getattr(document, add)(name, value)
+        writer.add_document(document)
+    writer.commit()
+    writer.wait_merging_threads()
+    files = [path for path in sorted(folder.iterdir()) if path.suffix in _ENDS]
+    if len(files) != len(_ENDS):
+        raise ValueError(f"it made {len(files)} files of segments, {[path.name for path in files]}")
+    return {path.suffix: path.read_bytes() for path in files}
+
+
+_ENDS = (".fast", ".fieldnorm", ".idx", ".pos", ".store", ".term")
+
+
+def _renamed(found: Mapping[str, bytes], rows: pa.Table, name: str, url: str) -> dict[str, bytes]:
+    """The files of the index by the names that come of the split's, its terms as IndexTables reads them."""
+    segment = uuid.UUID(bytes=hashlib.sha256(name.encode()).digest()[:16])
+    try:
+        version = decode_marked(found[".term"]).version.get("index_format_version")
+        terms = as_sstables(found[".term"])
+    except (DamagedSplitError, UnsupportedSplitError, ValueError) as error:
+        raise _other_format(url, f"its terms cannot be told: it {error}") from error
+    if version != _FORMAT:
+        raise _other_format(url, f"its index has the format {version}, not {_FORMAT}")
+    files = {f"{segment.hex}{end}": terms if end == ".term" else found[end] for end in _ENDS}
+    meta = encode_meta(rows.schema, segment=(str(segment), rows.num_rows), opstamp=rows.num_rows)
+    return {**files, "meta.json": meta, ".managed.json": encode_managed([*files, "meta.json"])}
+
+
+def _other_format(url: str, reason: str) -> StoreConfigError:
+    return StoreConfigError(
+        f"Splits of {url} cannot be written by the tantivy that is installed: {reason}. Install 0.27, which is known.",
+        url=url,
+    )

@@ -1,0 +1,210 @@
+"""Rows into splits, the data files of an IndexTables table, with what an add tells of them. No log.
+
+Batches are gathered by partition until there are rows enough for a split, which is then made as a whole, in memory: one
+segment each. Every split is read again before it is handed over, and what is not in it as it was given is refused:
+Tantivy takes some texts for moments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tablefeed.data.partition import identity, split
+from tablefeed.data.read import ReadPlan
+from tablefeed.data.required import null_to_write
+from tablefeed.data.split_bounds import bounds
+from tablefeed.data.split_index import index_rows, require_tantivy
+from tablefeed.data.splits import SplitFile, read_split_batches
+from tablefeed.data.windows import windows
+from tablefeed.data.write import NewFile, OpenFile, conformed
+from tablefeed.errors import InvalidRowsError
+from tablefeed.indextables.bundle import Bundle, encode_bundle
+from tablefeed.indextables.index_schema import check_types, doc_mapping
+from tablefeed.indextables.schema_registry import doc_mapping_hash
+from tablefeed.model.split import Split
+
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitLayout:
+    """How rows become splits; small, and pickled to whoever writes.
+
+    `schema` is the rows' schema, `partition_by` some of its columns, which are stored in the splits like the others:
+    the text of a partition value in the log is not its value. `url` names the table in errors.
+    """
+
+    url: str
+    schema: pa.Schema
+    partition_by: tuple[str, ...] = ()
+    most_rows: int = 100_000
+    """Of a split: the terms of a column are one block, which a look-up reads from its beginning."""
+    most_bytes: int = 64 * _MIB
+    """Of a split's rows in memory, where its index takes several times as much."""
+    buffered_bytes: int = 256 * _MIB
+    """Rows of all partitions that wait for their split."""
+
+    def __post_init__(self) -> None:
+        if not len(self.schema):
+            raise ValueError("a split has at least one column")
+        if len(set(self.schema.names)) != len(self.schema):
+            raise ValueError(f"two columns of one name are in {self.schema.names}")
+        if min(self.most_rows, self.most_bytes) < 1:
+            raise ValueError(f"a split has at least one row: {self.most_rows=}, {self.most_bytes=}")
+        if absent := set(self.partition_by).difference(self.schema.names):
+            raise ValueError(f"partition columns {sorted(absent)} are not in the schema")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenSplit:
+    """A complete split. `partition_values` are typed, by column, null for the null partition.
+
+    `split` is what its add tells: `doc_mapping`, and `doc_mapping_ref`, the hash under which a table may keep it.
+    """
+
+    path: str
+    size_bytes: int
+    partition_values: Mapping[str, pa.Scalar]
+    split: Split
+
+
+def write_splits(batches: Iterable[pa.RecordBatch], layout: SplitLayout, open_file: OpenFile) -> list[WrittenSplit]:
+    """Write all rows and give the splits, each complete and closed; none where there are no rows.
+
+    Within a partition rows keep their order. Batches are taken as `write.write_files` takes them, with the same errors
+    of rows that do not fit, and files that were complete before an error are the caller's to drop as there.
+
+    Before a file is opened it raises UnsupportedFeatureError for a column of a type that IndexTables does not write,
+    and StoreConfigError where tantivy is not installed. InvalidRowsError: a null in a required column, a moment before
+    1677 or after 2262, a map with one key twice, or a value inside of a struct, an array or a map that a split would
+    not give back. The same rows under the same names give the same bytes.
+    """
+    check_types(layout.schema, url=layout.url)
+    require_tantivy(layout.url)
+    writing = _Writing(layout, open_file)
+    rows = conformed(batches, layout.schema, url=layout.url)
+    for window in windows(rows, most_rows=layout.most_rows, most_bytes=layout.most_bytes):
+        writing.add(window)
+    return writing.finish()
+
+
+class _Partition:
+    """One partition's rows that wait for their split."""
+
+    def __init__(self, values: Mapping[str, pa.Scalar]) -> None:
+        self.values = values
+        self.rows: list[pa.Table] = []
+        self.row_count = self.size_bytes = 0
+
+    def add(self, rows: pa.Table) -> None:
+        self.rows.append(rows)
+        self.row_count += rows.num_rows
+        self.size_bytes += rows.nbytes
+
+    def take(self) -> pa.Table:
+        rows = pa.concat_tables(self.rows)
+        self.rows, self.row_count, self.size_bytes = [], 0, 0
+        return rows
+
+
+class _Writing:
+    """The state of one `write_splits`."""
+
+    def __init__(self, layout: SplitLayout, open_file: OpenFile) -> None:
+        self._layout, self._open_file = layout, open_file
+        self._partitions: dict[Hashable, _Partition] = {}
+        self._done: list[WrittenSplit] = []
+
+    def add(self, window: pa.Table) -> None:
+        layout = self._layout
+        if (broken := null_to_write(window)) is not None:
+            raise InvalidRowsError(
+                f"NOT NULL constraint violated for column: {broken}. {layout.url} takes no null there, and nothing of "
+                "this write was committed: filter these rows out, or fill the column.",
+                url=layout.url,
+            )
+        for key, rows in split(window, layout.partition_by):
+            values = dict(zip(layout.partition_by, key, strict=True))
+            partition = self._partitions.setdefault(identity(key), _Partition(values))
+            if partition.row_count and (
+                partition.row_count + rows.num_rows > layout.most_rows
+                or partition.size_bytes + rows.nbytes > layout.most_bytes
+            ):
+                self._write(partition)
+            partition.add(rows)
+        waiting = sorted(self._partitions.values(), key=lambda partition: partition.size_bytes)
+        while waiting and sum(partition.size_bytes for partition in waiting) > layout.buffered_bytes:
+            self._write(waiting.pop())
+
+    def finish(self) -> list[WrittenSplit]:
+        for partition in self._partitions.values():
+            if partition.row_count:
+                self._write(partition)
+        return self._done
+
+    def _write(self, partition: _Partition) -> None:
+        rows, layout = partition.take(), self._layout
+        new = self._open_file(partition.values, len(self._done))
+        with new.opened as stream:
+            index = index_rows(rows, name=new.path, url=layout.url)
+            bundle = encode_bundle(index.files)
+            _check(rows, bundle, new, layout)
+            stream.write(bundle.data)
+        mapping = doc_mapping(layout.schema, index.objects)
+        least, greatest = bounds(rows)
+        told = Split(
+            num_records=rows.num_rows,
+            min_values=least or None,
+            max_values=greatest or None,
+            footer_start=bundle.footer_start,
+            footer_end=len(bundle.data),
+            uncompressed_size_bytes=bundle.footer_start,
+            doc_mapping=mapping,
+            doc_mapping_ref=doc_mapping_hash(mapping),
+            merge_count=0,
+            delete_opstamp=0,
+        )
+        written = WrittenSplit(
+            path=new.path, size_bytes=len(bundle.data), partition_values=partition.values, split=told
+        )
+        self._done.append(written)
+
+
+def _check(rows: pa.Table, bundle: Bundle, new: NewFile, layout: SplitLayout) -> None:
+    """Raises InvalidRowsError where the split does not give the rows back as they are."""
+    data = bundle.data
+    plan = ReadPlan(url=layout.url, schema=layout.schema, batch_rows=rows.num_rows)
+    file = SplitFile(
+        path=new.path, size_bytes=len(data), num_records=rows.num_rows, footer=(bundle.footer_start, len(data))
+    )
+    batches = list(read_split_batches(lambda at, length: data[at : at + length], plan, file))
+    read = pa.Table.from_batches(batches, layout.schema)
+    for field, given, found in zip(layout.schema, rows.columns, read.columns, strict=True):
+        if not given.equals(found) and _words(given) != _words(found):
+            raise InvalidRowsError(
+                f"A split of {layout.url} would not give back the rows' column {field.name}, {field.type}, as it is: "
+                "inside of structs, arrays and maps a text that reads as a moment becomes another one. Nothing of this "
+                "write was committed: change the text, or store it in a column of its own.",
+                url=layout.url,
+            )
+
+
+def _words(column: pa.ChunkedArray) -> list[str]:
+    """The values in words, in which one NaN is as another and maps have no order."""
+    return [repr(_plain(value, column.type)) for value in column.to_pylist()]
+
+
+def _plain(value: Any, kind: pa.DataType) -> object:  # Any: what pyarrow gives of a value, by its type
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return sorted(repr((_plain(k, kind.key_type), _plain(v, kind.item_type))) for k, v in value)
+    if pa.types.is_list(kind):
+        return [_plain(element, kind.value_type) for element in value]
+    if pa.types.is_struct(kind):
+        return [_plain(value[field.name], field.type) for field in kind]
+    return value

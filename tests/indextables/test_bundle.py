@@ -1,0 +1,68 @@
+"""Splits that we bundle, against those that IndexTables bundled of the same files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tablefeed.indextables.bundle import encode_bundle
+from tablefeed.indextables.hotcache import CachedFile, decode_hotcache
+from tablefeed.indextables.split import Split, read_split
+
+
+def places_of(split: bytes) -> dict[str, tuple[int, int]]:
+    end = len(split) - 8 - int.from_bytes(split[-4:], "little")
+    length = int.from_bytes(split[end : end + 4], "little")
+    files = json.loads(split[end - length + 8 : end])["files"]
+    return {name: (place["start"], place["end"]) for name, place in files.items()}
+
+
+def opened(split: bytes, footer: tuple[int, int] | None) -> Split:
+    return read_split(lambda at, n: split[at : at + n], size_bytes=len(split), footer=footer)
+
+
+def cached_in(split: bytes) -> dict[str, CachedFile]:
+    return decode_hotcache(split[-4 - int.from_bytes(split[-4:], "little") : -4])
+
+
+def files_of(split: bytes) -> dict[str, bytes]:
+    return {name: split[start:end] for name, (start, end) in places_of(split).items() if name != "split_fields"}
+
+
+@pytest.fixture(scope="module")
+def splits(corpus: Path) -> list[bytes]:
+    found = [path.read_bytes() for path in sorted((corpus / "indextables").rglob("*.split"))]
+    assert len(found) > 100
+    return found
+
+
+def test_a_bundle_of_the_files_of_a_split_has_them_and_ends_where_its_footer_does(splits: list[bytes]) -> None:
+    for theirs in splits:
+        files = files_of(theirs)
+
+        ours = encode_bundle(files)
+
+        assert files_of(ours.data) == files
+        assert places_of(ours.data)["split_fields"] == (ours.footer_start, ours.footer_start)
+        found, same = opened(ours.data, (ours.footer_start, len(ours.data))), opened(theirs, None)
+        assert (found.fields, found.row_count) == (same.fields, same.row_count)
+
+
+def test_what_indextables_caches_of_a_split_is_cached_too(splits: list[bytes]) -> None:
+    for theirs in splits:
+        ours = cached_in(encode_bundle(files_of(theirs)).data)
+        for name, file in cached_in(theirs).items():
+            if name not in places_of(theirs):
+                continue  # a merged split's cache has a file that the split itself has not
+            (held,) = ours[name].slices
+            assert ours[name].size_bytes == file.size_bytes
+            assert held.start <= min((each.start for each in file.slices), default=file.size_bytes)
+            assert held.start + len(held.data) == file.size_bytes
+
+
+def test_the_documents_themselves_are_not_cached(splits: list[bytes]) -> None:
+    for theirs in splits:
+        for name, file in cached_in(encode_bundle(files_of(theirs)).data).items():
+            assert (file.slices[0].start > 0) is name.endswith(".store")

@@ -1,0 +1,256 @@
+"""Term dictionaries in both forms, against those that IndexTables and Tantivy wrote."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.split_bytes import marks
+from tablefeed.indextables.damage import DamagedSplitError, UnsupportedSplitError
+from tablefeed.indextables.fst import decode_fst
+from tablefeed.indextables.sstable import Term, TermInfo, decode_sstable, encode_sstable
+from tablefeed.indextables.tantivy_file import Part, decode_marked, decode_parts, encode_parts
+from tablefeed.indextables.term_file import as_sstables, decode_terms
+
+if TYPE_CHECKING:
+    import tantivy
+else:
+    tantivy = pytest.importorskip("tantivy")
+
+
+def files_of(split: bytes) -> dict[str, bytes]:
+    end = len(split) - 8 - int.from_bytes(split[-4:], "little")
+    length = int.from_bytes(split[end : end + 4], "little")
+    places = json.loads(split[end - length + 8 : end])["files"]
+    return {name: split[place["start"] : place["end"]] for name, place in places.items()}
+
+
+@pytest.fixture(scope="module")
+def term_files(corpus: Path) -> list[tuple[list[str], bytes]]:
+    """Each `.term` file of the corpus with the names of its split's fields."""
+    found = []
+    for path in sorted((corpus / "indextables").rglob("*.split")):
+        files = files_of(path.read_bytes())
+        fields = [field["name"] for field in json.loads(files["meta.json"])["schema"]]
+        found += [(fields, data) for name, data in files.items() if name.endswith(".term")]
+    assert len(found) > 140
+    return found
+
+
+def test_every_dictionary_of_the_corpus_is_written_again_as_the_bytes_that_it_has(
+    term_files: list[tuple[list[str], bytes]],
+) -> None:
+    for _, file in term_files:
+        assert as_sstables(file) == file
+
+
+def test_the_terms_of_a_field_of_the_corpus_are_those_of_its_values(corpus: Path) -> None:
+    (split,) = (corpus / "indextables" / "it053_types_row").glob("*.split")
+    files = files_of(split.read_bytes())
+    fields = [field["name"] for field in json.loads(files["meta.json"])["schema"]]
+
+    terms = {
+        (fields[each.field], term)
+        for name, data in files.items()
+        if name.endswith(".term")
+        for each in decode_terms(data)
+        for term, _ in each.terms
+    }
+
+    assert {("txt", word) for word in (b"the", b"quick", b"brown", b"fox")} <= terms
+    assert {("s", 'héllo "q"\n'.encode()), ("s", b""), ("b", b"\0" * 7 + b"\1"), ("b", b"\0" * 8)} <= terms
+    assert ("i", struct.pack(">Q", (1 << 63) - 1)) in terms  # -1, in the order of unsigned numbers
+    assert ("bin", b"\x00\x01\xff") in terms
+
+
+# --- Tantivy's own form ----------------------------------------------------------------------------------------------
+
+
+def by_tantivy(folder: Path, texts: list[str]) -> bytes:
+    """The `.term` file of an index of these texts, each a term of its own."""
+    schema = tantivy.SchemaBuilder().add_text_field("text", tokenizer_name="raw", index_option="basic").build()
+    index = tantivy.Index(schema, path=str(folder))
+    writer = index.writer(15_000_000, 1)
+    for text in texts:
+        writer.add_document(tantivy.Document(text=text))
+    writer.commit()
+    writer.wait_merging_threads()
+    (file,) = folder.glob("*.term")
+    return file.read_bytes()
+
+
+WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.text("ab", max_size=8)
+
+
+@settings(deadline=None, max_examples=40)
+@given(texts=st.lists(WORDS, min_size=1, max_size=60))
+def test_the_terms_that_are_decoded_are_those_that_tantivy_was_given(
+    texts: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = by_tantivy(tmp_path_factory.mktemp("index"), texts)
+
+    (field,) = decode_terms(file)
+
+    assert [term for term, _ in field.terms] == sorted({text.encode() for text in texts})
+    assert [info.doc_count for _, info in field.terms] == [
+        texts.count(term.decode()) for term in sorted({text.encode() for text in texts})
+    ]
+    assert decode_terms(as_sstables(file)) == [field]
+
+
+def test_a_node_of_every_byte_and_many_blocks_of_infos_are_decoded(tmp_path: Path) -> None:
+    texts = [chr(0x20 + i % 0x500) + chr(0x100 + i) + f"{i}" * (i % 9) for i in range(5_000)]
+    file = by_tantivy(tmp_path, texts)
+
+    (field,) = decode_terms(file)
+
+    assert [term for term, _ in field.terms] == sorted(text.encode() for text in texts)
+    ends = [info.postings_start + info.postings_bytes for _, info in field.terms]
+    assert [info.postings_start for _, info in field.terms] == [0, *ends[:-1]]
+    assert decode_terms(as_sstables(file)) == [field]
+
+
+def test_a_field_without_terms_has_no_dictionary(tmp_path: Path) -> None:
+    schema = tantivy.SchemaBuilder().add_text_field("a", tokenizer_name="raw").add_text_field("b").build()
+    index = tantivy.Index(schema, path=str(tmp_path))
+    writer = index.writer(15_000_000, 1)
+    writer.add_document(tantivy.Document(a="x"))
+    writer.commit()
+    writer.wait_merging_threads()
+    (file,) = tmp_path.glob("*.term")
+
+    fields = decode_terms(as_sstables(file.read_bytes()))
+
+    assert [[term for term, _ in field.terms] for field in fields] == [[b"x"]]
+
+
+def a_transducer_of_two(*, second: int = 1, address: int = 0) -> bytes:
+    """By hand: of the terms a, 0, and b, `second`; its one node ends at byte 23 and leads `address` bytes back."""
+    root = bytes([second, 0, address, address]) + b"ba" + b"\x11\x02"
+    transducer = struct.pack("<QQ", 2, 0) + root + struct.pack("<QQ", 2, 23)
+    infos = struct.pack("<QQ", 39, 2) + struct.pack("<QIQIQIBBB", 0, 1, 0, 5, 0, 0, 0, 3, 0) + b"\x2d"
+    return transducer + infos + struct.pack("<QI", len(infos), 1)
+
+
+def test_the_bytes_of_a_transducer_are_these() -> None:
+    # The second term's bytes are 5 to 5 of three bits each: what ends it follows what begins it.
+    assert decode_fst(a_transducer_of_two()) == [(b"a", TermInfo(1, 0, 5, 0, 0)), (b"b", TermInfo(0, 5, 0, 0, 0))]
+
+
+def test_a_transducer_that_numbers_its_terms_otherwise_is_damaged() -> None:
+    with pytest.raises(DamagedSplitError, match="not numbered in order"):
+        decode_fst(a_transducer_of_two(second=2))
+
+
+@pytest.mark.parametrize("address", [10, 200])
+def test_a_transducer_that_leads_outside_of_itself_is_damaged(address: int) -> None:
+    with pytest.raises(DamagedSplitError, match="outside of it"):
+        decode_fst(a_transducer_of_two(address=address))
+
+
+# --- the table of strings --------------------------------------------------------------------------------------------
+
+LENGTHS = st.integers(0, 1 << 20)
+
+
+@st.composite
+def dictionaries(draw: st.DrawFn) -> list[Term]:
+    terms = sorted(draw(st.sets(st.binary(max_size=40) | st.binary(max_size=2), max_size=40)))
+    postings, positions = draw(LENGTHS), draw(LENGTHS)
+    found = []
+    for term in terms:
+        info = TermInfo(draw(LENGTHS), postings, draw(LENGTHS), positions, draw(LENGTHS))
+        found.append((term, info))
+        postings, positions = postings + info.postings_bytes, positions + info.positions_bytes
+    return found
+
+
+@given(terms=dictionaries())
+def test_what_is_encoded_is_decoded(terms: list[Term]) -> None:
+    assert decode_sstable(encode_sstable(terms)) == terms
+
+
+def test_terms_out_of_order_are_not_encoded() -> None:
+    with pytest.raises(ValueError, match="does not come behind"):
+        encode_sstable([(b"b", TermInfo(1, 0, 0, 0, 0)), (b"a", TermInfo(1, 0, 0, 0, 0))])
+
+
+def test_infos_that_do_not_follow_each_other_are_not_encoded() -> None:
+    with pytest.raises(ValueError, match="does not follow"):
+        encode_sstable([(b"a", TermInfo(1, 0, 5, 0, 0)), (b"b", TermInfo(1, 4, 1, 0, 0))])
+
+
+def test_a_step_of_sixteen_bytes_has_the_long_form() -> None:
+    info = TermInfo(1, 0, 0, 0, 0)
+    encoded = encode_sstable([(b"x" * 15, info), (b"x" * 16, info), (b"x" * 17, info)])
+
+    assert b"\xf0" + b"x" * 15 + b"\x1fx" + b"\x01\x10\x01x" in encoded
+
+
+def test_blocks_that_are_compressed_and_several_are_decoded() -> None:
+    # Written by hand: two blocks of one term each, the first as a frame of zstd without compression.
+    block = b"\x81\x80\x80" + b"\x81\x85\x80" + b"\x10a"
+    frame = b"\x28\xb5\x2f\xfd\x20" + bytes([len(block)]) + (len(block) << 3 | 1).to_bytes(3, "little") + block
+    second = b"\x81\x85\x80" + b"\x82\x81\x80" + b"\x10b"
+    body = struct.pack("<IB", len(frame) + 1, 1) + frame + struct.pack("<IB", len(second) + 1, 0) + second + b"\0" * 4
+
+    terms = decode_sstable(body + struct.pack("<QQQI", 0, len(body), 2, 3))
+
+    assert terms == [(b"a", TermInfo(1, 0, 5, 0, 0)), (b"b", TermInfo(2, 5, 1, 0, 0))]
+
+
+# --- damage ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_dictionary_of_a_kind_or_version_that_is_not_known_is_refused_by_name() -> None:
+    body = encode_parts([Part(field=0, index=0, data=encode_sstable([]) + struct.pack("<I", 3))])
+    with pytest.raises(UnsupportedSplitError, match="kind 3"):
+        decode_terms(body + marks(body))
+    with pytest.raises(UnsupportedSplitError, match="version 9"):
+        decode_sstable(encode_sstable([])[:-4] + struct.pack("<I", 9))
+
+
+def test_a_file_that_does_not_have_its_checksum_is_damaged(term_files: list[tuple[list[str], bytes]]) -> None:
+    _, file = term_files[0]
+    with pytest.raises(DamagedSplitError, match="checksum"):
+        decode_marked(bytes([file[0] ^ 1]) + file[1:])
+
+
+@settings(max_examples=300)
+@given(data=st.data())
+def test_a_damaged_table_of_strings_is_refused_or_read_and_fails_with_nothing_else(data: st.DataObject) -> None:
+    info = TermInfo(300, 0, 200, 0, 7)
+    good = bytearray(encode_sstable([(b"a", info), (b"ab" * 20, TermInfo(1, 200, 1, 7, 0))]))
+    good[data.draw(st.integers(0, len(good) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, 6))
+    refused_or_read(decode_sstable, bytes(good[: len(good) - cut]))
+
+
+@pytest.fixture(scope="module")
+def a_transducer(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    texts = [f"{chr(33 + i)}{i % 7}" for i in range(60)] + ["word", "words"]
+    (part,) = decode_parts(decode_marked(by_tantivy(tmp_path_factory.mktemp("index"), texts)).body)
+    return part.data[:-4]
+
+
+@settings(max_examples=500, deadline=None)
+@given(data=st.data())
+def test_a_damaged_transducer_is_refused_or_read_and_fails_with_nothing_else(
+    a_transducer: bytes, data: st.DataObject
+) -> None:
+    damaged = bytearray(a_transducer)
+    damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    refused_or_read(decode_fst, bytes(damaged[: len(damaged) - data.draw(st.integers(0, 3))]))
+
+
+def refused_or_read(decode: object, data: bytes) -> None:
+    try:
+        decode(data)  # type: ignore[operator]  # one of the two decoders above
+    except (DamagedSplitError, UnsupportedSplitError):
+        return
