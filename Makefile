@@ -10,7 +10,7 @@ PEER_VENV := .venv-peer
 PEER_JARS := .cache/peer-jars
 PYTHON := $(VENV)/bin/python
 JAVA := scripts/java.sh
-# Two processes, of which one has what needs a JVM, or each one of those that do.
+# Two processes, of which one has what needs a JVM.
 BY_TWO := -n 2 --dist loadgroup
 CODE := src tests $(wildcard examples benchmarks)
 
@@ -38,7 +38,10 @@ test-streams: $(VENV)/.installed ## every recorded stream of the corpus on Spark
 # Two runs: the JAR's session is configured as the other must not be, and a process has only one.
 test-peer: $(PEER_VENV)/.installed ## on Spark 4.2: the JVM's tests again, and those beside the Delta JAR (needs Maven)
 	@scripts/peer_jars.sh $(PEER_JARS)
-	@$(JAVA) $(PEER_VENV)/bin/python -m pytest -m "spark or peer" $(BY_TWO) --peer-jars=$(PEER_JARS)
+	@status=0; \
+	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m spark || status=$$?; \
+	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m peer --peer-jars=$(PEER_JARS) || status=$$?; \
+	exit $$status
 
 bench: $(PEER_VENV)/.installed ## the measurements, the Delta JAR beside us (needs Maven)
 	@scripts/peer_jars.sh $(PEER_JARS)

@@ -48,12 +48,11 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # What needs no JVM comes first: it fails within seconds. A run in several processes has one session of each, too.
+    # What needs no JVM comes first: it fails within seconds. A run in several processes has one session of Spark, too.
     items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
     for item in items:
-        for session in ("spark", "peer"):
-            if item.get_closest_marker(session) is not None:
-                item.add_marker(pytest.mark.xdist_group(session))
+        if item.get_closest_marker("spark") is not None:
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
