@@ -104,12 +104,44 @@ def test_all_comparisons_have_to_be_possible() -> None:
 def test_bounds_are_written_where_every_reader_orders_alike() -> None:
     days = [{"day": "2024-01-02"}, {"day": "2024-01-10"}]
 
-    assert bounds_of(days, {"day": TYPES["day"]}) == {"day": Bounds(low="2024-01-02", high="2024-01-10")}
-    assert bounds_of([{"n": "7"}] * 2, {"n": TYPES["n"]}) == {"n": Bounds(low="7", high="7")}
-    assert bounds_of([{"n": "7"}, {"n": "10"}], {"n": TYPES["n"]}) is None
-    assert bounds_of([{"s": None}, {"s": "a"}], {"s": TYPES["s"]}) == {"s": Bounds(low=HIVE, high="a")}
-    assert bounds_of([{}], {}) is None
-    assert bounds_of([], {"s": TYPES["s"]}) is None
+    assert bounds_of(days) == {"day": Bounds(low="2024-01-02", high="2024-01-10")}
+    assert bounds_of([{"n": "7"}] * 2) == {"n": Bounds(low="7", high="7")}
+    assert bounds_of([{"n": "2019"}, {"n": "2024"}]) == {"n": Bounds(low="2019", high="2024")}
+    assert bounds_of([{"s": None}, {"s": "a"}]) == {"s": Bounds(low=HIVE, high="a")}
+    assert bounds_of([{}]) is None
+    assert bounds_of([]) is None
+
+
+def test_natural_numbers_whose_orders_differ_have_bounds_that_hold_by_both() -> None:
+    assert bounds_of([{"n": str(n)} for n in range(1, 13)]) == {"n": Bounds(low="1", high="99")}
+    assert bounds_of([{"n": "7"}, {"n": "10"}]) == {"n": Bounds(low="0", high="99")}
+    assert bounds_of([{"n": "7"}, {"n": None}]) == {"n": Bounds(low="7", high=HIVE)}
+
+
+@pytest.mark.parametrize("other", ["-2", "1e3", "NaN", "0x10", "2d", " 2", "+2", "1234567890123456789", "\u0663"])
+def test_a_column_that_readers_order_in_ways_of_their_own_has_no_bounds(other: str) -> None:
+    assert bounds_of([{"n": "-1", "s": "a"}, {"n": other, "s": "b"}]) == {"s": Bounds(low="a", high="b")}
+
+
+@given(st.sets(st.one_of(st.integers(-30, 3000).map(str), st.decimals(0, 30, places=1).map(str), st.text(max_size=3))))
+def test_bounds_enclose_each_value_as_text_and_as_numbers(values: set[str]) -> None:
+    bounds = (bounds_of([{"p": value} for value in values]) or {}).get("p")
+    for text in (value or HIVE for value in values if bounds):
+        assert bounds is not None
+        assert (bounds.low or "") <= text <= (bounds.high or "")
+        assert _as_java_orders(bounds.low or "", text) <= 0
+        assert _as_java_orders(text, bounds.high or "") <= 0
+
+
+def _as_java_orders(left: str, right: str) -> float:
+    """Below zero, zero or above, as IndexTables compares partition values: as numbers, if they are."""
+    if left == right:
+        return 0
+    try:
+        return float(left.replace("_", "x")) - float(right.replace("_", "x"))
+    except ValueError:
+        utf16 = [text.encode("utf-16-be", "surrogatepass") for text in (left, right)]
+        return (utf16[0] > utf16[1]) - (utf16[0] < utf16[1])
 
 
 OPERATORS: dict[Operator, object] = {"=": "__eq__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -38,24 +39,61 @@ def manifests_that_may_hold(
     return tuple(each for each in manifests if all(_may_hold(each, one, types.get(one.column)) for one in asked))
 
 
-def bounds_of(
-    partitions: Iterable[Mapping[str, str | None]], types: Mapping[str, DataType]
-) -> Mapping[str, Bounds] | None:
-    """The bounds to write for a manifest of these partitions, of columns with these types; None: none can be told.
+def bounds_of(partitions: Iterable[Mapping[str, str | None]]) -> Mapping[str, Bounds] | None:
+    """The bounds to write for a manifest of these partitions; None: none can be told.
 
-    Told are text and dates in their order, and of other types what has one value: IndexTables' readers may order
-    numbers as numbers or as text. Null has Hive's word.
+    Told is what no reader of IndexTables errs by, whether it orders all as text or what look like numbers as numbers:
+    the extremes where both orders agree, of natural numbers else what encloses them by both. A column of which neither
+    can be had is left out, which its readers take for unbounded. Null has Hive's word.
     """
-    rows, found = tuple(partitions), dict[str, Bounds]()
-    for column, kind in types.items():
-        texts = {row.get(column) or names.HIVE_DEFAULT_PARTITION for row in rows}
-        if not texts or (len(texts) > 1 and kind not in _ORDERED_AS_TEXT):
-            return None
-        found[column] = Bounds(low=min(texts), high=max(texts))
-    return found or None
+    found = dict[str, set[str]]()
+    for row in partitions:
+        for column, text in row.items():
+            found.setdefault(column, set()).add(text or names.HIVE_DEFAULT_PARTITION)
+    told = {column: _enclosing(texts) for column, texts in sorted(found.items())}
+    return {column: bounds for column, bounds in told.items() if bounds is not None} or None
 
 
-_ORDERED_AS_TEXT = (Primitive("string"), Primitive("date"))
+def _enclosing(texts: Collection[str]) -> Bounds | None:
+    low, high = min(texts), max(texts)
+    if low == high:
+        return Bounds(low=low, high=high)
+    if any(_MAY_BE_A_NUMBER.fullmatch(text) and not _PLAIN_NUMBER.fullmatch(text) for text in texts):
+        return None
+    if any(character >= _FIRST_SURROGATE for text in texts for character in text):  # Java orders these otherwise
+        return None
+    if not _is_below_all(low, texts):
+        low = "0"
+    if not _is_above_all(high, texts):
+        high = "9" * max(len(text) for text in texts)
+    return Bounds(low=low, high=high) if _is_below_all(low, texts) and _is_above_all(high, texts) else None
+
+
+def _is_below_all(low: str, texts: Iterable[str]) -> bool:
+    return all(low <= text and _numbers_in_order(low, text) for text in texts)
+
+
+def _is_above_all(high: str, texts: Iterable[str]) -> bool:
+    return all(text <= high and _numbers_in_order(text, high) for text in texts)
+
+
+def _numbers_in_order(first: str, second: str) -> bool:
+    """Whether the one is not above the other as numbers; true where one of them is none."""
+    if _PLAIN_NUMBER.fullmatch(first) and _PLAIN_NUMBER.fullmatch(second):
+        return decimal.Decimal(first) <= decimal.Decimal(second)
+    return True
+
+
+_PLAIN_NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,15})?")
+"""What Java and Rust take for the same number; in doubles two of them may meet, and never change places."""
+
+_MAY_BE_A_NUMBER = re.compile(
+    r"\s*[+-]?(nan|inf|infinity|0x[0-9a-f.p+-]*|\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?)[df]?\s*",
+    re.IGNORECASE,
+)
+"""What Java or Rust may take for a number."""
+
+_FIRST_SURROGATE = "\ud800"
 
 
 def _may_hold(manifest: Manifest, asked: Comparison, kind: DataType | None) -> bool:

@@ -51,11 +51,14 @@ FILE_COLUMNS: pa.Schema = pa.schema(
         ("companion_source_files", _STRINGS),
         ("companion_delta_version", pa.int64()),
         ("companion_fast_field_mode", pa.string()),
+        ("added_version", pa.int64()),
+        ("added_ms", pa.int64()),
     ]
 )
 """One row per add or remove; null is what its log left out, and for a remove all that only an add has.
 
-`doc_mapping` is a dictionary: the native log repeats it in every entry.
+`doc_mapping` is a dictionary: the native log repeats it in every entry. `added_version` and `added_ms` are said by
+states alone, and kept for the states that follow; the Scala log says version 0 of all.
 """
 
 
@@ -86,6 +89,28 @@ def of_commit(commit: Commit) -> pa.RecordBatch:
             case _:
                 raise TypeError(f"{type(file).__name__} is no action of IndexTables")
     return _batch(rows, [isinstance(file, AddFile) for file in commit.files])
+
+
+def of_adds(adds: Sequence[AddFile]) -> pa.RecordBatch:
+    """`adds` in their order, null as partition value as Hive's word for it."""
+    return _batch([fields.write_add(add, native=False) for add in adds], [True] * len(adds))
+
+
+def to_entries(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """The adds of `batch` as entries of a manifest, each with all names that one can have.
+
+    Partition values have Hive's word for null, as the maps of both writers have none.
+    """
+    files = batch.filter(batch["is_add"])
+    values = {name: _values(files[name]) for name in _OF_ENTRIES}
+    values["partition_values"] = [fields.partition_words(each) for each in values["partition_values"]]
+    for row in zip(*values.values(), strict=True):
+        yield dict(zip(_OF_ENTRIES.values(), row, strict=True))
+
+
+def partitions_of(rows: pa.Table) -> list[dict[str, str | None]]:
+    """The partition values of each of `rows`, which are adds."""
+    return [values for chunk in rows["partition_values"].chunks for values in _values(chunk)]
 
 
 def to_add_files(batch: pa.RecordBatch) -> Iterator[AddFile]:
@@ -127,7 +152,10 @@ _OF_ADDS = tuple(field.attribute for field in fields.ADD)
 _WIRE = {
     **{field.attribute: field.wire for field in (*fields.REMOVE, *fields.ADD)},
     **{_OF_SPLIT[field.attribute]: field.wire for field in fields.SPLIT},
+    "added_version": fields.ADDED_VERSION,
+    "added_ms": fields.ADDED_MS,
 }
+_OF_ENTRIES = {name: _WIRE[name] for name in (*_OF_ADDS, *_OF_SPLIT.values(), "added_version", "added_ms")}
 _TEXT_OR_NUMBER = ("time_range_start", "time_range_end")
 
 
@@ -208,3 +236,27 @@ def _maps_of(name: str, values: list[Any]) -> pa.MapArray:
 
 def _without_nulls(value: Any) -> dict[str, Any]:
     return {key: text for key, text in value.items() if text is not None}
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """The values of a column as Python has them, maps as dicts: pyarrow's own way takes several times as long."""
+    if column.null_count == len(column):
+        return [None] * len(column)
+    if pa.types.is_map(column.type):
+        return _dicts(column)
+    if pa.types.is_dictionary(column.type):
+        words = column.dictionary.to_pylist()
+        return [None if index is None else words[index] for index in column.indices.to_pylist()]
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _dicts(column: pa.MapArray) -> list[dict[str, Any] | None]:
+    ends = column.offsets.to_pylist()
+    first, count = ends[0], ends[-1] - ends[0]
+    keys, items = (child.slice(first, count).to_pylist() for child in (column.keys, column.items))
+    spans = zip(column.is_valid().to_pylist(), ends, ends[1:], strict=False)
+    return [
+        dict(zip(keys[start - first : end - first], items[start - first : end - first], strict=True)) if there else None
+        for there, start, end in spans
+    ]

@@ -113,6 +113,11 @@ def write_txn(txn: Txn) -> dict[str, object]:
     return _write(TXN, txn, native=True)
 
 
+def partition_words(values: Mapping[str, str | None]) -> dict[str, str]:
+    """Partition values with Hive's word for null: the maps of both writers have none."""
+    return {column: names.HIVE_DEFAULT_PARTITION if text is None else text for column, text in values.items()}
+
+
 def read_long(value: object) -> int:
     """The 64-bit integer that `value` is. Raises BadActionError."""
     # bool is an int to Python; beyond 2**64 the parser hands out floats
@@ -177,11 +182,6 @@ def _partition_values(value: object) -> dict[str, str | None]:
     return {column: None if text is None else read_text(text) for column, text in values.items()}
 
 
-def _words(values: Mapping[str, str | None]) -> dict[str, str]:
-    # the maps of both writers have no null
-    return {column: names.HIVE_DEFAULT_PARTITION if text is None else text for column, text in values.items()}
-
-
 def _string_map(value: object) -> dict[str, str]:
     return {key: read_text(text) for key, text in _object(value).items() if text is not None}
 
@@ -232,7 +232,7 @@ _METADATA_NAMES = frozenset(field.wire for field in METADATA)
 _ADD_DEFAULTS = {"data_change": True, "partition_values": {}}
 ADD = (
     Field(wire="path", attribute="log_path", read=read_text, required=True),
-    Field(wire="partitionValues", attribute="partition_values", read=_partition_values, write=_words),
+    Field(wire="partitionValues", attribute="partition_values", read=_partition_values, write=partition_words),
     Field(wire="size", attribute="size_bytes", read=read_long, required=True),
     Field(wire="modificationTime", attribute="modified_ms", read=read_long, required=True),
     Field(wire="dataChange", attribute="data_change", read=_boolean),
@@ -261,6 +261,9 @@ SPLIT = (
 )
 """Of a split, beside what any add has; the Scala log has `hasFooterOffsets` among them, which the offsets tell."""
 
+ADDED_VERSION, ADDED_MS = "addedAtVersion", "addedAtTimestamp"
+"""Of an entry of a manifest beside what an add has."""
+
 _SPLIT_NAMES = [field.wire for field in SPLIT]
 _OFFSETS_FLAG = _SPLIT_NAMES.index("timeRangeStart")
 _SCALA_ADD = (
@@ -275,7 +278,7 @@ REMOVE = (
     Field(wire="deletionTimestamp", attribute="deletion_timestamp_ms", read=read_long),
     Field(wire="dataChange", attribute="data_change", read=_boolean),
     Field(wire="extendedFileMetadata", attribute="extended_file_metadata", read=_boolean, native=False),
-    Field(wire="partitionValues", attribute="partition_values", read=_partition_values, write=_words),
+    Field(wire="partitionValues", attribute="partition_values", read=_partition_values, write=partition_words),
     Field(wire="size", attribute="size_bytes", read=read_long),
     Field(wire="tags", attribute="tags", read=_string_map, write=dict, native=False),
 )

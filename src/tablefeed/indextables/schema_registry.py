@@ -7,6 +7,7 @@ A doc mapping is JSON that says how the columns are indexed. The JSON log keeps 
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
@@ -33,8 +34,7 @@ def doc_mapping_hash(doc_mapping: str) -> str:
 
     Raises ValueError where it is not JSON.
     """
-    digest = hashlib.sha256(canonical(doc_mapping).encode()).digest()
-    return base64.urlsafe_b64encode(digest).decode()[:_HASH_CHARACTERS]
+    return _hash(canonical(doc_mapping))
 
 
 def canonical(doc_mapping: str) -> str:
@@ -44,6 +44,45 @@ def canonical(doc_mapping: str) -> str:
     except RecursionError as error:
         raise ValueError("it is too deep") from error
     return json.dumps(_sorted(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+class DocMappings:
+    """The doc mappings of a table as a state of it is written; `registry` takes in what entries bring along.
+
+    `registry` is doc mappings by hash. With `renormalise`, each gets the hash of its canonical form and equal ones
+    become one, for writers have been known to hash the text as it stood.
+    """
+
+    def __init__(self, registry: Mapping[str, str], *, renormalise: bool = False) -> None:
+        self._moved = {key: _key(text) for key, text in registry.items()} if renormalise else {}
+        self.registry: dict[str, str] = {}
+        for key, text in sorted(registry.items()):
+            self.registry.setdefault(self._moved.get(key, key), text)
+
+    def by_hash(self, text: str | None, key: str | None) -> str | None:
+        """The hash by which an entry refers to its doc mapping, told as text, by hash, or by both."""
+        if text is None:
+            return None if key is None else self._moved.get(key, key)
+        found = self._moved.get(key, key) if key is not None else _key(text)
+        self.registry.setdefault(found, text)
+        return found
+
+    def inline(self, text: str | None, key: str | None) -> str | None:
+        """The text of a doc mapping told as text, by hash, or by both; None where it is not known."""
+        return text if text is not None or key is None else self.registry.get(self._moved.get(key, key))
+
+
+@functools.lru_cache(maxsize=64)  # of many entries alike
+def _key(text: str) -> str:
+    """The hash of a doc mapping; of what is no JSON that of its text, as IndexTables has it."""
+    try:
+        return doc_mapping_hash(text)
+    except ValueError:
+        return _hash(text)
+
+
+def _hash(text: str) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode()[:_HASH_CHARACTERS]
 
 
 def _sorted(value: Any) -> Any:  # Any: JSON

@@ -7,11 +7,14 @@ state-only table. Each file takes 16 bytes of chance, its sync marker.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from tablefeed.indextables import avro_file, avro_schemas, fields, names, schema_registry
+from tablefeed.indextables import avro_file, avro_schemas, columns, fields, names, schema_registry
 from tablefeed.indextables.avro_state import FORMAT_VERSION, Manifest, State
 from tablefeed.indextables.version_file import Writer
 from tablefeed.model.actions import AddFile, Metadata
@@ -39,41 +42,72 @@ def encode_state(state: State, *, writer: Writer, sync: bytes, url: str) -> byte
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """What a manifest's entries say of when they were added. The Scala log writes version 0 in all of them."""
+    """What a manifest's entries say of when they were added; with no time, each says when its file was written.
+
+    The Scala log writes version 0 in all of them.
+    """
 
     version: int
-    added_ms: int
+    added_ms: int | None
 
 
 def encode_manifest(
     adds: Iterable[AddFile], *, writer: Writer, stamp: Stamp, registry: Mapping[str, str], sync: bytes, url: str
 ) -> bytes:
-    """The bytes of a manifest of `adds`.
+    """The bytes of a manifest of `adds`, compressed as `writer` does it, which the native log does not.
 
     The Scala log knows a doc mapping by its hash alone, the native one inline: what is wanting is found in `registry`,
     doc mappings by hash, or made.
     """
-    schema = avro_schemas.file_entry(writer)
     codec = avro_file.NULL if writer is Writer.NATIVE else avro_file.ZSTANDARD
-    records = (_entry(add, writer, stamp, registry) for add in adds)
-    return avro_file.encode_records(records, schema=schema, codec=codec, sync=sync, url=url)
+    rows = stamped(pa.Table.from_batches([columns.of_adds(tuple(adds))]), stamp)
+    mappings = schema_registry.DocMappings(registry)
+    return encode_entries(rows.to_batches(), writer=writer, mappings=mappings, codec=codec, sync=sync, url=url)
 
 
-def _entry(add: AddFile, writer: Writer, stamp: Stamp, registry: Mapping[str, str]) -> dict[str, object]:
-    record = fields.write_add(_with_mapping(add, writer, registry), native=False)
-    return {**record, "addedAtVersion": stamp.version, "addedAtTimestamp": stamp.added_ms}
+def stamped(rows: pa.Table, stamp: Stamp) -> pa.Table:
+    """`rows` with `stamp` where nothing is said of when a file was added; its own time where `stamp` has none."""
+    times = rows["modified_ms"] if stamp.added_ms is None else pa.scalar(stamp.added_ms, pa.int64())
+    said = {
+        "added_version": pc.fill_null(rows["added_version"], stamp.version),
+        "added_ms": pc.coalesce(rows["added_ms"], times),
+    }
+    return pa.table([said.get(name, rows[name]) for name in rows.schema.names], schema=rows.schema)
 
 
-def _with_mapping(add: AddFile, writer: Writer, registry: Mapping[str, str]) -> AddFile:
-    split = add.split
-    if split is None:
-        return add
-    text, key = split.doc_mapping, split.doc_mapping_ref
-    if writer is Writer.NATIVE and text is None and key is not None:
-        return replace(add, split=replace(split, doc_mapping=registry.get(key)))
-    if writer is Writer.SCALA and text is not None and key is None:
-        return replace(add, split=replace(split, doc_mapping_ref=schema_registry.doc_mapping_hash(text)))
-    return add
+def encode_entries(
+    batches: Iterable[pa.RecordBatch],
+    *,
+    writer: Writer,
+    mappings: schema_registry.DocMappings,
+    codec: str,
+    sync: bytes,
+    url: str,
+) -> bytes:
+    """The bytes of a manifest of the adds in `batches` (`columns.FILE_COLUMNS`, `stamped`); memory is that of a batch.
+
+    Doc mappings that `mappings` does not have yet are taken into it where `writer` refers to them by hash.
+    """
+    words = _native_words if writer is Writer.NATIVE else _scala_words
+    records = (words(entry, mappings) for batch in batches for entry in columns.to_entries(batch))
+    return avro_file.encode_records(records, schema=avro_schemas.file_entry(writer), codec=codec, sync=sync, url=url)
+
+
+def _scala_words(entry: dict[str, Any], mappings: schema_registry.DocMappings) -> dict[str, Any]:
+    entry["docMappingRef"] = mappings.by_hash(entry["docMappingJson"], entry["docMappingRef"])
+    return _with_offsets_flag(entry)
+
+
+def _native_words(entry: dict[str, Any], mappings: schema_registry.DocMappings) -> dict[str, Any]:
+    text, key = entry["docMappingJson"], entry["docMappingRef"]
+    entry["docMappingJson"] = mappings.inline(text, key)
+    entry["docMappingRef"] = None if key is None else mappings.by_hash(text, key)
+    return _with_offsets_flag(entry)
+
+
+def _with_offsets_flag(entry: dict[str, Any]) -> dict[str, Any]:
+    entry["hasFooterOffsets"] = entry["footerStartOffset"] is not None and entry["footerEndOffset"] is not None
+    return entry
 
 
 def _manifest_record(manifest: Manifest) -> dict[str, object]:
