@@ -8,13 +8,12 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from tablefeed.feed.commit import Surroundings
 from tablefeed.feed.operations import Operation, batch_write, micro_batch
 from tablefeed.feed.sink import plan_write
 from tablefeed.feed.source import StreamSource
 from tablefeed.feed.source_options import SourceOptions
 from tablefeed.feed.table_log import Snapshot, TableLog
-from tablefeed.feed.transaction import Transaction
+from tablefeed.feed.transaction import Surroundings, Transaction
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Commit, Txn, Version

@@ -16,12 +16,12 @@ from deltalake.exceptions import CommitFailedError
 
 import tablefeed
 from feed.logs import ID, commits_of
-from tablefeed.feed.commit import Surroundings, commit
+from tablefeed.feed.commit import commit
 from tablefeed.feed.open_log import open_log
 from tablefeed.feed.operations import batch_write
 from tablefeed.feed.sink import plan_write, write_task
 from tablefeed.feed.table_log import Snapshot
-from tablefeed.feed.transaction import Transaction
+from tablefeed.feed.transaction import Surroundings, Transaction
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import Version
 from tablefeed.model.outcome import AlreadyApplied, Committed

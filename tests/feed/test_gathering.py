@@ -22,7 +22,8 @@ from tablefeed.feed import gathering
 from tablefeed.feed.commit import commit
 from tablefeed.feed.gathering import gathered
 from tablefeed.feed.open_log import open_log
-from tablefeed.feed.sink import WritePlan, current_snapshot, plan_write, write_task
+from tablefeed.feed.sink import current_snapshot, plan_write, write_task
+from tablefeed.feed.write_plan import WritePlan
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile

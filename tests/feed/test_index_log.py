@@ -77,13 +77,13 @@ def test_a_version_between_two_states_of_which_one_is_gone_is_not_told(opened: O
     assert log.load(Version(5)).version == 5
 
 
-def test_only_what_writes_to_a_delta_table_asks_for_its_segment(opened: Open) -> None:
+def test_only_what_maintains_a_delta_table_asks_for_its_segment(opened: Open) -> None:
     log, _ = opened("it053_events_json")
 
-    with pytest.raises(UnsupportedFeatureError, match="INDEXTABLES_WRITE_UNSUPPORTED"):
+    with pytest.raises(UnsupportedFeatureError, match="INDEXTABLES_MAINTENANCE_UNSUPPORTED"):
         log.segment()
-    with pytest.raises(UnsupportedFeatureError, match="INDEXTABLES_WRITE_UNSUPPORTED"):
-        log.check_writable()
+    with pytest.raises(UnsupportedFeatureError, match="INDEXTABLES_MAINTENANCE_UNSUPPORTED"):
+        log.check_maintained()
 
 
 def test_a_folder_with_a_delta_log_too_is_a_delta_table(tmp_path: Path) -> None:

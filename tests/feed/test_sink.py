@@ -20,9 +20,10 @@ from tablefeed.feed.known_state import KEPT_TABLES, newest_state, remember
 from tablefeed.feed.losers import delete_losers
 from tablefeed.feed.open_log import open_log
 from tablefeed.feed.operations import micro_batch
-from tablefeed.feed.sink import WritePlan, current_snapshot, plan_write, write_task
+from tablefeed.feed.sink import current_snapshot, plan_write, write_task
 from tablefeed.feed.table_log import TableLog
 from tablefeed.feed.transaction import Transaction
+from tablefeed.feed.write_plan import WritePlan
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed

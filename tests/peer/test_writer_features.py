@@ -14,11 +14,11 @@ import pytest
 import tablefeed
 from feed.maintained import said
 from peer.jar_log import JarLog
-from tablefeed.feed.commit import Surroundings, commit
+from tablefeed.feed.commit import commit
 from tablefeed.feed.open_log import open_log
 from tablefeed.feed.operations import batch_write
 from tablefeed.feed.sink import plan_write, write_task
-from tablefeed.feed.transaction import Transaction
+from tablefeed.feed.transaction import Surroundings, Transaction
 from tablefeed.feed.upkeep import after_commit
 from tablefeed.log.transaction import WriteKind
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
+ROW = "id long, day string, name string, score double, flag boolean"
 STATES, COMMITS = "it053_events_avro", "itnative_events"
 
 
@@ -61,12 +66,102 @@ def test_a_stream_is_copied_into_a_delta_table_once(spark: SparkSession, tmp_pat
     assert rows.num_rows == 19
 
 
-def test_a_write_to_one_is_refused_by_name(spark: SparkSession, table: Path) -> None:
-    rows = spark.createDataFrame(
-        [(1, "2024-01-01", "a", 1.0, True)], "id long, day string, name string, score double, flag boolean"
-    )
+def test_a_batch_write_appends_and_overwrites_in_the_flavour_of_the_log(
+    spark: SparkSession, tmp_path: Path, table: Path
+) -> None:
+    copy = tmp_path / "table"
+    shutil.copytree(table, copy)
+    before = tablefeed.open_table(copy)
+    rows = spark.createDataFrame([(1, "2024-01-01", "a", 1.0, True)], ROW)
 
-    said = refusal(lambda: rows.write.format("tablefeed").mode("append").save(str(table)))
+    rows.write.format("tablefeed").mode("append").save(str(copy))
+    assert spark.read.format("tablefeed").load(str(copy)).count() == before.to_arrow().num_rows + 1
+    rows.write.format("tablefeed").mode("overwrite").save(str(copy))
 
-    assert "[INDEXTABLES_WRITE_UNSUPPORTED]" in said
-    assert not (table / "_delta_log").exists()
+    assert [row.id for row in spark.read.format("tablefeed").load(str(copy)).collect()] == [1]
+    assert tablefeed.open_table(copy).version == before.version + 2
+    assert (copy / "_transaction_log" / f"{before.version + 2:020d}.json").exists() == (table.name == COMMITS)
+    assert not (copy / "_delta_log").exists()
+
+
+def test_a_batch_write_that_is_run_again_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
+    made = str(tmp_path / "made")
+    rows = spark.createDataFrame([(n, f"2024-01-0{n}", "a", 1.0, True) for n in range(1, 5)], ROW).repartition(3)
+
+    def write(**options: str) -> None:
+        write = rows.write.format("tablefeed").mode("append").option("tableFormat", "indextables")
+        write.option("partitionBy", "day").options(**options).save(made)
+
+    for _ in range(2):
+        write(txnAppId="loader", txnVersion="1")
+    assert tablefeed.open_table(made).to_arrow().num_rows == 4
+    write(txnAppId="loader", txnVersion="2")
+    assert tablefeed.open_table(made).to_arrow().num_rows == 8
+
+
+def test_a_stream_is_copied_into_a_new_table_once_over_restarts(spark: SparkSession, tmp_path: Path) -> None:
+    source, made = tmp_path / "source", tmp_path / "made"
+
+    def run() -> None:
+        stream = reader(spark, source, startingVersion=0, maxFilesPerTrigger=1)
+        written = stream.writeStream.format("tablefeed").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        finish(written.option("tableFormat", "indextables").option("path", str(made)))
+
+    for number in range(3):
+        tablefeed.append(source, pa.table({"id": [number], "name": [f"row {number}"]}))
+        run()
+    last = max((tmp_path / "checkpoint" / "commits").iterdir(), key=lambda path: path.name)
+    for path in (last, last.with_name(f".{last.name}.crc")):
+        path.unlink()  # as if Spark had been killed before it noted the last batch: it runs it again
+    run()
+
+    rows = tablefeed.open_table(made).to_arrow()
+    assert sorted(zip(rows["id"].to_pylist(), rows["name"].to_pylist(), strict=True)) == [
+        (number, f"row {number}") for number in range(3)
+    ]
+    assert (made / "_transaction_log").is_dir()
+
+
+def test_a_query_in_complete_mode_replaces_all_rows_each_time(spark: SparkSession, tmp_path: Path) -> None:
+    source, made = tmp_path / "source", tmp_path / "made"
+
+    def run() -> None:
+        counts = reader(spark, source, startingVersion=0).groupBy("name").count()
+        written = counts.writeStream.format("tablefeed").outputMode("complete")
+        written = written.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        finish(written.option("tableFormat", "indextables").option("path", str(made)))
+
+    for names in (["a", "b", "a"], ["b"]):
+        tablefeed.append(source, pa.table({"name": names}))
+        run()
+
+    rows = tablefeed.open_table(made).to_arrow()
+    assert dict(zip(rows["name"].to_pylist(), rows["count"].to_pylist(), strict=True)) == {"a": 2, "b": 2}
+    changes = tablefeed.changes(made, start_version=2).read_all()
+    assert Counter(changes["_change_type"].to_pylist()) == {"insert": 2, "delete": 2}
+
+
+@pytest.mark.parametrize(
+    "options", [{"mergeSchema": "true"}, {"replaceWhere": "id = 1"}, {"compression": "zstd"}, {"clusterBy": "id"}]
+)
+def test_what_only_a_delta_table_can_be_asked_for_is_refused(
+    spark: SparkSession, tmp_path: Path, table: Path, options: dict[str, str]
+) -> None:
+    copy = tmp_path / "table"
+    shutil.copytree(table, copy)
+    rows = spark.createDataFrame([(1, "2024-01-01", "a", 1.0, True)], ROW)
+
+    said = refusal(lambda: rows.write.format("tablefeed").options(**options).mode("overwrite").save(str(copy)))
+
+    assert f"Option '{next(iter(options))}' is not supported here" in said
+    assert tablefeed.open_table(copy).version == tablefeed.open_table(table).version
+
+
+@pytest.mark.slow
+def test_delta_to_indextables_to_delta_killed_half_way_ends_with_equal_rows() -> None:
+    example = Path(__file__).parents[2] / "examples" / "round_trip.py"
+
+    ended = subprocess.run([sys.executable, str(example), "12"], capture_output=True, text=True, check=False)
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout.splitlines()[-1].startswith("Proven: 6,000 rows in all three tables")

@@ -82,6 +82,7 @@ def test_without_options_every_one_has_its_default() -> None:
         "where": None,
     }
     assert dict(parse_options({}, "batch write").values) == {
+        "tableFormat": None,
         "partitionBy": None,
         "clusterBy": None,
         "userMetadata": None,

@@ -8,7 +8,7 @@ Tantivy takes some texts for moments.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -47,6 +47,10 @@ class SplitLayout:
     """Of a split's rows in memory, where its index takes several times as much."""
     buffered_bytes: int = 256 * _MIB
     """Rows of all partitions that wait for their split."""
+
+    def of_at_most(self, rows: int | None) -> SplitLayout:
+        """The same with splits of no more than `rows` rows each; None: as it is."""
+        return self if rows is None else replace(self, most_rows=min(rows, self.most_rows))
 
     def __post_init__(self) -> None:
         if not len(self.schema):

@@ -12,8 +12,9 @@ from tablefeed.data.assignment import Assignment
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, SchemaMismatchError
 from tablefeed.feed.arguments import column_names, location, store_options, switch, text, whole_number
 from tablefeed.feed.auto_compact import compact_if_wanted
-from tablefeed.feed.commit import Surroundings, commit
+from tablefeed.feed.commit import commit
 from tablefeed.feed.commit_entry import new_table
+from tablefeed.feed.dialect import read_table_format
 from tablefeed.feed.evolution import SchemaMode
 from tablefeed.feed.known_state import newest_state, remember
 from tablefeed.feed.open_log import open_log
@@ -21,7 +22,7 @@ from tablefeed.feed.operations import batch_write
 from tablefeed.feed.replays import check_replay, read_on_collision
 from tablefeed.feed.sink import plan_write, write_task
 from tablefeed.feed.timestamp_text import read_zone
-from tablefeed.feed.transaction import Transaction
+from tablefeed.feed.transaction import Surroundings, Transaction
 from tablefeed.feed.upkeep import after_commit, waited_for
 from tablefeed.feed.write_rules import WriteRules, column_paths, policy, read_scope, schema_asked, schema_mode
 from tablefeed.log.transaction import WriteKind
@@ -41,6 +42,7 @@ def append(
     mode: Literal["append", "overwrite"] = "append",
     partition_by: Sequence[str] = (),
     cluster_by: Sequence[str] = (),
+    table_format: Literal["delta", "indextables"] | None = None,
     app_id: str | None = None,
     txn_version: int | None = None,
     merge_schema: bool = False,
@@ -55,7 +57,8 @@ def append(
 ) -> Committed | AlreadyApplied:
     """Commits the rows of `data` to the table at `url` in one version, making the table where there is none.
 
-    `data` is a pyarrow Table, RecordBatch or RecordBatchReader, anything with `__arrow_c_stream__`, or an iterable of
+    `table_format` is that of the table that is made, Delta's by default; one that is there is what it is. `data` is a
+    pyarrow Table, RecordBatch or RecordBatchReader, anything with `__arrow_c_stream__`, or an iterable of
     record batches; it is read once and never held whole. With `app_id` and `txn_version` the rows are committed once:
     where the table records that application at that version or above, nothing is written and AlreadyApplied comes
     back; above, with a warning, or with an error where `txn_version_collision` is "fail". "overwrite" replaces all
@@ -88,17 +91,18 @@ def append(
     )
     if len({*partition_by}) < len(partition_by):
         raise IllegalOptionError(option="partition_by", value=", ".join(partition_by), explain="names a column twice")
+    made_as = None if table_format is None else read_table_format("table_format", table_format)
     location_, options = location(url), store_options(storage_options)
-    reader = _reader(data, open_log(location_, options).url)
-    log, state = newest_state(location_, options)
+    reader = _reader(data, open_log(location_, options, table_format=made_as).url)
+    log, state = newest_state(location_, options, table_format=made_as)
     plan = plan_write(log, state, reader.schema, partition_by=partition_by, kind=kind, rules=rules)
     if txn is not None and state is not None and plan.recorded.get(txn.app_id, -1) >= txn.txn_version:
         recorded = plan.recorded[txn.app_id]
         check_replay(txn, recorded, on_collision, url=log.url)
         return AlreadyApplied(version=state.version, recorded_txn_version=recorded)
-    if state is None:
+    if state is None and not plan.has_splits:
         new_table(plan, now_ms=_now_ms())  # refused before a file is written
-    files = write_task(plan, reader, task=0, task_count=1, now_ms=_now_ms())
+    files = write_task(plan, reader, task=0, task_count=1, txn=txn, now_ms=_now_ms())
     transaction = Transaction(
         plan=plan,
         files=files,

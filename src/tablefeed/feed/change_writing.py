@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from tablefeed.delta import names, paths
 from tablefeed.delta.schema import parse_schema
 from tablefeed.errors import StoreError
-from tablefeed.feed.sink import WritePlan, file_directory, file_layout, logged_values
+from tablefeed.feed.sink import file_layout
+from tablefeed.feed.write_plan import WritePlan, file_directory, logged_values
 from tablefeed.log.changes import ChangeType
 from tablefeed.model.actions import CdcFile
 from tablefeed.store import Store

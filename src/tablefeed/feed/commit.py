@@ -8,13 +8,11 @@ commit stands, by the random `txnId` in its commitInfo.
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tablefeed.delta import codec, names
-from tablefeed.delta.checksum_writer import FileCounts
 from tablefeed.delta.removes import Removal
 from tablefeed.errors import CommitUnknownError, ConflictError, NotExclusiveError, StoreError, TablefeedError
 from tablefeed.feed.commit_entry import commit_entry, removal_of
@@ -24,7 +22,7 @@ from tablefeed.feed.rivals import check_rivals
 from tablefeed.feed.row_replacement import drop, rewritten
 from tablefeed.feed.sink import caught_up
 from tablefeed.feed.table_log import Snapshot, TableLog
-from tablefeed.feed.transaction import Transaction
+from tablefeed.feed.transaction import Surroundings, Transaction
 from tablefeed.log.replay import fold
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import Commit, Facts, Txn
@@ -42,20 +40,6 @@ JITTER_DOUBLES = 6
 """How often: by then it has reached `LONGEST_JITTER_S`."""
 
 LONGEST_JITTER_S = 0.5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """Time, chance and waiting, as arguments: `now_ms` since 1970 UTC, `sleep` in seconds, `uniform` in [0, 1).
-
-    `stood` is told of a commit that stands, of the table's state then, and of what it removed besides the files that it
-    names: live files that were never values. It must not raise.
-    """
-
-    now_ms: Callable[[], int]
-    sleep: Callable[[float], None]
-    uniform: Callable[[], float] = random.random
-    stood: Callable[[Snapshot, Commit, FileCounts], None] = lambda _state, _commit, _also_removed: None
 
 
 def changes_nothing(transaction: Transaction, now: Callable[[], Snapshot | None]) -> bool:
@@ -81,6 +65,10 @@ def commit(
     rival's commit excludes ours, whose files are then gone again, CommitUnknownError where the store will not say,
     NotExclusiveError where it cannot promise a single winner, and CommitError for a collision that is to fail.
     """
+    if log.has_splits:
+        from tablefeed.feed.index_commit import commit_splits
+
+        return commit_splits(log, snapshot, transaction, around)
     try:
         return _committed(log, snapshot, transaction, around)
     except ConflictError as conflict:

@@ -19,9 +19,9 @@ from tablefeed.feed.identity import marks_moved
 from tablefeed.feed.metrics import metrics
 from tablefeed.feed.replacement import Replacement
 from tablefeed.feed.row_replacement import Rewriting
-from tablefeed.feed.sink import WritePlan
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.feed.transaction import Transaction
+from tablefeed.feed.write_plan import WritePlan
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import Commit, DomainMetadata, Metadata, Protocol, RemoveFile, Version
 

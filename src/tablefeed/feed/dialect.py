@@ -5,10 +5,27 @@ Which it is stands in the table's metadata, as the provider of its files.
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from tablefeed.delta import features
+from tablefeed.errors import IllegalOptionError
 from tablefeed.indextables import names as index_names
 from tablefeed.indextables import protocol as index_protocol
 from tablefeed.model.actions import Metadata, Protocol
+
+
+class TableFormat(StrEnum):
+    """The two kinds of tables, as the option `tableFormat` names them."""
+
+    DELTA = "delta"
+    INDEXTABLES = "indextables"
+
+
+def read_table_format(option: str, value: object) -> TableFormat:
+    """Gives the format that `value` of `option` names, in any case. Raises IllegalOptionError."""
+    if isinstance(value, str) and value.lower() in list(TableFormat):
+        return TableFormat(value.lower())
+    raise IllegalOptionError(option=option, value=str(value), explain="must be 'delta' or 'indextables'")
 
 
 def has_splits(metadata: Metadata) -> bool:

@@ -13,8 +13,9 @@ from dataclasses import replace
 from tablefeed.delta.schema import parse_schema, to_arrow
 from tablefeed.feed.align import Alignment
 from tablefeed.feed.scan import ScanTask, read_task, scan_file, table_columns
-from tablefeed.feed.sink import WritePlan, discard, write_task
+from tablefeed.feed.sink import write_task
 from tablefeed.feed.table_files import for_store
+from tablefeed.feed.write_plan import WritePlan, discard
 from tablefeed.model.actions import AddFile, Metadata
 from tablefeed.store import Store, open_store
 

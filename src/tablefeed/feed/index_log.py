@@ -29,6 +29,7 @@ from tablefeed.store import Entry
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tablefeed.feed.segment_reader import Reading
     from tablefeed.indextables.avro_state import Manifest, State
     from tablefeed.indextables.checkpoint import Checkpoint
 
@@ -51,6 +52,9 @@ class IndexTablesLog(TableLog):
     """The log at a store's root. Raises as `TableLog`; what only Delta's log has is refused by name."""
 
     directory = names.LOG_DIR
+    has_splits = True
+    _has_states: bool | None = None
+    """Whether there are states beside commits; None: not looked yet."""
 
     def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:
         """Gives what stands for log files of versions from `start` on: commits, and checkpoints that tell a version.
@@ -91,7 +95,7 @@ class IndexTablesLog(TableLog):
                     raise
                 first, without = first or error, without | {segment.base.name}
                 continue
-            return self._snapshot(segment.version, facts, unreadable=without)
+            return self.snapshot(segment.version, facts, unreadable=without)
 
     def load_for_files(self, version: Version | None = None) -> Snapshot:
         """As of `TableLog`; nothing is kept of the log."""
@@ -107,17 +111,17 @@ class IndexTablesLog(TableLog):
         del version, without
         raise self._refusal()
 
-    def check_writable(self) -> None:
-        """As of `TableLog`: IndexTables' are not written."""
+    def check_maintained(self) -> None:
+        """As of `TableLog`: IndexTables has its own MERGE SPLITS and PURGE."""
         raise self._refusal()
 
     def _refusal(self) -> UnsupportedFeatureError:
         return UnsupportedFeatureError(
-            f"{self.url} is an IndexTables table, which this version of tablefeed does not write or look after. "
-            "Nothing was written. Write to it with IndexTables, or to another path.",
+            f"{self.url} is an IndexTables table: its files are not folded or deleted here. Nothing was done. Use "
+            "MERGE SPLITS and PURGE INDEXTABLE of IndexTables.",
             url=self.url,
-            features=("indextables write",),
-            error_class="INDEXTABLES_WRITE_UNSUPPORTED",
+            features=("indextables maintenance",),
+            error_class="INDEXTABLES_MAINTENANCE_UNSUPPORTED",
         )
 
     def commit(
@@ -146,6 +150,24 @@ class IndexTablesLog(TableLog):
         """As of `TableLog`: the commit's file, or the state's."""
         commit = self.store.stat(_path(names.commit_name(version)))
         return commit or (self.store.stat(_path(names.state_name(version))) if version else None)
+
+    def keeps_states(self, version: Version) -> bool:
+        """Says whether the log has states beside its commits, of which `version` is the newest."""
+        if not self._has_states and self.store.exists(_path(names.state_name(version))):
+            self._has_states = True
+        if self._has_states is None:
+            self._has_states = bool(self._listed().states)
+        return self._has_states
+
+    def state(self, version: Version) -> State:
+        """Gives the state of `version`. Raises ObjectNotFoundError where there is none."""
+        return self._state_in(names.state_name(version), version)
+
+    def live_in(self, state: State) -> Iterator[pa.RecordBatch]:
+        """Gives the live files of a state, in IndexTables' columns."""
+        from tablefeed.indextables import avro_state
+
+        return avro_state.live_files(state, self._bytes_of(state.newest_first), url=self.url)
 
     def files_of(self, version: Version, unreadable: frozenset[str]) -> Iterator[pa.RecordBatch]:
         """Gives the live files of `version` in IndexTables' columns, read from what can be read."""
@@ -182,7 +204,16 @@ class IndexTablesLog(TableLog):
             files += [] if state is None else [state]
         return plans.read_listing(files)
 
-    def _snapshot(self, version: Version, facts: Facts, *, unreadable: frozenset[str]) -> Snapshot:
+    def snapshot(
+        self,
+        version: Version,
+        facts: Facts,
+        *,
+        unreadable: frozenset[str] = frozenset(),
+        reading: Reading | None = None,
+    ) -> Snapshot:
+        """As of `TableLog`; nothing is kept for reading."""
+        del reading
         if facts.protocol is None or facts.metadata is None:
             missing = "protocol" if facts.protocol is None else "metadata"
             raise LogError(
@@ -259,18 +290,16 @@ class IndexTablesLog(TableLog):
     # --- states and checkpoints --------------------------------------------------------------------------------------
 
     def _state(self, file: LogFile) -> State:
+        return self._state_in(file.name, file.version)
+
+    def _state_in(self, name: str, version: Version) -> State:
         from tablefeed.indextables import avro_state
 
-        data = self.store.read(_path(file.name))
-        return avro_state.decode_state(data, version=file.version, url=self.url, log_file=file.name)
+        data = self.store.read(_path(name))
+        return avro_state.decode_state(data, version=version, url=self.url, log_file=name)
 
     def _bytes_of(self, manifests: Iterable[Manifest]) -> Iterator[tuple[Manifest, bytes]]:
         return ((manifest, self.store.read(_path(manifest.name))) for manifest in manifests)
-
-    def _live_in(self, state: State) -> Iterator[pa.RecordBatch]:
-        from tablefeed.indextables import avro_state
-
-        return avro_state.live_files(state, self._bytes_of(state.newest_first), url=self.url)
 
     def _checkpoint(self, log: plans.Log, file: LogFile) -> Checkpoint:
         from tablefeed.indextables import checkpoint
@@ -297,7 +326,7 @@ class IndexTablesLog(TableLog):
             return ()
         if file.kind is LogFileKind.CHECKPOINT:
             return self._checkpoint(log, file).files
-        return self._live_in(self._state(file))
+        return self.live_in(self._state(file))
 
     def _metadata(self, log: plans.Log, version: Version) -> Metadata | None:
         for file in plans.metadata_sources(log, version):
@@ -309,7 +338,7 @@ class IndexTablesLog(TableLog):
     def _refuse_parted(self, twin: plans.Twin) -> None:
         from tablefeed.indextables import replay
 
-        replay.refuse_parted(self._json_commit(twin.commit), self._live_in(self._state(twin.state)), url=self.url)
+        replay.refuse_parted(self._json_commit(twin.commit), self.live_in(self._state(twin.state)), url=self.url)
 
     def _state_change(self, source: plans.StateChange) -> Commit:
         from tablefeed.indextables import avro_state, columns, replay
@@ -328,7 +357,7 @@ class IndexTablesLog(TableLog):
             )
         turns = ([columns.of_commit(self._json_commit(file))] for file in reversed(source.before.commits))
         there = live_files(self._base_files(self._listed(), base), turns)
-        return replay.state_commit(after, self._live_in(after), before=there, file_count_before=None, url=self.url)
+        return replay.state_commit(after, self.live_in(after), before=there, file_count_before=None, url=self.url)
 
 
 def _path(name: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from tablefeed.feed.dialect import TableFormat
 from tablefeed.feed.open_log import open_log
 from tablefeed.feed.sink import caught_up
 from tablefeed.feed.table_log import Snapshot, TableLog
@@ -17,14 +18,19 @@ from tablefeed.feed.table_log import Snapshot, TableLog
 KEPT_TABLES = 16
 """More tables than one process writes to at a time; a state is small (no files)."""
 
-_Key = tuple[int, str, str, tuple[tuple[str, str], ...]]
+_Key = tuple[int, str, str, bool, tuple[tuple[str, str], ...]]
 _known: dict[_Key, tuple[TableLog, Snapshot | None]] = {}
 """The one used last at the end. Each call here is one of dict's, which threads may make at the same time."""
 
 
-def newest_state(location: str, storage_options: Mapping[str, str]) -> tuple[TableLog, Snapshot | None]:
-    """Gives the log at `location` and the table's newest state, None where there is no table."""
-    opened = open_log(location, storage_options)
+def newest_state(
+    location: str, storage_options: Mapping[str, str], *, table_format: TableFormat | None = None
+) -> tuple[TableLog, Snapshot | None]:
+    """Gives the log at `location` and the table's newest state, None where there is no table.
+
+    `table_format`: see `open_log`.
+    """
+    opened = open_log(location, storage_options, table_format=table_format)
     log, known = _known.get(_key(opened)) or (opened, None)
     state = caught_up(log, known)
     remember(log, state)
@@ -42,5 +48,6 @@ def remember(log: TableLog, state: Snapshot | None) -> None:
 
 def _key(log: TableLog) -> _Key:
     # The url, for a relative path is another table's where the process went elsewhere; the location, for the url is
-    # without credentials. The process, for a forked child must not use its parent's connections.
-    return os.getpid(), log.url, log.location, tuple(sorted(log.storage_options.items()))
+    # without credentials; the kind of log, for one table may be deleted and one of the other kind made there. The
+    # process, for a forked child must not use its parent's connections.
+    return os.getpid(), log.url, log.location, log.has_splits, tuple(sorted(log.storage_options.items()))

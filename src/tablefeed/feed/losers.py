@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from tablefeed.errors import StoreError, TablefeedError
 from tablefeed.feed.open_log import open_log
 from tablefeed.feed.row_replacement import Rewriting
-from tablefeed.feed.sink import WritePlan
 from tablefeed.feed.table_log import TableLog
 from tablefeed.feed.transaction import Transaction
+from tablefeed.feed.write_plan import WritePlan
 from tablefeed.model.actions import AddFile, CdcFile, Commit, Txn, Version
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ def delete_losers(plan: WritePlan, files: Sequence[AddFile], txn: Txn) -> None:
     planned, nothing is deleted: VACUUM will.
     """
     if files:
-        log = open_log(plan.location, plan.storage_options)
+        log = open_log(plan.location, plan.storage_options, table_format=plan.table_format)
         first = 0 if plan.version is None else plan.version + 1
         _delete_losers(log, files, txn, first)
 
@@ -43,7 +43,7 @@ def delete_losers(plan: WritePlan, files: Sequence[AddFile], txn: Txn) -> None:
 def delete_uncommitted(plan: WritePlan, files: Sequence[AddFile | CdcFile]) -> None:
     """Deletes `files`, written under `plan`, of a write that no commit was ever tried of."""
     if files:
-        _delete(open_log(plan.location, plan.storage_options), files)
+        _delete(open_log(plan.location, plan.storage_options, table_format=plan.table_format), files)
 
 
 def delete_excluded(log: TableLog, transaction: Transaction, winner: int) -> None:

@@ -4,22 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tablefeed.errors import TableError
+from tablefeed.feed.dialect import TableFormat
 from tablefeed.feed.index_log import IndexTablesLog
 from tablefeed.feed.table_files import for_store
 from tablefeed.feed.table_log import TableLog
 from tablefeed.store import Store, open_store
 
 
-def open_log(location: str, storage_options: Mapping[str, str] | None = None) -> TableLog:
+def open_log(
+    location: str, storage_options: Mapping[str, str] | None = None, *, table_format: TableFormat | None = None
+) -> TableLog:
     """Gives the log at `location`, a path or URL as users write them: an IndexTables one where there is no other.
 
-    Which of the two it is, is all that is looked at yet.
+    Which of the two it is, is all that is looked at yet. Where there is neither, it is one of `table_format`, None:
+    Delta's. Raises TableError where a table of the other format is there.
     """
     options = dict(storage_options or {})
     store = open_store(location, for_store(options))
-    if _is_empty(store, IndexTablesLog.directory) or not _is_empty(store, TableLog.directory):
-        return TableLog(store, location=location, storage_options=options)
-    return IndexTablesLog(store, location=location, storage_options=options)
+    found = _found(store)
+    if found is not None and table_format not in (None, found):
+        raise TableError(
+            f"{store.url} is {_NAMES[found]} table, not {_NAMES[table_format]} one. Nothing was written. Leave the "
+            "option tableFormat (table_format in Python) out, or write to another path.",
+            url=store.url,
+            error_class="TABLEFEED_OTHER_FORMAT",
+        )
+    kind = IndexTablesLog if (found or table_format) is TableFormat.INDEXTABLES else TableLog
+    return kind(store, location=location, storage_options=options)
+
+
+_NAMES = {TableFormat.DELTA: "a Delta", TableFormat.INDEXTABLES: "an IndexTables"}
+
+
+def _found(store: Store) -> TableFormat | None:
+    if not _is_empty(store, TableLog.directory):
+        return TableFormat.DELTA
+    return None if _is_empty(store, IndexTablesLog.directory) else TableFormat.INDEXTABLES
 
 
 def _is_empty(store: Store, directory: str) -> bool:

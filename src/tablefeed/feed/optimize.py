@@ -28,13 +28,14 @@ from tablefeed.delta.file_layout import target_file_bytes
 from tablefeed.delta.stats_columns import record_counts
 from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatureError
 from tablefeed.feed.arguments import check_filter, location, store_options, whole_number
-from tablefeed.feed.commit import Surroundings, commit
+from tablefeed.feed.commit import commit
 from tablefeed.feed.open_log import open_log
 from tablefeed.feed.scan import ScanTask, TableColumns, read_task, scan_file, table_columns
-from tablefeed.feed.sink import WritePlan, discard, plan_write, write_task
+from tablefeed.feed.sink import plan_write, write_task
 from tablefeed.feed.table_log import Snapshot, TableLog
-from tablefeed.feed.transaction import Transaction
+from tablefeed.feed.transaction import Surroundings, Transaction
 from tablefeed.feed.upkeep import USUAL, UpkeepOptions, after_commit, behind
+from tablefeed.feed.write_plan import WritePlan, discard
 from tablefeed.log.replay import without_statistics
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile
@@ -93,7 +94,7 @@ def optimize(
     ConflictError where rivals keep changing the same files, else as `append`.
     """
     log = open_log(location(url), store_options(storage_options))
-    log.check_writable()
+    log.check_maintained()
     snapshot = log.load_for_files()
     target = wanted_bytes(snapshot) if target_size_bytes is None else _target(target_size_bytes)
     condition, predicate = _partitions(where, snapshot)

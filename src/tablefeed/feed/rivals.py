@@ -18,9 +18,10 @@ from tablefeed.errors import ConflictError
 from tablefeed.feed.replacement import Replacement
 from tablefeed.feed.row_replacement import Rewriting, reader_of
 from tablefeed.feed.row_rules import rules_in_force
-from tablefeed.feed.sink import WritePlan, clustering_of
+from tablefeed.feed.sink import clustering_of
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.feed.transaction import Transaction
+from tablefeed.feed.write_plan import WritePlan
 from tablefeed.log.transaction import Tolerance, WriteKind, conflict_with
 from tablefeed.model.actions import Commit, Metadata, Version
 from tablefeed.model.rules import TableRules

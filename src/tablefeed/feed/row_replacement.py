@@ -20,8 +20,9 @@ from tablefeed.feed.align import Alignment
 from tablefeed.feed.change_writing import marked, write_changes
 from tablefeed.feed.replacement import matches, records_changes
 from tablefeed.feed.scan import RowFilter, ScanTask, read_task, scan_file, table_columns
-from tablefeed.feed.sink import WritePlan, write_task
+from tablefeed.feed.sink import write_task
 from tablefeed.feed.table_log import Snapshot, TableLog
+from tablefeed.feed.write_plan import WritePlan
 from tablefeed.feed.write_rules import Scope
 from tablefeed.log.changes import ChangeType
 from tablefeed.model.actions import AddFile, CdcFile, FileAction, Metadata

@@ -7,121 +7,49 @@ the log's bytes `tablefeed.delta`'s, what a rival's commit means `tablefeed.log.
 
 from __future__ import annotations
 
-import random
-import string
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from itertools import islice
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tablefeed.delta import features, partition_values, paths
+from tablefeed.delta import features, paths
 from tablefeed.delta.clustering import check_clustered, check_same_clustering, clustering_columns, new_clustering
-from tablefeed.delta.column_mapping import MappingMode, files_schema, mapping_mode
-from tablefeed.delta.file_layout import Codec, FileShape, file_shape
+from tablefeed.delta.column_mapping import files_schema, mapping_mode
+from tablefeed.delta.file_layout import Codec, file_shape
 from tablefeed.delta.iceberg_compat import check_compatible, file_tags, stores_partition_columns
 from tablefeed.delta.indexed_columns import check_indexed, statistics_shape
 from tablefeed.delta.schema import from_arrow, parse_schema, to_arrow
-from tablefeed.delta.stats import StatisticsShape
-from tablefeed.errors import InvalidRowsError, SchemaMismatchError, StoreError, TableNotFoundError
+from tablefeed.errors import TableNotFoundError
 from tablefeed.feed.align import Alignment, align, aligned, check_zone
 from tablefeed.feed.evolution import SchemaMode, check_storable
 from tablefeed.feed.identity import columns_to_make, names_in_files
-from tablefeed.feed.replacement import Replacement, Replaces, as_replaced, check_replaceable, planned_replacement
+from tablefeed.feed.replacement import Replacement, as_replaced, check_replaceable, planned_replacement
 from tablefeed.feed.row_rules import Kept, check_kept, filled_columns, keeping, rules_in_force
 from tablefeed.feed.table_change import Target, changed_table, new_table, replaced_table
 from tablefeed.feed.table_files import for_store
 from tablefeed.feed.table_log import Snapshot, TableLog
+from tablefeed.feed.write_plan import (
+    MOST_TOLD,
+    Planned,
+    WritePlan,
+    check_partitioning,
+    check_text,
+    discard,
+    file_directory,
+    logged_values,
+)
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
-from tablefeed.model.actions import AddFile, Metadata, Protocol, Txn, Version
+from tablefeed.model.actions import AddFile, Metadata, Txn
 from tablefeed.model.rules import IdentityColumn
-from tablefeed.model.schema import DataType, Struct
+from tablefeed.model.schema import Struct
 from tablefeed.model.statistics import LeafPath
-from tablefeed.store import Store, open_store
+from tablefeed.store import open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tablefeed.data.write import Compression, FileLayout, WrittenFile
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
-    """What the table was when the write was planned: a commit finds it so, or is none."""
-
-    table_id: str
-    version: Version
-    schema_string: str
-    partition_columns: tuple[str, ...]
-    configuration: Mapping[str, str]
-    protocol: Protocol
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WritePlan:
-    """What tasks write against. Small; crosses to every task and back to the commit.
-
-    `found` is None where the table is not there yet: this write makes it, with the properties `configuration`.
-    `schema_string` and `partition_columns` are the table's after the write, and `metadata` is what has to say so in
-    the log of one that is there; None: it does.
-    """
-
-    location: str
-    storage_options: Mapping[str, str]
-    found: Planned | None
-    schema_string: str
-    partition_columns: tuple[str, ...]
-    configuration: Mapping[str, str]
-    metadata: Metadata | None
-    mapping: MappingMode
-    alignment: Alignment
-    rules: WriteRules
-    shape: FileShape
-    replaces: Replaces
-    kept: Kept | None
-    """The rules of the table that its rows must keep; None: it has none."""
-    identity: tuple[IdentityColumn, ...]
-    """The identity columns that values are made for."""
-    recorded: Mapping[str, int]
-    """The newest version that each application has recorded in the table, by its id; the newest records first."""
-    statistics: StatisticsShape
-    """What the statistics of files tell."""
-    tells_all: bool = True
-    """Whether the application that writes has recorded nothing where it is not in `recorded`."""
-    clustered_by: tuple[LeafPath, ...] = ()
-    """The columns, as files call them, of which every file must have statistics."""
-    stores_partitions: bool = False
-    """Whether files have to hold the partition columns too."""
-    file_tags: Mapping[str, str] | None = None
-
-    @property
-    def table_id(self) -> str | None:
-        """The id of the table that was found."""
-        return None if self.found is None else self.found.table_id
-
-    @property
-    def version(self) -> Version | None:
-        """The version at which it was found."""
-        return None if self.found is None else self.found.version
-
-    def about(self, app_id: str | None) -> WritePlan:
-        """The same, telling of that application alone; None: of none. A table may have more than tasks can be sent."""
-        told = {app_id: self.recorded[app_id]} if app_id is not None and app_id in self.recorded else {}
-        return replace(self, recorded=told, tells_all=bool(told) or (self.tells_all and app_id is not None))
-
-    def about_newest(self) -> WritePlan:
-        """The same, telling of no more than `MOST_TOLD` applications, for who does not know yet which one writes."""
-        if len(self.recorded) <= MOST_TOLD:
-            return self
-        return replace(self, recorded=dict(islice(self.recorded.items(), MOST_TOLD)), tells_all=False)
-
-
-MOST_TOLD = 1_000
-"""Spark tells a stream's query id to its tasks alone. A batch that is run again is among the last that were recorded;
-where it is not, its files are written, and deleted by the commit that finds it recorded."""
 
 
 def plan_write(
@@ -139,8 +67,11 @@ def plan_write(
     `now_ms` is the moment of the write, which the defaults of columns may take; None: the moment of this call. Raises
     TableError for what does not fit or is refused.
     """
-    log.check_writable()
     rules = rules or WriteRules()
+    if log.has_splits:
+        from tablefeed.feed.split_write import plan_splits
+
+        return plan_splits(log, snapshot, incoming, partition_by=partition_by, rules=rules)
     rows = from_arrow(incoming, url=log.url)
     if snapshot is None:
         target = new_table(rows, partition_by=partition_by, rules=rules, url=log.url)
@@ -171,17 +102,7 @@ def plan_write(
     return WritePlan(
         location=log.location,
         storage_options=log.storage_options,
-        found=None
-        if snapshot is None
-        else Planned(
-            table_id=snapshot.metadata.table_id,
-            version=snapshot.version,
-            schema_string=snapshot.metadata.schema_string,
-            partition_columns=snapshot.metadata.partition_columns,
-            # A plain dict: it crosses to every task.
-            configuration=dict(snapshot.metadata.configuration),
-            protocol=snapshot.protocol,
-        ),
+        found=None if snapshot is None else Planned.of(snapshot),
         schema_string=target.schema_string,
         partition_columns=target.partition_columns,
         configuration=dict(target.configuration) if snapshot is None else {},
@@ -234,7 +155,7 @@ def _existing(
     features.check_writable(protocol, metadata, url=url, removes=kind is WriteKind.OVERWRITE)
     if rules.schema is SchemaMode.OVERWRITE and kind is WriteKind.OVERWRITE:
         return replaced_table(metadata, protocol, snapshot.schema, rows, partition_by=partition_by, url=url)
-    _check_partitioning(partition_by, metadata.partition_columns, url)
+    check_partitioning(partition_by, metadata.partition_columns, url)
     return changed_table(metadata, protocol, snapshot.schema, rows, rules=rules, url=url)
 
 
@@ -267,15 +188,25 @@ def _fitted(
 
 
 def write_task(
-    plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int, task_count: int | None = None, now_ms: int
+    plan: WritePlan,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    task: int,
+    task_count: int | None = None,
+    txn: Txn | None = None,
+    now_ms: int,
 ) -> tuple[AddFile, ...]:
     """Writes the rows of one task to new data files, durable when this returns; gives what a commit says of them.
 
     `task`, from 0, is another for each task of a write, of which there are `task_count` where that is known: by it
-    tasks make different values of identity columns. A random part keeps the names of twin attempts apart. Where it
-    raises, its files are gone again. Raises InvalidRowsError, UnsupportedExpressionError, StoreError,
-    NotExclusiveError.
+    tasks make different values of identity columns. `txn` is what the commit will record; the names of splits tell it.
+    A random part keeps the names of twin attempts apart. Where it raises, its files are gone again. Raises
+    InvalidRowsError, UnsupportedExpressionError, StoreError, NotExclusiveError.
     """
+    if plan.has_splits:
+        from tablefeed.feed.split_write import write_split_task
+
+        return write_split_task(plan, batches, task=task, txn=txn, now_ms=now_ms)
     from tablefeed.data.identity import IdentityValues, turns
     from tablefeed.data.write import NewFile, write_files
 
@@ -284,7 +215,7 @@ def write_task(
     begun: list[str] = []
 
     def new_file(values: Mapping[str, pa.Scalar], number: int) -> NewFile:
-        _check_text(values, url=store.url)
+        check_text(values, url=store.url)
         directory = file_directory(plan, schema, values)
         name = f"part-{task:05d}-{uuid.uuid4()}.c{number:03d}{plan.shape.codec}.parquet"
         path = f"{directory}/{name}" if directory else name
@@ -305,13 +236,6 @@ def write_task(
         discard(store, begun)
         raise
     return adds
-
-
-def discard(store: Store, files: Iterable[str]) -> None:
-    """Deletes `files`, which no commit names. One that cannot be deleted stays: there is more to tell of than that."""
-    for path in files:
-        with suppress(StoreError):
-            store.delete(path)
 
 
 def file_layout(plan: WritePlan, schema: Struct, *, url: str) -> FileLayout:
@@ -374,61 +298,3 @@ def caught_up(log: TableLog, known: Snapshot | None) -> Snapshot | None:
         return log.advance(known)
     except TableNotFoundError:
         return None
-
-
-def file_directory(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar]) -> str:
-    """Gives the folder of a file of the partition with `values`; empty: the table's."""
-    if plan.mapping is not MappingMode.NONE or plan.shape.random_folders:
-        # Names and values of mapped columns stand in no path: some letters spread the files, as Delta-Spark has it.
-        letters = string.ascii_letters + string.digits
-        return "".join(random.choices(letters, k=plan.shape.folder_letters))  # noqa: S311 - no secret
-    return paths.partition_directory(_texts(plan, schema, values, partition_values.directory_text).items())
-
-
-def logged_values(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar]) -> dict[str, str | None]:
-    """Gives what the log says of the partition with `values`."""
-    texts = _texts(plan, schema, values, partition_values.serialise)
-    if plan.mapping is MappingMode.NONE:
-        return texts
-    physical = names_in_files(schema, plan.mapping)
-    return {physical[name]: text for name, text in texts.items()}
-
-
-def _texts(
-    plan: WritePlan,
-    schema: Struct,
-    values: Mapping[str, pa.Scalar],
-    text: Callable[[partition_values.PartitionValue | None, DataType], str | None],
-) -> dict[str, str | None]:
-    kinds = {f.name: f.type for f in schema}
-    return {name: text(_plain(values[name]), kinds[name]) for name in plan.partition_columns}
-
-
-def _check_text(values: Mapping[str, pa.Scalar], *, url: str) -> None:
-    """Refuses a partition's value that has none in the log. Spark's texts are bytes, which may be no UTF-8."""
-    for name, value in values.items():
-        try:
-            _plain(value)
-        except UnicodeDecodeError as error:
-            raise InvalidRowsError(
-                f"A value of the rows for {url} is no UTF-8 in column {name!r}, by which it is partitioned: no log can "
-                "name that. Nothing of this write was committed: correct or filter the rows.",
-                url=url,
-            ) from error
-
-
-def _plain(value: pa.Scalar) -> partition_values.PartitionValue | None:
-    # Dates are days and timestamps microseconds there: as_py would make objects of both.
-    plain: partition_values.PartitionValue | None
-    plain = value.value if value.is_valid and hasattr(value, "value") else value.as_py()
-    return plain
-
-
-def _check_partitioning(asked: Sequence[str], actual: Sequence[str], url: str) -> None:
-    if asked and [n.lower() for n in asked] != [n.lower() for n in actual]:
-        raise SchemaMismatchError(
-            f"{url} is partitioned by ({', '.join(actual)}), not by ({', '.join(asked)}). Leave partitionBy out: an "
-            "existing table keeps its partitioning.",
-            url=url,
-            error_class="DELTA_METADATA_MISMATCH",
-        )

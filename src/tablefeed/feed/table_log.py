@@ -91,6 +91,8 @@ class TableLog:
     """
 
     directory = names.LOG_DIR
+    has_splits = False
+    """Whether the table is one of IndexTables, whose files are splits."""
 
     def __init__(self, store: Store, *, location: str, storage_options: Mapping[str, str]) -> None:
         self.store = store
@@ -98,8 +100,8 @@ class TableLog:
         self.location = location
         self.storage_options = storage_options
 
-    def check_writable(self) -> None:
-        """Raises UnsupportedFeatureError where tables of this kind are read and not written."""
+    def check_maintained(self) -> None:
+        """Raises UnsupportedFeatureError where tables of this kind are not optimized or vacuumed here."""
 
     def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:  # noqa: ARG002 - as of `commit`
         """Gives the log files of versions from `start` on, by name."""

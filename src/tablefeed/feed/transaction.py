@@ -1,15 +1,19 @@
-"""What is to be committed: files that were written, and the words that describe them."""
+"""What is to be committed: files that were written and the words that describe them; and in what surroundings."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from tablefeed.delta.checksum_writer import FileCounts
 from tablefeed.feed.operations import Operation
 from tablefeed.feed.replays import OnCollision
 from tablefeed.feed.row_replacement import Rewriting
-from tablefeed.feed.sink import WritePlan
+from tablefeed.feed.table_log import Snapshot
+from tablefeed.feed.write_plan import WritePlan
 from tablefeed.log.transaction import WriteKind
-from tablefeed.model.actions import AddFile, Txn
+from tablefeed.model.actions import AddFile, Commit, Txn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,3 +34,17 @@ class Transaction:
     folded: tuple[AddFile, ...] = ()
     rewriting: Rewriting | None = None
     on_collision: OnCollision = OnCollision.WARN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Time, chance and waiting, as arguments: `now_ms` since 1970 UTC, `sleep` in seconds, `uniform` in [0, 1).
+
+    `stood` is told of a commit that stands, of the table's state then, and of what it removed besides the files that it
+    names: live files that were never values. It must not raise.
+    """
+
+    now_ms: Callable[[], int]
+    sleep: Callable[[float], None]
+    uniform: Callable[[], float] = random.random
+    stood: Callable[[Snapshot, Commit, FileCounts], None] = lambda _state, _commit, _also_removed: None

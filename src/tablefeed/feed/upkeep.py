@@ -83,7 +83,12 @@ def _put_checksum(snapshot: Snapshot, commit: Commit, also_removed: FileCounts |
 
 
 def look_after(snapshot: Snapshot, options: UpkeepOptions = UpkeepOptions()) -> None:
-    """Sees in the background that a table, last seen as `snapshot`, has the checkpoint that is due."""
+    """Sees in the background that a table, last seen as `snapshot`, has the checkpoint that is due.
+
+    What a log of IndexTables needs is put with its commits.
+    """
+    if snapshot.log.has_splits:
+        return
     due = options.checkpoint and is_due(
         snapshot.version, _asked.get(_key(snapshot)), checkpoint_interval(snapshot.metadata)
     )

@@ -74,7 +74,7 @@ def vacuum(
     is deleted. Nothing is written to the log. Raises IllegalOptionError, UnsupportedFeatureError, LogError, StoreError.
     """
     log = open_log(location(url), store_options(storage_options))
-    log.check_writable()
+    log.check_maintained()
     return vacuumed(
         log,
         retention_ms=_retention_ms(retention_hours),

@@ -11,7 +11,7 @@ from enum import StrEnum
 from tablefeed.data.assignment import Assignment, Policy
 from tablefeed.delta.file_layout import CODECS, Codec, named_codec
 from tablefeed.delta.properties import checked_properties
-from tablefeed.errors import IllegalOptionError
+from tablefeed.errors import IllegalOptionError, UnsupportedOptionError
 from tablefeed.feed.evolution import SchemaMode
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.statistics import LeafPath
@@ -90,6 +90,13 @@ def write_rules(
         gathers_files=gathers_files,
         cluster_by=cluster_by,
     )
+
+
+def refuse_of_splits(asked: Mapping[str, object]) -> None:
+    """Raises UnsupportedOptionError for the first of `asked` that is set: IndexTables tables have no such thing."""
+    for option, value in asked.items():
+        if value:
+            raise UnsupportedOptionError(option=option, remedy="Only Delta tables have it; leave it out.")
 
 
 def read_scope(option: str, value: object) -> Scope:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -74,11 +75,12 @@ def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, mod
     )
 
 
-def encode_commit(commit: Commit, *, writer: Writer) -> bytes:
+def encode_commit(commit: Commit, *, writer: Writer, first: Iterable[FileAction] = ()) -> bytes:
     """The bytes of `commit`; `decode_commit` gives `commit` back but for what `writer` has no words for.
 
-    protocol, metaData, commitInfo, txns, files in their order, each on a line; compressed. `committed_at_ms` is not
-    written. The same commit gives the same bytes.
+    protocol, metaData, commitInfo, txns, files in their order, each on a line; compressed. `first` are files to stand
+    before its own, more perhaps than could be values. `committed_at_ms` is not written. The same commit gives the same
+    bytes.
     """
     native = writer is Writer.NATIVE
     lines: list[dict[str, object]] = []
@@ -92,8 +94,8 @@ def encode_commit(commit: Commit, *, writer: Writer) -> bytes:
         lines.append({names.COMMIT_INFO: info})
     lines += ({names.MERGE_SKIP[0]: skip} for skip in (skips if isinstance(skips, list) else ()))
     lines += ({names.TXN: fields.write_txn(txn)} for txn in commit.txns)
-    lines += (_file_line(file, native=native) for file in commit.files)
-    text = b"".join(orjson.dumps(line, default=dict, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
+    files = (_file_line(file, native=native) for file in chain(first, commit.files))
+    text = b"".join(orjson.dumps(line, default=dict, option=orjson.OPT_APPEND_NEWLINE) for line in chain(lines, files))
     return compress(text, writer=writer)
 
 

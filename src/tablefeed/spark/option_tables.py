@@ -13,6 +13,7 @@ from datetime import tzinfo
 from typing import Any, Literal
 
 from tablefeed.errors import IllegalOptionError
+from tablefeed.feed.dialect import TableFormat, read_table_format
 from tablefeed.feed.replays import OnCollision, read_on_collision
 from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.write_rules import Scope, codec, column_paths, policy, read_scope
@@ -125,6 +126,11 @@ def time_zone(option: str, value: str) -> tzinfo:
 def store_assignment(option: str, value: str) -> str:
     """`ansi`, `strict` or `legacy`, in any case."""
     return policy(value, option)
+
+
+def table_format(option: str, value: str) -> TableFormat:
+    """`delta` or `indextables`, in any case."""
+    return read_table_format(option, value)
 
 
 def compression(option: str, value: str) -> str:
@@ -433,6 +439,13 @@ CHANGES_READ: tuple[OptionSpec, ...] = (
 
 _WRITE: tuple[OptionSpec, ...] = (
     OptionSpec(
+        name="tableFormat",
+        parse=table_format,
+        default=None,
+        doc="What kind of table is made where there is none: `delta` or `indextables`. A table that is there is what "
+        "it is, and must be that where this is set. Unset: `delta`.",
+    ),
+    OptionSpec(
         name="partitionBy",
         parse=columns,
         default=None,
@@ -582,7 +595,7 @@ _REPLACING = frozenset({"replaceOn", "replaceUsing", "useNullIntolerantEqualityW
 _ACCEPTED_BY_DELTA = (
     frozenset({"path", "queryName", "checkpointLocation", "outputMode"})
     | {spec.name for spec in (*STREAM_READ, *BATCH_READ)}
-    | {spec.name for spec in BATCH_WRITE if spec.name not in ("partitionBy", "clusterBy")}
+    | {spec.name for spec in BATCH_WRITE if spec.name not in ("partitionBy", "clusterBy", "tableFormat")}
     | _REPLACING
     | {"targetAlias"}
     | {"compression", "maxRecordsPerFile", "writePartitionColumns"}

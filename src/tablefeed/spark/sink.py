@@ -18,16 +18,17 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from tablefeed.errors import CommitError
 from tablefeed.feed.auto_compact import compact_if_wanted
-from tablefeed.feed.commit import Surroundings, changes_nothing, commit
+from tablefeed.feed.commit import changes_nothing, commit
 from tablefeed.feed.commit_entry import new_table
 from tablefeed.feed.gathering import gathered
 from tablefeed.feed.known_state import newest_state, remember
 from tablefeed.feed.losers import delete_losers, delete_uncommitted
 from tablefeed.feed.operations import batch_write, micro_batch
-from tablefeed.feed.sink import WritePlan, plan_write, write_task
-from tablefeed.feed.transaction import Transaction
+from tablefeed.feed.sink import plan_write, write_task
+from tablefeed.feed.transaction import Surroundings, Transaction
 from tablefeed.feed.upkeep import UpkeepOptions, after_commit, look_after, waited_for
-from tablefeed.feed.write_rules import Scope, schema_asked, schema_mode, write_rules
+from tablefeed.feed.write_plan import WritePlan
+from tablefeed.feed.write_rules import Scope, refuse_of_splits, schema_asked, schema_mode, write_rules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.outcome import AlreadyApplied
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from tablefeed.feed.table_log import Snapshot
+
+DELTA_UPKEEP = ("compactEvery", "logCompactionEvery", "checkpointPartSize")
+"""Options that only a Delta table's log and files have a meaning for."""
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
@@ -82,7 +86,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
             )
         batch_id = int(batch)
         replayed = self._plan.recorded.get(query_id, -1) >= batch_id
-        files = () if replayed else _write(self._plan, iterator, context)
+        txn = Txn(app_id=query_id, txn_version=batch_id)
+        files = () if replayed else _write(self._plan, iterator, context, txn)
         return Written(plan=self._plan.about(query_id), files=files, query_id=query_id, batch_id=batch_id)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
@@ -133,7 +138,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Writes one task's rows, or nothing where the table already records this write."""
-        files = () if self._is_recorded() else _write(self._plan, iterator, _context())
+        files = () if self._is_recorded() else _write(self._plan, iterator, _context(), self._txn())
         return Written(plan=self._plan, files=files)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -183,17 +188,21 @@ def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind
         gathers_files=options["optimizeWrite"],
         cluster_by=options["clusterBy"] or (),
     )
-    log, state = newest_state(path, dict(options.storage))
+    log, state = newest_state(path, dict(options.storage), table_format=options["tableFormat"])
+    if log.has_splits:
+        refuse_of_splits({name: options.values.get(name) for name in DELTA_UPKEEP})
     incoming = to_arrow_schema(schema, timezone="UTC")
     plan = plan_write(log, state, incoming, partition_by=options["partitionBy"] or (), kind=kind, rules=rules)
-    if state is None:
+    if state is None and not plan.has_splits:
         new_table(plan, now_ms=_now_ms())  # refused before a file is written
     settle()
     return plan
 
 
-def _write(plan: WritePlan, batches: Iterator[pa.RecordBatch], context: TaskContext) -> tuple[AddFile, ...]:
-    files = write_task(plan, batches, task=context.partitionId(), now_ms=_now_ms())
+def _write(
+    plan: WritePlan, batches: Iterator[pa.RecordBatch], context: TaskContext, txn: Txn | None
+) -> tuple[AddFile, ...]:
+    files = write_task(plan, batches, task=context.partitionId(), txn=txn, now_ms=_now_ms())
     settle()
     return files
 
@@ -203,14 +212,15 @@ def _upkeep(options: ParsedOptions) -> UpkeepOptions:
 
 
 def _now(transaction: Transaction) -> Snapshot | None:
-    return newest_state(transaction.plan.location, dict(transaction.plan.storage_options))[1]
+    plan = transaction.plan
+    return newest_state(plan.location, dict(plan.storage_options), table_format=plan.table_format)[1]
 
 
 @waited_for()
 def _commit(transaction: Transaction, options: ParsedOptions) -> Snapshot:
     plan = transaction.plan
     upkeep = _upkeep(options)
-    log, state = newest_state(plan.location, dict(plan.storage_options))
+    log, state = newest_state(plan.location, dict(plan.storage_options), table_format=plan.table_format)
     around = Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=partial(after_commit, options=upkeep))
     with gathered(plan, transaction.files, now_ms=_now_ms()) as files:
         outcome, after = commit(log, state, replace(transaction, files=files), around)

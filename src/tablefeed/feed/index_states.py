@@ -1,0 +1,181 @@
+"""The states of an IndexTables log: which a commit has to leave behind, and how they are put.
+
+Manifests first, the state's `_manifest.avro` last and only where there is none: a state that has it is whole. Then the
+hint in `_last_checkpoint`, which only ever moves forward.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from tablefeed.errors import ObjectNotFoundError, StoreError, TablefeedError
+from tablefeed.feed.index_log import IndexTablesLog
+from tablefeed.feed.table_log import Snapshot
+from tablefeed.feed.write_plan import discard
+from tablefeed.indextables import last_checkpoint, names, schema_registry
+from tablefeed.indextables.avro_state import State
+from tablefeed.indextables.next_state import NextState, StateShape, StateUpdate, hint_of, next_state
+from tablefeed.indextables.version_file import Writer
+from tablefeed.model.actions import AddFile, Commit, Version
+
+logger = logging.getLogger(__name__)
+
+_GZIP = b"\x1f\x8b"
+
+Put = Callable[[str, bytes, Version], bool]
+"""Puts the file of a version by its name in the log: False where another's stands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """What a version of the table is made of, commits or states or both, and in whose words."""
+
+    has_commits: bool
+    has_states: bool
+    writer: Writer
+
+
+def form_of(log: IndexTablesLog, state: Snapshot) -> Form:
+    """Gives the form of the version after `state`: that of `state` itself.
+
+    A table without any rows yet gets both, which every reader of its log finds its way in.
+    """
+    version = state.version
+    if state.head is not None and state.head.name.endswith(names.state_name(version)):
+        return Form(has_commits=False, has_states=True, writer=Writer.SCALA)
+    if version == 0:
+        return Form(has_commits=True, has_states=True, writer=Writer.SCALA)
+    begin = log.store.read(f"{names.LOG_DIR}/{names.commit_name(version)}", end=len(_GZIP))
+    return Form(
+        has_commits=True,
+        has_states=log.keeps_states(version),
+        writer=Writer.NATIVE if begin == _GZIP else Writer.SCALA,
+    )
+
+
+def mappings_of(files: Iterable[AddFile]) -> dict[str, str]:
+    """Gives the doc mappings of new splits, by their hashes."""
+    splits = (add.split for add in files)
+    return {s.doc_mapping_ref: s.doc_mapping for s in splits if s and s.doc_mapping_ref and s.doc_mapping}
+
+
+def put_state_commit(log: IndexTablesLog, state: Snapshot, entry: Commit, put: Put, *, replaces: bool) -> bool:
+    """Commits `entry` after `state` as a state alone; says whether it stands."""
+    base = log.state(state.version)
+    update = StateUpdate(
+        version=entry.version,
+        created_ms=entry.committed_at_ms or 0,
+        added=entry.added,
+        replaces_all=replaces,
+        registry=mappings_of(entry.added),
+        protocol_version=base.protocol_version,
+        metadata=base.metadata,
+    )
+    return _put(log, _next(log, base, update, Writer.SCALA, live=lambda: log.live_in(base)), put)
+
+
+def follow(log: IndexTablesLog, after: Snapshot, entry: Commit, *, writer: Writer, replaces: bool) -> None:
+    """Puts the state of a commit of ours that stands, `entry`, which made `after`. What fails is a warning."""
+    before = Version(entry.version - 1)
+    try:
+        base = None if replaces else _base(log, before)
+        update = _update(after, created_ms=entry.committed_at_ms or 0, added=entry.added, replaces=replaces)
+
+        def live() -> Iterable[pa.RecordBatch]:
+            return log.files_of(before, after.unreadable) if base is None else log.live_in(base)
+
+        _put(log, _next(log, base, update, writer, live=live), _stored(log))
+    except TablefeedError as error:
+        logger.warning("state failed table=%s version=%d: %s", log.url, entry.version, error)
+
+
+def complete(log: IndexTablesLog, state: Snapshot, *, now_ms: int) -> None:
+    """Puts the state of `state` where its writer died between the commit and that. What fails is a warning."""
+    try:
+        form = form_of(log, state)
+        if form.has_commits and form.has_states and state.version and _base(log, state.version) is None:
+            update = _update(state, created_ms=now_ms)
+            files = partial(log.files_of, state.version, state.unreadable)
+            _put(log, _next(log, None, update, form.writer, live=files), _stored(log))
+    except TablefeedError as error:
+        logger.warning("state failed table=%s version=%d: %s", log.url, state.version, error)
+
+
+def _update(after: Snapshot, *, created_ms: int, added: Sequence[AddFile] = (), replaces: bool = False) -> StateUpdate:
+    return StateUpdate(
+        version=after.version,
+        created_ms=created_ms,
+        added=added,
+        replaces_all=replaces,
+        registry=schema_registry.registry_of_configuration(after.metadata.configuration),
+        protocol_version=after.protocol.min_writer_version,
+        metadata=after.metadata,
+    )
+
+
+def _next(
+    log: IndexTablesLog,
+    base: State | None,
+    update: StateUpdate,
+    writer: Writer,
+    *,
+    live: Callable[[], Iterable[pa.RecordBatch]],
+) -> NextState:
+    return next_state(
+        base,
+        update,
+        writer=writer,
+        shape=StateShape(),
+        live=live,
+        new_id=lambda: uuid.uuid4().hex,
+        sync=lambda: os.urandom(16),
+        url=log.url,
+    )
+
+
+def _base(log: IndexTablesLog, version: Version) -> State | None:
+    if not version:
+        return None
+    try:
+        return log.state(version)
+    except ObjectNotFoundError:
+        return None
+
+
+def _stored(log: IndexTablesLog) -> Put:
+    return lambda name, data, _version: log.store.put_if_absent(f"{names.LOG_DIR}/{name}", data)
+
+
+def _put(log: IndexTablesLog, new: NextState, put: Put) -> bool:
+    manifests = {f"{names.LOG_DIR}/{name}": data for name, data in new.manifests}
+    for path, data in manifests.items():
+        if not log.store.put_if_absent(path, data):
+            raise StoreError(f"{path} of {log.url} is there already: run the write again.", url=log.url)
+    # Where this raises the state may stand all the same, and then its manifests must.
+    if not put(names.state_name(new.state.version), new.state_file, new.state.version):
+        discard(log.store, manifests)
+        return False
+    _point_to(log, new.state)
+    return True
+
+
+def _point_to(log: IndexTablesLog, state: State) -> None:
+    """Moves `_last_checkpoint` to `state`. It is a hint: what fails costs readers a look."""
+    path = f"{names.LOG_DIR}/{names.LAST_CHECKPOINT}"
+    with suppress(StoreError):
+        try:
+            hint = last_checkpoint.parse_last_checkpoint(log.store.read(path))
+        except ObjectNotFoundError:
+            hint = None
+        if hint is None or hint.version < state.version:
+            log.store.replace(path, last_checkpoint.encode_last_checkpoint(hint_of(state)))
+            # Hadoop's checksum of what stood there before.
+            log.store.delete(f"{names.LOG_DIR}/.{names.LAST_CHECKPOINT}.crc")

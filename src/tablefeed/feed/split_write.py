@@ -1,0 +1,160 @@
+"""Rows into splits: a write to an IndexTables table planned, and its tasks' rows written. The commit is index_commit's.
+
+Its schema never changes after it was made, with IndexTables itself neither; what Delta's writer can besides is refused
+by name.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tablefeed.delta.column_mapping import MappingMode
+from tablefeed.delta.file_layout import FileShape
+from tablefeed.delta.schema import format_schema, from_arrow, parse_schema, to_arrow
+from tablefeed.delta.stats import StatisticsShape
+from tablefeed.errors import SchemaMismatchError, UnsupportedOptionError
+from tablefeed.feed.align import align, aligned, check_zone, new_table_schema
+from tablefeed.feed.evolution import Merging, SchemaMode, merged
+from tablefeed.feed.replacement import Replaces
+from tablefeed.feed.table_change import spelled_as
+from tablefeed.feed.table_files import for_store
+from tablefeed.feed.table_log import Snapshot, TableLog
+from tablefeed.feed.write_plan import (
+    Planned,
+    WritePlan,
+    check_partitioning,
+    check_text,
+    discard,
+    file_directory,
+    logged_values,
+)
+from tablefeed.feed.write_rules import Scope, WriteRules, refuse_of_splits
+from tablefeed.indextables import protocol
+from tablefeed.indextables.split_name import split_name
+from tablefeed.model.actions import AddFile, Txn
+from tablefeed.store import open_store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tablefeed.data.split_writer import WrittenSplit
+    from tablefeed.data.write import NewFile
+
+
+def plan_splits(
+    log: TableLog, snapshot: Snapshot | None, incoming: pa.Schema, *, partition_by: Sequence[str], rules: WriteRules
+) -> WritePlan:
+    """As `sink.plan_write`, for an IndexTables table: as it is, or a new one.
+
+    Raises UnsupportedOptionError for what only a Delta table can be asked for.
+    """
+    from tablefeed.data.split_index import require_tantivy
+    from tablefeed.indextables.index_schema import check_types
+
+    _refuse_rules(rules)
+    require_tantivy(log.url)
+    rows = from_arrow(incoming, url=log.url)
+    if snapshot is None:
+        schema = new_table_schema(rows, partition_columns=partition_by, url=log.url, any_name=True)
+        schema_string, partition_columns = format_schema(schema), spelled_as(schema, partition_by)
+    else:
+        protocol.refuse_writing(snapshot.protocol, url=log.url)
+        check_partitioning(partition_by, snapshot.metadata.partition_columns, log.url)
+        schema = merged(snapshot.schema, rows, Merging(url=log.url, policy=rules.assignment.policy))
+        schema_string, partition_columns = snapshot.metadata.schema_string, snapshot.metadata.partition_columns
+    check_types(to_arrow(schema), url=log.url)
+    check_zone(schema, rows, rules.assignment, url=log.url)
+    return WritePlan(
+        location=log.location,
+        storage_options=log.storage_options,
+        found=None if snapshot is None else Planned.of(snapshot),
+        schema_string=schema_string,
+        partition_columns=partition_columns,
+        configuration={},
+        metadata=None,
+        mapping=MappingMode.NONE,
+        alignment=align(schema, rows, partition_columns=partition_columns, url=log.url),
+        rules=rules,
+        shape=FileShape(most_rows=rules.most_rows_of_a_file),
+        replaces=Replaces(scope=Scope.TABLE, text=None, partitions={}),
+        kept=None,
+        identity=(),
+        recorded={},
+        tells_all=False,
+        statistics=StatisticsShape(leaves=(), bounded=()),
+        has_splits=True,
+    )
+
+
+def write_split_task(
+    plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int, txn: Txn | None, now_ms: int
+) -> tuple[AddFile, ...]:
+    """As `sink.write_task`, to splits, whose names tell of `txn`."""
+    from tablefeed.data.split_writer import SplitLayout, write_splits
+    from tablefeed.data.write import NewFile
+
+    store = open_store(plan.location, for_store(plan.storage_options))
+    schema = parse_schema(plan.schema_string, url=store.url)
+    arrow = to_arrow(schema)
+    begun: list[str] = []
+
+    def new_file(values: Mapping[str, pa.Scalar], _number: int) -> NewFile:
+        check_text(values, url=store.url)
+        directory = file_directory(plan, schema, values)
+        name = split_name(task, txn, chance=uuid.uuid4())
+        path = f"{directory}/{name}" if directory else name
+        begun.append(path)
+        return NewFile(path=path, opened=store.create(path))
+
+    def added(written: WrittenSplit) -> AddFile:
+        return AddFile(
+            path=written.path,
+            log_path=written.path,
+            partition_values=logged_values(plan, schema, written.partition_values),
+            size_bytes=written.size_bytes,
+            modified_ms=now_ms,
+            data_change=True,
+            split=written.split,
+        )
+
+    layout = SplitLayout(url=store.url, schema=arrow, partition_by=plan.partition_columns).of_at_most(
+        plan.shape.most_rows
+    )
+    rows = aligned(batches, plan.alignment, arrow, plan.rules.assignment, url=store.url)
+    try:
+        return tuple(added(written) for written in write_splits(rows, layout, new_file))
+    except BaseException:
+        discard(store, begun)
+        raise
+
+
+def check_same_table(plan: WritePlan, state: Snapshot) -> None:
+    """Raises SchemaMismatchError where a table that another writer made meanwhile is not as `plan` was to make it."""
+    theirs, ours = state.schema, parse_schema(plan.schema_string, url=state.log.url)
+    if theirs != ours or state.metadata.partition_columns != plan.partition_columns:
+        raise SchemaMismatchError(
+            f"Nothing was written to {state.log.url}: another writer made the table meanwhile, with other columns or "
+            "partitions. Run the write again on what the table is now.",
+            url=state.log.url,
+        )
+
+
+def _refuse_rules(rules: WriteRules) -> None:
+    fixed = "The schema of an IndexTables table is that of its first write: write to another table, or leave it out."
+    for option, mode in (("mergeSchema", SchemaMode.MERGE), ("overwriteSchema", SchemaMode.OVERWRITE)):
+        if mode is rules.schema or mode in rules.asked:
+            raise UnsupportedOptionError(option=option, remedy=fixed)
+    whole = "An overwrite of an IndexTables table replaces all of it; leave it out."
+    if rules.replace_where is not None or rules.scope is not Scope.TABLE:
+        option = "partitionOverwriteMode" if rules.replace_where is None else "replaceWhere"
+        raise UnsupportedOptionError(option=option, remedy=whole)
+    refuse_of_splits(
+        {
+            "compression": rules.codec,
+            "clusterBy": rules.cluster_by,
+            "optimizeWrite": rules.gathers_files,
+            **rules.properties,
+        }
+    )
