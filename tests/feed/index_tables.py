@@ -13,6 +13,7 @@ import pyarrow as pa
 import tablefeed
 from tablefeed.feed.index_log import IndexTablesLog
 from tablefeed.indextables import columns, names, version_file
+from tablefeed.indextables.avro_state import State
 from tablefeed.indextables.next_state import StateShape, StateUpdate, next_state
 from tablefeed.indextables.version_file import Writer
 from tablefeed.model.actions import AddFile, Commit, RemoveFile, Version
@@ -50,6 +51,7 @@ def merge_all(table: Path, *, as_state: bool) -> None:
     version = Version(log.load().version + 1)
     if as_state:
         base = log.state(Version(version - 1))
+        assert base is not None
         update = StateUpdate(
             version=version,
             created_ms=1,
@@ -71,14 +73,14 @@ def merge_all(table: Path, *, as_state: bool) -> None:
     (table / names.LOG_DIR / names.commit_name(version)).write_bytes(data)
 
 
-def put_state(table: Path, base: object, update: StateUpdate) -> None:
+def put_state(table: Path, base: State, update: StateUpdate) -> None:
     log = log_of(table)
     new = next_state(
-        base,  # type: ignore[arg-type] # a State, or None
+        base,
         update,
         writer=Writer.SCALA,
         shape=StateShape(),
-        live=lambda: log.live_in(base) if base is not None else (),  # type: ignore[arg-type]
+        live=lambda: log.live_in(base),
         new_id=lambda: uuid.uuid4().hex,
         sync=lambda: os.urandom(16),
         url=log.url,

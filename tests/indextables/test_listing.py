@@ -59,11 +59,19 @@ def test_a_state_directory_without_its_manifest_is_no_state() -> None:
 
 
 def test_a_state_that_turns_out_to_be_absent_is_as_if_it_were_not_listed() -> None:
-    files = [
-        file for name in (names.commit_name(0), names.state_name(1), names.state_name(2)) if (file := listed(name))
-    ]
+    found = log(json="0", states="1 2")
 
-    assert listing.read_listing(files, absent=frozenset({names.state_name(2)})).newest == 1
+    assert found.with_states({Version(2): None}).newest == 1
+    assert found.newest == 2
+
+
+def test_a_segment_names_the_states_that_it_is_read_from() -> None:
+    def states(found: Log, version: int) -> set[int]:
+        return {*listing.segment_of(found, Version(version), url=URL).state_versions}
+
+    assert states(log(json="0", states="1 2 3"), 3) == {3}
+    assert states(log(json="0 1", states="1 2 3"), 3) == {1, 3}
+    assert states(log(json="0 1 2", checkpoints="1"), 2) == set()
 
 
 def test_what_hadoop_and_others_leave_behind_is_no_part_of_the_log() -> None:

@@ -70,6 +70,8 @@ def mappings_of(files: Iterable[AddFile]) -> dict[str, str]:
 def put_state_commit(log: IndexTablesLog, state: Snapshot, entry: Commit, put: Put, *, replaces: bool) -> bool:
     """Commits `entry` after `state` as a state alone; says whether it stands."""
     base = log.state(state.version)
+    if base is None:
+        raise ObjectNotFoundError(url=log.url, name=names.state_name(state.version))
     update = StateUpdate(
         version=entry.version,
         created_ms=entry.committed_at_ms or 0,
@@ -86,7 +88,7 @@ def follow(log: IndexTablesLog, after: Snapshot, entry: Commit, *, writer: Write
     """Puts the state of a commit of ours that stands, `entry`, which made `after`. What fails is a warning."""
     before = Version(entry.version - 1)
     try:
-        base = None if replaces else _base(log, before)
+        base = None if replaces else log.state(before)
         update = _update(after, created_ms=entry.committed_at_ms or 0, added=entry.added, replaces=replaces)
 
         def live() -> Iterable[pa.RecordBatch]:
@@ -101,7 +103,7 @@ def complete(log: IndexTablesLog, state: Snapshot, *, now_ms: int) -> None:
     """Puts the state of `state` where its writer died between the commit and that. What fails is a warning."""
     try:
         form = form_of(log, state)
-        if form.has_commits and form.has_states and state.version and _base(log, state.version) is None:
+        if form.has_commits and form.has_states and state.version and log.state(state.version) is None:
             update = _update(state, created_ms=now_ms)
             files = partial(log.files_of, state.version, state.unreadable)
             _put(log, _next(log, None, update, form.writer, live=files), _stored(log))
@@ -139,15 +141,6 @@ def _next(
         sync=lambda: os.urandom(16),
         url=log.url,
     )
-
-
-def _base(log: IndexTablesLog, version: Version) -> State | None:
-    if not version:
-        return None
-    try:
-        return log.state(version)
-    except ObjectNotFoundError:
-        return None
 
 
 def _stored(log: IndexTablesLog) -> Put:

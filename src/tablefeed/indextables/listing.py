@@ -10,7 +10,7 @@ files under a version that is not theirs; it never counts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tablefeed.errors import LogError, LogGapError, TableNotFoundError, VersionNotFoundError
@@ -51,6 +51,12 @@ class Segment:
     base: LogFile | None
     commits: tuple[LogFile, ...]
     twin: Twin | None = None
+
+    @property
+    def state_versions(self) -> frozenset[Version]:
+        """The versions of the states that it is read from."""
+        of_base = {self.base.version} if self.base is not None and self.base.kind is LogFileKind.STATE else set()
+        return frozenset(of_base | ({self.twin.state.version} if self.twin is not None else set()))
 
     def __post_init__(self) -> None:
         begin = -1 if self.base is None else self.base.version
@@ -118,23 +124,25 @@ class Log:
             found = Version(version)
         return found
 
+    def with_states(self, states: Mapping[Version, LogFile | None]) -> Log:
+        """The log with these states in place of its own of their versions; None: there is none."""
+        all_states = {**self.states, **states}
+        return replace(self, states={version: file for version, file in all_states.items() if file is not None})
+
     def _is_told_by_states(self, version: Version) -> bool:
         before = Version(version - 1)
         return version in self.states and (before in self.states or _segment(self, before) is not None)
 
 
-def read_listing(listing: Iterable[LogFile], *, absent: frozenset[str] = frozenset()) -> Log:
+def read_listing(listing: Iterable[LogFile]) -> Log:
     """The log that `listing` shows, in any order; a name may come twice.
 
-    `absent` names files that are not there: whoever lists directories and not what is in them takes each state
-    directory for a state, and asks again with those that have no `_manifest.avro`, which are what a writer left that
-    died or has not finished.
+    Whoever lists directories and not what is in them takes each state directory for a state, and says with
+    `Log.with_states` which have no `_manifest.avro`: what a writer left that died or has not finished.
     """
     by_kind: dict[LogFileKind, dict[Version, LogFile]] = {kind: {} for kind in LogFileKind}
     parts: dict[str, LogFile] = {}
     for file in listing:
-        if file.name in absent:
-            continue
         if file.kind is LogFileKind.CHECKPOINT_PART:
             parts[file.name] = file
         else:
