@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 
 from tablefeed.errors import InvalidRowsError, StoreConfigError, StoreError
 from tablefeed.indextables.damage import DamagedSplitError, UnfitValueError, UnsupportedSplitError
-from tablefeed.indextables.index_schema import encode_managed, encode_meta, is_object
-from tablefeed.indextables.plain import objects
+from tablefeed.indextables.index_schema import Json, encode_managed, encode_meta, fields, is_object
+from tablefeed.indextables.indexing import Indexed, Indexing
+from tablefeed.indextables.plain import addresses, json_objects, objects
 from tablefeed.indextables.tantivy_file import decode_marked
 from tablefeed.indextables.term_file import as_sstables
 
@@ -31,6 +32,8 @@ _BUFFER_BYTES = 1_000_000_000
 _FIRST_MOMENT = "1677-09-21T00:12:43.145225"
 _LAST_MOMENT = "2262-04-11T23:47:16.854775"
 """What Tantivy has moments of: 64 bits of nanoseconds."""
+_LONGEST_WORD = 255
+"""Of full text, in bytes: words as long as this and longer are not indexed. IndexTables' own; Tantivy has less."""
 _SAMPLE = 1000
 """Of how many rows the members of objects are told: as many as IndexTables looks at."""
 
@@ -56,24 +59,27 @@ def require_tantivy(url: str) -> Any:  # Any: its types are not where it is not 
     return tantivy
 
 
-def index_rows(rows: pa.Table, *, name: str, url: str) -> Index:
+def index_rows(rows: pa.Table, indexing: Indexing, *, name: str, url: str) -> Index:
     """The index of `rows`, in their order, whose types have been checked. `name`: the split's, which names its segment.
 
-    The same rows and name give the same files, as far as one version of Tantivy goes. Raises InvalidRowsError for a
-    moment that Tantivy has none of and a map with one key twice, StoreConfigError where it is not installed or writes
-    another format, StoreError where there is no place for the files.
+    It has the columns that `indexing` does, in its order. The same rows and name give the same files, as far as one
+    version of Tantivy goes. Raises InvalidRowsError for a moment that Tantivy has none of, a map with one key twice and
+    an IP address that is not spelled as it is stored, StoreConfigError where Tantivy is not installed or writes another
+    format, StoreError where there is no place for the files.
     """
     tantivy = require_tantivy(url)
-    columns = [_column(field, rows.column(field.name).combine_chunks(), url) for field in rows.schema]
+    listed = fields(rows.schema, indexing)
+    names = [field["name"] for field in listed]
+    columns = [_column(rows.schema.field(each), rows.column(each).combine_chunks(), indexing, url) for each in names]
     try:
         with tempfile.TemporaryDirectory(prefix="tablefeed-") as folder:
-            found = _written(tantivy, Path(folder), rows.schema, columns)
+            found = _written(tantivy, Path(folder), listed, columns)
     except OSError as error:
         raise StoreError(f"A split of {url} cannot be made in the temporary folder: {error}.", url=url) from error
     except ValueError as error:  # what the wheel makes of Tantivy's own errors
         raise StoreError(f"A split of {url} cannot be made: tantivy says {error}.", url=url) from error
     samples = {c.name: [each for each in c.values[:_SAMPLE] if each is not None] for c in columns if c.is_object}
-    return Index(files=_renamed(found, rows, name, url), objects=samples)
+    return Index(files=_renamed(found, listed, rows.num_rows, name, url), objects=samples)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,17 +92,20 @@ class _Column:
     is_object: bool
 
 
-def _column(field: pa.Field, column: pa.Array, url: str) -> _Column:
-    kind = field.type
-    if is_object(kind):
-        try:
-            return _Column(name=field.name, add="add_json", values=objects(column), is_object=True)
-        except UnfitValueError as error:
-            raise _unfit(field, url, str(error)) from error
+def _column(field: pa.Field, column: pa.Array, indexing: Indexing, url: str) -> _Column:
+    kind, name = field.type, field.name
+    try:
+        if is_object(field, indexing):
+            values = json_objects(column) if kind == pa.string() else objects(column)
+            return _Column(name=name, add="add_json", values=values, is_object=True)
+        if kind == pa.string() and indexing.of(name) is Indexed.IP:
+            return _Column(name=name, add="add_ip_addr", values=addresses(column), is_object=False)
+    except UnfitValueError as error:
+        raise _unfit(field, url, str(error)) from error
     if pa.types.is_temporal(kind):
         column = _moments(field, column, url)
     add = next(method for is_a, method in _METHODS if is_a(kind))
-    return _Column(name=field.name, add=add, values=column.to_pylist(), is_object=False)
+    return _Column(name=name, add=add, values=column.to_pylist(), is_object=False)
 
 
 _METHODS: Sequence[tuple[Callable[[pa.DataType], bool], str]] = (
@@ -130,10 +139,13 @@ def _unfit(field: pa.Field, url: str, reason: str) -> InvalidRowsError:
     )
 
 
-def _written(tantivy: Any, folder: Path, schema: pa.Schema, columns: Sequence[_Column]) -> dict[str, bytes]:
+def _written(tantivy: Any, folder: Path, listed: Sequence[Json], columns: Sequence[_Column]) -> dict[str, bytes]:
     """The files of the one segment that Tantivy makes of the columns, by their ends."""
-    (folder / "meta.json").write_bytes(encode_meta(schema, segment=None, opstamp=0))
-    writer = tantivy.Index.open(str(folder)).writer(_BUFFER_BYTES, 1)
+    (folder / "meta.json").write_bytes(encode_meta(listed, segment=None, opstamp=0))
+    index = tantivy.Index.open(str(folder))
+    words = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
+    index.register_tokenizer("default", words.filter(tantivy.Filter.remove_long(_LONGEST_WORD)).build())
+    writer = index.writer(_BUFFER_BYTES, 1)
     named = [(column.name, column.add) for column in columns]
     for row in zip(*(column.values for column in columns), strict=True):
         document = tantivy.Document()
@@ -152,7 +164,9 @@ def _written(tantivy: Any, folder: Path, schema: pa.Schema, columns: Sequence[_C
 _ENDS = (".fast", ".fieldnorm", ".idx", ".pos", ".store", ".term")
 
 
-def _renamed(found: Mapping[str, bytes], rows: pa.Table, name: str, url: str) -> dict[str, bytes]:
+def _renamed(
+    found: Mapping[str, bytes], listed: Sequence[Json], row_count: int, name: str, url: str
+) -> dict[str, bytes]:
     """The files of the index by the names that come of the split's, its terms as IndexTables reads them."""
     segment = uuid.UUID(bytes=hashlib.sha256(name.encode()).digest()[:16])
     try:
@@ -163,7 +177,7 @@ def _renamed(found: Mapping[str, bytes], rows: pa.Table, name: str, url: str) ->
     if version != _FORMAT:
         raise _other_format(url, f"its index has the format {version}, not {_FORMAT}")
     files = {f"{segment.hex}{end}": terms if end == ".term" else found[end] for end in _ENDS}
-    meta = encode_meta(rows.schema, segment=(str(segment), rows.num_rows), opstamp=rows.num_rows)
+    meta = encode_meta(listed, segment=(str(segment), row_count), opstamp=row_count)
     return {**files, "meta.json": meta, ".managed.json": encode_managed([*files, "meta.json"])}
 
 

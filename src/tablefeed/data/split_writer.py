@@ -7,8 +7,9 @@ Tantivy takes some texts for moments.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,10 +21,12 @@ from tablefeed.data.split_bounds import bounds
 from tablefeed.data.split_index import index_rows, require_tantivy
 from tablefeed.data.splits import SplitFile, read_split_batches
 from tablefeed.data.windows import windows
-from tablefeed.data.write import NewFile, OpenFile, conformed
-from tablefeed.errors import InvalidRowsError
+from tablefeed.data.write import OpenFile, conformed
+from tablefeed.errors import DataFileError, InvalidRowsError, UnsupportedFeatureError
 from tablefeed.indextables.bundle import Bundle, encode_bundle
-from tablefeed.indextables.index_schema import check_types, doc_mapping
+from tablefeed.indextables.doc_mapping import doc_mapping
+from tablefeed.indextables.index_schema import check_types
+from tablefeed.indextables.indexing import Indexed, Indexing
 from tablefeed.indextables.schema_registry import doc_mapping_hash
 from tablefeed.model.split import Split
 
@@ -34,13 +37,14 @@ _MIB = 1024 * 1024
 class SplitLayout:
     """How rows become splits; small, and pickled to whoever writes.
 
-    `schema` is the rows' schema, `partition_by` some of its columns, which are stored in the splits like the others:
-    the text of a partition value in the log is not its value. `url` names the table in errors.
+    `schema` is the rows' schema, `partition_by` some of its columns. `indexing` says how the splits index them, and
+    which of them: partition columns that it leaves out are told by the log alone. `url` names the table in errors.
     """
 
     url: str
     schema: pa.Schema
     partition_by: tuple[str, ...] = ()
+    indexing: Indexing = field(default_factory=Indexing)
     most_rows: int = 100_000
     """Of a split: the terms of a column are one block, which a look-up reads from its beginning."""
     most_bytes: int = 64 * _MIB
@@ -61,6 +65,13 @@ class SplitLayout:
             raise ValueError(f"a split has at least one row: {self.most_rows=}, {self.most_bytes=}")
         if absent := set(self.partition_by).difference(self.schema.names):
             raise ValueError(f"partition columns {sorted(absent)} are not in the schema")
+        indexed = self.indexing.columns
+        if indexed is None:
+            return
+        if not indexed or len(set(indexed)) != len(indexed) or not set(indexed) <= set(self.schema.names):
+            raise ValueError(f"the columns of an index, {indexed}, are not some of {self.schema.names}")
+        if lost := set(self.schema.names).difference(indexed, self.partition_by):
+            raise ValueError(f"columns {sorted(lost)} would be neither in the index nor in the log")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,12 +165,19 @@ class _Writing:
         rows, layout = partition.take(), self._layout
         new = self._open_file(partition.values, len(self._done))
         with new.opened as stream:
-            index = index_rows(rows, name=new.path, url=layout.url)
+            index = index_rows(rows, layout.indexing, name=new.path, url=layout.url)
             bundle = encode_bundle(index.files)
-            _check(rows, bundle, new, layout)
+            file = SplitFile(
+                path=new.path,
+                size_bytes=len(bundle.data),
+                num_records=rows.num_rows,
+                footer=(bundle.footer_start, len(bundle.data)),
+                constants=partition.values,
+            )
+            _check(rows, bundle, file, layout)
             stream.write(bundle.data)
-        mapping = doc_mapping(layout.schema, index.objects)
-        least, greatest = bounds(rows)
+        mapping = doc_mapping(layout.schema, layout.indexing, index.objects)
+        least, greatest = bounds(rows.select(_told_by_extremes(layout)))
         told = Split(
             num_records=rows.num_rows,
             min_values=least or None,
@@ -178,23 +196,47 @@ class _Writing:
         self._done.append(written)
 
 
-def _check(rows: pa.Table, bundle: Bundle, new: NewFile, layout: SplitLayout) -> None:
+def _check(rows: pa.Table, bundle: Bundle, file: SplitFile, layout: SplitLayout) -> None:
     """Raises InvalidRowsError where the split does not give the rows back as they are."""
     data = bundle.data
     plan = ReadPlan(url=layout.url, schema=layout.schema, batch_rows=rows.num_rows)
-    file = SplitFile(
-        path=new.path, size_bytes=len(data), num_records=rows.num_rows, footer=(bundle.footer_start, len(data))
-    )
-    batches = list(read_split_batches(lambda at, length: data[at : at + length], plan, file))
+    try:
+        batches = list(read_split_batches(lambda at, length: data[at : at + length], plan, file))
+    except (DataFileError, UnsupportedFeatureError) as error:
+        raise InvalidRowsError(
+            f"A split of {layout.url} would not give the rows back: it {error.__cause__}. Nothing of this write was "
+            "committed: change what is in their structs, arrays, maps and JSON.",
+            url=layout.url,
+        ) from error
     read = pa.Table.from_batches(batches, layout.schema)
-    for field, given, found in zip(layout.schema, rows.columns, read.columns, strict=True):
-        if not given.equals(found) and _words(given) != _words(found):
+    for column, given, found in zip(layout.schema, rows.columns, read.columns, strict=True):
+        words = _json_words if layout.indexing.of(column.name) is Indexed.JSON else _words
+        if not given.equals(found) and words(given) != words(found):
             raise InvalidRowsError(
-                f"A split of {layout.url} would not give back the rows' column {field.name}, {field.type}, as it is: "
-                "inside of structs, arrays and maps a text that reads as a moment becomes another one. Nothing of this "
-                "write was committed: change the text, or store it in a column of its own.",
+                f"A split of {layout.url} would not give back the rows' column {column.name}, {column.type}, as it is: "
+                "inside of structs, arrays, maps and JSON a text that reads as a moment becomes another one. Nothing "
+                "of this write was committed: change the text, or store it in a column of its own.",
                 url=layout.url,
             )
+
+
+def _told_by_extremes(layout: SplitLayout) -> list[str]:
+    """The columns of the index whose values are stored as they are: the text of JSON and of an address is not."""
+    others = (Indexed.JSON, Indexed.IP)
+    names = layout.schema.names if layout.indexing.columns is None else layout.indexing.columns
+    return [name for name in names if layout.indexing.of(name) not in others]
+
+
+def _json_words(column: pa.ChunkedArray) -> list[str | None]:
+    """The texts of JSON in words in which spaces and the order of members do not count."""
+    return [None if text is None else _json_word(text) for text in column.to_pylist()]
+
+
+def _json_word(text: str) -> str:
+    try:
+        return json.dumps(json.loads(text), sort_keys=True)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _words(column: pa.ChunkedArray) -> list[str]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from tablefeed.feed.segment_reader import Reading
     from tablefeed.indextables.avro_state import State
+    from tablefeed.indextables.indexing import Indexing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +56,8 @@ class IndexTablesLog(TableLog):
     has_splits = True
     _has_states: bool | None = None
     """Whether there are states beside commits; None: not looked yet."""
+    known_indexing: tuple[str, Indexing] | None = None
+    """How the splits of the table with that id index its columns; None: not looked yet (split_indexing.py)."""
 
     def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:
         """Gives what stands for log files of versions from `start` on: commits, and checkpoints that tell a version.

@@ -14,10 +14,12 @@ from tablefeed.delta.column_mapping import MappingMode
 from tablefeed.delta.file_layout import FileShape
 from tablefeed.delta.schema import format_schema, from_arrow, parse_schema, to_arrow
 from tablefeed.delta.stats import StatisticsShape
-from tablefeed.errors import SchemaMismatchError, UnsupportedOptionError
+from tablefeed.errors import InvalidRowsError, SchemaMismatchError, UnsupportedOptionError
 from tablefeed.feed.align import align, aligned, check_zone, new_table_schema
 from tablefeed.feed.evolution import Merging, SchemaMode, merged
+from tablefeed.feed.index_log import IndexTablesLog
 from tablefeed.feed.replacement import Replaces
+from tablefeed.feed.split_indexing import indexing_of_table
 from tablefeed.feed.table_change import spelled_as
 from tablefeed.feed.table_files import for_store
 from tablefeed.feed.table_log import Snapshot, TableLog
@@ -32,6 +34,8 @@ from tablefeed.feed.write_plan import (
 )
 from tablefeed.feed.write_rules import Scope, WriteRules, refuse_of_splits
 from tablefeed.indextables import protocol
+from tablefeed.indextables.indexing import Indexing
+from tablefeed.indextables.partition_values import constants
 from tablefeed.indextables.split_name import split_name
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.store import open_store
@@ -39,7 +43,7 @@ from tablefeed.store import open_store
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tablefeed.data.split_writer import WrittenSplit
+    from tablefeed.data.split_writer import SplitLayout, WrittenSplit
     from tablefeed.data.write import NewFile
 
 
@@ -84,8 +88,17 @@ def plan_splits(
         recorded={},
         tells_all=False,
         statistics=StatisticsShape(leaves=(), bounded=()),
-        has_splits=True,
+        splits=_indexing(log, snapshot, to_arrow(schema), partition_columns),
     )
+
+
+def _indexing(
+    log: TableLog, snapshot: Snapshot | None, schema: pa.Schema, partition_columns: tuple[str, ...]
+) -> Indexing:
+    """How the table's splits index its columns: as those do that it has."""
+    if snapshot is None or not isinstance(log, IndexTablesLog):
+        return Indexing()
+    return indexing_of_table(log, snapshot, schema, partition_by=partition_columns)
 
 
 def write_split_task(
@@ -109,25 +122,44 @@ def write_split_task(
         return NewFile(path=path, opened=store.create(path))
 
     def added(written: WrittenSplit) -> AddFile:
+        texts = logged_values(plan, schema, written.partition_values)
+        _check_told(texts, written.partition_values, layout)
         return AddFile(
             path=written.path,
             log_path=written.path,
-            partition_values=logged_values(plan, schema, written.partition_values),
+            partition_values=texts,
             size_bytes=written.size_bytes,
             modified_ms=now_ms,
             data_change=True,
             split=written.split,
         )
 
-    layout = SplitLayout(url=store.url, schema=arrow, partition_by=plan.partition_columns).of_at_most(
-        plan.shape.most_rows
-    )
+    layout = SplitLayout(
+        url=store.url, schema=arrow, partition_by=plan.partition_columns, indexing=plan.splits or Indexing()
+    ).of_at_most(plan.shape.most_rows)
     rows = aligned(batches, plan.alignment, arrow, plan.rules.assignment, url=store.url)
     try:
         return tuple(added(written) for written in write_splits(rows, layout, new_file))
     except BaseException:
         discard(store, begun)
         raise
+
+
+def _check_told(texts: Mapping[str, str | None], values: Mapping[str, pa.Scalar], layout: SplitLayout) -> None:
+    """Raises InvalidRowsError where the log alone tells a partition's value, and its text there is another's."""
+    alone = set(layout.partition_by).difference(layout.indexing.columns or layout.schema.names)
+
+    def refused(reason: str) -> InvalidRowsError:
+        return InvalidRowsError(
+            f"The rows for {layout.url} have a partition whose value no log of IndexTables can tell: {reason}. Nothing "
+            "of this write was committed: correct or filter the rows.",
+            url=layout.url,
+        )
+
+    columns = [field for field in layout.schema if field.name in alone]
+    for name, told in constants(texts, columns, refuse=refused).items():
+        if not told.equals(values[name]) and repr(told.as_py()) != repr(values[name].as_py()):
+            raise refused(f"{values[name].as_py()!r} of {name} would be read as {told.as_py()!r}")
 
 
 def check_same_table(plan: WritePlan, state: Snapshot) -> None:

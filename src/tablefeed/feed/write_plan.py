@@ -31,6 +31,8 @@ from tablefeed.store import Store
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tablefeed.indextables.indexing import Indexing
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
@@ -93,8 +95,13 @@ class WritePlan:
     stores_partitions: bool = False
     """Whether files have to hold the partition columns too."""
     file_tags: Mapping[str, str] | None = None
-    has_splits: bool = False
-    """Whether the table is one of IndexTables, whose files are splits."""
+    splits: Indexing | None = None
+    """How the splits of an IndexTables table index its columns; None: the table is Delta's."""
+
+    @property
+    def has_splits(self) -> bool:
+        """Whether the table is one of IndexTables, whose files are splits."""
+        return self.splits is not None
 
     @property
     def table_format(self) -> TableFormat:

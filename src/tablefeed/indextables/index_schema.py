@@ -1,7 +1,7 @@
-"""The fields of a split's index, as IndexTables makes them of a table's columns, and the doc mapping that tells them.
+"""The fields of a split's index, as IndexTables makes them of a table's columns, and the files that list them.
 
-A column has the field type that IndexTables 0.5.3 gives it by default, with its very options: texts are terms as they
-are, moments have microseconds, and whatever holds values is an object. What it does not take is not written.
+A column has the field that one of the two writers of IndexTables4Spark gives it, with its very options: moments have
+microseconds, and whatever holds values is an object. What neither takes is not written.
 """
 
 from __future__ import annotations
@@ -13,42 +13,49 @@ import orjson
 import pyarrow as pa
 
 from tablefeed.errors import UnsupportedFeatureError
-from tablefeed.indextables.shapes import WRAPPED
+from tablefeed.indextables.indexing import Indexed, Indexing, Style
 
-_FIELD = dict[str, Any]  # Any: JSON that is written here
+Json = dict[str, Any]  # Any: JSON that is written here, or judged by being equal to it
+
 _NUMBER = {"indexed": True, "fieldnorms": False, "fast": True, "stored": True}
-_TEXT = {
-    "indexing": {"record": "basic", "fieldnorms": True, "tokenizer": "raw"},
-    "stored": True,
-    "fast": {"with_tokenizer": "raw"},
-}
-_OBJECT = {
-    "stored": True,
-    "indexing": {"record": "position", "fieldnorms": True, "tokenizer": "default"},
-    "fast": True,
-    "expand_dots_enabled": True,
-}
 _SETTINGS = {"docstore_compression": "lz4", "docstore_blocksize": 16384}
 _UTC_US = pa.timestamp("us", "UTC")
+_MOMENT = ("date", {**_NUMBER, "precision": "microseconds"})
 _TYPES: Mapping[pa.DataType, tuple[str, Mapping[str, object]]] = {
     pa.int32(): ("i64", _NUMBER),
     pa.int64(): ("i64", _NUMBER),
     pa.float32(): ("f64", _NUMBER),
     pa.float64(): ("f64", _NUMBER),
     pa.bool_(): ("bool", _NUMBER),
-    pa.string(): ("text", _TEXT),
-    pa.date32(): ("date", {**_NUMBER, "precision": "microseconds"}),
-    _UTC_US: ("date", {**_NUMBER, "precision": "microseconds"}),
+    pa.date32(): _MOMENT,
+    _UTC_US: _MOMENT,
     pa.binary(): ("bytes", {**_NUMBER, "fast": False}),
 }
-_JSON_OBJECT = "json_object"
+
+
+def _indexed(record: str, tokenizer: str, *, norms: bool) -> Mapping[str, object]:
+    return {"record": record, "fieldnorms": norms, "tokenizer": tokenizer}
+
+
+_STRING = {
+    Style.ROWS: _indexed("basic", "raw", norms=True),
+    Style.ARROW: _indexed("position", "raw", norms=False),
+}
+_TEXT = {
+    Style.ROWS: _indexed("position", "default", norms=True),
+    Style.ARROW: _indexed("position", "default", norms=False),
+}
+_OBJECT = {
+    Style.ROWS: _indexed("position", "default", norms=True),
+    Style.ARROW: _indexed("basic", "raw", norms=False),
+}
 
 
 def check_types(schema: pa.Schema, *, url: str) -> None:
     """Raises UnsupportedFeatureError where a column, or what is in it, has a type that IndexTables does not write."""
     for field in schema:
         for path, kind in _leaves(field.name, field.type):
-            if kind not in _TYPES:
+            if kind not in _TYPES and kind != pa.string():
                 raise UnsupportedFeatureError(
                     f"{url} cannot be written: column {path} is {kind}, and IndexTables has int, long, float, double, "
                     "boolean, string, date, timestamp and binary, in structs, arrays and maps. Cast the column to one "
@@ -58,15 +65,22 @@ def check_types(schema: pa.Schema, *, url: str) -> None:
                 )
 
 
-def is_object(kind: pa.DataType) -> bool:
-    """Whether a column of `kind` is stored as an object."""
-    return kind not in _TYPES
+def is_object(field: pa.Field, indexing: Indexing) -> bool:
+    """Whether the column is stored as an object."""
+    if field.type == pa.string():
+        return indexing.of(field.name) is Indexed.JSON
+    return field.type not in _TYPES
 
 
-def encode_meta(schema: pa.Schema, *, segment: tuple[str, int] | None, opstamp: int) -> bytes:
-    """The `meta.json` of an index of these columns with a segment, its id and how many rows it has; None: without."""
+def fields(schema: pa.Schema, indexing: Indexing) -> list[Json]:
+    """The fields of the index in its order, as `meta.json` lists them."""
+    names = schema.names if indexing.columns is None else indexing.columns
+    return [_field(schema.field(name), indexing) for name in names]
+
+
+def encode_meta(fields: Sequence[Json], *, segment: tuple[str, int] | None, opstamp: int) -> bytes:
+    """The `meta.json` of an index of these fields with a segment, its id and how many rows it has; None: without."""
     segments = [] if segment is None else [{"segment_id": segment[0], "max_doc": segment[1], "deletes": None}]
-    fields = [{"name": field.name, **_type_of(field.type)} for field in schema]
     meta = {"index_settings": _SETTINGS, "segments": segments, "schema": fields, "opstamp": opstamp}
     return orjson.dumps(meta)
 
@@ -74,17 +88,6 @@ def encode_meta(schema: pa.Schema, *, segment: tuple[str, int] | None, opstamp: 
 def encode_managed(names: Sequence[str]) -> bytes:
     """The `.managed.json` of an index of these files."""
     return orjson.dumps(sorted(names))
-
-
-def doc_mapping(schema: pa.Schema, objects: Mapping[str, Sequence[Mapping[str, object]]]) -> str:
-    """The doc mapping, JSON, of an index of these columns; `objects`: some objects of each column that has such.
-
-    The members of structs and arrays are told by their types, so that the splits of a table share one mapping; of maps
-    by some of what they hold, as IndexTables tells all. A column without any is left out, since its readers take no
-    object without members.
-    """
-    told = (_mapping(field, objects.get(field.name, ())) for field in schema)
-    return orjson.dumps([each for each in told if each is not None], option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
@@ -101,82 +104,28 @@ def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
         yield path, kind
 
 
-def _type_of(kind: pa.DataType) -> _FIELD:
-    name, options = _TYPES.get(kind, (_JSON_OBJECT, _OBJECT))
-    return {"type": name, "options": options}
+def _field(field: pa.Field, indexing: Indexing) -> Json:
+    name, options = _typed(field, indexing)
+    return {"name": field.name, "type": name, "options": options}
 
 
-_MAPPED_TYPES = {"date": "datetime"}
-"""What the mapping calls types of the index, where it is another word."""
-
-
-def _mapping(field: pa.Field, objects: Sequence[Mapping[str, object]]) -> _FIELD | None:
-    name, options = _TYPES.get(field.type, (_JSON_OBJECT, _OBJECT))
-    mapped: _FIELD = {"name": field.name, "stored": True, "indexed": True, "fast": bool(options["fast"])}
-    if name == "text":
-        return {**mapped, "type": name, "tokenizer": "raw"}
-    if name != _JSON_OBJECT:
-        return {**mapped, "type": _MAPPED_TYPES.get(name, name)}
-    members = dict(_typed_members(field.type, "")) or _discovered(objects)
-    if not members:
-        return None
-    inside = [
-        {"name": path, "type": kind, "stored": False, "indexed": True, "fast": kind != "text"}
-        for path, kind in sorted(members.items())
-    ]
-    return {**mapped, "type": "object", "field_mappings": inside, "tokenizer": "default", "expand_dots": True}
-
-
-_MOST_MEMBERS = 100
-"""Of the members of a map: a table keeps the mapping of every split that has other ones."""
-_MEMBER_TYPES = {
-    **dict.fromkeys((pa.int32(), pa.int64(), pa.date32(), _UTC_US), "i64"),  # moments inside of values are numbers
-    **dict.fromkeys((pa.float32(), pa.float64()), "f64"),
-    pa.bool_(): "bool",
-}
-
-
-def _typed_members(kind: pa.DataType, path: str) -> Iterator[tuple[str, str]]:
-    """The paths and types that all values of `kind` have in common: none of maps."""
-    if pa.types.is_struct(kind):
-        for field in kind:
-            yield from _typed_members(field.type, f"{path}.{field.name}" if path else field.name)
-    elif pa.types.is_list(kind):
-        yield path or WRAPPED, _MEMBER_TYPES.get(kind.value_type, "text")
-    elif not pa.types.is_map(kind):
-        yield path, _MEMBER_TYPES.get(kind, "text")
-
-
-_WIDER = {"text": ("bool", "i64", "f64"), "bool": ("i64", "f64"), "i64": ("f64",)}
-"""By which types of a later value one of an earlier gives way."""
-
-
-def _discovered(objects: Sequence[Mapping[str, object]]) -> dict[str, str]:
-    """The paths and types of some members of objects."""
-    found: dict[str, str] = {}
-    for each in objects:
-        _discover(each, "", found)
-    return dict(sorted(found.items())[:_MOST_MEMBERS])
-
-
-def _discover(members: Mapping[str, object], prefix: str, found: dict[str, str]) -> None:
-    for name, value in members.items():
-        path = f"{prefix}.{name}" if prefix else name
-        if isinstance(value, dict):
-            _discover(value, path, found)
-            continue
-        first = value[0] if isinstance(value, list) and value else value
-        kind = _kind_of(first)
-        if path not in found or kind in _WIDER.get(found[path], ()):
-            found[path] = kind
-
-
-def _kind_of(value: object) -> str:
-    match value:
-        case bool():
-            return "bool"
-        case int():
-            return "i64"
-        case float():
-            return "f64"
-    return "text"
+def _typed(field: pa.Field, indexing: Indexing) -> tuple[str, Mapping[str, object]]:
+    if field.type in _TYPES:
+        return _TYPES[field.type]
+    style = indexing.style
+    by_rows = style is Style.ROWS
+    if not is_object(field, indexing):
+        match indexing.of(field.name):
+            case Indexed.STRING:
+                return "text", {"indexing": _STRING[style], "stored": True, "fast": {"with_tokenizer": "raw"}}
+            case Indexed.TEXT:
+                fast = False if by_rows else {"with_tokenizer": "default"}
+                return "text", {"indexing": _TEXT[style], "stored": True, "fast": fast}
+            case Indexed.IP:
+                return "ip_addr", _NUMBER
+    return "json_object", {
+        "stored": True,
+        "indexing": _OBJECT[style],
+        "fast": True,
+        "expand_dots_enabled": by_rows,
+    }

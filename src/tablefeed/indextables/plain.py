@@ -10,12 +10,15 @@ import base64
 import math
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from ipaddress import ip_address
 from typing import Any
 
+import orjson
 import pyarrow as pa
 
 from tablefeed.indextables.damage import UnfitValueError
 from tablefeed.indextables.shapes import WRAPPED
+from tablefeed.indextables.typed import RAW
 
 _DAY_MS = 86_400_000
 _EPOCH, _EPOCH_DAY = datetime(1970, 1, 1, tzinfo=UTC), date(1970, 1, 1)
@@ -34,6 +37,31 @@ def objects(column: pa.Array) -> list[dict[str, Any] | None]:
     except (ValueError, OverflowError, pa.ArrowException) as error:
         raise UnfitValueError(str(error)) from error
     return [{WRAPPED: value} if isinstance(value, list) else value for value in plain]
+
+
+def json_objects(column: pa.Array) -> list[dict[str, Any] | None]:
+    """The object that each text of a column of JSON is stored as: of one that is no object's, one that holds it."""
+    return [None if text is None else _object(text) for text in column.to_pylist()]
+
+
+def addresses(column: pa.Array) -> list[str | None]:
+    """The texts of a column of addresses. Raises UnfitValueError for one that would not come back as it is."""
+    for text in column.unique().drop_null().to_pylist():
+        try:
+            ip = ip_address(text)
+        except ValueError as error:
+            raise UnfitValueError(f"{text!r:.80} is no IP address") from error
+        if (spelled := str(getattr(ip, "ipv4_mapped", None) or ip)) != text or "%" in text:
+            raise UnfitValueError(f"{text!r} is stored as the address {spelled}")
+    return list(column.to_pylist())
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return {RAW: text}
+    return found if isinstance(found, dict) else {RAW: text}
 
 
 def _maker(kind: pa.DataType) -> _Plain:

@@ -71,8 +71,7 @@ def read_split(read: Read, *, size_bytes: int, footer: tuple[int, int] | None) -
     (a companion), and for versions and compressors of stores that are not known.
     """
     files = _layout(read, size_bytes, footer)
-    begin, end = _range(files, _META)
-    meta = _object(exactly(read, begin, end - begin), "list of segments")
+    meta = _meta(read, files)
     fields = tuple(_fields(meta))
     if len({field.name for field in fields}) != len(fields):
         raise DamagedSplitError("has two fields of one name")
@@ -86,6 +85,13 @@ def read_split(read: Read, *, size_bytes: int, footer: tuple[int, int] | None) -
             raise DamagedSplitError(f"has a segment of {row_count} rows whose doc store has {store.row_count}")
         stores.append(store)
     return Split(fields=fields, stores=tuple(stores))
+
+
+def read_index(read: Read, *, size_bytes: int, footer: tuple[int, int] | None) -> list[dict[str, Any]]:
+    """The fields of a split's index as it lists them: name, type and options of each. Raises as `read_split`."""
+    meta = _meta(read, _layout(read, size_bytes, footer))
+    list(_fields(meta))
+    return list(meta["schema"])
 
 
 def chunks(split: Split, *, most_rows: int, most_bytes: int) -> Iterator[Chunk]:
@@ -173,6 +179,11 @@ def _range(files: _Files, name: str) -> tuple[int, int]:
 
 
 # --- what is in them -------------------------------------------------------------------------------------------------
+
+
+def _meta(read: Read, files: _Files) -> dict[str, Any]:  # Any: JSON, as above
+    begin, end = _range(files, _META)
+    return _object(exactly(read, begin, end - begin), "list of segments")
 
 
 def _object(text: bytes, what: str) -> dict[str, Any]:  # Any: JSON, as above

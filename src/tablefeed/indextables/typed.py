@@ -27,7 +27,8 @@ Typed = Callable[[object], object]
 Raises UnfitValueError, or another ValueError, TypeError or ArithmeticError, where it is none of it.
 """
 
-_RAW = "_raw"
+RAW = "_raw"
+"""Under this name an object holds the text of a JSON column that is no object's."""
 _DAY_MS = 86_400_000
 _DAY_US = 1000 * _DAY_MS
 
@@ -44,8 +45,8 @@ def json_text(value: object, units_a_us: int) -> str:
     A text that was no JSON object was stored as {"_raw": text}: that text. Raises DamagedSplitError for bytes, which
     JSON has not.
     """
-    if isinstance(value, dict) and list(value) == [_RAW]:
-        raw = value[_RAW]
+    if isinstance(value, dict) and list(value) == [RAW]:
+        raw = value[RAW]
         if isinstance(raw, str) and not _is_object(raw):
             return raw
     try:
