@@ -223,6 +223,19 @@ def test_a_stream_begins_with_the_table_and_goes_on_with_its_changes(tables: Pat
     assert rows_of(pa.concat_tables(rows)) == rows_of(tablefeed.open_table(tables / name).to_arrow())
 
 
+@pytest.mark.parametrize("name", FEEDS)
+def test_every_table_takes_its_own_rows_once_more(tables: Path, tmp_path: Path, name: str) -> None:
+    copy = tmp_path / "table"
+    shutil.copytree(tables / name, copy)
+    rows = tablefeed.open_table(copy).to_arrow()
+
+    version = tablefeed.append(copy, rows).version
+
+    assert rows_of(tablefeed.open_table(copy).to_arrow()) == sorted(2 * rows_of(rows))
+    feed = tablefeed.changes(copy, start_version=version).read_all()
+    assert rows_of(feed.select(rows.column_names)) == rows_of(rows)
+
+
 def test_an_indextables_table_is_not_optimized_or_vacuumed(tables: Path, tmp_path: Path) -> None:
     copy = tmp_path / "table"
     shutil.copytree(tables / FLAVOURS[0], copy)

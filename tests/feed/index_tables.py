@@ -15,6 +15,7 @@ from tablefeed.feed.index_log import IndexTablesLog
 from tablefeed.indextables import columns, names, version_file
 from tablefeed.indextables.avro_state import State
 from tablefeed.indextables.next_state import StateShape, StateUpdate, next_state
+from tablefeed.indextables.split import read_index
 from tablefeed.indextables.version_file import Writer
 from tablefeed.model.actions import AddFile, Commit, RemoveFile, Version
 from tablefeed.store import LocalStore
@@ -41,6 +42,13 @@ def live(table: Path) -> list[AddFile]:
     log = log_of(table)
     files = log.files_of(log.load().version, frozenset())
     return sorted((add for batch in files for add in columns.to_add_files(batch)), key=lambda add: add.path)
+
+
+def index_fields(table: Path, add: AddFile) -> list[str]:
+    """The columns in the index of a split."""
+    data = (table / add.path).read_bytes()
+    fields = read_index(lambda at, length: data[at : at + length], size_bytes=len(data), footer=None)
+    return [field["name"] for field in fields]
 
 
 def merge_all(table: Path, *, as_state: bool) -> None:

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from feed.index_tables import ROWS, live, log_files, log_of, merge_all, rows_of
+from feed.index_tables import ROWS, index_fields, live, log_files, log_of, merge_all, rows_of
 from feed.logs import still
 from tablefeed.errors import (
     CommitUnknownError,
     ConflictError,
+    InvalidRowsError,
     StoreError,
     TableError,
     TableNotFoundError,
@@ -430,3 +431,40 @@ def a_write(
     txn = Txn(app_id=app_id, txn_version=batch)
     files = write_task(plan, rows.to_batches(), task=0, txn=txn, now_ms=1)
     return Transaction(plan=plan, files=files, kind=kind, operation=micro_batch(kind, app_id, batch), txn=txn)
+
+
+@pytest.fixture
+def by_the_log_alone(corpus: Path, tmp_path: Path) -> Path:
+    """A table whose splits do not hold its partition column."""
+    table = tmp_path / "table"
+    shutil.copytree(corpus / "indextables" / "upstream_v0.5.4" / "09_partitioned_multi_append", table)
+    return table
+
+
+def of_partition(table: Path, value: str | None) -> pa.Table:
+    """A row of the table's in the partition `value`."""
+    rows = tablefeed.open_table(table).to_arrow().slice(0, 1)
+    (column,) = tablefeed.open_table(table).partition_columns
+    return rows.set_column(rows.schema.get_field_index(column), column, pa.array([value], pa.string()))
+
+
+@pytest.mark.parametrize("value", ["a b/c:d%", "%41", "ü", None])
+def test_a_partition_value_that_the_log_alone_tells_is_told_as_it_is(by_the_log_alone: Path, value: str | None) -> None:
+    rows = of_partition(by_the_log_alone, value)
+    before = rows_of(by_the_log_alone)
+
+    tablefeed.append(by_the_log_alone, rows)
+
+    assert rows_of(by_the_log_alone) == sorted([*before, repr(rows.to_pylist()[0])])
+    (column,) = tablefeed.open_table(by_the_log_alone).partition_columns
+    assert all(column not in index_fields(by_the_log_alone, add) for add in live(by_the_log_alone))
+
+
+@pytest.mark.parametrize("value", ["", "__HIVE_DEFAULT_PARTITION__"])
+def test_a_partition_value_that_the_log_would_tell_as_another_is_refused(by_the_log_alone: Path, value: str) -> None:
+    rows = of_partition(by_the_log_alone, value)
+    splits = sorted(by_the_log_alone.rglob("*.split"))
+
+    with pytest.raises(InvalidRowsError, match="no log of IndexTables can tell"):
+        tablefeed.append(by_the_log_alone, rows)
+    assert sorted(by_the_log_alone.rglob("*.split")) == splits

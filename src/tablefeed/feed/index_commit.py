@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -140,7 +140,7 @@ def _put_next(log: IndexTablesLog, transaction: Transaction, state: Snapshot, ar
     """Puts the version after `state`; gives the table then, None where another writer's stands."""
     form = index_states.form_of(log, state)
     now_ms = around.now_ms()
-    entry = _entry(transaction, state, form.writer, now_ms=now_ms)
+    entry = _entry(transaction, state, form, now_ms=now_ms)
     replaces = transaction.kind is WriteKind.OVERWRITE
     if form.has_commits:
         removes = _removes(log, state, now_ms=now_ms) if replaces else iter(())
@@ -148,7 +148,8 @@ def _put_next(log: IndexTablesLog, transaction: Transaction, state: Snapshot, ar
         stands = _put(log, names.commit_name(entry.version), data, entry.version, around)
     else:
         put = partial(_put, log, around=around)
-        stands = index_states.put_state_commit(log, state, entry, put, replaces=replaces)
+        mappings = mappings_of(transaction.files)
+        stands = index_states.put_state_commit(log, state, entry, put, mappings=mappings, replaces=replaces)
     if not stands:
         return None
     after = log.snapshot(entry.version, fold(state.facts, [entry]), unreadable=state.unreadable)
@@ -157,7 +158,7 @@ def _put_next(log: IndexTablesLog, transaction: Transaction, state: Snapshot, ar
     return after
 
 
-def _entry(transaction: Transaction, state: Snapshot, writer: Writer, *, now_ms: int) -> Commit:
+def _entry(transaction: Transaction, state: Snapshot, form: index_states.Form, *, now_ms: int) -> Commit:
     """The commit but for what it removes: lines of ours that IndexTables passes over, and the splits."""
     files = [replace(add, modified_ms=now_ms) for add in transaction.files]
     metrics = {
@@ -177,7 +178,7 @@ def _entry(transaction: Transaction, state: Snapshot, writer: Writer, *, now_ms:
         is_blind_append=transaction.kind is WriteKind.APPEND,
         metrics=metrics,
     )
-    named, metadata = _mapped(files, state.metadata, writer)
+    named, metadata = _mapped(files, state.metadata, form)
     return Commit(
         version=Version(state.version + 1),
         files=tuple(named),
@@ -188,17 +189,22 @@ def _entry(transaction: Transaction, state: Snapshot, writer: Writer, *, now_ms:
     )
 
 
-def _mapped(files: list[AddFile], metadata: Metadata, writer: Writer) -> tuple[list[AddFile], Metadata | None]:
-    """The adds with their doc mappings as `writer` has them: by hash, told in the metadata, or inline.
+def mappings_of(files: Iterable[AddFile]) -> dict[str, str]:
+    """Gives the doc mappings of new splits, by their hashes."""
+    splits = (add.split for add in files)
+    return {s.doc_mapping_ref: s.doc_mapping for s in splits if s and s.doc_mapping_ref and s.doc_mapping}
 
-    The metadata is None where it tells all of them.
+
+def _mapped(files: list[AddFile], metadata: Metadata, form: index_states.Form) -> tuple[list[AddFile], Metadata | None]:
+    """The adds with their doc mappings as the log's writer has them: inline, or by hashes that it tells elsewhere.
+
+    Commits tell them in the metadata: given where it does not tell all of them yet. A state has a registry.
     """
-    if writer is Writer.NATIVE:
+    if form.writer is Writer.NATIVE:
         return [replace(add, split=replace(add.split, doc_mapping_ref=None)) for add in files if add.split], None
-    mappings = index_states.mappings_of(files)
-    new = {names.DOC_MAPPING_PREFIX + key: text for key, text in mappings.items()}
     named = [replace(add, split=replace(add.split, doc_mapping=None)) for add in files if add.split]
-    if new.keys() <= metadata.configuration.keys():
+    new = {names.DOC_MAPPING_PREFIX + key: text for key, text in mappings_of(files).items()}
+    if not form.has_commits or new.keys() <= metadata.configuration.keys():
         return named, None
     return named, replace(metadata, configuration={**metadata.configuration, **new})
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -61,14 +61,10 @@ def form_of(log: IndexTablesLog, state: Snapshot) -> Form:
     )
 
 
-def mappings_of(files: Iterable[AddFile]) -> dict[str, str]:
-    """Gives the doc mappings of new splits, by their hashes."""
-    splits = (add.split for add in files)
-    return {s.doc_mapping_ref: s.doc_mapping for s in splits if s and s.doc_mapping_ref and s.doc_mapping}
-
-
-def put_state_commit(log: IndexTablesLog, state: Snapshot, entry: Commit, put: Put, *, replaces: bool) -> bool:
-    """Commits `entry` after `state` as a state alone; says whether it stands."""
+def put_state_commit(
+    log: IndexTablesLog, state: Snapshot, entry: Commit, put: Put, *, mappings: Mapping[str, str], replaces: bool
+) -> bool:
+    """Commits `entry` after `state` as a state alone, with its doc `mappings` by hash; says whether it stands."""
     base = log.state(state.version)
     if base is None:
         raise ObjectNotFoundError(url=log.url, name=names.state_name(state.version))
@@ -77,7 +73,7 @@ def put_state_commit(log: IndexTablesLog, state: Snapshot, entry: Commit, put: P
         created_ms=entry.committed_at_ms or 0,
         added=entry.added,
         replaces_all=replaces,
-        registry=mappings_of(entry.added),
+        registry=mappings,
         protocol_version=base.protocol_version,
         metadata=base.metadata,
     )
