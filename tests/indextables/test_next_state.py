@@ -121,6 +121,17 @@ def test_a_removed_file_is_a_tombstone_and_still_counted_among_the_bytes() -> No
     assert table.at(2).keys() == {f"{n}" for n in range(20)} - {"7"}
 
 
+def test_tombstones_are_kept_until_all_is_written_anew() -> None:
+    table = Table()
+    table.update(*(add(f"{n:02}") for n in range(30)))
+    table.update(removed=["03"])
+    table.update(removed=["07"])
+
+    assert table.rewrites == 1
+    assert table.read(3).tombstones.to_pylist() == ["03", "07"]
+    assert table.at(3).keys() == {f"{n:02}" for n in range(30)} - {"03", "07"}
+
+
 def test_manifests_in_the_directory_of_their_state_are_named_with_it() -> None:
     table = Table()
     table.update(add("a"))
@@ -373,8 +384,8 @@ def test_the_hint_says_what_the_state_says() -> None:
 SHAPES = st.builds(
     StateShape,
     entries_per_manifest=st.integers(1, 4),
-    tombstone_share=st.sampled_from([0.0, 0.1, 0.5, 1.0]),
-    most_manifests=st.integers(0, 4),
+    tombstone_share=st.sampled_from([0.1, 1.0, 9.0]),
+    most_manifests=st.sampled_from([0, 3, 20]),
     renormalise_above=st.integers(0, 3),
 )
 STEPS = st.lists(

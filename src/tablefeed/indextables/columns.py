@@ -97,15 +97,17 @@ def of_adds(adds: Sequence[AddFile]) -> pa.RecordBatch:
 
 
 def to_entries(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """The adds of `batch` as entries of a manifest, each with all names that one can have.
+    """The adds of `batch`, each as all that an add or an entry of a manifest can have, by its name on disk.
 
-    Partition values have Hive's word for null, as the maps of both writers have none.
+    What is not told is None. Partition values have Hive's word for null, as the maps of both writers have none.
     """
     files = batch.filter(batch["is_add"])
     values = {name: _values(files[name]) for name in _OF_ENTRIES}
     values["partition_values"] = [fields.partition_words(each) for each in values["partition_values"]]
     for row in zip(*values.values(), strict=True):
-        yield dict(zip(_OF_ENTRIES.values(), row, strict=True))
+        entry = dict(zip(_OF_ENTRIES.values(), row, strict=True))
+        entry["hasFooterOffsets"] = entry["footerStartOffset"] is not None and entry["footerEndOffset"] is not None
+        yield entry
 
 
 def partitions_of(rows: pa.Table) -> list[dict[str, str | None]]:

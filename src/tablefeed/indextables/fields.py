@@ -63,7 +63,7 @@ def write_add(add: AddFile, *, native: bool) -> dict[str, object]:
     if native:
         return both
     both["hasFooterOffsets"] = split.footer_start is not None and split.footer_end is not None
-    return {wire: both.get(wire) for wire in _SCALA_ADD}
+    return {wire: both.get(wire) for wire in SCALA_ADD}
 
 
 def read_remove(values: JsonObject) -> RemoveFile:
@@ -266,12 +266,14 @@ ADDED_VERSION, ADDED_MS = "addedAtVersion", "addedAtTimestamp"
 
 _SPLIT_NAMES = [field.wire for field in SPLIT]
 _OFFSETS_FLAG = _SPLIT_NAMES.index("timeRangeStart")
-_SCALA_ADD = (
+SCALA_ADD = (
     *(field.wire for field in ADD),
     *_SPLIT_NAMES[:_OFFSETS_FLAG],
     "hasFooterOffsets",
     *_SPLIT_NAMES[_OFFSETS_FLAG:],
 )
+NATIVE_ADD = tuple(field.wire for field in (*ADD, *SPLIT) if field.native)
+"""What stands in the line of an add: all of it by the Scala log, what is told by the native one."""
 
 REMOVE = (
     Field(wire="path", attribute="log_path", read=read_text, required=True),

@@ -18,13 +18,15 @@ LAST_CHECKPOINT = "_last_checkpoint"
 MANIFESTS_DIR = "manifests"
 STATE_MANIFEST = "_manifest.avro"
 
-# "actions": the one key of a line. TXN and COMMIT_INFO are lines that we write; IndexTables passes them over.
+# "actions": the one key of a line. TXN and COMMIT_INFO are lines of ours, which IndexTables passes over in commits
+# and refuses in checkpoints: there TXNS, a list of what TXN holds, stands beside the key of a line that it knows.
 PROTOCOL = "protocol"
 METADATA = "metaData"
 ADD = "add"
 REMOVE = "remove"
 MERGE_SKIP = ("mergeskip", "skip")
 TXN = "txn"
+TXNS = "tablefeedTxns"
 COMMIT_INFO = "commitInfo"
 
 # commitInfo is ours, and so is what it holds

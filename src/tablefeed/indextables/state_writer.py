@@ -95,18 +95,13 @@ def encode_entries(
 
 def _scala_words(entry: dict[str, Any], mappings: schema_registry.DocMappings) -> dict[str, Any]:
     entry["docMappingRef"] = mappings.by_hash(entry["docMappingJson"], entry["docMappingRef"])
-    return _with_offsets_flag(entry)
+    return entry
 
 
 def _native_words(entry: dict[str, Any], mappings: schema_registry.DocMappings) -> dict[str, Any]:
     text, key = entry["docMappingJson"], entry["docMappingRef"]
     entry["docMappingJson"] = mappings.inline(text, key)
     entry["docMappingRef"] = None if key is None else mappings.by_hash(text, key)
-    return _with_offsets_flag(entry)
-
-
-def _with_offsets_flag(entry: dict[str, Any]) -> dict[str, Any]:
-    entry["hasFooterOffsets"] = entry["footerStartOffset"] is not None and entry["footerEndOffset"] is not None
     return entry
 
 

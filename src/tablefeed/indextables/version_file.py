@@ -104,8 +104,12 @@ def compress(text: bytes, *, writer: Writer) -> bytes:
 
     The Scala log takes gzip without them for text; both read the form with them.
     """
-    packed = gzip.compress(text, mtime=0)
-    return packed if writer is Writer.NATIVE else _MARKED + _GZIP_CODEC + packed
+    return mark(writer) + gzip.compress(text, mtime=0)
+
+
+def mark(writer: Writer) -> bytes:
+    """What stands before the gzip of a file."""
+    return b"" if writer is Writer.NATIVE else _MARKED + _GZIP_CODEC
 
 
 def decompress(data: bytes, *, url: str, log_file: str) -> bytes:
@@ -142,6 +146,8 @@ def read_lines(data: bytes, *, url: str, log_file: str) -> Iterator[tuple[int, s
                 reason = f"the line holds {' and '.join(known)}" if len(known) > 1 else f"{key} is no JSON object"
                 raise CorruptLogError(reason, url=url, log_file=log_file, line=number)
             yield number, key, action
+        for txn in _txns(values, url=url, log_file=log_file, line=number):
+            yield number, names.TXN, txn
 
 
 def read_objects(data: bytes, *, url: str, log_file: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -156,6 +162,14 @@ def read_objects(data: bytes, *, url: str, log_file: str) -> Iterator[tuple[int,
         if not isinstance(values, dict):
             raise CorruptLogError("the line is no JSON object", url=url, log_file=log_file, line=number)
         yield number, values
+
+
+def _txns(values: dict[str, Any], *, url: str, log_file: str, line: int) -> list[dict[str, Any]]:
+    """Our transaction identifiers beside the action of a line of a checkpoint."""
+    found = values.get(names.TXNS) or []
+    if isinstance(found, list) and all(isinstance(each, dict) for each in found):
+        return found
+    raise CorruptLogError(f"{names.TXNS} is no list of objects", url=url, log_file=log_file, line=line)
 
 
 class _at:  # noqa: N801 - a with statement reads it as a preposition
