@@ -56,6 +56,31 @@ def test_commits_of_several_writers_stand_once_each_whatever_the_server_loses(ga
 
 
 @pytest.mark.slow
+def test_commits_to_an_indextables_table_stand_once_each_whatever_the_server_loses(gateway: Gateway) -> None:
+    location, first = f"s3://{gateway.bucket}/orders", pa.table({"id": [-1]})
+    tablefeed.append(location, first, table_format="indextables", storage_options=gateway.options)
+    puts = count()
+    gateway.loses = lambda told: told.startswith("PUT") and ".json" in told and next(puts) % 3 == 2
+
+    def write(writer: int) -> None:
+        for turn in range(2):
+            outcome = tablefeed.append(
+                location,
+                pa.table({"id": [writer * 2 + turn]}),
+                app_id=f"writer {writer}",
+                txn_version=turn,
+                storage_options=gateway.options,
+            )
+            assert isinstance(outcome, Committed)
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        list(pool.map(write, range(WRITERS)))
+
+    gateway.loses = lambda _: False
+    assert rows(gateway) == [-1, *range(WRITERS * 2)]
+
+
+@pytest.mark.slow
 def test_of_the_commits_of_processes_none_fails_though_the_server_says_of_many_that_others_came_between(
     gateway: Gateway,
 ) -> None:

@@ -468,3 +468,16 @@ def test_a_partition_value_that_the_log_would_tell_as_another_is_refused(by_the_
     with pytest.raises(InvalidRowsError, match="no log of IndexTables can tell"):
         tablefeed.append(by_the_log_alone, rows)
     assert sorted(by_the_log_alone.rglob("*.split")) == splits
+
+
+def test_an_attempt_that_stands_keeps_its_splits_though_it_wakes_after_a_later_batch(table: Path) -> None:
+    log = log_of(table)
+    state = log.load()
+    ours = a_write(log, new_rows(table, 901), app_id="loader", batch=0)
+    commit(log, state, ours, still())
+    tablefeed.append(table, new_rows(table, 902), app_id="loader", txn_version=1)
+    before = rows_of(table)
+
+    commit(log_of(table), state, ours, still())
+
+    assert rows_of(table) == before

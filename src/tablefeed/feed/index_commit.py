@@ -126,8 +126,9 @@ def _replayed(
     if txn is None or found is None:
         return None
     logger.info("replay table=%s app_id=%s txn_version=%d", log.url, txn.app_id, txn.txn_version)
-    stands = {add.path for add in found.commit.added}
-    discard(log.store, (add.path for add in transaction.files if add.path not in stands))
+    if found.txn_version == txn.txn_version:  # a later one's version does not tell whether ours stands in an earlier
+        stands = {add.path for add in found.commit.added}
+        discard(log.store, (add.path for add in transaction.files if add.path not in stands))
     check_replay(txn, found.txn_version, transaction.on_collision, url=log.url)
     return AlreadyApplied(version=state.version, recorded_txn_version=found.txn_version)
 
