@@ -7,7 +7,7 @@ ten thousand states opens for what its newest costs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -128,14 +128,18 @@ class IndexReader:
             raise CorruptLogError("a part of it is missing", url=self.url, log_file=file.name)
         return checkpoint.decode_checkpoint([(name, self.store.read(log_path(name))) for name in found], url=self.url)
 
-    def base_facts(self, log: plans.Log, base: LogFile | None) -> Facts:
-        """Gives what `base`, a state, a checkpoint or nothing, tells of the table."""
+    def base_facts(self, log: plans.Log, base: LogFile | None) -> tuple[Facts, Mapping[str, str]]:
+        """Gives what `base`, a state, a checkpoint or nothing, tells of the table, and its doc mappings by hash.
+
+        Of a checkpoint these are in its metadata.
+        """
         if base is None:
-            return Facts()
+            return Facts(), {}
         if base.kind is LogFileKind.CHECKPOINT:
-            return self.checkpoint(log, base).facts
+            return self.checkpoint(log, base).facts, {}
         state = self.state(base)
-        return replace(state.facts, metadata=state.metadata or self._metadata(log, base.version))
+        facts = replace(state.facts, metadata=state.metadata or self._metadata(log, base.version))
+        return facts, state.registry
 
     def base_files(self, log: plans.Log, base: LogFile | None) -> Iterable[pa.RecordBatch]:
         """Gives the files that are live in `base`."""
