@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from support.split_tables import log_of, numeric_or_text, split_table
 from tablefeed.feed.table import Table
 from tablefeed.feed.where import row_filter
-from tablefeed.store import Store
+from tablefeed.store import FaultyStore, Store
 
 pytest.importorskip("tantivy")
 pytest.importorskip("fastavro")
@@ -104,3 +105,90 @@ def test_rows_of_a_predicate_are_those_of_reading_all(
     for where in asked:
         condition = row_filter(where, log_of(store).load().schema).condition
         assert read(store, where) == sorted(map(repr, whole.filter(condition).to_pylist()))
+
+
+DAYS = [date(2024, 1, 9), date(2024, 1, 10), date(2024, 1, 11)]
+
+
+def manifests_read(where: str, *appends: pa.Table, partition_by: Sequence[str]) -> list[int]:
+    """The numbers of the appends whose manifests a read with `where` reads; its rows are those of reading all."""
+    memory = split_table(*appends, partition_by=partition_by, bounds_of=numeric_or_text)
+    snapshot = log_of(memory).load()
+    condition = row_filter(where, snapshot.schema).condition
+    store = FaultyStore(memory)
+    found = read(store, where)
+    assert found == sorted(map(repr, Table(snapshot).to_arrow().filter(condition).to_pylist()))
+    names = {call.name for call in store.calls if call.operation == "read" and "/manifest-" in call.name}
+    return sorted(int(name.rpartition("-")[2].removesuffix(".avro"), 16) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("where", "wanted"),
+    [
+        ("day = DATE'2024-01-10'", [2]),
+        ("day > DATE'2024-01-10'", [3]),
+        ("DATE'2024-01-10' > day", [1]),
+        ("day IN (DATE'2024-01-09', DATE'2024-01-11')", [1, 3]),
+        ("day = DATE'2024-01-09' OR day = DATE'2024-01-10'", [1, 2]),
+        ("day BETWEEN DATE'2024-01-10' AND DATE'2024-01-11' AND id > 0", [2, 3]),
+        ("day < DATE'2024-01-01'", []),
+        ("day = DATE'2024-01-10' OR id = 1", [1, 2, 3]),
+        ("NOT day = DATE'2024-01-10'", [1, 2, 3]),
+        ("day IS NULL", [1, 2, 3]),
+    ],
+)
+def test_a_manifest_without_the_days_that_are_asked_for_is_not_read(where: str, wanted: list[int]) -> None:
+    appends = [rows({"id": number, "day": day}) for number, day in enumerate(DAYS)]
+
+    assert manifests_read(where, *appends, partition_by=["day"]) == wanted
+
+
+def test_numbers_of_manifests_are_compared_as_numbers() -> None:
+    appends = [rows({"n": n}) for n in (9, 10, 100)]
+
+    assert manifests_read("n = 10", *appends, partition_by=["n"]) == [2]
+    assert manifests_read("n > 9", *appends, partition_by=["n"]) == [2, 3]
+    assert manifests_read("n < 10", *appends, partition_by=["n"]) == [1]
+
+
+@pytest.mark.parametrize("where", ["p = 'a b'", "p = ''", "p IS NULL", "p = 'a%20b'", "p < 'b'"])
+def test_no_manifest_of_texts_is_left_out(where: str) -> None:
+    appends = [rows({"p": p}) for p in ("a b", "", "a%20b", None)]
+
+    assert manifests_read(where, *appends, partition_by=["p"]) == [1, 2, 3, 4]
+
+
+def test_a_manifest_with_a_null_partition_is_read_for_any_day() -> None:
+    appends = [rows({"day": DAYS[0]}, {"day": None}), rows({"day": DAYS[1]})]
+
+    assert manifests_read("day = DATE'2024-01-10'", *appends, partition_by=["day"]) == [1, 2]
+
+
+def test_a_column_that_partitions_nothing_rules_no_manifest_out() -> None:
+    appends = [rows({"n": n, "id": n}) for n in (1, 2)]
+
+    assert manifests_read("id = 1", *appends, partition_by=["n"]) == [1, 2]
+    assert manifests_read("id = 1 AND n = 2", *appends, partition_by=["n"]) == [2]
+
+
+def test_the_tasks_of_a_batch_are_planned_without_manifests_that_are_not_asked_for() -> None:
+    memory = split_table(
+        *(rows({"id": n, "day": day}) for n, day in enumerate(DAYS)), partition_by=["day"], bounds_of=numeric_or_text
+    )
+    store = FaultyStore(memory)
+    snapshot = log_of(store).load()
+    asked = row_filter("day = DATE'2024-01-10'", snapshot.schema).condition
+
+    paths = [p for batch in snapshot.live_files(with_stats=True, asked=asked) for p in batch["log_path"].to_pylist()]
+    assert paths == ["day=2024-01-10/part-00002-00000.split"]
+    assert sum("/manifest-" in call.name for call in store.calls if call.operation == "read") == 1
+
+
+def test_a_filter_of_parts_within_parts_rules_no_manifest_out() -> None:
+    memory = split_table(rows({"n": 1}), rows({"n": 2}), partition_by=["n"], bounds_of=numeric_or_text)
+    deep = pc.field("n") == 1
+    for _ in range(5_000):
+        deep = (pc.field("n") == 1) | deep
+
+    found = Table(log_of(memory).load()).to_arrow(filter=deep)
+    assert found["n"].to_pylist() == [1]

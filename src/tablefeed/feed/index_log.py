@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tablefeed.delta.partitioning import check_partition_columns
 from tablefeed.errors import CorruptLogError, LogError, LogGapError, ObjectNotFoundError, UnsupportedFeatureError
 from tablefeed.feed.dialect import check_readable
-from tablefeed.feed.index_reader import IndexReader, log_path
+from tablefeed.feed.index_reader import Choice, IndexReader, log_path
 from tablefeed.feed.split_facts import Vocabulary, described_commit, described_files, described_metadata
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.indextables import listing as plans
@@ -29,6 +29,7 @@ from tablefeed.store import Entry
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,14 +45,21 @@ class IndexSnapshot(Snapshot):
         """By what its files are understood."""
         return Vocabulary(schema=self.schema, doc_mappings=self.doc_mappings)
 
-    def live_files(self, *, with_stats: bool = False) -> Iterator[pa.RecordBatch]:
+    def live_files(self, *, with_stats: bool = False, asked: pc.Expression | None = None) -> Iterator[pa.RecordBatch]:
         """As of `Snapshot`, but for memory: what a state says of all files is held, in columns.
 
-        Rows are counted in any case: their readers hold that against what they find.
+        Rows are counted in any case: their readers hold that against what they find. A manifest whose partitions
+        `asked` rules out is not read.
         """
         vocabulary = self.vocabulary if with_stats else None
-        files = self.log.files_of(self.version, self.unreadable)
+        files = self.log.files_of(self.version, self.unreadable, choose=None if asked is None else self._choice(asked))
         return (described_files(batch, vocabulary) for batch in files)
+
+    def _choice(self, asked: pc.Expression) -> Choice:
+        from tablefeed.feed.manifest_pruning import asked_manifests
+
+        types = {field.name: field.type for field in self.schema if field.name in self.metadata.partition_columns}
+        return lambda manifests: asked_manifests(manifests, asked, types=types)
 
 
 class IndexTablesLog(TableLog):
@@ -156,8 +164,13 @@ class IndexTablesLog(TableLog):
         commit = self.store.stat(log_path(names.commit_name(version)))
         return commit or (self.store.stat(log_path(names.state_name(version))) if version else None)
 
-    def files_of(self, version: Version, unreadable: frozenset[str]) -> Iterator[pa.RecordBatch]:
-        """Gives the live files of `version` in IndexTables' columns, read from what can be read."""
+    def files_of(
+        self, version: Version, unreadable: frozenset[str], *, choose: Choice | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Gives the live files of `version` in IndexTables' columns, read from what can be read.
+
+        Of a state those are given that are in the manifests that `choose` gives back.
+        """
         from tablefeed.indextables import columns
         from tablefeed.log.replay import live_files
 
@@ -165,7 +178,7 @@ class IndexTablesLog(TableLog):
         while True:
             log, segment = reader.segment_of(log, version, without=unreadable)
             try:
-                base = list(reader.base_files(log, segment.base))
+                base = list(reader.base_files(log, segment.base, choose=choose))
                 turns = ([columns.of_commit(reader.commit(file))] for file in reversed(segment.commits))
                 found = list(live_files(base, turns))
             except (CorruptLogError, ObjectNotFoundError):
