@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -13,9 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.split_tables import log_of, numeric_or_text, split_table
+from tablefeed.delta.columns import to_add_files
+from tablefeed.errors import DataFileError
+from tablefeed.feed.scan import ScanFile, ScanTask, read_task, scan_file, table_columns
+from tablefeed.feed.spread import spread
 from tablefeed.feed.table import Table
 from tablefeed.feed.where import row_filter
-from tablefeed.store import FaultyStore, Store
+from tablefeed.store import FaultyStore, MemoryStore, Store
 
 pytest.importorskip("tantivy")
 pytest.importorskip("fastavro")
@@ -192,3 +197,83 @@ def test_a_filter_of_parts_within_parts_rules_no_manifest_out() -> None:
 
     found = Table(log_of(memory).load()).to_arrow(filter=deep)
     assert found["n"].to_pylist() == [1]
+
+
+# --- tasks that share a split ----------------------------------------------------------------------------------------
+
+
+def shared_by(memory: MemoryStore, least_tasks: int) -> list[list[int]]:
+    """The ids that each task reads."""
+    snapshot = log_of(memory).load()
+    columns = table_columns(snapshot.schema, snapshot.metadata, url=memory.url)
+    files = tuple(scan_file(add) for batch in snapshot.live_files() for add in to_add_files(batch))
+    whole = ScanTask(url=memory.url, storage_options={}, files=files, columns=columns)
+    wanted = pa.schema([SCHEMA.field("id")])
+    tasks = spread(whole, least_tasks=least_tasks, store=memory)
+    return [[n for b in read_task(task, wanted, store=memory) for n in b["id"].to_pylist()] for task in tasks]
+
+
+def a_large_split(count: int) -> MemoryStore:
+    return split_table(pa.table({"id": range(count), "name": [f"{n:0200}" for n in range(count)]}))
+
+
+@pytest.mark.parametrize("least_tasks", [1, 2, 3, 7, 16])
+def test_a_split_is_shared_among_as_many_tasks_as_are_asked_for(least_tasks: int) -> None:
+    found = shared_by(a_large_split(2_000), least_tasks)
+
+    assert len(found) == least_tasks
+    assert [n for ids in sorted(found) for n in ids] == list(range(2_000))
+    assert max(map(len, found)) <= 2_000 // least_tasks + 2 * 80  # a block of 16 KiB has some 70 of these rows
+
+
+def test_a_split_is_shared_among_no_more_tasks_than_it_has_blocks() -> None:
+    found = shared_by(a_large_split(200), 100)
+
+    assert 2 <= len(found) <= 4
+    assert sorted(n for ids in found for n in ids) == list(range(200))
+    assert all(found)
+
+
+def test_large_splits_are_shared_and_small_ones_lie_together() -> None:
+    small = [pa.table({"id": [n], "name": ["a"]}) for n in range(2_000, 2_003)]
+    large = pa.table({"id": range(2_000), "name": [f"{n:0200}" for n in range(2_000)]})
+
+    found = shared_by(split_table(large, *small), 4)
+    assert len(found) == 4
+    assert sorted(n for ids in found for n in ids) == list(range(2_003))
+
+
+def test_a_split_that_is_damaged_is_one_task_which_says_so() -> None:
+    memory = a_large_split(2_000)
+    path = "part-00001-00000.split"
+    memory.replace(path, b"x" * len(memory.read(path)))
+
+    with pytest.raises(DataFileError, match="has a footer"):
+        shared_by(memory, 4)
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (100, 101, 5_000), tuple(range(0, 60_000, 777))])
+def test_shares_that_follow_each_other_have_each_row_once(cuts: Sequence[int]) -> None:
+    memory = a_large_split(1_000)
+    path = "part-00001-00000.split"
+    size = len(memory.read(path))
+    snapshot = log_of(memory).load()
+    columns = table_columns(snapshot.schema, snapshot.metadata, url=memory.url)
+    edges = [None, *(cut for cut in cuts if cut < size), None]
+
+    found = [
+        n
+        for begin, end in pairwise(edges)
+        for batch in read_task(
+            ScanTask(
+                url=memory.url,
+                storage_options={},
+                files=(ScanFile(path=path, size_bytes=size, partition_values={}, share=(begin, end)),),
+                columns=columns,
+            ),
+            pa.schema([SCHEMA.field("id")]),
+            store=memory,
+        )
+        for n in batch["id"].to_pylist()
+    ]
+    assert found == list(range(1_000))
