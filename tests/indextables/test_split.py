@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from itertools import accumulate, pairwise
 from typing import Any
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given
 
 from support.split_bytes import a_field, a_split, a_store, bundle, document
 from tablefeed.indextables.damage import DamagedSplitError, UnsupportedSplitError
-from tablefeed.indextables.split import Field, Split, read_split
+from tablefeed.indextables.doc_store import DocStore
+from tablefeed.indextables.split import Field, Split, chunks, read_split
 
 SEGMENT = {"segment_id": "0a-0b", "max_doc": 1, "deletes": None}
 STORE = a_store([[document([(0, "x")])]])
@@ -148,3 +152,33 @@ def test_a_split_that_is_cut_anywhere_is_refused() -> None:
     for length in range(len(split)):
         with pytest.raises(DamagedSplitError):
             opened(split[:length])
+
+
+@st.composite
+def stores(draw: st.DrawFn) -> DocStore:
+    blocks = draw(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), max_size=6))
+    row_ends, byte_ends = (list(accumulate(block[side] for block in blocks)) for side in (0, 1))
+    return DocStore(offset=0, compressor=0, units_a_us=1, row_ends=row_ends, byte_ends=byte_ends, rest=b"", crc32=0)
+
+
+@given(st.lists(stores(), max_size=3), st.lists(st.integers(0, 100), max_size=4), st.integers(1, 20))
+def test_ranges_of_rows_that_follow_each_other_have_each_block_once(
+    found: list[DocStore], cuts: list[int], most_rows: int
+) -> None:
+    split = Split(fields=(), stores=tuple(found))
+    edges = [0, *sorted(cut for cut in cuts if cut < split.row_count), split.row_count]
+    whole = list(chunks(split, most_rows=1, most_bytes=1))
+
+    shared = [
+        (chunk.first_block, chunk.first_row, chunk.block_count, chunk.row_count, chunk.size_bytes)
+        for begin, stop in pairwise(edges)
+        for chunk in chunks(split, most_rows=most_rows, most_bytes=20, rows=range(begin, stop))
+    ]
+    assert [block + i for block, _, count, *_ in shared for i in range(count)] == list(range(len(whole)))
+    for block, row, count, rows, size in shared:
+        inside = whole[block : block + count]
+        assert (row, rows, size) == (
+            inside[0].first_row,
+            sum(each.row_count for each in inside),
+            sum(each.size_bytes for each in inside),
+        )

@@ -65,10 +65,36 @@ def read_split_batches(read: Read, plan: ReadPlan, file: SplitFile) -> Iterator[
                 yield from _batches(rows, plan.batch_rows)
 
 
-def chunks_of(read: Read, plan: ReadPlan, file: SplitFile) -> list[Chunk]:
-    """The chunks of the split, in its order: together they have each row once. Raises as `read_split_batches`."""
+Share = tuple[int | None, int | None]
+"""A part of a split, by its first byte and the one behind its last, None at the split's own ends. A block is in the
+share where it begins if rows are taken to be of one size."""
+
+
+def chunks_of(read: Read, plan: ReadPlan, file: SplitFile, share: Share = (None, None)) -> list[Chunk]:
+    """The chunks of `share` of the split, in its order: shares that follow each other have each row once.
+
+    Raises as `read_split_batches`.
+    """
     with _refused_by_name(plan, file):
-        return list(_chunks(_opened(read, file)))
+        split = _opened(read, file)
+        begin, end = (None if edge is None else _row_at(edge, split, file) for edge in share)
+        return list(_chunks(split, range(begin or 0, split.row_count if end is None else end)))
+
+
+def share_places(read: Read, plan: ReadPlan, file: SplitFile, *, most: int) -> list[tuple[int, int]]:
+    """The place of some `most` runs of blocks by which they are in a `Share`, and their sizes in bytes, in their order.
+
+    Raises as `read_split_batches`.
+    """
+    with _refused_by_name(plan, file):
+        split = _opened(read, file)
+        runs = splits.chunks(split, most_rows=-(-split.row_count // most), most_bytes=file.size_bytes)
+        return [(run.first_row * file.size_bytes // split.row_count, run.size_bytes) for run in runs]
+
+
+def _row_at(byte: int, split: Split, file: SplitFile) -> int:
+    """The first row whose place is at `byte` or behind it."""
+    return min(split.row_count, -(-byte * split.row_count // max(1, file.size_bytes)))
 
 
 def _opened(read: Read, file: SplitFile) -> Split:
@@ -78,8 +104,8 @@ def _opened(read: Read, file: SplitFile) -> Split:
     return split
 
 
-def _chunks(split: Split) -> Iterator[Chunk]:
-    return splits.chunks(split, most_rows=CHUNK_ROWS, most_bytes=CHUNK_BYTES)
+def _chunks(split: Split, rows: range | None = None) -> Iterator[Chunk]:
+    return splits.chunks(split, most_rows=CHUNK_ROWS, most_bytes=CHUNK_BYTES, rows=rows)
 
 
 class _Reader:

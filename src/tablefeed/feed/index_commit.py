@@ -27,7 +27,6 @@ from tablefeed.feed.transaction import Surroundings, Transaction
 from tablefeed.feed.write_plan import discard
 from tablefeed.indextables import columns, names, protocol, version_file
 from tablefeed.indextables.version_file import Writer
-from tablefeed.log.replay import fold
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Commit, Metadata, RemoveFile, Version
 from tablefeed.model.outcome import AlreadyApplied, Committed
@@ -153,7 +152,7 @@ def _put_next(log: IndexTablesLog, transaction: Transaction, state: Snapshot, ar
         stands = index_states.put_state_commit(log, state, entry, put, mappings=mappings, replaces=replaces)
     if not stands:
         return None
-    after = log.snapshot(entry.version, fold(state.facts, [entry]), unreadable=state.unreadable)
+    after = log.after(state, entry, mappings_of(transaction.files))
     if form.has_states and form.has_commits:
         index_states.follow(log, after, entry, writer=form.writer, replaces=replaces)
     return after

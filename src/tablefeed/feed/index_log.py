@@ -7,7 +7,7 @@ says what there is and not what was done: its commit is its difference to the ve
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING
 from tablefeed.delta.partitioning import check_partition_columns
 from tablefeed.errors import CorruptLogError, LogError, LogGapError, ObjectNotFoundError, UnsupportedFeatureError
 from tablefeed.feed.dialect import check_readable
-from tablefeed.feed.index_reader import IndexReader, log_path
-from tablefeed.feed.split_facts import described_commit, described_metadata
+from tablefeed.feed.index_reader import Choice, IndexReader, log_path
+from tablefeed.feed.split_facts import Vocabulary, described_commit, described_files, described_metadata
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.indextables import listing as plans
 from tablefeed.indextables import names
+from tablefeed.indextables.schema_registry import registry_of_configuration
 from tablefeed.log.replay import fold
 from tablefeed.log.segment import LogSegment
 from tablefeed.model.actions import Commit, Facts, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
-from tablefeed.model.schema import Struct
 from tablefeed.store import Entry
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    from tablefeed.feed.segment_reader import Reading
     from tablefeed.indextables.avro_state import State
     from tablefeed.indextables.indexing import Indexing
 
@@ -40,13 +40,29 @@ class IndexSnapshot(Snapshot):
     """An IndexTables table as of one version."""
 
     log: IndexTablesLog
+    doc_mappings: Mapping[str, str]
+    """By their hashes."""
 
-    def live_files(self, *, with_stats: bool = False) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - they count its rows
-        """As of `Snapshot`, but for memory: what a state says of all files is held, in columns."""
-        from tablefeed.feed.split_facts import described_files
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """By what its files are understood."""
+        return Vocabulary(schema=self.schema, doc_mappings=self.doc_mappings)
 
-        files = self.log.files_of(self.version, self.unreadable)
-        return (described_files(batch, self.schema) for batch in files)
+    def live_files(self, *, with_stats: bool = False, asked: pc.Expression | None = None) -> Iterator[pa.RecordBatch]:
+        """As of `Snapshot`, but for memory: what a state says of all files is held, in columns.
+
+        Rows are counted in any case: their readers hold that against what they find. A manifest whose partitions
+        `asked` rules out is not read.
+        """
+        vocabulary = self.vocabulary if with_stats else None
+        files = self.log.files_of(self.version, self.unreadable, choose=None if asked is None else self._choice(asked))
+        return (described_files(batch, vocabulary) for batch in files)
+
+    def _choice(self, asked: pc.Expression) -> Choice:
+        from tablefeed.feed.manifest_pruning import asked_manifests
+
+        types = {field.name: field.type for field in self.schema if field.name in self.metadata.partition_columns}
+        return lambda manifests: asked_manifests(manifests, asked, types=types)
 
 
 class IndexTablesLog(TableLog):
@@ -77,7 +93,7 @@ class IndexTablesLog(TableLog):
         ]
         return [file for file in (*commits, *bases) if file.version >= start]
 
-    def load(self, version: Version | None = None) -> Snapshot:
+    def load(self, version: Version | None = None) -> IndexSnapshot:
         """As of `TableLog`."""
         reader, log = self._reader, self._reader.listed()
         without: frozenset[str] = frozenset()
@@ -93,13 +109,14 @@ class IndexTablesLog(TableLog):
                 if segment.twin is not None:
                     self._refuse_parted(segment.twin)
                 commits = [reader.commit(file) for file in segment.commits]
-                facts = fold(reader.base_facts(log, segment.base), commits)
+                of_base, doc_mappings = reader.base_facts(log, segment.base)
+                facts = fold(of_base, commits)
             except (CorruptLogError, ObjectNotFoundError) as error:
                 if segment.base is None:
                     raise
                 first, without = first or error, without | {segment.base.name}
                 continue
-            return self.snapshot(segment.version, facts, unreadable=without)
+            return self._snapshot(segment.version, facts, doc_mappings, unreadable=without)
 
     def load_for_files(self, version: Version | None = None) -> Snapshot:
         """As of `TableLog`; nothing is kept of the log."""
@@ -141,7 +158,7 @@ class IndexTablesLog(TableLog):
             data = self.store.read(log_path(name))
         except ObjectNotFoundError:
             return self._commit_of_state(version, over_holes=over_holes)
-        return described_commit(self._reader.decoded_commit(data, version, name), self._schema)
+        return described_commit(self._reader.decoded_commit(data, version, name), self._vocabulary)
 
     def required_commit(self, log_file: LogFile) -> Commit:
         """As of `TableLog`."""
@@ -172,8 +189,13 @@ class IndexTablesLog(TableLog):
         """Gives the live files of a state, in IndexTables' columns."""
         return self._reader.live_in(state)
 
-    def files_of(self, version: Version, unreadable: frozenset[str]) -> Iterator[pa.RecordBatch]:
-        """Gives the live files of `version` in IndexTables' columns, read from what can be read."""
+    def files_of(
+        self, version: Version, unreadable: frozenset[str], *, choose: Choice | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Gives the live files of `version` in IndexTables' columns, read from what can be read.
+
+        Of a state those are given that are in the manifests that `choose` gives back.
+        """
         from tablefeed.indextables import columns
         from tablefeed.log.replay import live_files
 
@@ -181,7 +203,7 @@ class IndexTablesLog(TableLog):
         while True:
             log, segment = reader.segment_of(log, version, without=unreadable)
             try:
-                base = list(reader.base_files(log, segment.base))
+                base = list(reader.base_files(log, segment.base, choose=choose))
                 turns = ([columns.of_commit(reader.commit(file))] for file in reversed(segment.commits))
                 found = list(live_files(base, turns))
             except (CorruptLogError, ObjectNotFoundError):
@@ -192,24 +214,26 @@ class IndexTablesLog(TableLog):
             return iter(found)
 
     @cached_property
-    def _schema(self) -> Struct:
-        """The table's, which no version changes: by it the extremes of columns are read."""
-        return self.load().schema
+    def _vocabulary(self) -> Vocabulary:
+        """The table's: no version changes its schema, and a doc mapping that comes later comes with its files."""
+        return self.load().vocabulary
 
     @property
     def _reader(self) -> IndexReader:
         return IndexReader(self.store)
 
-    def snapshot(
-        self,
-        version: Version,
-        facts: Facts,
-        *,
-        unreadable: frozenset[str] = frozenset(),
-        reading: Reading | None = None,
-    ) -> Snapshot:
-        """As of `TableLog`; nothing is kept for reading."""
-        del reading
+    def after(self, before: Snapshot, entry: Commit, doc_mappings: Mapping[str, str]) -> Snapshot:
+        """Gives the table after `entry`, a commit of ours that stands behind `before` and brings those `doc_mappings`.
+
+        It is not read back: a store that fails now must not hide that the commit stands.
+        """
+        known = before.doc_mappings if isinstance(before, IndexSnapshot) else {}
+        facts = fold(before.facts, [entry])
+        return self._snapshot(entry.version, facts, {**known, **doc_mappings}, unreadable=before.unreadable)
+
+    def _snapshot(
+        self, version: Version, facts: Facts, doc_mappings: Mapping[str, str], *, unreadable: frozenset[str]
+    ) -> IndexSnapshot:
         if facts.protocol is None or facts.metadata is None:
             missing = "protocol" if facts.protocol is None else "metadata"
             raise LogError(
@@ -228,6 +252,7 @@ class IndexTablesLog(TableLog):
             metadata=metadata,
             head=self.head(version),
             unreadable=unreadable,
+            doc_mappings={**doc_mappings, **registry_of_configuration(metadata.configuration)},
         )
         check_partition_columns(snapshot.schema, metadata.partition_columns, url=self.url)
         return snapshot
@@ -247,7 +272,7 @@ class IndexTablesLog(TableLog):
                 after=after,
             )
         changed = self._state_change(source) if isinstance(source, plans.StateChange) else reader.commit(source)
-        return described_commit(changed, self._schema)
+        return described_commit(changed, self._vocabulary)
 
     def _listed_source(self, version: Version, *, over_holes: bool) -> plans.ChangeSource:
         log = self._reader.listed()

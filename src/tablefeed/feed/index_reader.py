@@ -7,7 +7,7 @@ ten thousand states opens for what its newest costs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
     from tablefeed.indextables.avro_state import Manifest, State
     from tablefeed.indextables.checkpoint import Checkpoint
+
+
+Choice = Callable[[Sequence["Manifest"]], Sequence["Manifest"]]
+"""Gives those of a state's manifests that are to be read, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,22 +132,35 @@ class IndexReader:
             raise CorruptLogError("a part of it is missing", url=self.url, log_file=file.name)
         return checkpoint.decode_checkpoint([(name, self.store.read(log_path(name))) for name in found], url=self.url)
 
-    def base_facts(self, log: plans.Log, base: LogFile | None) -> Facts:
-        """Gives what `base`, a state, a checkpoint or nothing, tells of the table."""
-        if base is None:
-            return Facts()
-        if base.kind is LogFileKind.CHECKPOINT:
-            return self.checkpoint(log, base).facts
-        state = self.state(base)
-        return replace(state.facts, metadata=state.metadata or self._metadata(log, base.version))
+    def base_facts(self, log: plans.Log, base: LogFile | None) -> tuple[Facts, Mapping[str, str]]:
+        """Gives what `base`, a state, a checkpoint or nothing, tells of the table, and its doc mappings by hash.
 
-    def base_files(self, log: plans.Log, base: LogFile | None) -> Iterable[pa.RecordBatch]:
-        """Gives the files that are live in `base`."""
+        Of a checkpoint these are in its metadata.
+        """
+        if base is None:
+            return Facts(), {}
+        if base.kind is LogFileKind.CHECKPOINT:
+            return self.checkpoint(log, base).facts, {}
+        state = self.state(base)
+        facts = replace(state.facts, metadata=state.metadata or self._metadata(log, base.version))
+        return facts, state.registry
+
+    def base_files(
+        self, log: plans.Log, base: LogFile | None, *, choose: Choice | None = None
+    ) -> Iterable[pa.RecordBatch]:
+        """Gives the files that are live in `base`; of a state, those in the manifests that `choose` gives back."""
+        from tablefeed.indextables import avro_state
+
         if base is None:
             return ()
         if base.kind is LogFileKind.CHECKPOINT:
             return self.checkpoint(log, base).files
-        return self.live_in(self.state(base))
+        state = self.state(base)
+        chosen = state.newest_first if choose is None else choose(state.newest_first)
+        if len(chosen) == len(state.manifests):
+            return self.live_in(state)
+        # A path is one partition's: it is in none of the others, so that what is told of it elsewhere is not missed.
+        return avro_state.live_among(state, self.bytes_of(chosen), url=self.url)
 
     def _metadata(self, log: plans.Log, version: Version) -> Metadata | None:
         for file in plans.metadata_sources(log, version):

@@ -27,9 +27,11 @@ def snapshot_tasks(
     """
     snapshot = open_log(location, storage_options).load(Version(version))
     columns = table_columns(snapshot.schema, snapshot.metadata, url=snapshot.log.url)
-    rows, live = None, snapshot.live_files(with_stats=where is not None)
-    if where is not None:
+    if where is None:
+        rows, live = None, snapshot.live_files()
+    else:
         rows = row_filter(where, snapshot.schema)
+        live = snapshot.live_files(with_stats=True, asked=rows.condition)
         live = Pruner(rows.condition, schema=snapshot.schema, columns=columns).matching(live)
     files = tuple(scan_file(add) for batch in live for add in to_add_files(batch))
     whole = ScanTask(url=location, storage_options=storage_options, files=files, columns=columns, rows=rows)

@@ -1,29 +1,37 @@
 """What an IndexTables log says of files, in the words and columns that the feed has for files of a Delta log.
 
-Paths are names on disk there, never escaped; extremes are texts by column. Of what cannot be certain nothing is said:
-statistics bound, they never decide.
+Paths are names on disk there, never escaped; what is certain of a split's rows is split_statistics.py's to say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import orjson
 
 from tablefeed.delta.paths import encode_path
-from tablefeed.indextables import names
+from tablefeed.feed.split_statistics import Told, statistics
+from tablefeed.indextables import names, schema_registry
 from tablefeed.model.actions import AddFile, Commit, Metadata, RemoveFile
-from tablefeed.model.schema import Primitive, Struct
+from tablefeed.model.schema import Struct
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST_SURROGATE = "\ud800"
-_Texts = Mapping[str, str]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabulary:
+    """By what files of a table are understood: its schema, and the doc mappings that its log keeps, by their hashes."""
+
+    schema: Struct
+    doc_mappings: Mapping[str, str]
+
+    def plain_texts(self, doc_mapping: str | None, doc_mapping_ref: str | None) -> Mapping[str, bool] | None:
+        """As `schema_registry.plain_texts`, of a split with that mapping, or with the one of that hash."""
+        known = self.doc_mappings.get(doc_mapping_ref or "") if doc_mapping is None else doc_mapping
+        return None if known is None else schema_registry.plain_texts(known)
 
 
 def described_metadata(metadata: Metadata) -> Metadata:
@@ -31,27 +39,29 @@ def described_metadata(metadata: Metadata) -> Metadata:
     return replace(metadata, format_provider=names.PROVIDER)
 
 
-def described_commit(commit: Commit, schema: Struct) -> Commit:
-    """Gives `commit` of a table of `schema` with its files as Delta's log would tell of them."""
+def described_commit(commit: Commit, vocabulary: Vocabulary) -> Commit:
+    """Gives `commit` with its files as Delta's log would tell of them."""
+    if commit.metadata is not None:
+        own = schema_registry.registry_of_configuration(commit.metadata.configuration)
+        vocabulary = replace(vocabulary, doc_mappings={**vocabulary.doc_mappings, **own})
     return replace(
         commit,
         metadata=None if commit.metadata is None else described_metadata(commit.metadata),
-        files=tuple(_described(file, schema) for file in commit.files if isinstance(file, AddFile | RemoveFile)),
+        files=tuple(_described(file, vocabulary) for file in commit.files if isinstance(file, AddFile | RemoveFile)),
     )
 
 
-def described_files(batch: pa.RecordBatch, schema: Struct) -> pa.RecordBatch:
-    """Gives live files (`tablefeed.indextables.columns.FILE_COLUMNS`) as those of `tablefeed.delta.columns`."""
+def described_files(batch: pa.RecordBatch, vocabulary: Vocabulary | None) -> pa.RecordBatch:
+    """Gives live files (`tablefeed.indextables.columns.FILE_COLUMNS`) as those of `tablefeed.delta.columns`.
+
+    Without a vocabulary their statistics count rows and bound nothing.
+    """
     import pyarrow as pa
 
     from tablefeed.delta.columns import FILE_COLUMNS
 
-    counts, lows, highs = (batch[name].to_pylist() for name in ("num_records", "min_values", "max_values"))
-    stats = [
-        statistics(count, dict(low or ()), dict(high or ()), schema)
-        for count, low, high in zip(counts, lows, highs, strict=True)
-    ]
     values = [None if each is None else list(_values(each).items()) for each in batch["partition_values"].to_pylist()]
+    stats = _counts(batch) if vocabulary is None else _statistics(batch, vocabulary)
     made = {
         "log_path": pa.array([encode_path(path) for path in batch["log_path"].to_pylist()], pa.string()),
         "partition_values": pa.array(values, FILE_COLUMNS.field("partition_values").type),
@@ -68,66 +78,44 @@ def described_files(batch: pa.RecordBatch, schema: Struct) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=FILE_COLUMNS)
 
 
-def statistics(row_count: int | None, lows: _Texts, highs: _Texts, schema: Struct) -> str | None:
-    """Gives as the text of Delta's statistics what is certain of a split's rows; None where nothing is."""
-    told: dict[str, object] = {} if row_count is None else {"numRecords": row_count}
-    bounds = {
-        group: {f.name: value for f in schema if f.name in texts and (value := read(texts[f.name], f.type)) is not None}
-        for group, texts, read in (("minValues", lows, _low), ("maxValues", highs, _high))
-    }
-    told |= {group: values for group, values in bounds.items() if values}
-    return orjson.dumps(told).decode() if told else None
+def _counts(batch: pa.RecordBatch) -> list[str | None]:
+    counts = batch["num_records"].to_pylist()
+    return [None if count is None else orjson.dumps({"numRecords": count}).decode() for count in counts]
 
 
-def _described(file: AddFile | RemoveFile, schema: Struct) -> AddFile | RemoveFile:
+def _statistics(batch: pa.RecordBatch, vocabulary: Vocabulary) -> list[str | None]:
+    told = ("num_records", "min_values", "max_values", "partition_values", "doc_mapping", "doc_mapping_ref")
+    return [
+        statistics(
+            Told(
+                row_count=count,
+                lows=dict(low or ()),
+                highs=dict(high or ()),
+                partition_values=dict(values or ()),
+                plain_texts=vocabulary.plain_texts(mapping, ref),
+            ),
+            vocabulary.schema,
+        )
+        for count, low, high, values, mapping, ref in zip(*(batch[name].to_pylist() for name in told), strict=True)
+    ]
+
+
+def _described(file: AddFile | RemoveFile, vocabulary: Vocabulary) -> AddFile | RemoveFile:
     values = None if file.partition_values is None else _values(file.partition_values.items())
     if isinstance(file, RemoveFile):
         return replace(file, log_path=encode_path(file.path), partition_values=values)
-    split = file.split
-    told = (
-        None if split is None else statistics(split.num_records, split.min_values or {}, split.max_values or {}, schema)
-    )
-    return replace(file, log_path=encode_path(file.path), partition_values=values or {}, stats=told)
+    split, told = file.split, None
+    if split is not None:
+        told = Told(
+            row_count=split.num_records,
+            lows=split.min_values or {},
+            highs=split.max_values or {},
+            partition_values=file.partition_values,
+            plain_texts=vocabulary.plain_texts(split.doc_mapping, split.doc_mapping_ref),
+        )
+    stats = None if told is None else statistics(told, vocabulary.schema)
+    return replace(file, log_path=encode_path(file.path), partition_values=values or {}, stats=stats)
 
 
 def _values(pairs: Iterable[tuple[str, str | None]]) -> dict[str, str | None]:
     return {name: None if text == names.HIVE_DEFAULT_PARTITION else text for name, text in pairs}
-
-
-_AFTER_ALL = "\U0010ffff" * 16
-"""Behind a text that may have been cut, however short, it is above all that begin with that."""
-
-
-def _low(text: str, kind: object) -> object | None:
-    if kind == Primitive("string"):
-        # Java's order is of UTF-16, ours of code points: beyond the surrogates the two part. And the value of a
-        # partition column may stand there as its directory spells it.
-        return text if "%" not in text and all(c < _FIRST_SURROGATE for c in text) else None
-    return _plain(text, kind)
-
-
-def _high(text: str, kind: object) -> object | None:
-    if kind in (Primitive("double"), Primitive("float")):
-        return None  # a NaN, greater than all to Spark, need not be in it
-    low = _low(text, kind)
-    return low + _AFTER_ALL if isinstance(low, str) and kind == Primitive("string") else low
-
-
-def _plain(text: str, kind: object) -> Any | None:  # Any: as JSON has it
-    """The value that `text` spells as Delta's statistics have it; None for what has no order here.
-
-    Decimals, short numbers and times without a zone are texts to the index, whose extremes are those of texts.
-    """
-    try:
-        match kind:
-            case Primitive(name="long" | "integer"):
-                return int(text)
-            case Primitive(name="double" | "float"):
-                return float(text)  # what is infinite or NaN bounds nothing, which its reader knows
-            case Primitive(name="date"):
-                return text
-            case Primitive(name="timestamp"):
-                return (_EPOCH + timedelta(microseconds=int(text))).isoformat().replace("+00:00", "Z")
-    except (ValueError, OverflowError):
-        return None
-    return None

@@ -6,15 +6,14 @@ object is asked once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
 from tablefeed.errors import DataFileError
-from tablefeed.feed.index_log import IndexTablesLog
-from tablefeed.feed.table_log import Snapshot
-from tablefeed.indextables import columns, schema_registry
+from tablefeed.feed.index_log import IndexSnapshot, IndexTablesLog
+from tablefeed.indextables import columns
 from tablefeed.indextables.damage import DamagedSplitError
 from tablefeed.indextables.indexing import Indexing
 from tablefeed.indextables.split import read_index
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def indexing_of_table(
-    log: IndexTablesLog, snapshot: Snapshot, schema: pa.Schema, *, partition_by: Sequence[str]
+    log: IndexTablesLog, snapshot: IndexSnapshot, schema: pa.Schema, *, partition_by: Sequence[str]
 ) -> Indexing:
     """Gives how the splits of `snapshot` index the columns of `schema`, the table's.
 
@@ -40,8 +39,8 @@ def indexing_of_table(
     return known[1]
 
 
-def _found(log: IndexTablesLog, snapshot: Snapshot, schema: pa.Schema, partition_by: Sequence[str]) -> Indexing:
-    registry = {**_registry_of_state(log, snapshot), **_registry_of(snapshot)}
+def _found(log: IndexTablesLog, snapshot: IndexSnapshot, schema: pa.Schema, partition_by: Sequence[str]) -> Indexing:
+    registry = snapshot.doc_mappings
     told: dict[str, None] = {}
     newest: AddFile | None = None
     for batch in log.files_of(snapshot.version, snapshot.unreadable):
@@ -52,15 +51,6 @@ def _found(log: IndexTablesLog, snapshot: Snapshot, schema: pa.Schema, partition
             (newest,) = columns.to_add_files(batch.slice(0, 1))
     index = [] if newest is None else _fields(log, newest)
     return indexing_of(told or registry.values(), schema, partition_by=partition_by, index=index, url=log.url)
-
-
-def _registry_of(snapshot: Snapshot) -> Mapping[str, str]:
-    return schema_registry.registry_of_configuration(snapshot.metadata.configuration)
-
-
-def _registry_of_state(log: IndexTablesLog, snapshot: Snapshot) -> Mapping[str, str]:
-    state = log.state(snapshot.version)
-    return {} if state is None else state.registry
 
 
 def _fields(log: IndexTablesLog, add: AddFile) -> list[dict[str, Any]]:  # Any: JSON

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tablefeed.data.splits import SplitFile, chunks_of, read_split_batches
+from tablefeed.data.read import ReadPlan
+from tablefeed.data.splits import SplitFile, chunks_of, read_split_batches, share_places
 from tablefeed.delta.paths import refuse_escape
 from tablefeed.errors import DataFileError
 from tablefeed.indextables.partition_values import constants
 
 if TYPE_CHECKING:
-    from tablefeed.data.read import ReadPlan
-    from tablefeed.indextables.split import Chunk
+    from tablefeed.indextables.doc_store import Read
     from tablefeed.store import Store
 
 
@@ -41,8 +41,7 @@ def read_split(
     """
     refuse_escape(split.path, root_url=store.url, clones=False)
 
-    def read(offset: int, length: int) -> bytes:
-        return store.read(split.path, start=offset, end=offset + length)
+    read = _reads(split.path, store)
 
     def refuse(reason: str) -> DataFileError:
         return DataFileError(
@@ -60,16 +59,23 @@ def read_split(
         constants={**values, **split.known},
     )
     if split.share is not None:
-        whole = replace(whole, chunks=_within(chunks_of(read, plan, whole), whole.size_bytes, split.share))
+        whole = replace(whole, chunks=chunks_of(read, plan, whole, split.share))
     yield from read_split_batches(read, plan, whole)
 
 
-def _within(chunks: Sequence[Chunk], size_bytes: int, share: tuple[int | None, int | None]) -> list[Chunk]:
-    """Those of all `chunks` of a split that begin in its share; where one begins is told by the rows before it."""
-    begin, end = share[0] or 0, share[1]
-    rows = max(1, sum(chunk.row_count for chunk in chunks))
-    places = [chunk.first_row * size_bytes // rows for chunk in chunks]
-    return [chunk for chunk, at in zip(chunks, places, strict=True) if begin <= at and (end is None or at < end)]
+def split_places(path: str, size_bytes: int, store: Store, *, most: int) -> list[tuple[int, int]]:
+    """Gives the places in bytes by which tasks can share a split, at most some `most`, and what lies there of it.
+
+    Raises as `read_split`.
+    """
+    refuse_escape(path, root_url=store.url, clones=False)
+    plan = ReadPlan(url=store.url, schema=pa.schema([]), batch_rows=1)
+    file = SplitFile(path=path, size_bytes=size_bytes, num_records=None)
+    return share_places(_reads(path, store), plan, file, most=most)
+
+
+def _reads(path: str, store: Store) -> Read:
+    return lambda offset, length: store.read(path, start=offset, end=offset + length)
 
 
 def _size(path: str, store: Store) -> int:

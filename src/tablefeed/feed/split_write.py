@@ -17,7 +17,7 @@ from tablefeed.delta.stats import StatisticsShape
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError, UnsupportedOptionError
 from tablefeed.feed.align import align, aligned, check_zone, new_table_schema
 from tablefeed.feed.evolution import Merging, SchemaMode, merged
-from tablefeed.feed.index_log import IndexTablesLog
+from tablefeed.feed.index_log import IndexSnapshot, IndexTablesLog
 from tablefeed.feed.replacement import Replaces
 from tablefeed.feed.split_indexing import indexing_of_table
 from tablefeed.feed.table_change import spelled_as
@@ -96,7 +96,7 @@ def _indexing(
     log: TableLog, snapshot: Snapshot | None, schema: pa.Schema, partition_columns: tuple[str, ...]
 ) -> Indexing:
     """How the table's splits index its columns: as those do that it has."""
-    if snapshot is None or not isinstance(log, IndexTablesLog):
+    if not isinstance(snapshot, IndexSnapshot) or not isinstance(log, IndexTablesLog):
         return Indexing()
     return indexing_of_table(log, snapshot, schema, partition_by=partition_columns)
 

@@ -2,14 +2,15 @@
 
 Sizes are the log's. Where row groups lie is looked up in the files' footers only for a batch that is to have so many
 tasks (`minPartitions`); else a file is shared by its bytes, and a share in which no row group has its middle is empty.
-Files do not change, so that a batch that is planned again becomes the same tasks.
+A split is shared by the blocks of its doc stores, which are row groups here. Files do not change, so that a batch that
+is planned again becomes the same tasks.
 """
 
 from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -104,21 +105,34 @@ def _places(files: Sequence[ScanFile], whole: ScanTask, store: Store | None) -> 
 
     What is wrong with such a file is for the task to say that reads it.
     """
-    from tablefeed.data.read import row_group_places
-
     if not files:
         return []
-    opened = TableFiles(task_store(whole) if store is None else store, storage_options=whole.storage_options)
+    places_in = _looking_into(whole, task_store(whole) if store is None else store)
 
     def places(file: ScanFile) -> list[tuple[int, int]]:
         try:
-            with opened.open_input(file.path) as source:
-                return row_group_places(source)
+            return places_in(file)
         except TablefeedError:
             return []
 
     with ThreadPoolExecutor(FOOTER_READERS) as readers:
         return list(readers.map(places, files))
+
+
+def _looking_into(whole: ScanTask, store: Store) -> Callable[[ScanFile], list[tuple[int, int]]]:
+    if whole.columns.in_splits is not None:
+        from tablefeed.feed.split_scan import split_places
+
+        return lambda file: split_places(file.path, file.size_bytes, store, most=MOST_SHARES)
+    from tablefeed.data.read import row_group_places
+
+    opened = TableFiles(store, storage_options=whole.storage_options)
+
+    def places(file: ScanFile) -> list[tuple[int, int]]:
+        with opened.open_input(file.path) as source:
+            return row_group_places(source)
+
+    return places
 
 
 def _cut(file: ScanFile, places: Sequence[tuple[int, int]], count: int) -> list[_Share]:

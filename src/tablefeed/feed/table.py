@@ -170,7 +170,7 @@ class Table:
             from tablefeed.feed.pruning import Pruner
 
             pruner = Pruner(condition, schema=self._snapshot.schema, columns=columns)
-            files = pruner.matching(self._snapshot.live_files(with_stats=True))
+            files = pruner.matching(self._snapshot.live_files(with_stats=True, asked=condition))
         for batch in files:
             for add in to_add_files(batch):
                 task = ScanTask(

@@ -33,6 +33,7 @@ from tablefeed.store import Entry, Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,12 +66,18 @@ class Snapshot:
         """The same in Arrow."""
         return to_arrow(self.schema)
 
-    def live_files(self, *, with_stats: bool = False) -> Iterator[pa.RecordBatch]:
+    def live_files(
+        self,
+        *,
+        with_stats: bool = False,
+        asked: pc.Expression | None = None,  # noqa: ARG002 - Delta's checkpoints are read whole
+    ) -> Iterator[pa.RecordBatch]:
         """Gives the live files in columns (`tablefeed.delta.columns.FILE_COLUMNS`), in no stated order.
 
-        Streamed in bounded memory. A checkpoint of which some part cannot be read is passed over as `TableLog.load`
-        does, also where that comes out only after some of its files were given; each file is given once. Raises
-        CorruptLogError and ObjectNotFoundError where no other way leads to them.
+        Files without a row for which `asked` is true may be left out, where that spares reading of them; the caller
+        judges the others. Streamed in bounded memory. A checkpoint of which some part cannot be read is passed over as
+        `TableLog.load` does, also where that comes out only after some of its files were given; each file is given
+        once. Raises CorruptLogError and ObjectNotFoundError where no other way leads to them.
         """
         from tablefeed.feed.live_files import held_against_checksum, stream_live_files
 

@@ -27,6 +27,16 @@ from tablefeed.data.condition import Call, Column, Literal, Node
 from tablefeed.delta.column_bounds import ColumnBounds
 from tablefeed.model.statistics import LeafPath
 
+FLIPPED: Mapping[str, str] = {
+    "equal": "equal",
+    "not_equal": "not_equal",
+    "less": "greater",
+    "less_equal": "greater_equal",
+    "greater": "less",
+    "greater_equal": "less_equal",
+}
+"""What is asked of a column where the value stands first."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
@@ -80,6 +90,14 @@ def answers(question: pc.Expression, rows: pa.Table) -> pa.BooleanArray | None:
     return answer if pa.types.is_boolean(answer.type) else None
 
 
+def value_set(call: Call) -> pa.Array | None:
+    """Gives the values among which an `is_in` looks; None where it does not say."""
+    if call.options is None or call.options.type.get_field_index("value_set") < 0:
+        return None
+    wanted = call.options["value_set"]
+    return wanted.values if isinstance(wanted, pa.ListScalar) else None
+
+
 @dataclass(frozen=True, slots=True)
 class _Verdict:
     """Whether, in each file, a part of the filter may hold for some row, and whether it may fail for some."""
@@ -116,8 +134,8 @@ class _Judge:
                 return _Verdict(_some(part.may_hold for part in parts), _every(part.may_fail for part in parts))
             case Call(function="invert", arguments=(inner,)):
                 return self.judge(inner).inverted()
-            case Call(function=function, arguments=(Literal() as value, Column() as column)) if function in _FLIPPED:
-                return self._leaf(Call(_FLIPPED[function], (column, value), None), column)
+            case Call(function=function, arguments=(Literal() as value, Column() as column)) if function in FLIPPED:
+                return self._leaf(Call(FLIPPED[function], (column, value), None), column)
             case Call(arguments=(Column() as column, *_)):
                 return self._leaf(node, column)
             case Column():
@@ -179,7 +197,7 @@ class _Judge:
         return _Verdict(holds, fails).where(bounds.may_have_value)
 
     def _may_be_in(self, part: Call, bounds: ColumnBounds) -> pa.BooleanArray:
-        wanted, kind = _value_set(part), bounds.low.type
+        wanted, kind = value_set(part), bounds.low.type
         if wanted is None:
             return self._all
         if wanted.null_count == len(wanted):
@@ -218,14 +236,6 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {  # Any: pyarrow has no t
 }
 _JOINING = frozenset({"and", "and_kleene", "or", "or_kleene", "invert"})
 _ASKING = frozenset({"is_valid", "is_null", "is_in"})
-_FLIPPED: Mapping[str, str] = {
-    "equal": "equal",
-    "not_equal": "not_equal",
-    "less": "greater",
-    "less_equal": "greater_equal",
-    "greater": "less",
-    "greater_equal": "less_equal",
-}
 
 
 def _kind(kind: pa.DataType) -> str | None:
@@ -255,7 +265,7 @@ def _built_anew(part: Call | Column) -> pc.Expression | None:
         case Call(function="is_null", arguments=(_,)) if isinstance(takes_nan := _option(part, "nan_is_null"), bool):
             return one.is_null(nan_is_null=takes_nan)
         case Call(function="is_in", arguments=(_,)) if _option(part, "null_matching_behavior") == _MATCH:
-            wanted = _value_set(part)
+            wanted = value_set(part)
             return None if wanted is None else one.isin(wanted)
         case _:
             return None
@@ -266,13 +276,6 @@ def _option(call: Call, name: str) -> object:
     if call.options is None or call.options.type.get_field_index(name) < 0:
         return None
     return call.options[name].as_py()
-
-
-def _value_set(call: Call) -> pa.Array | None:
-    if call.options is None or call.options.type.get_field_index("value_set") < 0:
-        return None
-    wanted = call.options["value_set"]
-    return wanted.values if isinstance(wanted, pa.ListScalar) else None
 
 
 def _operands(call: Call) -> list[Node]:

@@ -1,15 +1,20 @@
 """Which manifests of a state cannot hold a file of a partition that is asked for ("states", partition bounds).
 
-Bounds are texts, and nothing says by which order their writer compared them, nor whether it escaped what it wrote. So a
-manifest is left out only where it holds no such file whichever way they came about: dates order as text and as dates
-alike and answer every question; numbers answer `=` where both orders say no; what has one value answers as itself. All
-else is kept.
+Bounds are texts, and nothing says by which order their writer compared them: 0.5.1 as texts; 0.5.2 and later two that
+are numbers as such, and all others as texts. So a manifest is left out only where it holds no such file whichever way
+they came about:
+
+- dates order alike either way, and answer every question; so does a number that is the only one;
+- numbers answer `=` where both orders say no, and all else where the bounds are not in the order of text;
+- texts answer nothing. `4a`, `5` and `10` go in a circle, so that any may be outside of the bounds; a value may stand
+  there escaped, and what a split gives back of an address or of JSON is another text.
 """
 
 from __future__ import annotations
 
 import datetime
 import decimal
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -101,25 +106,20 @@ def _may_hold(manifest: Manifest, asked: Comparison, kind: DataType | None) -> b
     if bounds is None or bounds.low is None or bounds.high is None or kind is None:
         return True
     low, high = bounds.low, bounds.high
-    if names.HIVE_DEFAULT_PARTITION in (low, high) or "%" in f"{low}{high}{asked.value}":
-        return True
     parse = _PARSERS.get(kind.name) if isinstance(kind, Primitive) else None
     if parse is None:
         return True
-    try:
+    try:  # null has a word that is none of these, and is above them in either order
         values = parse(low), parse(high), parse(asked.value)
     except (ValueError, ArithmeticError):
         return True
-    if low == high or kind == Primitive("date"):
-        return values[0] > values[1] or _overlaps(*values, asked.operator)
-    if asked.operator != "=":
+    if values[0] > values[1]:
         return True
-    # the order of text, and of what escapes would have made of it: only plain characters are compared
-    plain = all(
-        text.isascii() and text.replace("-", "").replace("_", "").isalnum() for text in (low, high, asked.value)
-    )
-    by_text = not plain or low <= asked.value <= high
-    return by_text or values[0] > values[1] or _overlaps(*values, "=")
+    if low >= high or kind == Primitive("date"):
+        return _overlaps(*values, asked.operator)
+    if asked.operator != "=" or kind == Primitive("double"):  # which has more than one text
+        return True
+    return low <= asked.value <= high or _overlaps(*values, "=")
 
 
 def _overlaps(low: Any, high: Any, value: Any, operator: Operator) -> bool:  # Any: three of one type that has an order
@@ -142,22 +142,22 @@ def _date(text: str) -> datetime.date:
     return datetime.date.fromisoformat(text)
 
 
-def _number(text: str) -> decimal.Decimal:
-    number = decimal.Decimal(text)
-    if not number.is_finite():
+def _integer(text: str) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(f"{text!r} is no whole number")
+    return int(text)
+
+
+def _double(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
         raise ValueError(f"{text!r} has no place in an order")
     return number
 
 
-def _string(text: str) -> str:
-    if not text:
-        raise ValueError("'' is written as null is")
-    return text
-
-
-_NUMBERS = ("long", "integer", "short", "byte", "double")
+_INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 _PARSERS: Mapping[str, Callable[[str], Any]] = {
-    **dict.fromkeys(_NUMBERS, _number),
+    **dict.fromkeys(("long", "integer", "short", "byte"), _integer),
+    "double": _double,
     "date": _date,
-    "string": _string,
 }

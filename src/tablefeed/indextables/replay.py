@@ -7,8 +7,8 @@ counting rows. Columns in, commits out; which files are read is told by listing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -56,14 +56,19 @@ def state_commit(
     Both are all live files, or what `avro_state.live_among` gives of `compared`. `file_count_before` is what the state
     before says, None where the version before is no state. Removes come first, then adds, each sorted by path. Where
     all that was added is marked as no data change, or part of it, what was removed is none either, if the rows of that
-    part are as many as those that were removed; with no such part the removes took rows away.
+    part are as many as those that were removed; with no such part the removes took rows away. Adds have the doc mapping
+    that the state keeps for them.
 
     Raises ChangeDataError (INDEXTABLES_CHANGES_NOT_TOLD) where the rows do not balance, and LogError where the
     difference is not that of the counts of the two states.
     """
     old, new = list(before), list(files)
     kept, known = columns.keys_of(new), columns.keys_of(old)
-    adds = _sorted(add for batch in new for add in columns.to_add_files(columns.without_keys(batch, known)))
+    adds = _sorted(
+        _with_mapping(add, after.registry)
+        for batch in new
+        for add in columns.to_add_files(columns.without_keys(batch, known))
+    )
     gone = _sorted(add for batch in old for add in columns.to_add_files(columns.without_keys(batch, kept)))
     if file_count_before is not None and after.file_count - file_count_before != len(adds) - len(gone):
         reason = f"adds {len(adds)} files and removes {len(gone)}: not what the counts of files say"
@@ -120,6 +125,13 @@ def _parted(version: Version, where: str, *, url: str) -> LogError:
         url=url,
         error_class=MIXED_CLASS,
     )
+
+
+def _with_mapping(add: AddFile, registry: Mapping[str, str]) -> AddFile:
+    split = add.split
+    if split is None or split.doc_mapping is not None or split.doc_mapping_ref is None:
+        return add
+    return replace(add, split=replace(split, doc_mapping=registry.get(split.doc_mapping_ref)))
 
 
 def _sorted(files: Iterable[AddFile]) -> list[AddFile]:

@@ -11,6 +11,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from tablefeed.indextables import names
@@ -83,6 +84,22 @@ def _key(text: str) -> str:
 
 def _hash(text: str) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode()[:_HASH_CHARACTERS]
+
+
+@lru_cache(maxsize=256)
+def plain_texts(doc_mapping: str) -> Mapping[str, bool] | None:
+    """Whether each column of an index with this mapping is a text that is stored as it was written; None: not told.
+
+    What is stored of JSON and of addresses is what they mean; of texts that are cut into words, perhaps not all.
+    """
+    try:
+        mapped = json.loads(doc_mapping)
+    except (ValueError, RecursionError):
+        return None
+    match mapped:
+        case list() if all(isinstance(each, dict) and isinstance(each.get("name"), str) for each in mapped):
+            return {each["name"]: (each.get("type"), each.get("tokenizer")) == ("text", "raw") for each in mapped}
+    return None  # as Quickwit has them, or what 0.5.3 makes up where it was told none
 
 
 def _sorted(value: Any) -> Any:  # Any: JSON

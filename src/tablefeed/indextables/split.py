@@ -9,6 +9,7 @@ Quickwit's (a split), the files are Tantivy's.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -94,17 +95,26 @@ def read_index(read: Read, *, size_bytes: int, footer: tuple[int, int] | None) -
     return list(meta["schema"])
 
 
-def chunks(split: Split, *, most_rows: int, most_bytes: int) -> Iterator[Chunk]:
-    """Yield the split in chunks of no more rows and bytes than these, but for a block that is larger by itself."""
+def chunks(split: Split, *, most_rows: int, most_bytes: int, rows: range | None = None) -> Iterator[Chunk]:
+    """Yield the split in chunks of no more rows and bytes than these, but for a block that is larger by itself.
+
+    With `rows`, the blocks that begin in them: together, ranges that follow each other have each block once.
+    """
+    rows = range(split.row_count) if rows is None else rows
     block = row = 0
     for store in split.stores:
-        begin = 0
-        while begin < store.block_count:
-            end = _chunk_end(store, begin, most_rows, most_bytes)
-            rows = store.row_ends[end - 1] - store.rows_before(begin)
-            size = store.byte_ends[end - 1] - store.bytes_before(begin)
-            yield Chunk(first_block=block, block_count=end - begin, first_row=row, row_count=rows, size_bytes=size)
-            block, row, begin = block + end - begin, row + rows, end
+        begin, stop = (_first_block_from(store, edge - row) for edge in (rows.start, rows.stop))
+        while begin < stop:
+            end = _chunk_end(store, range(begin, stop), most_rows, most_bytes)
+            yield Chunk(
+                first_block=block + begin,
+                block_count=end - begin,
+                first_row=row + store.rows_before(begin),
+                row_count=store.row_ends[end - 1] - store.rows_before(begin),
+                size_bytes=store.byte_ends[end - 1] - store.bytes_before(begin),
+            )
+            begin = end
+        block, row = block + store.block_count, row + store.row_count
 
 
 def blocks_of(split: Split, chunk: Chunk) -> tuple[DocStore, range]:
@@ -120,10 +130,16 @@ def blocks_of(split: Split, chunk: Chunk) -> tuple[DocStore, range]:
     raise DamagedSplitError(f"has no {chunk.block_count} blocks from {chunk.first_block} on: it is not the one planned")
 
 
-def _chunk_end(store: DocStore, begin: int, most_rows: int, most_bytes: int) -> int:
+def _first_block_from(store: DocStore, row: int) -> int:
+    """The first block that begins at `row` or later; as many as there are where none does."""
+    return 0 if row <= 0 else min(bisect_left(store.row_ends, row) + 1, store.block_count)
+
+
+def _chunk_end(store: DocStore, blocks: range, most_rows: int, most_bytes: int) -> int:
+    begin = blocks.start
     rows, size = store.rows_before(begin) + most_rows, store.bytes_before(begin) + most_bytes
     end = begin + 1
-    while end < store.block_count and store.row_ends[end] <= rows and store.byte_ends[end] <= size:
+    while end < blocks.stop and store.row_ends[end] <= rows and store.byte_ends[end] <= size:
         end += 1
     return end
 
