@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from tablefeed.delta import features
 from tablefeed.indextables import names as index_names
-from tablefeed.indextables import protocol as index_protocol
 from tablefeed.model.actions import Metadata, Protocol
 
 
@@ -19,6 +18,8 @@ def has_splits(metadata: Metadata) -> bool:
 def check_readable(protocol: Protocol, metadata: Metadata, *, url: str) -> None:
     """Raises UnsupportedFeatureError, by name, for what cannot be read of a table with these."""
     if has_splits(metadata):
+        from tablefeed.indextables import protocol as index_protocol
+
         index_protocol.refuse_reading(protocol, url=url)
         index_protocol.refuse_companion(metadata, url=url)
     else:

@@ -1,12 +1,16 @@
-"""The log of the table at a location, whichever of the two kinds it is."""
+"""The log of the table at a location, whichever of the two kinds it is.
+
+The shell of an IndexTables log is imported where one is met: Spark starts Python afresh for each query, and most have
+none.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tablefeed.feed.index_log import IndexTablesLog
 from tablefeed.feed.table_files import for_store
 from tablefeed.feed.table_log import TableLog
+from tablefeed.indextables import names as index_names
 from tablefeed.store import Store, open_store
 
 
@@ -17,8 +21,10 @@ def open_log(location: str, storage_options: Mapping[str, str] | None = None) ->
     """
     options = dict(storage_options or {})
     store = open_store(location, for_store(options))
-    if _is_empty(store, IndexTablesLog.directory) or not _is_empty(store, TableLog.directory):
+    if _is_empty(store, index_names.LOG_DIR) or not _is_empty(store, TableLog.directory):
         return TableLog(store, location=location, storage_options=options)
+    from tablefeed.feed.index_log import IndexTablesLog
+
     return IndexTablesLog(store, location=location, storage_options=options)
 
 
