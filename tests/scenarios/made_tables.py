@@ -93,8 +93,8 @@ class Writes:
         finally:
             gc.unfreeze()  # what a worker of Spark's keeps for good
 
-    def abort(self, messages: Sequence[Written]) -> None:
-        """Gives a batch up."""
+    def abort(self, messages: Sequence[Written | None]) -> None:
+        """Gives a batch up. None stands for a task that failed."""
         self._writer().abort(messages, self.batch_id)
 
     def _writer(self) -> StreamWriter:
