@@ -71,6 +71,8 @@ def main(source: str, target: str, checkpoint: str) -> None:
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "1g")
+        # It lives for a few batches: better code is not worth compiling.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.sql.warehouse.dir", f"{checkpoint}-warehouse")
         .getOrCreate()
     )

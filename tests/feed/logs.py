@@ -28,6 +28,15 @@ TABLE_ID = "11111111-1111-1111-1111-111111111111"
 LONG_ID = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
 ID = pa.schema([("id", pa.int64())])
 NOW_MS = 1_700_000_000_000
+VECTOR = {
+    "storageType": "u",
+    "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
+    "offset": 4,
+    "sizeInBytes": 40,
+    "cardinality": 6,
+}
+"""The deletion vector of PROTOCOL.md's example, and the file that it is in."""
+VECTOR_FILE = "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
 
 
 def protocol(reader: int = 1, writer: int = 2, **features: Sequence[str]) -> Action:

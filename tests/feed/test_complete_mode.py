@@ -11,6 +11,7 @@ import pytest
 from feed.logs import (
     ID,
     NOW_MS,
+    VECTOR,
     Action,
     a_log,
     a_table,
@@ -38,13 +39,6 @@ from tablefeed.log.transaction import WriteKind
 from tablefeed.store import Fault
 
 WHOLE = WriteKind.OVERWRITE
-VECTOR = {
-    "storageType": "u",
-    "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
-    "offset": 4,
-    "sizeInBytes": 40,
-    "cardinality": 6,
-}
 
 
 def test_a_batch_of_all_rows_removes_the_files_that_are_there_and_adds_its_own_in_one_commit() -> None:

@@ -392,6 +392,8 @@ def test_a_table_made_anew_since_the_plan_is_not_written_to(tmp_path: Path) -> N
         {"mode": "overwrite", "replace_where": "id = 1"},
         {"mode": "overwrite", "partition_overwrite_mode": "dynamic"},
         {"cluster_by": ["id"]},
+        {"log_compaction_every": 5},
+        {"compression": "zstd"},
         {"properties": {"delta.appendOnly": "true"}},
     ],
 )

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tablefeed
-from feed.logs import LONG_ID, add, log_of, metadata, protocol, put
+from feed.logs import LONG_ID, VECTOR, VECTOR_FILE, add, log_of, metadata, protocol, put
 from feed.maintained import delete_rows, ids, live
 from tablefeed.errors import ConflictError, IllegalOptionError, LogError, UnsupportedFeatureError
 from tablefeed.feed.table_log import TableLog
@@ -192,14 +192,6 @@ def test_changes_of_a_young_commit_stay_however_long_their_writer_took(tmp_path:
     assert names(later) == ["_change_data/c.parquet"]
 
 
-VECTOR = {
-    "storageType": "u",
-    "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
-    "offset": 4,
-    "sizeInBytes": 40,
-    "cardinality": 6,
-}
-VECTOR_FILE = "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
 WITH_VECTORS = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"])
 
 

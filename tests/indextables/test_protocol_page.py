@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
+from support.pages import names_of_no_module, names_of_no_test, page
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "protocol-indextables.md").read_text(encoding="utf-8")
+PAGE = page("protocol-indextables.md")
 
 
 def test_every_module_that_the_page_names_is_there() -> None:
-    named = set(re.findall(r"`(\w+/\w+\.py)`", PAGE))
-
-    assert len(named) > 15
-    assert [module for module in sorted(named) if not (ROOT / "src" / "tablefeed" / module).is_file()] == []
+    assert names_of_no_module(PAGE, of=15) == []
 
 
 def test_every_test_that_the_page_names_is_there() -> None:
-    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
-    named = set(re.findall(r"`(test_\w+)`", PAGE))
-
-    assert len(named) > 30
-    assert named - set(re.findall(r"^def (test_\w+)", sources, re.MULTILINE)) == set()
+    assert names_of_no_test(PAGE, of=30) == set()
 
 
 def test_every_section_has_a_module_and_a_test() -> None:

@@ -25,9 +25,14 @@ def delta_spark(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFa
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # The JAR replays a log with 50 tasks by default: seconds for a table of two commits.
-        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.shuffle.partitions": "1",
         # VACUUM lists a table with 10,000: minutes.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+        # Each statement of the JAR's is a few queries of a few rows: planned once, and not compiled.
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
     session = start_session("tablefeed beside the JAR", scratch=tmp_path_factory.mktemp("peer"), conf=conf)
     yield session

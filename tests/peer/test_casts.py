@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.peer
 
 ZONE = "America/New_York"
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+"""How Spark evaluates where nobody says anything: here it is its values that are asked for."""
+
 REFUSED = "refused"
 
 STRICTER = {
@@ -93,10 +96,13 @@ def theirs(session: SparkSession, source: str, cast: str = "try_cast") -> dict[s
 
 @pytest.fixture
 def elsewhere(delta_spark: SparkSession) -> Any:  # a session whose zone has gaps
-    before = str(delta_spark.conf.get("spark.sql.session.timeZone"))
-    delta_spark.conf.set("spark.sql.session.timeZone", ZONE)
+    told = {"spark.sql.session.timeZone": ZONE, **COMPILED}
+    before = {name: str(delta_spark.conf.get(name)) for name in told}
+    for name, value in told.items():
+        delta_spark.conf.set(name, value)
     yield delta_spark
-    delta_spark.conf.set("spark.sql.session.timeZone", before)
+    for name, value in before.items():
+        delta_spark.conf.set(name, value)
 
 
 @pytest.mark.parametrize("source", VALUES)

@@ -184,17 +184,22 @@ def by_the_jar(session: SparkSession, table: Path) -> list[str]:
     return sorted(repr(row) for row in session.read.format("delta").load(str(table)).toArrow().to_pylist())
 
 
+def leave_the_same(session: SparkSession, steps: list[Rows | str], source: Path, folder: Path) -> None:
+    """Has both write the streams of a scenario, a table each, and holds one against the other."""
+    theirs, ours = folder / "theirs", folder / "ours"
+
+    refusals = [run(session, w, steps, source, f) for w, f in (("delta", theirs), ("tablefeed", ours))]
+
+    assert refusals[1] == refusals[0]
+    assert metadata(ours / "table") == metadata(theirs / "table")
+    assert by_the_jar(session, ours / "table") == by_the_jar(session, theirs / "table")
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_same_streams_leave_the_same_schema_and_rows_or_are_refused_alike(
     delta_spark: SparkSession, tmp_path: Path, one_row: Path, name: str
 ) -> None:
-    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
-
-    refusals = [run(delta_spark, w, SCENARIOS[name], one_row, f) for w, f in (("delta", theirs), ("tablefeed", ours))]
-
-    assert refusals[1] == refusals[0]
-    assert metadata(ours / "table") == metadata(theirs / "table")
-    assert by_the_jar(delta_spark, ours / "table") == by_the_jar(delta_spark, theirs / "table")
+    leave_the_same(delta_spark, SCENARIOS[name], one_row, tmp_path)
 
 
 LEGACY = {"storeAssignmentPolicy": "legacy"}  # of ours; the JAR's is a setting of the session
@@ -228,13 +233,7 @@ def legacy(delta_spark: SparkSession) -> Any:
 def test_the_same_streams_by_the_policy_legacy_leave_the_same_rows_or_are_refused_alike(
     legacy: SparkSession, tmp_path: Path, one_row: Path, name: str
 ) -> None:
-    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
-
-    refusals = [run(legacy, w, WRAPPED[name], one_row, f) for w, f in (("delta", theirs), ("tablefeed", ours))]
-
-    assert refusals[1] == refusals[0]
-    assert metadata(ours / "table") == metadata(theirs / "table")
-    assert by_the_jar(legacy, ours / "table") == by_the_jar(legacy, theirs / "table")
+    leave_the_same(legacy, WRAPPED[name], one_row, tmp_path)
 
 
 Batch = tuple[list[str], str, dict[str, str]]

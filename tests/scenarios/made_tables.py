@@ -12,10 +12,12 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 import pyarrow as pa
+import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import tablefeed
 from feed.logs import ID, Action, a_log, metadata, protocol
+from tablefeed.errors import InvalidRowsError
 from tablefeed.feed.sink import write_task
 from tablefeed.spark.sink import StreamWriter, Written
 from tablefeed.store import LocalStore
@@ -93,8 +95,8 @@ class Writes:
         finally:
             gc.unfreeze()  # what a worker of Spark's keeps for good
 
-    def abort(self, messages: Sequence[Written]) -> None:
-        """Gives a batch up."""
+    def abort(self, messages: Sequence[Written | None]) -> None:
+        """Gives a batch up. None stands for a task that failed."""
         self._writer().abort(messages, self.batch_id)
 
     def _writer(self) -> StreamWriter:
@@ -129,6 +131,16 @@ def rows(path: Path) -> list[Row]:
 def is_untouched(path: Path) -> bool:
     """Whether the table has no file, and no version after its first."""
     return not list(path.rglob("*.parquet")) and tablefeed.open_table(path).version == 0
+
+
+def refused(write: Write, table: Path, given: pa.Table, said: str, *, zone: str | None = None) -> None:
+    """That `given` breaks a rule, of which the error tells, and leaves nothing."""
+    with pytest.raises(InvalidRowsError) as caught:
+        write(table, given, zone=zone)
+
+    assert caught.value.error_class == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+    assert said in caught.value.message
+    assert is_untouched(table)
 
 
 def actions(path: Path, version: int) -> dict[str, list[Any]]:

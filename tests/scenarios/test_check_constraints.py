@@ -11,7 +11,7 @@ import pytest
 
 import tablefeed
 from feed.logs import metadata, protocol, put
-from scenarios.made_tables import BOTH, Write, a_map, a_struct, an_array, by_batch, is_untouched, make, rows
+from scenarios.made_tables import BOTH, Write, a_map, a_struct, an_array, by_batch, is_untouched, make, refused, rows
 from tablefeed.errors import InvalidRowsError, UnsupportedExpressionError
 from tablefeed.store import LocalStore
 
@@ -22,15 +22,6 @@ NUM_AND_TEXT = a_struct(("num", "integer"), ("text", "string"))
 
 def num_and_text(num: int, text: str) -> pa.Table:
     return pa.table({"num": pa.array([num], pa.int32()), "text": [text]})
-
-
-def refused(write: Write, table: Path, given: pa.Table, said: str, *, zone: str | None = None) -> None:
-    with pytest.raises(InvalidRowsError) as caught:
-        write(table, given, zone=zone)
-
-    assert caught.value.error_class == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
-    assert said in caught.value.message
-    assert is_untouched(table)
 
 
 @either

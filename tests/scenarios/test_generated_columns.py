@@ -24,6 +24,7 @@ from scenarios.made_tables import (
     by_batch,
     is_untouched,
     make,
+    refused,
     rows,
 )
 from support.micro_batches import SparkModel
@@ -41,15 +42,6 @@ def ints(*values: int | None) -> pa.Array:
 
 def generated(expression: str) -> dict[str, Any]:
     return {"delta.generationExpression": expression}
-
-
-def refused(write: Write, table: Path, given: pa.Table, said: str, *, zone: str | None = None) -> None:
-    with pytest.raises(InvalidRowsError) as caught:
-        write(table, given, zone=zone)
-
-    assert caught.value.error_class == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
-    assert said in caught.value.message
-    assert is_untouched(table)
 
 
 # --- the table of most scenarios -------------------------------------------------------------------------------------

@@ -133,6 +133,19 @@ def test_a_batch_that_is_given_up_makes_no_row_and_no_version(tmp_path: Path) ->
     assert len(actions(query.path, 1)["add"]) == 1
 
 
+def test_of_a_batch_with_a_task_that_failed_the_files_of_the_others_are_gone(tmp_path: Path) -> None:
+    query = Writes(make(tmp_path, a_struct(*NAMED)))
+    query(people(Alice=1))
+    before = {*query.path.rglob("*.parquet")}
+
+    written = query.write(people(Bob=2), people(Carol=3))
+    assert len({*query.path.rglob("*.parquet")} - before) == 2
+    query.abort([written[0], None, written[1]])
+
+    assert {*query.path.rglob("*.parquet")} == before
+    assert (names(query.path), version(query.path)) == (["Alice"], 1)
+
+
 def test_batches_of_a_partitioned_table_come_to_their_partitions(tmp_path: Path) -> None:
     query = Writes(make(tmp_path, a_struct(*PARTITIONED), partition_by=("part",)))
 

@@ -40,8 +40,6 @@ def connect_server(scratch: Path) -> Iterator[str]:
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": "0",  # a free one, which the server tells
-        # It lives for a few queries: better code is not worth compiling, and halves what is left for them.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     command = [str(home / "bin" / "spark-submit"), "--master", "local[2]"]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]

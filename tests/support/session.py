@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_FOR_MINUTES = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xms1g -Xmn512m"
+"""A JVM that lives for minutes and has two cores: the better code that it would compile is not worth its compiling."""
+
 CONF: Mapping[str, str] = {
     "spark.driver.memory": "2g",
+    "spark.driver.extraJavaOptions": _FOR_MINUTES,
     "spark.sql.session.timeZone": "UTC",
+    # Spark's default runs the program `readlink` eight times for each batch on a disk like this one.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
     "spark.sql.shuffle.partitions": "2",  # the default of 200 is for clusters
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

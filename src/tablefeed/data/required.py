@@ -6,14 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def null_in_required(rows: pa.Table) -> str | None:
-    """As `RequiredColumns.first_null`, of all rows of a table."""
-    required = RequiredColumns(rows.schema)
-    return next(filter(None, map(required.first_null, rows.to_batches())), None)
-
-
 def null_to_write(rows: pa.Table) -> str | None:
-    """As `null_in_required`, or the path of a required member of a struct that is null, at any depth.
+    """As `RequiredColumns.first_null`, or the path of a required member of a struct that is null, at any depth.
 
     Delta-Spark writes no such struct, as its member is null to it, and neither does Arrow.
     """

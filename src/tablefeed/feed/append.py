@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from tablefeed.data.assignment import Assignment
@@ -23,8 +24,17 @@ from tablefeed.feed.replays import check_replay, read_on_collision
 from tablefeed.feed.sink import plan_write, write_task
 from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.transaction import Surroundings, Transaction
-from tablefeed.feed.upkeep import after_commit, waited_for
-from tablefeed.feed.write_rules import WriteRules, column_paths, policy, read_scope, schema_asked, schema_mode
+from tablefeed.feed.upkeep import UpkeepOptions, after_commit, waited_for
+from tablefeed.feed.write_rules import (
+    WriteRules,
+    codec,
+    column_paths,
+    policy,
+    read_scope,
+    refuse_of_splits,
+    schema_asked,
+    schema_mode,
+)
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
@@ -52,6 +62,11 @@ def append(
     txn_version_collision: Literal["skip", "warn", "fail"] = "warn",
     replace_where: str | None = None,
     partition_overwrite_mode: Literal["static", "dynamic"] = "static",
+    compression: str | None = None,
+    max_records_per_file: int | None = None,
+    user_metadata: str | None = None,
+    log_compaction_every: int | None = None,
+    checkpoint_part_size: int | None = None,
     properties: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Committed | AlreadyApplied:
@@ -69,7 +84,13 @@ def append(
     Values are cast to the table's types as Spark's ANSI store assignment does, "strict" only where nothing can be
     lost, "legacy" with numbers wrapped and nulls for what does not fit; `time_zone` is where days, clocks and texts
     are read as moments. `merge_schema` adds the columns that the table has not, and widens types where it allows that;
-    `overwrite_schema` gives an overwritten table the rows' schema and `partition_by`. Raises SchemaMismatchError,
+    `overwrite_schema` gives an overwritten table the rows' schema and `partition_by`.
+
+    Data files are compressed with `compression`: "snappy", "zstd", "gzip", "brotli", "lz4_raw" or "uncompressed"; None:
+    as the table says. `max_records_per_file` is the most rows of one, None: any number. `user_metadata` is a text that
+    the commit keeps for `Table.history`. `log_compaction_every` and `checkpoint_part_size` are the writer options
+    logCompactionEvery and checkpointPartSize: a log compaction file behind each so many commits, and about how many
+    actions a file of a checkpoint holds; None: no such file, and checkpoints of one file. Raises SchemaMismatchError,
     InvalidRowsError, ConflictError, CommitUnknownError, NotExclusiveError, CommitError, OptionError.
     """
     kind = _kind(mode)
@@ -83,9 +104,16 @@ def append(
         scope=read_scope("partition_overwrite_mode", partition_overwrite_mode),
         cluster_by=_cluster_by(cluster_by),
         replace_where=None if replace_where is None else text(replace_where, argument="replace_where"),
+        codec=None if compression is None else codec(text(compression, argument="compression"), "compression"),
+        most_rows_of_a_file=_count(max_records_per_file, "max_records_per_file"),
+    )
+    upkeep = UpkeepOptions(
+        part_actions=_count(checkpoint_part_size, "checkpoint_part_size"),
+        compact_every=_count(log_compaction_every, "log_compaction_every", least=2),
     )
     txn = _txn(app_id, txn_version)
     on_collision = read_on_collision("txn_version_collision", txn_version_collision)
+    told = None if user_metadata is None else text(user_metadata, argument="user_metadata")
     partition_by = column_names(
         (partition_by,) if isinstance(partition_by, str) else partition_by, argument="partition_by"
     )
@@ -95,6 +123,8 @@ def append(
     location_, options = location(url), store_options(storage_options)
     reader = _reader(data, open_log(location_, options, table_format=made_as).url)
     log, state = newest_state(location_, options, table_format=made_as)
+    if log.has_splits:
+        refuse_of_splits({"log_compaction_every": upkeep.compact_every, "checkpoint_part_size": upkeep.part_actions})
     plan = plan_write(log, state, reader.schema, partition_by=partition_by, kind=kind, rules=rules)
     if txn is not None and state is not None and plan.recorded.get(txn.app_id, -1) >= txn.txn_version:
         recorded = plan.recorded[txn.app_id]
@@ -109,13 +139,14 @@ def append(
         kind=kind,
         operation=batch_write(kind, plan.partition_columns, rules),
         txn=txn,
+        user_metadata=told,
         on_collision=on_collision,
     )
-    around = Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=after_commit)
+    around = Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=partial(after_commit, options=upkeep))
     outcome, after = commit(log, state, transaction, around)
     remember(log, after)
     if isinstance(outcome, Committed):
-        compact_if_wanted(after, len(files))
+        compact_if_wanted(after, len(files), upkeep)
     return outcome
 
 
@@ -160,6 +191,10 @@ def _txn(app_id: str | None, txn_version: int | None) -> Txn | None:
     return Txn(
         app_id=text(app_id, argument="app_id"), txn_version=whole_number(txn_version, argument="txn_version", least=0)
     )
+
+
+def _count(given: object, argument: str, *, least: int = 1) -> int | None:
+    return None if given is None else whole_number(given, argument=argument, least=least)
 
 
 def _properties(given: object) -> dict[str, str]:

@@ -10,7 +10,6 @@ from enum import StrEnum
 from tablefeed.delta import features
 from tablefeed.errors import IllegalOptionError
 from tablefeed.indextables import names as index_names
-from tablefeed.indextables import protocol as index_protocol
 from tablefeed.model.actions import Metadata, Protocol
 
 
@@ -36,6 +35,8 @@ def has_splits(metadata: Metadata) -> bool:
 def check_readable(protocol: Protocol, metadata: Metadata, *, url: str) -> None:
     """Raises UnsupportedFeatureError, by name, for what cannot be read of a table with these."""
     if has_splits(metadata):
+        from tablefeed.indextables import protocol as index_protocol
+
         index_protocol.refuse_reading(protocol, url=url)
         index_protocol.refuse_companion(metadata, url=url)
     else:

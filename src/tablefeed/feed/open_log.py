@@ -1,4 +1,8 @@
-"""The log of the table at a location, whichever of the two kinds it is."""
+"""The log of the table at a location, whichever of the two kinds it is.
+
+The shell of an IndexTables log is imported where one is met: Spark starts Python afresh for each query, and most have
+none.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,9 @@ from collections.abc import Mapping
 
 from tablefeed.errors import TableError
 from tablefeed.feed.dialect import TableFormat
-from tablefeed.feed.index_log import IndexTablesLog
 from tablefeed.feed.table_files import for_store
 from tablefeed.feed.table_log import TableLog
+from tablefeed.indextables import names as index_names
 from tablefeed.store import Store, open_store
 
 
@@ -30,8 +34,11 @@ def open_log(
             url=store.url,
             error_class="TABLEFEED_OTHER_FORMAT",
         )
-    kind = IndexTablesLog if (found or table_format) is TableFormat.INDEXTABLES else TableLog
-    return kind(store, location=location, storage_options=options)
+    if (found or table_format) is not TableFormat.INDEXTABLES:
+        return TableLog(store, location=location, storage_options=options)
+    from tablefeed.feed.index_log import IndexTablesLog
+
+    return IndexTablesLog(store, location=location, storage_options=options)
 
 
 _NAMES = {TableFormat.DELTA: "a Delta", TableFormat.INDEXTABLES: "an IndexTables"}
@@ -40,7 +47,7 @@ _NAMES = {TableFormat.DELTA: "a Delta", TableFormat.INDEXTABLES: "an IndexTables
 def _found(store: Store) -> TableFormat | None:
     if not _is_empty(store, TableLog.directory):
         return TableFormat.DELTA
-    return None if _is_empty(store, IndexTablesLog.directory) else TableFormat.INDEXTABLES
+    return None if _is_empty(store, index_names.LOG_DIR) else TableFormat.INDEXTABLES
 
 
 def _is_empty(store: Store, directory: str) -> bool:

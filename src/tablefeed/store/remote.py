@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
@@ -57,27 +57,16 @@ class FsspecStore:
         fsspec cannot start a listing in the middle: the whole directory is listed, and what is before `start` left out.
         """
         path = self._path(directory)
-        try:
-            with self._translated("list", directory):
-                self._fs.invalidate_cache(path)
-                found = self._fs.ls(path, detail=True)
-        except ObjectNotFoundError:
-            return
+        found = self._listed(directory)
         files = {str(info["name"]).rpartition("/")[2]: info for info in found if self._is_file_below(info, path)}
         for base_name in sorted(name for name in files if name and name >= start):
             yield self._entry(base_name, files[base_name])
 
     def directories(self, directory: str) -> Iterator[str]:
         """Yields the directories in `directory`, or what its objects' names make; see Store."""
-        path = self._path(directory)
-        try:
-            with self._translated("list", directory):
-                self._fs.invalidate_cache(path)
-                found = self._fs.ls(path, detail=True)
-        except ObjectNotFoundError:
-            return
-        places = [str(info["name"]).rstrip("/") for info in found if info["type"] == "directory"]
-        yield from sorted({place.rpartition("/")[2] for place in places if place != path.rstrip("/")})
+        path = self._path(directory).rstrip("/")
+        places = [str(info["name"]).rstrip("/") for info in self._listed(directory) if info["type"] == "directory"]
+        yield from sorted({place.rpartition("/")[2] for place in places if place != path})
 
     def exists(self, name: str) -> bool:
         """Says whether there is an object; see Store."""
@@ -175,6 +164,17 @@ class FsspecStore:
 
     def _find_elsewhere(self, name: str) -> tuple[Store, str] | None:
         return self._elsewhere.find(name) if self._elsewhere is not None else None
+
+    def _listed(self, directory: str) -> Sequence[Mapping[str, Any]]:
+        """What is in `directory`, as fsspec tells of it now; nothing where there is no such place."""
+        path = self._path(directory)
+        try:
+            with self._translated("list", directory):
+                self._fs.invalidate_cache(path)
+                found: Sequence[Mapping[str, Any]] = self._fs.ls(path, detail=True)
+        except ObjectNotFoundError:
+            return ()
+        return found
 
     def _is_file_below(self, info: Mapping[str, Any], path: str) -> bool:
         # A listing of a file is the file, and some stores keep an object for the directory itself.
