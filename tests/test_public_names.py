@@ -18,10 +18,10 @@ FUNCTIONS = {
     "changes": "(url, *, start_version, end_version, start_timestamp, end_timestamp, columns, filter, "
     "deduplication_mode, compute_updates, storage_options)",
     "follow": "(url, *, after, poll_interval_s, storage_options)",
-    "append": "(url, data, *, mode, partition_by, cluster_by, table_format, app_id, txn_version, merge_schema, "
-    "overwrite_schema, store_assignment, time_zone, txn_version_collision, replace_where, partition_overwrite_mode, "
-    "compression, max_records_per_file, user_metadata, log_compaction_every, checkpoint_part_size, "
-    "properties, storage_options)",
+    "append": "(url, data, *, mode, partition_by, cluster_by, table_format, index_as, app_id, txn_version, "
+    "merge_schema, overwrite_schema, store_assignment, time_zone, txn_version_collision, replace_where, "
+    "partition_overwrite_mode, compression, max_records_per_file, user_metadata, "
+    "log_compaction_every, checkpoint_part_size, properties, storage_options)",
     "optimize": "(url, *, where, target_size_bytes, storage_options)",
     "checkpoint": "(url, *, clean_up, storage_options)",
     "vacuum": "(url, *, retention_hours, dry_run, storage_options, allow_short_retention)",

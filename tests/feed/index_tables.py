@@ -7,6 +7,7 @@ import shutil
 import uuid
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -46,9 +47,22 @@ def live(table: Path) -> list[AddFile]:
 
 def index_fields(table: Path, add: AddFile) -> list[str]:
     """The columns in the index of a split."""
+    return [field["name"] for field in _index(table, add)]
+
+
+def field_types(table: Path, add: AddFile) -> dict[str, tuple[str, str | None]]:
+    """The type of each column in the index of a split, and the tokenizer of texts."""
+    return {
+        field["name"]: (field["type"], field["options"].get("indexing", {}).get("tokenizer"))
+        if isinstance(field["options"].get("indexing"), dict)
+        else (field["type"], None)
+        for field in _index(table, add)
+    }
+
+
+def _index(table: Path, add: AddFile) -> list[dict[str, Any]]:
     data = (table / add.path).read_bytes()
-    fields = read_index(lambda at, length: data[at : at + length], size_bytes=len(data), footer=None)
-    return [field["name"] for field in fields]
+    return read_index(lambda at, length: data[at : at + length], size_bytes=len(data), footer=None)
 
 
 def merge_all(table: Path, *, as_state: bool) -> None:

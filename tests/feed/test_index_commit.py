@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from feed.index_tables import ROWS, index_fields, live, log_files, log_of, merge_all, rows_of
+from feed.index_tables import ROWS, field_types, index_fields, live, log_files, log_of, merge_all, rows_of
 from feed.logs import still
 from tablefeed.errors import (
     CommitUnknownError,
     ConflictError,
+    IllegalOptionError,
     InvalidRowsError,
     StoreError,
     TableError,
@@ -483,3 +484,39 @@ def test_an_attempt_that_stands_keeps_its_splits_though_it_wakes_after_a_later_b
     commit(log_of(table), state, ours, still())
 
     assert rows_of(table) == before
+
+
+def test_a_new_table_indexes_its_columns_as_asked_and_later_writes_as_it_does(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    rows = pa.table({"id": ["a 1"], "words": ["the lazy dog"], "at": ["10.0.0.1"]})
+
+    tablefeed.append(table, rows, table_format="indextables", index_as={"Words": "text", "at": "ip"})
+    tablefeed.append(table, rows)
+
+    told = [field_types(table, add) for add in live(table)]
+    assert told[0] == told[1] == {"id": ("text", "raw"), "words": ("text", "default"), "at": ("ip_addr", None)}
+    assert rows_of(table) == 2 * [repr(rows.to_pylist()[0])]
+
+
+@pytest.mark.parametrize(("column", "way"), [("words", "string"), ("id", "text")])
+def test_a_write_that_would_index_a_column_otherwise_is_refused(tmp_path: Path, column: str, way: str) -> None:
+    table = tmp_path / "table"
+    rows = pa.table({"id": ["a 1"], "words": ["the lazy dog"]})
+    tablefeed.append(table, rows, table_format="indextables", index_as={"words": "text"})
+
+    with pytest.raises(UnsupportedOptionError, match=f"typemap.{column}"):
+        tablefeed.append(table, rows, index_as={column: way})
+
+
+@pytest.mark.parametrize(("column", "way"), [("nowhere", "text"), ("n", "text"), ("id", "fulltext")])
+def test_a_way_to_index_that_there_is_not_is_an_error_of_the_option(tmp_path: Path, column: str, way: str) -> None:
+    rows = pa.table({"id": ["a 1"], "n": [1]})
+
+    with pytest.raises(IllegalOptionError, match=f"typemap.{column}"):
+        tablefeed.append(tmp_path / "table", rows, table_format="indextables", index_as={column: way})
+    assert not (tmp_path / "table" / "_transaction_log").exists()
+
+
+def test_a_delta_table_is_not_indexed(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedOptionError, match="Only IndexTables tables are indexed"):
+        tablefeed.append(tmp_path / "table", ROWS, index_as={"name": "text"})

@@ -357,9 +357,19 @@ def test_a_setting_of_indextables_that_is_not_followed_is_refused_by_name(name: 
     assert caught.value.option == name
 
 
-def test_a_setting_of_how_columns_are_indexed_is_not_passed_over() -> None:
+def test_how_a_column_is_indexed_is_told_by_its_name() -> None:
+    parsed = parse_options({"spark.indextables.indexing.typemap.a.b": "text"}, "stream write")
+
+    assert parsed.index_as == {"a.b": "text"}
+
+
+@pytest.mark.parametrize(
+    ("direction", "name"),
+    [("stream write", "spark.indextables.indexing.fastfields"), ("batch read", "spark.indextables.indexing.typemap.a")],
+)
+def test_a_setting_of_how_columns_are_indexed_is_not_passed_over(direction: str, name: str) -> None:
     with pytest.raises(UnknownOptionError):
-        parse_options({"spark.indextables.indexing.typemap.name": "text"}, "stream write")
+        parse_options({name: "text"}, direction)
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

@@ -53,6 +53,7 @@ def append(
     partition_by: Sequence[str] = (),
     cluster_by: Sequence[str] = (),
     table_format: Literal["delta", "indextables"] | None = None,
+    index_as: Mapping[str, str] | None = None,
     app_id: str | None = None,
     txn_version: int | None = None,
     merge_schema: bool = False,
@@ -72,14 +73,16 @@ def append(
 ) -> Committed | AlreadyApplied:
     """Commits the rows of `data` to the table at `url` in one version, making the table where there is none.
 
-    `table_format` is that of the table that is made, Delta's by default; one that is there is what it is. `data` is a
-    pyarrow Table, RecordBatch or RecordBatchReader, anything with `__arrow_c_stream__`, or an iterable of
-    record batches; it is read once and never held whole. With `app_id` and `txn_version` the rows are committed once:
-    where the table records that application at that version or above, nothing is written and AlreadyApplied comes
-    back; above, with a warning, or with an error where `txn_version_collision` is "fail". "overwrite" replaces all
-    rows in the same version, or those for which the predicate `replace_where` is true, which it must be of the rows of
-    `data` too, or, with "dynamic", those of the partitions that rows are written to. `properties` are
-    a new table's, and so is `cluster_by`: columns such as "id" and "place.city", by which other writers cluster it.
+    `table_format` is that of the table that is made, Delta's by default; one that is there is what it is. `index_as`
+    says of columns of strings how a new IndexTables table indexes them: "string", as one term, by default, or "text",
+    "json" or "ip". `data` is a pyarrow Table, RecordBatch or RecordBatchReader, anything with `__arrow_c_stream__`, or
+    an iterable of record batches; it is read once and never held whole. With `app_id` and `txn_version` the rows are
+    committed once: where the table records that application at that version or above, nothing is written and
+    AlreadyApplied comes back; above, with a warning, or with an error where `txn_version_collision` is "fail".
+    "overwrite" replaces all rows in the same version, or those for which the predicate `replace_where` is true, which
+    it must be of the rows of `data` too, or, with "dynamic", those of the partitions that rows are written to.
+    `properties` are a new table's, and so is `cluster_by`: columns such as "id" and "place.city", by which other writers
+    cluster it.
 
     Values are cast to the table's types as Spark's ANSI store assignment does, "strict" only where nothing can be
     lost, "legacy" with numbers wrapped and nulls for what does not fit; `time_zone` is where days, clocks and texts
@@ -100,9 +103,10 @@ def append(
         schema=_schema_mode(merge=merge, overwrite=overwrite, kind=kind),
         asked=schema_asked(merge=merge, overwrite=overwrite),
         assignment=Assignment(policy=policy(store_assignment, "store_assignment"), zone=_zone(time_zone)),
-        properties=_properties(properties),
+        properties=_texts(properties, argument="properties"),
         scope=read_scope("partition_overwrite_mode", partition_overwrite_mode),
         cluster_by=_cluster_by(cluster_by),
+        index_as=_texts(index_as, argument="index_as"),
         replace_where=None if replace_where is None else text(replace_where, argument="replace_where"),
         codec=None if compression is None else codec(text(compression, argument="compression"), "compression"),
         most_rows_of_a_file=_count(max_records_per_file, "max_records_per_file"),
@@ -197,12 +201,12 @@ def _count(given: object, argument: str, *, least: int = 1) -> int | None:
     return None if given is None else whole_number(given, argument=argument, least=least)
 
 
-def _properties(given: object) -> dict[str, str]:
+def _texts(given: object, *, argument: str) -> dict[str, str]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise IllegalOptionError(option="properties", value=str(given), explain="must map names to values, both text")
-    return {text(name, argument="properties"): text(given[name], argument=f"properties[{name!r}]") for name in given}
+        raise IllegalOptionError(option=argument, value=str(given), explain="must map names to values, both text")
+    return {text(name, argument=argument): text(given[name], argument=f"{argument}[{name!r}]") for name in given}
 
 
 def _reader(data: Any, url: str) -> pa.RecordBatchReader:

@@ -19,7 +19,7 @@ from tablefeed.delta.file_layout import Codec, file_shape
 from tablefeed.delta.iceberg_compat import check_compatible, file_tags, stores_partition_columns
 from tablefeed.delta.indexed_columns import check_indexed, statistics_shape
 from tablefeed.delta.schema import from_arrow, parse_schema, to_arrow
-from tablefeed.errors import TableNotFoundError
+from tablefeed.errors import TableNotFoundError, UnsupportedOptionError
 from tablefeed.feed.align import Alignment, align, aligned, check_zone
 from tablefeed.feed.evolution import SchemaMode, check_storable
 from tablefeed.feed.identity import columns_to_make, names_in_files
@@ -38,7 +38,7 @@ from tablefeed.feed.write_plan import (
     file_directory,
     logged_values,
 )
-from tablefeed.feed.write_rules import WriteRules
+from tablefeed.feed.write_rules import TYPEMAP_PREFIX, WriteRules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Metadata, Txn
 from tablefeed.model.rules import IdentityColumn
@@ -72,6 +72,9 @@ def plan_write(
         from tablefeed.feed.split_write import plan_splits
 
         return plan_splits(log, snapshot, incoming, partition_by=partition_by, rules=rules)
+    for column in rules.index_as:
+        remedy = "Only IndexTables tables are indexed; leave it out, or set tableFormat=indextables for a new one."
+        raise UnsupportedOptionError(option=f"{TYPEMAP_PREFIX}{column}", remedy=remedy)
     rows = from_arrow(incoming, url=log.url)
     if snapshot is None:
         target = new_table(rows, partition_by=partition_by, rules=rules, url=log.url)

@@ -14,7 +14,7 @@ from tablefeed.delta.column_mapping import MappingMode
 from tablefeed.delta.file_layout import FileShape
 from tablefeed.delta.schema import format_schema, from_arrow, parse_schema, to_arrow
 from tablefeed.delta.stats import StatisticsShape
-from tablefeed.errors import InvalidRowsError, SchemaMismatchError, UnsupportedOptionError
+from tablefeed.errors import IllegalOptionError, InvalidRowsError, SchemaMismatchError, UnsupportedOptionError
 from tablefeed.feed.align import align, aligned, check_zone, new_table_schema
 from tablefeed.feed.evolution import Merging, SchemaMode, merged
 from tablefeed.feed.index_log import IndexSnapshot, IndexTablesLog
@@ -32,9 +32,9 @@ from tablefeed.feed.write_plan import (
     file_directory,
     logged_values,
 )
-from tablefeed.feed.write_rules import Scope, WriteRules, refuse_of_splits
+from tablefeed.feed.write_rules import TYPEMAP_PREFIX, Scope, WriteRules, refuse_of_splits
 from tablefeed.indextables import protocol
-from tablefeed.indextables.indexing import Indexing
+from tablefeed.indextables.indexing import Indexed, Indexing
 from tablefeed.indextables.partition_values import constants
 from tablefeed.indextables.split_name import split_name
 from tablefeed.model.actions import AddFile, Txn
@@ -88,17 +88,45 @@ def plan_splits(
         recorded={},
         tells_all=False,
         statistics=StatisticsShape(leaves=(), bounded=()),
-        splits=_indexing(log, snapshot, to_arrow(schema), partition_columns),
+        splits=_indexing(log, snapshot, to_arrow(schema), partition_columns, rules.index_as),
     )
 
 
 def _indexing(
-    log: TableLog, snapshot: Snapshot | None, schema: pa.Schema, partition_columns: tuple[str, ...]
+    log: TableLog,
+    snapshot: Snapshot | None,
+    schema: pa.Schema,
+    partition_columns: tuple[str, ...],
+    asked: Mapping[str, str],
 ) -> Indexing:
-    """How the table's splits index its columns: as those do that it has."""
+    """How the table's splits index its columns: as those do that it has, of a new one as is `asked`."""
+    wanted = _asked(schema, asked)
     if not isinstance(snapshot, IndexSnapshot) or not isinstance(log, IndexTablesLog):
-        return Indexing()
-    return indexing_of_table(log, snapshot, schema, partition_by=partition_columns)
+        return Indexing(strings={name: way for name, way in wanted.items() if way is not Indexed.STRING})
+    there = indexing_of_table(log, snapshot, schema, partition_by=partition_columns)
+    for name, way in wanted.items():
+        if there.of(name) is not way:
+            raise UnsupportedOptionError(
+                option=f"{TYPEMAP_PREFIX}{name}",
+                remedy=f"The splits of {log.url} index {name} as {there.of(name)}, and those of a table are alike. "
+                "Leave it out, or write to another table.",
+            )
+    return there
+
+
+def _asked(schema: pa.Schema, asked: Mapping[str, str]) -> dict[str, Indexed]:
+    by_name = {field.name.lower(): field for field in schema}
+    found: dict[str, Indexed] = {}
+    for name, way in asked.items():
+        column = by_name.get(name.lower())
+        if column is None or column.type != "string":
+            explain = f"is for a column of strings, and the table has no such column {name!r}"
+            raise IllegalOptionError(option=f"{TYPEMAP_PREFIX}{name}", value=way, explain=explain)
+        if way.lower() not in list(Indexed):
+            explain = "must be 'string', 'text', 'json' or 'ip'"
+            raise IllegalOptionError(option=f"{TYPEMAP_PREFIX}{name}", value=way, explain=explain)
+        found[column.name] = Indexed(way.lower())
+    return found
 
 
 def write_split_task(

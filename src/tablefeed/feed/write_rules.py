@@ -25,6 +25,10 @@ class Scope(StrEnum):
     """Those that rows are written to."""
 
 
+TYPEMAP_PREFIX = "spark.indextables.indexing.typemap."
+"""What follows it is a column; the value is how it is indexed: `string`, `text`, `json` or `ip`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRules:
     """How rows may change and fit their table; `properties` are those of a table that the write makes.
@@ -46,6 +50,9 @@ class WriteRules:
     """Whether the small files of tasks are made into larger ones before the commit; None: as the table says."""
     cluster_by: tuple[LeafPath, ...] = ()
     """The columns by which a table is clustered that the write makes, by their names; one that is there is by them."""
+    index_as: Mapping[str, str] = field(default_factory=dict)
+    """How the columns of an IndexTables table are indexed that the write makes, by their names in any case: `string`,
+    `text`, `json` or `ip`; one that is there has them so."""
 
 
 def schema_mode(kind: WriteKind, *, merge: bool, overwrite: bool) -> SchemaMode:
@@ -73,6 +80,7 @@ def write_rules(
     most_rows: int | None = None,
     gathers_files: bool | None = None,
     cluster_by: tuple[LeafPath, ...] = (),
+    index_as: Mapping[str, str] | None = None,
 ) -> WriteRules:
     """Gives the rules that a writer's options mean. Raises IllegalOptionError for `properties` that no table has.
 
@@ -89,6 +97,7 @@ def write_rules(
         most_rows_of_a_file=most_rows,
         gathers_files=gathers_files,
         cluster_by=cluster_by,
+        index_as=index_as or {},
     )
 
 

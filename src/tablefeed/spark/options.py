@@ -22,6 +22,7 @@ from tablefeed.errors import (
 )
 from tablefeed.feed.schema_tracking import TrackingOptions
 from tablefeed.feed.schema_unblock import Allowed
+from tablefeed.feed.write_rules import TYPEMAP_PREFIX
 from tablefeed.spark.option_tables import AS_IF_UNSET, CHANGE_FEED, IGNORED, NOT_YET, SPECS, TRACKING, version_as_of
 
 logger = logging.getLogger(__name__)
@@ -42,6 +43,8 @@ class ParsedOptions:
     values: Mapping[str, Any]
     storage: Mapping[str, str]
     properties: Mapping[str, str] = field(default_factory=dict)
+    index_as: Mapping[str, str] = field(default_factory=dict)
+    """How columns are to be indexed, by their names in any case."""
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
@@ -55,12 +58,15 @@ def parse_options(options: Mapping[str, str], direction: str) -> ParsedOptions:
     values = {spec.name: spec.default for spec in specs.values()}
     storage: dict[str, str] = {}
     properties: dict[str, str] = {}
+    index_as: dict[str, str] = {}
     for key, value in options.items():
         folded = key.lower()
         if folded.startswith(STORAGE_PREFIX):
             storage[key[len(STORAGE_PREFIX) :]] = value
         elif folded.startswith(PROPERTY_PREFIX) and direction.endswith("write"):
             properties[key] = value
+        elif folded.startswith(TYPEMAP_PREFIX) and direction.endswith("write"):
+            index_as[key[len(TYPEMAP_PREFIX) :]] = value
         elif folded.startswith("fs."):
             raise UnsupportedOptionError(
                 option=key,
@@ -80,7 +86,7 @@ def parse_options(options: Mapping[str, str], direction: str) -> ParsedOptions:
             raise UnsupportedOptionError(option=name, remedy=remedy)
         else:
             raise UnknownOptionError(option=key, nearest=_nearest(key, direction))
-    return ParsedOptions(values=values, storage=storage, properties=properties)
+    return ParsedOptions(values=values, storage=storage, properties=properties, index_as=index_as)
 
 
 def _says_the_same(value: str, held: str | None) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
+from tablefeed.feed.write_rules import TYPEMAP_PREFIX
 from tablefeed.spark.option_tables import AS_IF_UNSET, IGNORED, NOT_YET, SPECS, OptionSpec
 from tablefeed.spark.options import PROPERTY_PREFIX, STORAGE_PREFIX
 
@@ -32,6 +33,9 @@ as `<key>`; Hadoop's own `fs.*` names are refused.
 `delta.enableChangeDataFeed=true` or `delta.feature.domainMetadata=supported`; its protocol is the lowest that says so.
 A table that is there keeps its own, as with Delta-Spark's writer. A name that is no property, and a value that the
 property cannot have, are refused.
+
+`{TYPEMAP_PREFIX}<column>` of a write says how a column of strings is indexed in the
+IndexTables table that the write makes: `string`, as one term, which is the default, or `text`, `json` or `ip`.
 
 `{STORAGE_PREFIX}allow_absolute_paths` is no store's: it says which files outside the table's folder a log may name.
 Unset: those by an absolute path of the table's own scheme, as a shallow clone names the files of its source; one by

@@ -188,6 +188,7 @@ def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind
         most_rows=options["maxRecordsPerFile"],
         gathers_files=options["optimizeWrite"],
         cluster_by=options["clusterBy"] or (),
+        index_as=options.index_as,
     )
     log, state = newest_state(path, dict(options.storage), table_format=options["tableFormat"])
     if log.has_splits:
