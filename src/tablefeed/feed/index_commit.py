@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
+from tablefeed.delta.checksum_writer import no_files
 from tablefeed.delta.commit_info import Provenance, commit_info
 from tablefeed.errors import CommitUnknownError, ConflictError, NotExclusiveError, StoreError, TablefeedError
 from tablefeed.feed import index_attempts, index_states
@@ -155,6 +156,7 @@ def _put_next(log: IndexTablesLog, transaction: Transaction, state: Snapshot, ar
     after = log.after(state, entry, mappings_of(transaction.files))
     if form.has_states and form.has_commits:
         index_states.follow(log, after, entry, writer=form.writer, replaces=replaces)
+    around.stood(after, entry, no_files())
     return after
 
 

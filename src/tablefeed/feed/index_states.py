@@ -22,6 +22,7 @@ from tablefeed.feed.table_log import Snapshot
 from tablefeed.feed.write_plan import discard
 from tablefeed.indextables import last_checkpoint, names, schema_registry
 from tablefeed.indextables.avro_state import State
+from tablefeed.indextables.last_checkpoint import Hint
 from tablefeed.indextables.next_state import NextState, StateShape, StateUpdate, hint_of, next_state
 from tablefeed.indextables.version_file import Writer
 from tablefeed.model.actions import AddFile, Commit, Version
@@ -100,11 +101,16 @@ def complete(log: IndexTablesLog, state: Snapshot, *, now_ms: int) -> None:
     try:
         form = form_of(log, state)
         if form.has_commits and form.has_states and state.version and log.state(state.version) is None:
-            update = _update(state, created_ms=now_ms)
-            files = partial(log.files_of, state.version, state.unreadable)
-            _put(log, _next(log, None, update, form.writer, live=files), _stored(log))
+            put_whole(log, state, writer=form.writer, now_ms=now_ms)
     except TablefeedError as error:
         logger.warning("state failed table=%s version=%d: %s", log.url, state.version, error)
+
+
+def put_whole(log: IndexTablesLog, state: Snapshot, *, writer: Writer, now_ms: int) -> bool:
+    """Puts the state of a version that has none, from all its files; says whether that stands, and not another's."""
+    update = _update(state, created_ms=now_ms)
+    files = partial(log.files_of, state.version, state.unreadable)
+    return _put(log, _next(log, None, update, writer, live=files), _stored(log))
 
 
 def _update(after: Snapshot, *, created_ms: int, added: Sequence[AddFile] = (), replaces: bool = False) -> StateUpdate:
@@ -152,19 +158,22 @@ def _put(log: IndexTablesLog, new: NextState, put: Put) -> bool:
     if not put(names.state_name(new.state.version), new.state_file, new.state.version):
         discard(log.store, manifests)
         return False
-    _point_to(log, new.state)
+    point_to(log, hint_of(new.state))
     return True
 
 
-def _point_to(log: IndexTablesLog, state: State) -> None:
-    """Moves `_last_checkpoint` to `state`. It is a hint: what fails costs readers a look."""
+def point_to(log: IndexTablesLog, hint: Hint) -> None:
+    """Moves `_last_checkpoint` forward to `hint`: a state is ahead of a checkpoint of its version.
+
+    It is a hint: what fails costs readers a look.
+    """
     path = f"{names.LOG_DIR}/{names.LAST_CHECKPOINT}"
     with suppress(StoreError):
         try:
-            hint = last_checkpoint.parse_last_checkpoint(log.store.read(path))
+            found = last_checkpoint.parse_last_checkpoint(log.store.read(path))
         except ObjectNotFoundError:
-            hint = None
-        if hint is None or hint.version < state.version:
-            log.store.replace(path, last_checkpoint.encode_last_checkpoint(hint_of(state)))
+            found = None
+        if found is None or (found.version, found.is_state) < (hint.version, hint.is_state):
+            log.store.replace(path, last_checkpoint.encode_last_checkpoint(hint))
             # Hadoop's checksum of what stood there before.
             log.store.delete(f"{names.LOG_DIR}/.{names.LAST_CHECKPOINT}.crc")

@@ -73,7 +73,8 @@ def after_commit(
     `also_removed`: see `commit.Surroundings.stood`. Costs the same however long the log is: a checksum is read and one
     is put.
     """
-    _unless_it_fails("checksum", snapshot, lambda: _put_checksum(snapshot, commit, also_removed))
+    if not snapshot.log.has_splits:  # IndexTables has no checksums
+        _unless_it_fails("checksum", snapshot, lambda: _put_checksum(snapshot, commit, also_removed))
     look_after(snapshot, options)
 
 
@@ -83,18 +84,13 @@ def _put_checksum(snapshot: Snapshot, commit: Commit, also_removed: FileCounts |
 
 
 def look_after(snapshot: Snapshot, options: UpkeepOptions = UpkeepOptions()) -> None:
-    """Sees in the background that a table, last seen as `snapshot`, has the checkpoint that is due.
-
-    What a log of IndexTables needs is put with its commits.
-    """
-    if snapshot.log.has_splits:
-        return
+    """Sees in the background that a table, last seen as `snapshot`, has the checkpoint that is due."""
     due = options.checkpoint and is_due(
         snapshot.version, _asked.get(_key(snapshot)), checkpoint_interval(snapshot.metadata)
     )
     if due:
         _keep(_asked, snapshot, snapshot.version)
-    if due or _ends_compaction(snapshot.version, options):
+    if due or (not snapshot.log.has_splits and _ends_compaction(snapshot.version, options)):
         _BACKGROUND.ask(_key(snapshot), lambda: _work(snapshot, options))
 
 
@@ -151,6 +147,13 @@ def _work(snapshot: Snapshot, options: UpkeepOptions) -> None:
     log = snapshot.log
     if snapshot.head is None or log.head(snapshot.version) != snapshot.head:
         return  # a table that was made anew, or a store that does not say: the next commit asks again
+    if log.has_splits:
+        from tablefeed.feed.index_upkeep import checkpoint_if_due
+
+        if options.checkpoint:
+            _WAY.make()
+            checkpoint_if_due(snapshot, actions_per_part=options.part_actions, now_ms=time.time_ns() // 1_000_000)
+        return
     if options.compact_every and _ends_compaction(snapshot.version, options):
         from tablefeed.feed.compaction import write_compaction
 

@@ -1,0 +1,75 @@
+"""The JSON checkpoints of an IndexTables log of commits, where it has had them before.
+
+A table with states needs none. Nor gets one a table that was never checkpointed: IndexTables 0.5.5 reads it from its
+commits, and cannot read a table whose `_last_checkpoint` is of JSON. Where there is one, its readers go by it.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+
+from tablefeed.errors import ObjectNotFoundError
+from tablefeed.feed.index_log import IndexTablesLog
+from tablefeed.feed.index_states import form_of, point_to
+from tablefeed.feed.table_log import Snapshot
+from tablefeed.feed.write_plan import discard
+from tablefeed.indextables import last_checkpoint, names
+from tablefeed.indextables.checkpoint_writer import ACTIONS_PER_PART, Attempt, CheckpointShape, checkpoint_files
+from tablefeed.indextables.version_file import Writer
+
+logger = logging.getLogger(__name__)
+
+INTERVAL = 10
+"""Versions from one checkpoint to the next: IndexTables' default."""
+
+
+def checkpoint_if_due(snapshot: Snapshot, *, actions_per_part: int | None = None, now_ms: int) -> bool:
+    """Writes the checkpoint of the snapshot's version where the newest lies `INTERVAL` back; says whether it did.
+
+    Raises LogError where the log cannot be read, and StoreError.
+    """
+    log = snapshot.log
+    if not isinstance(log, IndexTablesLog):
+        raise TypeError(f"{log.url} is no IndexTables table")
+    newest = _newest_checkpoint(log)
+    if newest is None or snapshot.version - newest < INTERVAL:
+        return False
+    form = form_of(log, snapshot)
+    if form.has_states:
+        return False
+    shape = CheckpointShape(actions_per_part=actions_per_part or ACTIONS_PER_PART)
+    return write_json_checkpoint(log, snapshot, shape, writer=form.writer, now_ms=now_ms)
+
+
+def write_json_checkpoint(
+    log: IndexTablesLog, snapshot: Snapshot, shape: CheckpointShape, *, writer: Writer, now_ms: int
+) -> bool:
+    """Puts the checkpoint of the snapshot's version and points `_last_checkpoint` to it; False where another's stands.
+
+    What names it is put last, where there is none: before that a reader finds nothing of it.
+    """
+    attempt = Attempt(version=snapshot.version, created_ms=now_ms, checkpoint_id=uuid.uuid4().hex[:12])
+    live = log.files_of(snapshot.version, snapshot.unreadable)
+    parts = list[str]()
+    for file in checkpoint_files(attempt, snapshot.facts, live, writer=writer, shape=shape):
+        path = f"{names.LOG_DIR}/{file.name}"
+        stands = log.store.put_if_absent(path, file.data)
+        if file.hint is None:
+            parts.append(path)
+            continue
+        if not stands:
+            discard(log.store, parts)
+            return False
+        point_to(log, file.hint)
+        logger.info("checkpoint table=%s version=%d adds=%d", log.url, snapshot.version, file.hint.file_count)
+    return True
+
+
+def _newest_checkpoint(log: IndexTablesLog) -> int | None:
+    """The version of the JSON checkpoint by which readers go; None where there is none, or a state."""
+    try:
+        hint = last_checkpoint.parse_last_checkpoint(log.store.read(f"{names.LOG_DIR}/{names.LAST_CHECKPOINT}"))
+    except ObjectNotFoundError:
+        return None
+    return None if hint is None or hint.is_state else hint.version

@@ -1,0 +1,141 @@
+"""What an IndexTables log gets besides its commits, and what it must not get."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablefeed
+from feed.index_tables import live, log_files, log_of, rows_of
+from tablefeed.feed import upkeep
+from tablefeed.feed.index_upkeep import checkpoint_if_due, write_json_checkpoint
+from tablefeed.indextables import last_checkpoint, names
+from tablefeed.indextables.checkpoint_writer import CheckpointShape
+from tablefeed.indextables.last_checkpoint import Hint
+from tablefeed.indextables.version_file import Writer
+from tablefeed.model.actions import Txn, Version
+
+
+@pytest.fixture
+def table(corpus: Path, tmp_path: Path) -> Path:
+    """A table of JSON commits 0 to 8, with a checkpoint of version 5."""
+    return Path(shutil.copytree(corpus / "indextables" / "it053_events_json", tmp_path / "table"))
+
+
+def hint_in(table: Path) -> Hint | None:
+    return last_checkpoint.parse_last_checkpoint((table / names.LOG_DIR / names.LAST_CHECKPOINT).read_bytes())
+
+
+def grow(table: Path, *, to: int) -> None:
+    """Appends a row at a time until the table is at version `to`."""
+    row = tablefeed.open_table(table).to_arrow().slice(0, 1)
+    for version in range(tablefeed.open_table(table).version + 1, to + 1):
+        at = row.schema.get_field_index("id")
+        tablefeed.append(table, row.set_column(at, "id", pa.array([version], row.schema.field("id").type)))
+    upkeep.wait_until_done()
+
+
+def checkpoints(table: Path) -> set[str]:
+    return {name for name in log_files(table) if ".checkpoint." in name}
+
+
+def test_a_table_that_has_checkpoints_gets_the_next_one_in_time(table: Path) -> None:
+    grow(table, to=20)
+
+    assert checkpoints(table) == {names.checkpoint_name(5), names.checkpoint_name(20)}
+    hint = hint_in(table)
+    assert hint is not None
+    assert (hint.version, hint.file_count, hint.is_state) == (20, len(live(table)), False)
+
+
+def test_a_checkpoint_stands_for_all_commits_before_it(table: Path) -> None:
+    grow(table, to=20)
+    before, files = rows_of(table), live(table)
+    for version in range(20):
+        (table / names.LOG_DIR / names.commit_name(version)).unlink()
+
+    assert rows_of(table) == before
+    assert live(table) == files
+
+
+def test_a_table_without_a_checkpoint_gets_none(corpus: Path, tmp_path: Path) -> None:
+    table = Path(shutil.copytree(corpus / "indextables" / "it053_events_json_nockpt", tmp_path / "table"))
+    grow(table, to=20)
+
+    assert checkpoints(table) == set()
+    assert names.LAST_CHECKPOINT not in log_files(table)
+
+
+def test_a_table_of_states_gets_none(corpus: Path, tmp_path: Path) -> None:
+    table = Path(shutil.copytree(corpus / "indextables" / "it053_events_avro", tmp_path / "table"))
+    grow(table, to=20)
+
+    assert checkpoints(table) == set()
+
+
+def test_none_is_due_within_ten_versions_of_the_last(table: Path) -> None:
+    grow(table, to=14)
+    assert not checkpoint_if_due(log_of(table).load(), now_ms=42)
+    grow(table, to=15)
+    assert checkpoint_if_due(log_of(table).load(), now_ms=42)
+    assert not checkpoint_if_due(log_of(table).load(), now_ms=42)
+    assert checkpoints(table) == {names.checkpoint_name(5), names.checkpoint_name(15)}
+
+
+def test_many_files_make_parts_that_are_read_as_one(table: Path) -> None:
+    grow(table, to=10)
+    log = log_of(table)
+    before = live(table)
+    shape = CheckpointShape(actions_per_part=2)
+
+    assert write_json_checkpoint(log, log.load(), shape, writer=Writer.SCALA, now_ms=42)
+    assert len(checkpoints(table)) > 3
+    for version in range(11):
+        (table / names.LOG_DIR / names.commit_name(version)).unlink()
+    assert live(table) == before
+
+
+def test_what_another_writer_has_checkpointed_is_left_as_it_is(table: Path) -> None:
+    log = log_of(table)
+    snapshot = log.load(Version(5))
+    there = log_files(table)
+    theirs = (table / names.LOG_DIR / names.checkpoint_name(5)).read_bytes()
+    shape = CheckpointShape(actions_per_part=2)
+
+    assert not write_json_checkpoint(log, snapshot, shape, writer=Writer.SCALA, now_ms=42)
+    assert (table / names.LOG_DIR / names.checkpoint_name(5)).read_bytes() == theirs
+    assert log_files(table) == there
+
+
+def test_the_progress_of_applications_is_kept_in_a_checkpoint(table: Path) -> None:
+    row = tablefeed.open_table(table).to_arrow().slice(0, 1)
+    tablefeed.append(table, row, app_id="loader", txn_version=3)
+    log = log_of(table)
+    write_json_checkpoint(log, log.load(), CheckpointShape(), writer=Writer.SCALA, now_ms=42)
+    for version in range(10):
+        (table / names.LOG_DIR / names.commit_name(version)).unlink()
+
+    txn = log_of(table).load().facts.txns["loader"]
+    assert txn == Txn(app_id="loader", txn_version=3, last_updated_ms=txn.last_updated_ms)
+
+
+def test_the_checksum_of_what_last_checkpoint_said_before_is_gone(table: Path) -> None:
+    crc = table / names.LOG_DIR / f".{names.LAST_CHECKPOINT}.crc"
+    crc.write_bytes(b"of what stood there")
+    log = log_of(table)
+    write_json_checkpoint(log, log.load(), CheckpointShape(), writer=Writer.SCALA, now_ms=42)
+
+    assert not crc.exists()
+
+
+def test_last_checkpoint_never_goes_back(table: Path) -> None:
+    log = log_of(table)
+    write_json_checkpoint(log, log.load(), CheckpointShape(), writer=Writer.SCALA, now_ms=42)
+    write_json_checkpoint(log, log.load(Version(7)), CheckpointShape(), writer=Writer.SCALA, now_ms=43)
+
+    hint = hint_in(table)
+    assert hint is not None
+    assert hint.version == 8
