@@ -23,6 +23,7 @@ FUNCTIONS = {
     "compression, max_records_per_file, user_metadata, log_compaction_every, checkpoint_part_size, "
     "properties, storage_options)",
     "optimize": "(url, *, where, target_size_bytes, storage_options)",
+    "checkpoint": "(url, *, clean_up, storage_options)",
     "vacuum": "(url, *, retention_hours, dry_run, storage_options, allow_short_retention)",
 }
 
@@ -77,9 +78,17 @@ def test_every_public_name_is_there_and_says_what_it_is() -> None:
 
 def test_the_public_names_are_these_and_in_order() -> None:
     assert tablefeed.__all__ == sorted(tablefeed.__all__)
-    assert {*FUNCTIONS, "Table", "Commit", "CommitInfo", "Committed", "AlreadyApplied", "Optimized", "Vacuumed"} <= set(
-        tablefeed.__all__
-    )
+    assert {
+        *FUNCTIONS,
+        "Table",
+        "Commit",
+        "CommitInfo",
+        "Committed",
+        "AlreadyApplied",
+        "Optimized",
+        "Vacuumed",
+        "Checkpointed",
+    } <= set(tablefeed.__all__)
 
 
 def test_the_root_of_all_errors_is_a_public_name() -> None:

@@ -1,7 +1,7 @@
 """tablefeed: a streaming change feed of a table's transaction log, and exactly-once commits to it.
 
-Without Spark: `open_table`, `changes`, `appends`, `follow`, `append`, `optimize` and `vacuum`, Arrow
-in and out. With Spark:
+Without Spark: `open_table`, `changes`, `appends`, `follow`, `append`, `optimize`, `vacuum` and `checkpoint`,
+Arrow in and out. With Spark:
 `format("tablefeed")`, found by itself once the package is installed. Everything raises subclasses of `TablefeedError`.
 """
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tablefeed.feed.append import append
     from tablefeed.feed.appends import appends
     from tablefeed.feed.changes import changes
+    from tablefeed.feed.checkpoint import Checkpointed, checkpoint
     from tablefeed.feed.follow import follow
     from tablefeed.feed.optimize import optimize
     from tablefeed.feed.table import Table, open_table
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlreadyApplied",
+    "Checkpointed",
     "Commit",
     "CommitInfo",
     "Committed",
@@ -35,6 +37,7 @@ __all__ = [
     "append",
     "appends",
     "changes",
+    "checkpoint",
     "follow",
     "open_table",
     "optimize",
@@ -42,11 +45,13 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Checkpointed": "tablefeed.feed.checkpoint",
     "Table": "tablefeed.feed.table",
     "Vacuumed": "tablefeed.feed.vacuum",
     "append": "tablefeed.feed.append",
     "appends": "tablefeed.feed.appends",
     "changes": "tablefeed.feed.changes",
+    "checkpoint": "tablefeed.feed.checkpoint",
     "follow": "tablefeed.feed.follow",
     "open_table": "tablefeed.feed.table",
     "optimize": "tablefeed.feed.optimize",
