@@ -12,6 +12,7 @@ import tablefeed
 from feed.index_tables import live, log_files, log_of, rows_of
 from tablefeed.feed import upkeep
 from tablefeed.feed.index_upkeep import checkpoint_if_due, write_json_checkpoint
+from tablefeed.feed.upkeep import UpkeepOptions
 from tablefeed.indextables import last_checkpoint, names
 from tablefeed.indextables.checkpoint_writer import CheckpointShape
 from tablefeed.indextables.last_checkpoint import Hint
@@ -78,11 +79,20 @@ def test_a_table_of_states_gets_none(corpus: Path, tmp_path: Path) -> None:
 
 def test_none_is_due_within_ten_versions_of_the_last(table: Path) -> None:
     grow(table, to=14)
-    assert not checkpoint_if_due(log_of(table).load(), now_ms=42)
+    assert not checkpoint_if_due(log_of(table).load(), 10, CheckpointShape(), now_ms=42)
     grow(table, to=15)
-    assert checkpoint_if_due(log_of(table).load(), now_ms=42)
-    assert not checkpoint_if_due(log_of(table).load(), now_ms=42)
+    assert checkpoint_if_due(log_of(table).load(), 10, CheckpointShape(), now_ms=42)
+    assert not checkpoint_if_due(log_of(table).load(), 10, CheckpointShape(), now_ms=42)
     assert checkpoints(table) == {names.checkpoint_name(5), names.checkpoint_name(15)}
+
+
+@pytest.mark.parametrize(("interval", "due"), [(3, True), (4, False), (None, False)])
+def test_how_many_versions_lie_between_two_can_be_asked_for(table: Path, *, interval: int | None, due: bool) -> None:
+    upkeep.look_after(log_of(table).load(), UpkeepOptions(index_interval=interval, index_part_actions=2))
+    upkeep.wait_until_done()
+
+    assert (names.checkpoint_name(8) in checkpoints(table)) is due
+    assert (len(checkpoints(table)) > 2) is due
 
 
 def test_many_files_make_parts_that_are_read_as_one(table: Path) -> None:

@@ -96,6 +96,10 @@ def test_without_options_every_one_has_its_default() -> None:
         "optimizeWrite": None,
         "logCompactionEvery": None,
         "checkpointPartSize": None,
+        "spark.indextables.checkpoint.enabled": True,
+        "spark.indextables.checkpoint.interval": 10,
+        "spark.indextables.checkpoint.actionsPerPart": 100_000,
+        "spark.indextables.checkpoint.multiPart.enabled": True,
         "txnAppId": None,
         "txnVersion": None,
         "replaceWhere": None,
@@ -322,6 +326,40 @@ def test_what_would_change_rows_and_is_not_done_is_refused_by_name(direction: st
 def test_a_name_that_is_not_done_may_say_what_holds_without_it(name: str) -> None:
     for direction in DIRECTIONS:
         parse_options({name: AS_IF_UNSET[name].upper()}, direction)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("spark.indextables.state.compaction.tombstoneThreshold", "0.1"),
+        ("spark.indextables.state.compaction.maxManifests", "20"),
+        ("spark.indextables.state.format", "Avro"),
+        ("spark.indextables.state.retention.versions", "7"),
+        ("spark.indextables.transaction.cache.ttl.ms", "9"),
+    ],
+)
+def test_indextables_own_settings_are_taken_where_nothing_else_would_be_written(name: str, value: str) -> None:
+    assert parse_options({name.lower(): value}, "stream write") == parse_options({}, "stream write")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("spark.indextables.state.compaction.maxManifests", "21"),
+        ("spark.indextables.state.compaction.tombstoneThreshold", "much"),
+        ("spark.indextables.state.format", "json"),
+        ("spark.indextables.transaction.compression.enabled", "false"),
+    ],
+)
+def test_a_setting_of_indextables_that_is_not_followed_is_refused_by_name(name: str, value: str) -> None:
+    with pytest.raises(UnsupportedOptionError) as caught:
+        parse_options({name.lower(): value}, "stream write")
+    assert caught.value.option == name
+
+
+def test_a_setting_of_how_columns_are_indexed_is_not_passed_over() -> None:
+    with pytest.raises(UnknownOptionError):
+        parse_options({"spark.indextables.indexing.typemap.name": "text"}, "stream write")
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

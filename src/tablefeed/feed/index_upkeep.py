@@ -15,17 +15,14 @@ from tablefeed.feed.index_states import form_of, point_to
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.feed.write_plan import discard
 from tablefeed.indextables import last_checkpoint, names
-from tablefeed.indextables.checkpoint_writer import ACTIONS_PER_PART, Attempt, CheckpointShape, checkpoint_files
+from tablefeed.indextables.checkpoint_writer import Attempt, CheckpointShape, checkpoint_files
 from tablefeed.indextables.version_file import Writer
 
 logger = logging.getLogger(__name__)
 
-INTERVAL = 10
-"""Versions from one checkpoint to the next: IndexTables' default."""
 
-
-def checkpoint_if_due(snapshot: Snapshot, *, actions_per_part: int | None = None, now_ms: int) -> bool:
-    """Writes the checkpoint of the snapshot's version where the newest lies `INTERVAL` back; says whether it did.
+def checkpoint_if_due(snapshot: Snapshot, interval: int, shape: CheckpointShape, *, now_ms: int) -> bool:
+    """Writes the checkpoint of the snapshot's version where the newest lies `interval` back; says whether it did.
 
     Raises LogError where the log cannot be read, and StoreError.
     """
@@ -33,12 +30,11 @@ def checkpoint_if_due(snapshot: Snapshot, *, actions_per_part: int | None = None
     if not isinstance(log, IndexTablesLog):
         raise TypeError(f"{log.url} is no IndexTables table")
     newest = _newest_checkpoint(log)
-    if newest is None or snapshot.version - newest < INTERVAL:
+    if newest is None or snapshot.version - newest < interval:
         return False
     form = form_of(log, snapshot)
     if form.has_states:
         return False
-    shape = CheckpointShape(actions_per_part=actions_per_part or ACTIONS_PER_PART)
     return write_json_checkpoint(log, snapshot, shape, writer=form.writer, now_ms=now_ms)
 
 

@@ -48,6 +48,9 @@ class UpkeepOptions:
 
     `compact_every`: each time so many commits are there since the last multiple of it, they are also written as one
     log compaction file; None: never, for few readers use one and Delta-Spark's table is none the worse for it.
+
+    `index_interval` and `index_part_actions` are of the JSON checkpoints of IndexTables tables: how many versions lie
+    between two, None: none is written, and most actions of a file, None: any number. The defaults are IndexTables'.
     """
 
     checkpoint: bool = True
@@ -55,6 +58,8 @@ class UpkeepOptions:
     part_actions: int | None = None
     top_level: Literal["json", "parquet"] = "json"
     compact_every: int | None = None
+    index_interval: int | None = 10
+    index_part_actions: int | None = 100_000
 
 
 USUAL = UpkeepOptions()
@@ -85,9 +90,8 @@ def _put_checksum(snapshot: Snapshot, commit: Commit, also_removed: FileCounts |
 
 def look_after(snapshot: Snapshot, options: UpkeepOptions = UpkeepOptions()) -> None:
     """Sees in the background that a table, last seen as `snapshot`, has the checkpoint that is due."""
-    due = options.checkpoint and is_due(
-        snapshot.version, _asked.get(_key(snapshot)), checkpoint_interval(snapshot.metadata)
-    )
+    interval = options.index_interval if snapshot.log.has_splits else checkpoint_interval(snapshot.metadata)
+    due = options.checkpoint and interval is not None and is_due(snapshot.version, _asked.get(_key(snapshot)), interval)
     if due:
         _keep(_asked, snapshot, snapshot.version)
     if due or (not snapshot.log.has_splits and _ends_compaction(snapshot.version, options)):
@@ -149,10 +153,12 @@ def _work(snapshot: Snapshot, options: UpkeepOptions) -> None:
         return  # a table that was made anew, or a store that does not say: the next commit asks again
     if log.has_splits:
         from tablefeed.feed.index_upkeep import checkpoint_if_due
+        from tablefeed.indextables.checkpoint_writer import CheckpointShape
 
-        if options.checkpoint:
+        if options.checkpoint and options.index_interval is not None:
             _WAY.make()
-            checkpoint_if_due(snapshot, actions_per_part=options.part_actions, now_ms=time.time_ns() // 1_000_000)
+            shape = CheckpointShape(actions_per_part=options.index_part_actions)
+            checkpoint_if_due(snapshot, options.index_interval, shape, now_ms=time.time_ns() // 1_000_000)
         return
     if options.compact_every and _ends_compaction(snapshot.version, options):
         from tablefeed.feed.compaction import write_compaction

@@ -18,6 +18,7 @@ from tablefeed.feed.replays import OnCollision, read_on_collision
 from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.write_rules import Scope, codec, column_paths, policy, read_scope
 from tablefeed.log.java_regex import JavaRegex, java_regex
+from tablefeed.spark import index_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -437,6 +438,34 @@ CHANGES_READ: tuple[OptionSpec, ...] = (
     *_BOUNDS_INCLUSIVE,
 )
 
+_INDEX_WRITE: tuple[OptionSpec, ...] = (
+    OptionSpec(
+        name="spark.indextables.checkpoint.enabled",
+        parse=boolean,
+        default=True,
+        doc="Of an IndexTables table whose log is of JSON: write the checkpoints that are due. A table that has had "
+        "none gets none.",
+    ),
+    OptionSpec(
+        name="spark.indextables.checkpoint.interval",
+        parse=whole_number,
+        default=10,
+        doc="Of such a table: how many versions a checkpoint lies behind the one before, at least; 0: none is written.",
+    ),
+    OptionSpec(
+        name="spark.indextables.checkpoint.actionsPerPart",
+        parse=positive_int,
+        default=100_000,
+        doc="Of such a table: most actions of a file of a checkpoint; a larger one has several parts.",
+    ),
+    OptionSpec(
+        name="spark.indextables.checkpoint.multiPart.enabled",
+        parse=boolean,
+        default=True,
+        doc="Of such a table: false: a checkpoint is one file, however large.",
+    ),
+)
+
 _WRITE: tuple[OptionSpec, ...] = (
     OptionSpec(
         name="tableFormat",
@@ -531,6 +560,7 @@ _WRITE: tuple[OptionSpec, ...] = (
         doc="About how many actions a file of a checkpoint holds, as Delta-Spark's `checkpoint.partSize`: a larger "
         "checkpoint has several parts. Without effect where the table supports V2 checkpoints. Unset: one file.",
     ),
+    *_INDEX_WRITE,
 )
 
 STREAM_WRITE: tuple[OptionSpec, ...] = (
@@ -581,12 +611,14 @@ NOT_YET: Mapping[str, str] = {
     "replaceUsing": "Overwrite the whole table, or append.",
     "useNullIntolerantEqualityWithDPO": "Leave it out: a null partition that is written to is overwritten as well.",
     "dataChange": "Rewrite files with OPTIMIZE: every write of this version changes data.",
+    **{name: remedy for name, (_, remedy) in index_names.HELD.items()},
 }
 """Names that would change rows or rules, and that this version does not do: refused, with what to do instead."""
 
 AS_IF_UNSET: Mapping[str, str] = {
     "useNullIntolerantEqualityWithDPO": "false",
     "dataChange": "true",
+    **{name: value for name, (value, _) in index_names.HELD.items()},
 }
 """The one value of a name in `NOT_YET` that says what holds without it: accepted."""
 
@@ -596,6 +628,7 @@ _ACCEPTED_BY_DELTA = (
     frozenset({"path", "queryName", "checkpointLocation", "outputMode"})
     | {spec.name for spec in (*STREAM_READ, *BATCH_READ)}
     | {spec.name for spec in BATCH_WRITE if spec.name not in ("partitionBy", "clusterBy", "tableFormat")}
+    - {spec.name for spec in _INDEX_WRITE}
     | _REPLACING
     | {"targetAlias"}
     | {"compression", "maxRecordsPerFile", "writePartitionColumns"}
@@ -617,10 +650,10 @@ IGNORED: Mapping[str, frozenset[str]] = {
     ),
     "batch read": _without_effect(BATCH_READ),
     "read of changes": _without_effect(CHANGES_READ),
-    "stream write": _without_effect(STREAM_WRITE),
-    "batch write": _without_effect(BATCH_WRITE, _REPLACING),
+    "stream write": _without_effect(STREAM_WRITE) | index_names.WITHOUT_EFFECT,
+    "batch write": _without_effect(BATCH_WRITE, _REPLACING) | index_names.WITHOUT_EFFECT,
 }
-"""Names that Delta-Spark accepts in a direction without effect there, or with one on the layout of files only.
+"""Names that Delta-Spark or IndexTables accepts in a direction without effect there, or with one on the layout alone.
 
 Accepted, with a warning.
 """

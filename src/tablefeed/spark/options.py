@@ -75,12 +75,22 @@ def parse_options(options: Mapping[str, str], direction: str) -> ParsedOptions:
                 logger.warning("option=%s has no effect on a %s", key, direction)
         elif folded in not_yet:
             name, remedy = not_yet[folded]
-            if value.lower() == AS_IF_UNSET.get(name):
+            if _says_the_same(value, AS_IF_UNSET.get(name)):
                 continue
             raise UnsupportedOptionError(option=name, remedy=remedy)
         else:
             raise UnknownOptionError(option=key, nearest=_nearest(key, direction))
     return ParsedOptions(values=values, storage=storage, properties=properties)
+
+
+def _says_the_same(value: str, held: str | None) -> bool:
+    """Whether `value` is what holds anyhow, as text in any case or as a number."""
+    if held is None or value.lower() == held:
+        return held is not None
+    try:
+        return float(value) == float(held)
+    except ValueError:
+        return False
 
 
 def refuse_unknown(options: Mapping[str, str]) -> None:

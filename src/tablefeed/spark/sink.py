@@ -32,6 +32,7 @@ from tablefeed.feed.write_rules import Scope, refuse_of_splits, schema_asked, sc
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.outcome import AlreadyApplied
+from tablefeed.spark import index_names
 from tablefeed.spark.options import ParsedOptions, check_txn_pair, parse_options, table_path
 from tablefeed.spark.worker import acknowledge_at_once, settle
 
@@ -208,7 +209,14 @@ def _write(
 
 
 def _upkeep(options: ParsedOptions) -> UpkeepOptions:
-    return UpkeepOptions(part_actions=options["checkpointPartSize"], compact_every=options["logCompactionEvery"])
+    prefix = f"{index_names.PREFIX}checkpoint."
+    interval = options[f"{prefix}interval"] if options[f"{prefix}enabled"] else 0
+    return UpkeepOptions(
+        part_actions=options["checkpointPartSize"],
+        compact_every=options["logCompactionEvery"],
+        index_interval=interval or None,
+        index_part_actions=options[f"{prefix}actionsPerPart"] if options[f"{prefix}multiPart.enabled"] else None,
+    )
 
 
 def _now(transaction: Transaction) -> Snapshot | None:

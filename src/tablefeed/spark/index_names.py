@@ -1,0 +1,62 @@
+"""IndexTables' own settings that a job may give its writes, and which of them say what tablefeed does anyhow.
+
+Those with an effect stand in option_tables.py, beside ours. What is not named there or here is refused like any other
+unknown name: a setting of how columns are indexed must not be passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+PREFIX = "spark.indextables."
+
+_STATE = f"{PREFIX}state."
+_SHAPE = "States are cut and rewritten by IndexTables' defaults: leave it out."
+_TRIES = "Races are run as IndexTables runs them by default: leave it out."
+_COMPRESSION = "What is put in the log is always compressed as IndexTables does it by default: leave it out."
+
+HELD: Mapping[str, tuple[str, str]] = {
+    f"{_STATE}format": ("avro", "The form of the log is that of the table: leave it out."),
+    f"{_STATE}compression": ("zstd", _COMPRESSION),
+    f"{_STATE}entriesPerManifest": ("50000", _SHAPE),
+    f"{_STATE}compaction.tombstoneThreshold": ("0.10", _SHAPE),
+    f"{_STATE}compaction.maxManifests": ("20", _SHAPE),
+    f"{_STATE}compaction.largeRemoveThreshold": ("2147483647", _SHAPE),
+    f"{_STATE}schema.renormalizeThreshold": ("5", _SHAPE),
+    f"{_STATE}retry.maxAttempts": ("10", _TRIES),
+    f"{_STATE}retry.baseDelayMs": ("100", _TRIES),
+    f"{_STATE}retry.maxDelayMs": ("5000", _TRIES),
+    f"{PREFIX}transaction.retry.maxAttempts": ("10", _TRIES),
+    f"{PREFIX}transaction.retry.baseDelayMs": ("100", _TRIES),
+    f"{PREFIX}transaction.retry.maxDelayMs": ("5000", _TRIES),
+    f"{PREFIX}transaction.compression.enabled": ("true", _COMPRESSION),
+    f"{PREFIX}transaction.compression.codec": ("gzip", _COMPRESSION),
+    f"{PREFIX}checkpoint.compression.enabled": ("true", _COMPRESSION),
+    f"{PREFIX}protocol.checkEnabled": ("true", "A table of an unknown protocol is never written: leave it out."),
+}
+"""By name the one value that is accepted, which is IndexTables' default and holds here, and what to do instead."""
+
+_CACHE = f"{PREFIX}transaction.cache."
+
+WITHOUT_EFFECT = frozenset(
+    {
+        *(f"{_CACHE}{name}" for name in ("enabled", "ttl.ms", "version.ttl.ms", "snapshot.ttl.ms", "fileList.ttl.ms")),
+        *(f"{_CACHE}{name}" for name in ("metadata.ttl.ms", "version.capacity", "snapshot.capacity")),
+        f"{_CACHE}fileList.capacity",
+        f"{PREFIX}transaction.maxConcurrentReads",
+        f"{PREFIX}transaction.compression.gzip.level",
+        f"{PREFIX}checkpoint.maxRetries",
+        f"{PREFIX}checkpoint.parallelism",
+        f"{PREFIX}checkpoint.read.timeoutSeconds",
+        f"{_STATE}compressionLevel",
+        f"{_STATE}read.parallelism",
+        # of PURGE and MERGE SPLITS alone, which no write does
+        f"{PREFIX}checkpointRetention.duration",
+        f"{PREFIX}logRetention.duration",
+        f"{_STATE}compaction.afterMerge",
+        f"{_STATE}gc.minManifestAgeHours",
+        f"{_STATE}retention.hours",
+        f"{_STATE}retention.versions",
+    }
+)
+"""What changes neither a row nor what is written of it, but how fast, or what other commands do."""
