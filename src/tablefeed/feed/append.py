@@ -81,8 +81,8 @@ def append(
     AlreadyApplied comes back; above, with a warning, or with an error where `txn_version_collision` is "fail".
     "overwrite" replaces all rows in the same version, or those for which the predicate `replace_where` is true, which
     it must be of the rows of `data` too, or, with "dynamic", those of the partitions that rows are written to.
-    `properties` are a new table's, and so is `cluster_by`: columns such as "id" and "place.city", by which other writers
-    cluster it.
+    `properties` are a new table's, and so is `cluster_by`: columns such as "id" and "place.city", by which other
+    writers cluster it.
 
     Values are cast to the table's types as Spark's ANSI store assignment does, "strict" only where nothing can be
     lost, "legacy" with numbers wrapped and nulls for what does not fit; `time_zone` is where days, clocks and texts
