@@ -5,36 +5,23 @@ The other splits are those of the corpus, which IndexTables4Spark wrote in its v
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from support.index_log import IndexLog
-from tablefeed.data.read import ReadPlan
-from tablefeed.data.split_writer import SplitLayout, WrittenSplit, write_splits
-from tablefeed.data.splits import SplitFile, read_split_batches
-from tablefeed.data.write import NewFile
-from tablefeed.delta.schema import parse_schema, to_arrow
+pytest.importorskip("tantivy")
+
+from support.corpus_splits import URL, index_of, read, table, written
+from tablefeed.data.split_writer import SplitLayout
 from tablefeed.errors import InvalidRowsError
 from tablefeed.indextables import schema_registry
 from tablefeed.indextables.indexing import Indexed, Indexing, Style
-from tablefeed.indextables.split import read_index
 from tablefeed.indextables.table_indexing import indexing_of
 from tablefeed.indextables.term_file import decode_terms
 
-if TYPE_CHECKING:
-    import tantivy
-else:
-    tantivy = pytest.importorskip("tantivy")
-
-URL = "memory://t"
 TABLES = (
     "it053_events_avro",
     "it053_events_json",
@@ -47,75 +34,6 @@ TABLES = (
     "upstream_v0.5.4/09_partitioned_multi_append",
     "upstream_v0.5.4/15_drop_then_purge",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """What a writer is told of a table of the corpus."""
-
-    schema: pa.Schema
-    partition_by: tuple[str, ...]
-    doc_mappings: list[str]
-    split: bytes
-    """One of its live ones."""
-
-    @property
-    def index(self) -> list[dict[str, Any]]:
-        return index_of(self.split)
-
-    def indexing(self) -> Indexing:
-        return indexing_of(self.doc_mappings, self.schema, partition_by=self.partition_by, index=self.index, url=URL)
-
-
-def table(corpus: Path, name: str) -> Table:
-    folder = corpus / "indextables" / name
-    found = IndexLog.of_folder(folder)
-    snapshot = found.snapshot()
-    assert snapshot.facts.metadata is not None
-    registry = schema_registry.registry_of_configuration(snapshot.facts.metadata.configuration)
-    for state in found.log.states.values():
-        registry |= found.state(state).registry
-    told = [add.split for add in snapshot.files.values() if add.split is not None]
-    mappings = {split.doc_mapping or registry[split.doc_mapping_ref or ""] for split in told}
-    return Table(
-        schema=to_arrow(parse_schema(snapshot.facts.metadata.schema_string, url=URL)),
-        partition_by=snapshot.facts.metadata.partition_columns,
-        doc_mappings=sorted(mappings),
-        split=(folder / min(snapshot.files)).read_bytes(),
-    )
-
-
-def index_of(split: bytes) -> list[dict[str, Any]]:
-    return read_index(lambda at, n: split[at : at + n], size_bytes=len(split), footer=None)
-
-
-class Kept:
-    """Splits as they were written, by their paths."""
-
-    def __init__(self) -> None:
-        self.splits: dict[str, bytes] = {}
-
-    def open(self, values: Mapping[str, pa.Scalar], number: int) -> NewFile:
-        path = "/".join([*(f"{name}={value.as_py()}" for name, value in values.items()), f"part-{number:05}.split"])
-        return NewFile(path=path, opened=self._opened(path))
-
-    @contextmanager
-    def _opened(self, path: str) -> Iterator[BinaryIO]:
-        stream = io.BytesIO()
-        yield stream
-        self.splits[path] = stream.getvalue()
-
-
-def written(rows: pa.Table, **layout: Any) -> tuple[WrittenSplit, bytes]:
-    kept = Kept()
-    (split,) = write_splits(rows.to_batches(), SplitLayout(url=URL, schema=rows.schema, **layout), kept.open)
-    return split, kept.splits[split.path]
-
-
-def read(split: bytes, schema: pa.Schema, **constants: pa.Scalar) -> pa.Table:
-    file = SplitFile(path="a.split", size_bytes=len(split), num_records=None, constants=constants)
-    plan = ReadPlan(url=URL, schema=schema, batch_rows=1000)
-    return pa.Table.from_batches(list(read_split_batches(lambda at, n: split[at : at + n], plan, file)), schema)
 
 
 def terms_of(split: bytes) -> dict[int, list[bytes]]:

@@ -56,13 +56,19 @@ def test_what_indextables_caches_of_a_split_is_cached_too(splits: list[bytes]) -
         for name, file in cached_in(theirs).items():
             if name not in places_of(theirs):
                 continue  # a merged split's cache has a file that the split itself has not
-            (held,) = ours[name].slices
             assert ours[name].size_bytes == file.size_bytes
-            assert held.start <= min((each.start for each in file.slices), default=file.size_bytes)
-            assert held.start + len(held.data) == file.size_bytes
+            assert bytes_of(file) <= bytes_of(ours[name])
 
 
-def test_the_documents_themselves_are_not_cached(splits: list[bytes]) -> None:
+def test_what_is_not_read_at_once_is_not_cached(splits: list[bytes]) -> None:
     for theirs in splits:
-        for name, file in cached_in(encode_bundle(files_of(theirs)).data).items():
-            assert (file.slices[0].start > 0) is name.endswith(".store")
+        cached = cached_in(encode_bundle(files_of(theirs)).data)
+        for name, file in cached_in(theirs).items():
+            if name in cached and name.endswith((".store", ".idx", ".pos")):
+                # Theirs leave out some marks at the ends of files besides.
+                assert len(bytes_of(cached[name]) - bytes_of(file)) <= 100
+
+
+def bytes_of(file: CachedFile) -> set[int]:
+    """The places in the file of what is cached of it."""
+    return {place for each in file.slices for place in range(each.start, each.start + len(each.data))}

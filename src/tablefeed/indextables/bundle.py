@@ -1,7 +1,8 @@
 """A split written: the files of an index one after the other, where each is, and what of them is to be cached.
 
-The layout is split.py's, which reads it. All of the small files is cached, since IndexTables opens a split by its cache
-alone; of a doc store what comes behind its blocks, as its own writers have it.
+The layout is split.py's, which reads it. IndexTables opens a split by what is cached alone, and reads the rest of a
+file when it is asked for. As with its own writers that is what a doc store has behind its blocks, and of postings and
+positions where each field's are; of terms all, since they are one block, and of the other files too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import orjson
 from tablefeed.indextables.doc_store import read_store
 from tablefeed.indextables.hotcache import CachedFile, Slice, encode_hotcache
 from tablefeed.indextables.split import LAYOUT_MAGIC, LAYOUT_VERSION
+from tablefeed.indextables.tantivy_file import decode_marked, decode_parts
 
 _LAYOUT = struct.Struct("<II")
 _U32 = struct.Struct("<I")
@@ -43,8 +45,27 @@ def encode_bundle(files: Mapping[str, bytes]) -> Bundle:
 
 
 def _cached(name: str, content: bytes) -> CachedFile:
-    start = 0
+    return CachedFile(
+        size_bytes=len(content),
+        slices=tuple(Slice(start=start, data=content[start:stop]) for start, stop in _wanted(name, content)),
+    )
+
+
+_HEAD_BYTES = 8
+"""Of a field's postings: how many terms they are of in all documents, which is read as soon as the field is."""
+
+
+def _wanted(name: str, content: bytes) -> list[tuple[int, int]]:
+    """From where to where a file is read as soon as the split is opened."""
+    end = len(content)
     if name.endswith(".store"):
-        store = read_store(lambda offset, length: content[offset : offset + length], 0, len(content))
-        start = store.bytes_before(store.block_count)
-    return CachedFile(size_bytes=len(content), slices=(Slice(start=start, data=content[start:]),))
+        store = read_store(lambda offset, length: content[offset : offset + length], 0, end)
+        return [(store.bytes_before(store.block_count), end)]
+    if not name.endswith((".idx", ".pos")):
+        return [(0, end)]
+    heads, at = [], 0
+    for part in decode_parts(decode_marked(content).body):
+        if part.data and name.endswith(".idx"):
+            heads.append((at, at + min(_HEAD_BYTES, len(part.data))))
+        at += len(part.data)
+    return [*heads, (at, end)]

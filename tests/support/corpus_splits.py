@@ -1,0 +1,106 @@
+"""Splits beside those of a table of the corpus: what a writer is told of it, and splits written and read."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from support.index_log import IndexLog
+from tablefeed.data.read import ReadPlan
+from tablefeed.data.split_writer import SplitLayout, WrittenSplit, write_splits
+from tablefeed.data.splits import SplitFile, read_split_batches
+from tablefeed.data.write import NewFile
+from tablefeed.delta.schema import parse_schema, to_arrow
+from tablefeed.indextables import schema_registry
+from tablefeed.indextables.indexing import Indexing
+from tablefeed.indextables.split import read_index
+from tablefeed.indextables.table_indexing import indexing_of
+
+URL = "memory://t"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """What a writer is told of a table of the corpus."""
+
+    schema: pa.Schema
+    partition_by: tuple[str, ...]
+    doc_mappings: list[str]
+    split: bytes
+    """One of its live ones."""
+
+    @property
+    def index(self) -> list[dict[str, Any]]:
+        """The fields of that split's index."""
+        return index_of(self.split)
+
+    def indexing(self) -> Indexing:
+        """How its splits index its columns, as it is found out."""
+        return indexing_of(self.doc_mappings, self.schema, partition_by=self.partition_by, index=self.index, url=URL)
+
+
+def table(corpus: Path, name: str) -> Table:
+    """A table of the corpus."""
+    folder = corpus / "indextables" / name
+    found = IndexLog.of_folder(folder)
+    snapshot = found.snapshot()
+    assert snapshot.facts.metadata is not None
+    registry = schema_registry.registry_of_configuration(snapshot.facts.metadata.configuration)
+    for state in found.log.states.values():
+        registry |= found.state(state).registry
+    told = [add.split for add in snapshot.files.values() if add.split is not None]
+    mappings = {split.doc_mapping or registry[split.doc_mapping_ref or ""] for split in told}
+    return Table(
+        schema=to_arrow(parse_schema(snapshot.facts.metadata.schema_string, url=URL)),
+        partition_by=snapshot.facts.metadata.partition_columns,
+        doc_mappings=sorted(mappings),
+        split=(folder / min(snapshot.files)).read_bytes(),
+    )
+
+
+def index_of(split: bytes) -> list[dict[str, Any]]:
+    """The fields of a split's index."""
+    return read_index(lambda at, n: split[at : at + n], size_bytes=len(split), footer=None)
+
+
+class Kept:
+    """Splits as they were written, by their paths."""
+
+    def __init__(self) -> None:
+        self.splits: dict[str, bytes] = {}
+
+    def open(self, values: Mapping[str, pa.Scalar], number: int) -> NewFile:
+        path = "/".join([*(f"{name}={value.as_py()}" for name, value in values.items()), f"part-{number:05}.split"])
+        return NewFile(path=path, opened=self._opened(path))
+
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[BinaryIO]:
+        stream = io.BytesIO()
+        yield stream
+        self.splits[path] = stream.getvalue()
+
+
+def all_written(rows: pa.Table, **layout: Any) -> list[tuple[WrittenSplit, bytes]]:
+    """The splits of `rows` with their bytes."""
+    kept = Kept()
+    splits = write_splits(rows.to_batches(), SplitLayout(url=URL, schema=rows.schema, **layout), kept.open)
+    return [(split, kept.splits[split.path]) for split in splits]
+
+
+def written(rows: pa.Table, **layout: Any) -> tuple[WrittenSplit, bytes]:
+    """The one split of `rows` with its bytes."""
+    (split,) = all_written(rows, **layout)
+    return split
+
+
+def read(split: bytes, schema: pa.Schema, **constants: pa.Scalar) -> pa.Table:
+    """The rows of a split; `constants` are the partition columns that it has not stored."""
+    file = SplitFile(path="a.split", size_bytes=len(split), num_records=None, constants=constants)
+    plan = ReadPlan(url=URL, schema=schema, batch_rows=1000)
+    return pa.Table.from_batches(list(read_split_batches(lambda at, n: split[at : at + n], plan, file)), schema)
