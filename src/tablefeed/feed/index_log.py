@@ -7,6 +7,7 @@ says what there is and not what was done: its commit is its difference to the ve
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,6 +22,7 @@ from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.indextables import listing as plans
 from tablefeed.indextables import names
 from tablefeed.indextables.schema_registry import registry_of_configuration
+from tablefeed.indextables.version_file import Writer, writer_of
 from tablefeed.log.replay import fold
 from tablefeed.log.segment import LogSegment
 from tablefeed.model.actions import Commit, Facts, Version
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
     from tablefeed.indextables.avro_state import State
     from tablefeed.indextables.indexing import Indexing
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,14 +104,12 @@ class IndexTablesLog(TableLog):
         first: CorruptLogError | ObjectNotFoundError | None = None
         while True:
             try:
-                log, segment = reader.segment_of(log, version, without=without)
+                log, segment = self._segment(log, version, without=without)
             except LogError as error:
                 if first is None:
                     raise
                 raise first from error
             try:
-                if segment.twin is not None:
-                    self._refuse_parted(segment.twin)
                 commits = [reader.commit(file) for file in segment.commits]
                 of_base, doc_mappings = reader.base_facts(log, segment.base)
                 facts = fold(of_base, commits)
@@ -158,7 +160,10 @@ class IndexTablesLog(TableLog):
             data = self.store.read(log_path(name))
         except ObjectNotFoundError:
             return self._commit_of_state(version, over_holes=over_holes)
-        return described_commit(self._reader.decoded_commit(data, version, name), self._vocabulary)
+        found = self._reader.decoded_commit(data, version, name)
+        if version and found.files and self._is_lost(found, data):
+            return self._commit_of_state(version, over_holes=over_holes)
+        return described_commit(found, self._vocabulary)
 
     def required_commit(self, log_file: LogFile) -> Commit:
         """As of `TableLog`."""
@@ -276,25 +281,80 @@ class IndexTablesLog(TableLog):
 
     def _listed_source(self, version: Version, *, over_holes: bool) -> plans.ChangeSource:
         log = self._reader.listed()
-        log = self._reader.known(log, [each for each in log.states if each <= version])
+        log = self._reader.known(log, [each for each in log.states if each <= version]).without_commit(version)
         try:
-            return plans.change_source(log, version, url=self.url)
+            source = plans.change_source(log, version, url=self.url)
         except LogGapError:
             if not over_holes or version not in log.states:
                 raise
             for earlier in range(version - 2, -1, -1):
                 try:
-                    before = plans.segment_of(log, Version(earlier), url=self.url)
+                    _, before = self._segment(log, Version(earlier))
                 except LogError:
                     continue
                 return plans.StateChange(version=version, before=before, after=log.states[version])
             raise  # of all that came before nothing is known: what there is would be told as new
+        if isinstance(source, plans.StateChange):
+            _, before = self._segment(log, source.before.version)
+            return replace(source, before=before)
+        return source
 
-    def _refuse_parted(self, twin: plans.Twin) -> None:
+    # --- commits that no state knows of ------------------------------------------------------------------------------
+
+    def _segment(
+        self, log: plans.Log, version: Version | None, *, without: frozenset[str] = frozenset()
+    ) -> tuple[plans.Log, plans.Segment]:
+        """Gives `IndexReader.segment_of`, whose commits and states agree, and `log` without the commits that are lost.
+
+        Raises LogError (INDEXTABLES_MIXED_LOG) where they do not, and nothing tells which of them holds.
+        """
+        while True:
+            log, segment = self._reader.segment_of(log, version, without=without)
+            twin = segment.twin
+            if twin is None:
+                return log, segment
+            data = self.store.read(log_path(twin.commit.name))
+            if not self._is_lost(self._reader.decoded_commit(data, twin.commit.version, twin.commit.name), data):
+                return log, segment
+            log = log.without_commit(twin.commit.version)
+
+    def _is_lost(self, commit: Commit, data: bytes) -> bool:
+        """Whether the JSON `commit`, of the file `data`, is an orphan beside the state of its version, if there is one.
+
+        Raises LogError (INDEXTABLES_MIXED_LOG) where the two part and that is not certain. A state that cannot be read
+        is held against nothing: who needs it says so.
+        """
         from tablefeed.indextables import replay
 
-        reader = self._reader
-        replay.refuse_parted(reader.commit(twin.commit), reader.live_in(reader.state(twin.state)), url=self.url)
+        reader, file = self._reader, self._reader.state_file(commit.version)
+        if file is None:
+            return False
+        try:
+            state = reader.state(file)
+            where = replay.parted(commit, reader.live_in(state))
+            if where is None:
+                return False
+            forms = replay.Forms(commit=writer_of(data), table=self._form_of_table())
+            is_orphan = replay.is_orphan(commit, state, reader.live_in(state), forms=forms)
+        except (CorruptLogError, ObjectNotFoundError):
+            return False
+        if not is_orphan:
+            raise replay.parted_error(commit.version, where, url=self.url)
+        name = names.commit_name(commit.version)
+        if name not in self._passed_over:
+            self._passed_over.add(name)
+            logger.warning("passed over orphan commit table=%s file=%s files=%d", self.url, name, len(commit.files))
+        return True
+
+    def _form_of_table(self) -> Writer | None:
+        try:
+            return writer_of(self.store.read(log_path(names.commit_name(0))))
+        except ObjectNotFoundError:
+            return None
+
+    @cached_property
+    def _passed_over(self) -> set[str]:
+        return set()
 
     def _state_change(self, source: plans.StateChange) -> Commit:
         from tablefeed.indextables import avro_state, columns, replay

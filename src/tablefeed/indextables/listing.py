@@ -129,6 +129,10 @@ class Log:
         all_states = {**self.states, **states}
         return replace(self, states={version: file for version, file in all_states.items() if file is not None})
 
+    def without_commit(self, version: Version) -> Log:
+        """The log without the JSON commit of `version`."""
+        return replace(self, commits={each: file for each, file in self.commits.items() if each != version})
+
     def _is_told_by_states(self, version: Version) -> bool:
         before = Version(version - 1)
         return version in self.states and (before in self.states or _segment(self, before) is not None)

@@ -16,6 +16,7 @@ from tablefeed.errors import ChangeDataError, LogError
 from tablefeed.indextables import columns
 from tablefeed.indextables.avro_state import Manifest, State, inconsistent
 from tablefeed.indextables.listing import MIXED_CLASS
+from tablefeed.indextables.version_file import Writer
 from tablefeed.model.actions import AddFile, Commit, RemoveFile, Version
 
 UNTOLD_CLASS = "INDEXTABLES_CHANGES_NOT_TOLD"
@@ -96,27 +97,64 @@ def state_commit(
 
 
 def refuse_parted(commit: Commit, state_files: Iterable[pa.RecordBatch], *, url: str) -> None:
-    """Raises LogError (INDEXTABLES_MIXED_LOG) unless the state of its version is what `commit` led to.
+    """Raises `parted_error` where `parted` says that a commit and the state of its version are of two tables."""
+    if (where := parted(commit, state_files)) is not None:
+        raise parted_error(commit.version, where, url=url)
+
+
+def parted(commit: Commit, state_files: Iterable[pa.RecordBatch]) -> str | None:
+    """Says in which the state of its version is not what `commit` led to, in words; None where it is.
 
     `state_files` are the live files of that state: what the commit adds has to be among them, what it removes must
     not. Where they part, a generation of IndexTables that sees only commits and one that sees only states have both
-    written this version: one of the two lost rows, and nothing tells which.
+    written this version.
     """
     added, removed = {file.path for file in commit.added}, {file.path for file in commit.removed}
     missing, dead = added - removed, removed - added
     asked = pa.chunked_array([pa.array(sorted(missing | dead), pa.string())])
     for batch in state_files:
         if not missing and not dead:
-            return
+            return None
         found = set(columns.with_keys(batch, asked)["key"].to_pylist())
         if found & dead:
-            raise _parted(commit.version, f"still holds {min(found & dead)!r}, which the commit removes", url=url)
+            return f"still holds {min(found & dead)!r}, which the commit removes"
         missing -= found
-    if missing:
-        raise _parted(commit.version, f"does not hold {min(missing)!r}, which the commit adds", url=url)
+    return f"does not hold {min(missing)!r}, which the commit adds" if missing else None
 
 
-def _parted(version: Version, where: str, *, url: str) -> LogError:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forms:
+    """In whose form (`version_file.writer_of`) a commit is, and the commit that made its table; None: not known."""
+
+    commit: Writer | None
+    table: Writer | None
+
+
+def is_orphan(commit: Commit, state: State, state_files: Iterable[pa.RecordBatch], *, forms: Forms) -> bool:
+    """Whether it is certain that no reader ever saw a row of `commit`, with which the `state` of its version parted.
+
+    So it is where a native writer added files to a table of states. It counts commits and not states, and begins at 1
+    behind the states' back: the Scala readers, whose table it is, do not look at commits and cannot read this one's
+    form, and the native ones begin at the newest state. The table and the state have to be Scala's, then, the commit
+    native, and its files younger than the state, which was there before it; if the state were the later one, its
+    writer would have lost rows that were there to be seen.
+    """
+    adds, removes = commit.added, commit.removed
+    told_more = commit.metadata or commit.protocol or commit.info or commit.txns
+    if not adds or told_more or state.metadata is not None or forms != Forms(commit=Writer.NATIVE, table=Writer.SCALA):
+        return False
+    times = [add.modified_ms for add in adds] + [remove.deletion_timestamp_ms or 0 for remove in removes]
+    if min(times) <= state.created_ms:
+        return False
+    asked = pa.chunked_array([pa.array([add.path for add in adds], pa.string())])
+    return not any(columns.with_keys(batch, asked).num_rows for batch in state_files)
+
+
+def parted_error(version: Version, where: str, *, url: str) -> LogError:
+    """The error (INDEXTABLES_MIXED_LOG) of a version that is a commit and a state of two tables; `where` they part.
+
+    One of the two lost rows, and nothing tells which.
+    """
     return LogError(
         f"The log of {url} was written by two generations of IndexTables that do not see each other: version {version} "
         f"is a JSON commit and a state, and the state {where}. Settle which of the two stands, move the other's files "

@@ -99,6 +99,13 @@ def encode_commit(commit: Commit, *, writer: Writer, first: Iterable[FileAction]
     return compress(text, writer=writer)
 
 
+def writer_of(data: bytes) -> Writer | None:
+    """Whose form a commit file has; None: of neither alone."""
+    if data.startswith(_GZIP):
+        return Writer.NATIVE
+    return Writer.SCALA if data.startswith(_MARKED + _GZIP_CODEC) else None
+
+
 def compress(text: bytes, *, writer: Writer) -> bytes:
     """The file of `text` as `writer` compresses: gzip with two bytes before it, or gzip alone.
 
