@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from feed.logs import commit_path, info, metadata, protocol, txn
+from tablefeed.feed.upkeep import wait_until_done
 
 Json = Any  # Any: what JSON can hold
 Key = tuple[str, str | None]
@@ -140,7 +141,11 @@ class Folder:
             pq.write_table(pa.table({"id": pa.array(ids, pa.int64())}), path / name, write_page_checksum=True)
 
     def log(self, commits: Sequence[bytes], *, first: int = 0, beside: Mapping[str, bytes] | None = None) -> Path:
-        """Makes `commits` from version `first` on the whole log, with the files `beside`, by their paths."""
+        """Makes `commits` from version `first` on the whole log, with the files `beside`, by their paths.
+
+        What an append to the log before still does behind its caller's back is waited for.
+        """
+        wait_until_done()
         for old in (self.path / "_delta_log").iterdir():
             if old.is_file():
                 old.unlink()

@@ -22,7 +22,8 @@ from tablefeed.store import LocalStore
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+# What stops and changes is the feed's. That Spark ends such a query and starts it again is test_tracked_metadata.py's.
+pytestmark = [pytest.mark.spark, pytest.mark.one_spark]
 
 Row = tuple[object, ...]
 MAPPINGS = ["name", "id"]

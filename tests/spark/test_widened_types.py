@@ -75,7 +75,14 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize("tracks", [pytest.param(False, id="untracked"), pytest.param(True, id="tracked")])
+TRACKING = [
+    pytest.param(False, id="untracked"),
+    # Spark's state is as it is without.
+    pytest.param(True, id="tracked", marks=pytest.mark.one_spark),
+]
+
+
+@pytest.mark.parametrize("tracks", TRACKING)
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_query_goes_on_with_the_wider_column_or_is_told_by_spark_that_its_state_is_of_the_narrower(
     spark: SparkSession,
