@@ -99,16 +99,6 @@ def _says_the_same(value: str, held: str | None) -> bool:
         return False
 
 
-def _says_the_same(value: str, held: str | None) -> bool:
-    """Whether `value` is what holds anyhow, as text in any case or as a number."""
-    if held is None or value.lower() == held:
-        return held is not None
-    try:
-        return float(value) == float(held)
-    except ValueError:
-        return False
-
-
 def refuse_unknown(options: Mapping[str, str]) -> None:
     """Refuses what no read can obey, before it is known whether this one is a batch or a stream."""
     directions = ("stream read", "batch read")
