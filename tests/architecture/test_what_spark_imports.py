@@ -33,7 +33,7 @@ def test_a_query_of_delta_tables_imports_of_the_other_log_nothing_but_its_names(
     loaded = imported(_WRITER_AND_READER, after="pyspark.sql.datasource")
 
     of_the_other = [name for name in loaded if "indextables" in name or name.rpartition(".")[2].startswith("index_")]
-    assert of_the_other == ["tablefeed.indextables", "tablefeed.indextables.names", "tablefeed.spark.index_names"]
+    assert of_the_other == ["tablefeed.indextables", "tablefeed.indextables.names"]
 
 
 def test_a_query_imports_neither_what_only_some_tables_need_nor_much_of_ours() -> None:

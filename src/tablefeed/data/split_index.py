@@ -72,7 +72,8 @@ def index_rows(rows: pa.Table, indexing: Indexing, *, name: str, url: str) -> In
     names = [field["name"] for field in listed]
     columns = [_column(rows.schema.field(each), rows.column(each).combine_chunks(), indexing, url) for each in names]
     try:
-        with tempfile.TemporaryDirectory(prefix="tablefeed-") as folder:
+        # Tantivy deletes what it needs no more in threads of its own, some of it after us.
+        with tempfile.TemporaryDirectory(prefix="tablefeed-", ignore_cleanup_errors=True) as folder:
             found = _written(tantivy, Path(folder), listed, columns)
     except OSError as error:
         raise StoreError(f"A split of {url} cannot be made in the temporary folder: {error}.", url=url) from error

@@ -182,7 +182,8 @@ class IndexTablesLog(TableLog):
         if not self._has_states and self._reader.state_file(version) is not None:
             self._has_states = True
         if self._has_states is None:
-            self._has_states = bool(self._reader.listed().states)
+            log = self._reader.listed()
+            self._has_states = bool(self._reader.known(log, log.states.keys()).states)
         return self._has_states
 
     def state(self, version: Version) -> State | None:

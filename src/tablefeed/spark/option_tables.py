@@ -18,7 +18,7 @@ from tablefeed.feed.replays import OnCollision, read_on_collision
 from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.write_rules import Scope, codec, column_paths, policy, read_scope
 from tablefeed.log.java_regex import JavaRegex, java_regex
-from tablefeed.spark import index_names
+from tablefeed.spark import foreign_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -611,14 +611,14 @@ NOT_YET: Mapping[str, str] = {
     "replaceUsing": "Overwrite the whole table, or append.",
     "useNullIntolerantEqualityWithDPO": "Leave it out: a null partition that is written to is overwritten as well.",
     "dataChange": "Rewrite files with OPTIMIZE: every write of this version changes data.",
-    **{name: remedy for name, (_, remedy) in index_names.HELD.items()},
+    **{name: remedy for name, (_, remedy) in foreign_settings.HELD.items()},
 }
 """Names that would change rows or rules, and that this version does not do: refused, with what to do instead."""
 
 AS_IF_UNSET: Mapping[str, str] = {
     "useNullIntolerantEqualityWithDPO": "false",
     "dataChange": "true",
-    **{name: value for name, (value, _) in index_names.HELD.items()},
+    **{name: value for name, (value, _) in foreign_settings.HELD.items()},
 }
 """The one value of a name in `NOT_YET` that says what holds without it: accepted."""
 
@@ -650,8 +650,8 @@ IGNORED: Mapping[str, frozenset[str]] = {
     ),
     "batch read": _without_effect(BATCH_READ),
     "read of changes": _without_effect(CHANGES_READ),
-    "stream write": _without_effect(STREAM_WRITE) | index_names.WITHOUT_EFFECT,
-    "batch write": _without_effect(BATCH_WRITE, _REPLACING) | index_names.WITHOUT_EFFECT,
+    "stream write": _without_effect(STREAM_WRITE) | foreign_settings.WITHOUT_EFFECT,
+    "batch write": _without_effect(BATCH_WRITE, _REPLACING) | foreign_settings.WITHOUT_EFFECT,
 }
 """Names that Delta-Spark or IndexTables accepts in a direction without effect there, or with one on the layout alone.
 

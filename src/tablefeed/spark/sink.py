@@ -32,7 +32,7 @@ from tablefeed.feed.write_rules import Scope, refuse_of_splits, schema_asked, sc
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.outcome import AlreadyApplied
-from tablefeed.spark import index_names
+from tablefeed.spark import foreign_settings
 from tablefeed.spark.options import ParsedOptions, check_txn_pair, parse_options, table_path
 from tablefeed.spark.worker import acknowledge_at_once, settle
 
@@ -210,7 +210,7 @@ def _write(
 
 
 def _upkeep(options: ParsedOptions) -> UpkeepOptions:
-    prefix = f"{index_names.PREFIX}checkpoint."
+    prefix = f"{foreign_settings.PREFIX}checkpoint."
     interval = options[f"{prefix}interval"] if options[f"{prefix}enabled"] else 0
     return UpkeepOptions(
         part_actions=options["checkpointPartSize"],
