@@ -26,26 +26,40 @@ import pyarrow as pa
 
 COMMITS, ROWS_A_COMMIT = 24, 500
 
+RESTARTS = 3
+"""How often a query that failed is started again."""
+
 PATIENCE_S = 240
 """Longer than it takes on two slow cores; after it, something is wrong."""
 
 
 def run_queries(folder: str) -> None:
-    """Both queries, as a user would write them. Ends when the process does."""
+    """Both queries, as a user would write them, started again where one fails. Ends when the process does."""
+    from pyspark.errors import StreamingQueryException
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
 
-    def copy(source: str, target: str, table_format: str) -> None:
+    def copy(source: str, target: str, table_format: str) -> StreamingQuery:
         rows = spark.readStream.format("tablefeed").option("maxFilesPerTrigger", "2").load(f"{folder}/{source}")
         written = rows.writeStream.format("tablefeed").option("tableFormat", table_format)
-        written.option("checkpointLocation", f"{folder}/checkpoint-{target}").start(f"{folder}/{target}")
+        return written.option("checkpointLocation", f"{folder}/checkpoint-{target}").start(f"{folder}/{target}")
 
-    copy("orders", "index", "indextables")
+    starts = [lambda: copy("orders", "index", "indextables"), lambda: copy("index", "copy", "delta")]
+    queries = [starts[0]()]
     while not (Path(folder) / "index" / "_transaction_log" / f"{1:020d}.json").exists():
         time.sleep(0.2)  # a table is there after its first commit
-    copy("index", "copy", "delta")
+    queries.append(starts[1]())
+    for _ in range(RESTARTS):
+        try:
+            spark.streams.awaitAnyTermination()
+        except StreamingQueryException as error:
+            # Two queries of one session may be in each other's way when Spark serialises their tasks.
+            print(f"started again after: {error}", file=sys.stderr)
+        spark.streams.resetTerminated()
+        queries = [query if query.isActive else start() for query, start in zip(queries, starts, strict=True)]
     spark.streams.awaitAnyTermination()
 
 
