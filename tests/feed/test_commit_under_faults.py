@@ -25,7 +25,8 @@ from tablefeed.errors import (
     NotExclusiveError,
     StoreError,
 )
-from tablefeed.feed.commit import LOST_ANSWER_RETRIES, commit
+from tablefeed.feed.commit import commit
+from tablefeed.feed.settled_put import LOST_ANSWER_RETRIES
 from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.store import Fault, FaultyStore, MemoryStore
 

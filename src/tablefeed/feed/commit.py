@@ -14,12 +14,13 @@ from dataclasses import replace
 
 from tablefeed.delta import codec, names
 from tablefeed.delta.removes import Removal
-from tablefeed.errors import CommitUnknownError, ConflictError, NotExclusiveError, StoreError, TablefeedError
+from tablefeed.errors import ConflictError, TablefeedError
 from tablefeed.feed.commit_entry import commit_entry, removal_of
 from tablefeed.feed.losers import delete_excluded, delete_replayed
 from tablefeed.feed.replays import check_replay
 from tablefeed.feed.rivals import check_rivals
 from tablefeed.feed.row_replacement import drop, rewritten
+from tablefeed.feed.settled_put import put_settled
 from tablefeed.feed.sink import caught_up
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.feed.transaction import Surroundings, Transaction
@@ -29,9 +30,6 @@ from tablefeed.model.actions import Commit, Facts, Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
 
 logger = logging.getLogger(__name__)
-
-LOST_ANSWER_RETRIES = 5
-"""How often a store that fails is asked again whether our commit stands before we give up not knowing."""
 
 RACES_BEFORE_JITTER = 2
 """Races lost before we wait: one or two losses are other writers' luck, more are a crowd."""
@@ -152,27 +150,7 @@ def _put(log: TableLog, entry: Commit, removal: Removal, around: Surroundings) -
     """Puts `entry` as its version: True where it stands, False where another commit does."""
     path = f"{names.LOG_DIR}/{names.commit_name(entry.version)}"
     data = codec.encode_commit(entry, removal.lines())
-    failure: StoreError | None = None
-    for attempt in range(LOST_ANSWER_RETRIES):
-        try:
-            if failure is not None and _stands(log, entry):
-                return True
-            if log.store.put_if_absent(path, data):
-                return True
-            # Taken: by a rival, or by a put of ours that was sent twice or arrived late.
-            return _stands(log, entry)
-        except NotExclusiveError:
-            raise
-        except StoreError as error:
-            failure = error
-            logger.warning("unsettled table=%s version=%d attempt=%d: %s", log.url, entry.version, attempt, error)
-            around.sleep(around.uniform() * 0.1 * 2**attempt)
-    raise CommitUnknownError(
-        f"The store failed while version {entry.version} of {log.url} was committed, and does not say whether it "
-        "stands. Nothing is lost: run the same batch again, and what stands is not written twice.",
-        url=log.url,
-        version=entry.version,
-    ) from failure
+    return put_settled(log, path, data, entry.version, around, stands=lambda: _stands(log, entry))
 
 
 def _stands(log: TableLog, entry: Commit) -> bool:

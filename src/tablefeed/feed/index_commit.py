@@ -16,11 +16,12 @@ from functools import partial
 
 from tablefeed.delta.checksum_writer import no_files
 from tablefeed.delta.commit_info import Provenance, commit_info
-from tablefeed.errors import CommitUnknownError, ConflictError, NotExclusiveError, StoreError, TablefeedError
+from tablefeed.errors import ConflictError, TablefeedError
 from tablefeed.feed import index_attempts, index_states
 from tablefeed.feed.commit_entry import ENGINE
 from tablefeed.feed.index_log import IndexTablesLog
 from tablefeed.feed.replays import check_replay
+from tablefeed.feed.settled_put import put_settled
 from tablefeed.feed.sink import caught_up
 from tablefeed.feed.split_write import check_same_table
 from tablefeed.feed.table_log import Snapshot, TableLog
@@ -38,9 +39,6 @@ MOST_TRIES = 10
 """Versions that are tried before a crowd of writers has it: IndexTables' own number, and so are the pauses."""
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
-
-LOST_ANSWER_RETRIES = 5
-"""How often a store that fails is asked again whether our commit stands before we give up not knowing."""
 
 
 def commit_splits(
@@ -228,24 +226,8 @@ def _removes(log: IndexTablesLog, state: Snapshot, *, now_ms: int) -> Iterator[R
 def _put(log: IndexTablesLog, name: str, data: bytes, version: Version, around: Surroundings) -> bool:
     """Puts a log file: True where it stands, False where another's does. A lost answer is settled by reading back."""
     path = f"{names.LOG_DIR}/{name}"
-    failure: StoreError | None = None
-    for attempt in range(LOST_ANSWER_RETRIES):
-        try:
-            if failure is not None and log.store.exists(path):
-                return log.store.read(path) == data
-            if log.store.put_if_absent(path, data):
-                return True
-            # Taken: by a rival, or by a put of ours that was sent twice or arrived late.
-            return log.store.read(path) == data
-        except NotExclusiveError:
-            raise
-        except StoreError as error:
-            failure = error
-            logger.warning("unsettled table=%s version=%d attempt=%d: %s", log.url, version, attempt, error)
-            around.sleep(around.uniform() * 0.1 * 2**attempt)
-    raise CommitUnknownError(
-        f"The store failed while version {version} of {log.url} was committed, and does not say whether it stands. "
-        "Nothing is lost: run the same batch again, and what stands is not written twice.",
-        url=log.url,
-        version=version,
-    ) from failure
+
+    def stands() -> bool:
+        return log.store.exists(path) and log.store.read(path) == data
+
+    return put_settled(log, path, data, version, around, stands=stands)
