@@ -113,7 +113,9 @@ class IndexLog:
         facts, base = self._base(segment.base)
         if segment.twin is not None:
             twin = segment.twin
-            replay.refuse_parted(self.commit(twin.commit), self.live_in(self.state(twin.state)), url=URL)
+            where = replay.parted(self.commit(twin.commit), self.live_in(self.state(twin.state)))
+            if where is not None:
+                raise replay.parted_error(twin.commit.version, where, url=URL)
         commits = [self.commit(file) for file in segment.commits]
         turns = ([columns.of_commit(commit)] for commit in reversed(commits))
         adds = [add for batch in live_files(base, turns) for add in columns.to_add_files(batch)]

@@ -42,14 +42,14 @@ def indexing_of_table(
 def _found(log: IndexTablesLog, snapshot: IndexSnapshot, schema: pa.Schema, partition_by: Sequence[str]) -> Indexing:
     registry = snapshot.doc_mappings
     told: dict[str, None] = {}
-    newest: AddFile | None = None
+    one: AddFile | None = None
     for batch in log.files_of(snapshot.version, snapshot.unreadable):
         told |= dict.fromkeys(text for text in pc.unique(batch["doc_mapping"].cast("string")).to_pylist() if text)
         refs = pc.unique(batch["doc_mapping_ref"]).to_pylist()
         told |= dict.fromkeys(registry[ref] for ref in refs if ref in registry)
-        if batch.num_rows and newest is None:
-            (newest,) = columns.to_add_files(batch.slice(0, 1))
-    index = [] if newest is None else _fields(log, newest)
+        if batch.num_rows and one is None:
+            (one,) = columns.to_add_files(batch.slice(0, 1))
+    index = [] if one is None else _fields(log, one)
     return indexing_of(told or registry.values(), schema, partition_by=partition_by, index=index, url=log.url)
 
 

@@ -44,7 +44,7 @@ class Segment:
     """What `version` is read from: `base`, a state or a checkpoint, and the commits after it in order, without a gap.
 
     Where `base` is None the commits begin at 0. `twin` has to be held against each other before the version is
-    believed (`replay.refuse_parted`).
+    believed (`replay.parted`).
     """
 
     version: Version

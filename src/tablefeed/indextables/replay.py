@@ -96,12 +96,6 @@ def state_commit(
     )
 
 
-def refuse_parted(commit: Commit, state_files: Iterable[pa.RecordBatch], *, url: str) -> None:
-    """Raises `parted_error` where `parted` says that a commit and the state of its version are of two tables."""
-    if (where := parted(commit, state_files)) is not None:
-        raise parted_error(commit.version, where, url=url)
-
-
 def parted(commit: Commit, state_files: Iterable[pa.RecordBatch]) -> str | None:
     """Says in which the state of its version is not what `commit` led to, in words; None where it is.
 
