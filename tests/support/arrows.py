@@ -32,6 +32,7 @@ def _names(text: str) -> frozenset[str]:
 
 HOUSE: Mapping[str, Room] = {
     "errors": Room(pure=True),
+    "_version": Room(pure=True),
     "model": Room(rooms=_names("errors"), pure=True),
     "log": Room(rooms=_names("errors model"), packages=_names("pyarrow"), pure=True),
     "delta": Room(rooms=_names("errors model"), packages=_names("orjson pyarrow pyroaring"), pure=True),
@@ -39,7 +40,7 @@ HOUSE: Mapping[str, Room] = {
     "store": Room(rooms=_names("errors"), packages=_names("fsspec watchfiles pyarrow")),
     "data": Room(rooms=_names("errors model indextables"), packages=_names("pyarrow pyroaring duckdb sqlglot tantivy")),
     "feed": Room(
-        rooms=_names("errors model log delta indextables store data"),
+        rooms=_names("_version errors model log delta indextables store data"),
         packages=_names("pyarrow orjson pyroaring sqlglot"),
     ),
     "spark": Room(

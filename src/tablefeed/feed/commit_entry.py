@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import uuid
 from dataclasses import replace
 
+from tablefeed._version import VERSION
 from tablefeed.delta import features, names, row_tracking
 from tablefeed.delta.checksum_writer import FileCounts
 from tablefeed.delta.clustering import clustering_domain
@@ -25,7 +25,7 @@ from tablefeed.feed.write_plan import WritePlan
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import Commit, DomainMetadata, Metadata, Protocol, RemoveFile, Version
 
-ENGINE = f"tablefeed/{importlib.metadata.version('tablefeed')}"
+ENGINE = f"tablefeed/{VERSION}"
 """commitInfo's engineInfo."""
 
 
