@@ -51,6 +51,7 @@ bench: $(PEER_VENV)/.installed ## the measurements, the Delta JAR beside us (nee
 	@$(JAVA) $(PEER_VENV)/bin/python -m benchmarks --peer-jars=$(PEER_JARS)
 
 lint: $(VENV)/.installed ## ruff and mypy
+	@echo "lint: ruff, then mypy on src and tests (half a minute, the first time)"
 	@$(PYTHON) -m ruff check --quiet $(CODE)
 	@$(PYTHON) -m ruff format --quiet --check $(CODE)
 	@$(PYTHON) -m mypy --no-error-summary src tests

@@ -62,5 +62,6 @@ fetch_tantivy() {
   touch "$tantivy_stamp"
 }
 
+echo "peer_jars: fetching $delta and $tantivy with Maven into $folder (a minute or two)"
 [ -e "$delta_stamp" ] || fetch_delta
 [ -e "$tantivy_stamp" ] || fetch_tantivy

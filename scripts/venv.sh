@@ -50,8 +50,15 @@ if ! will_do "$folder/bin/python"; then
   rm -rf "$folder"
   python=$(find_python)
   "$python" -c 'import ensurepip, venv' 2>/dev/null || install_ensurepip "$python"
+  echo "venv.sh: making $folder with $("$python" -V)"
   "$python" -m venv "$folder"
 fi
 pip=("$folder/bin/python" -m pip --disable-pip-version-check --no-input)
-"${pip[@]}" install -q --upgrade "pip>=25.1" </dev/null # the first that knows dependency groups
-"${pip[@]}" install -q -e '.[all]' --group "$group" </dev/null
+# One line for each package that is fetched or built. What is there already is not worth a line.
+install() {
+  "${pip[@]}" install "$@" </dev/null | sed -un '/^ *\(Collecting\|Downloading\|Building\|Installing\)/p'
+}
+echo "venv.sh: installing tablefeed with its extras and the group '$group' into $folder (PySpark is large: minutes)"
+install -q --upgrade "pip>=25.1" # the first that knows dependency groups
+install -e '.[all]' --group "$group"
+echo "venv.sh: $folder is ready after $SECONDS s"
