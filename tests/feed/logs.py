@@ -66,8 +66,8 @@ def add(path: str, *, size: int = 10, data_change: bool = True, modified: int = 
     return {"add": {**values, "dataChange": data_change, **more}}
 
 
-def remove(path: str, *, data_change: bool = True) -> Action:
-    return {"remove": {"path": path, "dataChange": data_change, "deletionTimestamp": 1}}
+def remove(path: str, *, data_change: bool = True, **more: object) -> Action:
+    return {"remove": {"path": path, "dataChange": data_change, "deletionTimestamp": 1, **more}}
 
 
 def txn(app_id: str, version: int) -> Action:

@@ -11,10 +11,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feed.checkpoints import classic_name, damage, in_parquet, of_version, part_name, put_checkpoint, sidecar, uuid_name
-from feed.logs import Action, a_log, add, commit_path, info, live_paths, log_of, metadata, protocol, put, remove
+from feed.logs import (
+    VECTOR,
+    Action,
+    a_log,
+    add,
+    commit_path,
+    info,
+    live_paths,
+    log_of,
+    metadata,
+    protocol,
+    put,
+    remove,
+    txn,
+)
 from tablefeed.delta import checkpoint_parquet
 from tablefeed.errors import CorruptLogError
 from tablefeed.feed import segment_reader
+from tablefeed.feed.compaction import write_compaction
 from tablefeed.feed.open_log import open_log
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.model.actions import Version
@@ -307,6 +322,81 @@ def test_a_damaged_compaction_is_passed_over_for_its_commits(content: bytes) -> 
     snapshot = log.load_for_files()
     assert snapshot.unreadable == {COMPACTED.removeprefix("_delta_log/")}
     assert sum(sizes(snapshot)) == len(LIVE)
+
+
+def put_compaction(log: TableLog, actions: list[Action]) -> str:
+    """Puts what another writer made of versions 0 and 1; gives its name."""
+    name = f"{0:020d}.{1:020d}.compacted.json"
+    log.store.replace(f"_delta_log/{name}", "".join(json.dumps(action) + "\n" for action in actions).encode())
+    return name
+
+
+VECTOR_2 = {**VECTOR, "offset": 50}
+DOMAIN = {"domain": "d", "configuration": "{}", "removed": False}
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [
+        [remove("a"), add("a")],
+        [add("a"), remove("a")],
+        [add("a"), add("a")],
+        [add("x y"), remove("x%20y")],
+        [add("a"), add("a", deletionVector=VECTOR)],
+        [remove("a", deletionVector=VECTOR), add("a", deletionVector=VECTOR)],
+        [{"domainMetadata": {**DOMAIN, "removed": True}}, {"domainMetadata": DOMAIN}],
+        [metadata()],
+        [protocol()],
+    ],
+)
+def test_a_compaction_that_names_a_key_twice_is_left_out_with_a_warning_and_its_commits_are_read(
+    twice: list[Action], caplog: pytest.LogCaptureFixture
+) -> None:
+    log = a_log(
+        v0=[protocol(), metadata(), add("a"), add("x%20y")],
+        v1=[remove("a"), remove("x%20y"), add("b")],
+        v2=[add("c")],
+    )
+    name = put_compaction(log, [protocol(), metadata(), add("b"), *twice])
+
+    for snapshot in (log.load(), log.load_for_files()):
+        assert sorted(path for batch in snapshot.live_files() for path in batch["key"].to_pylist()) == ["b", "c"]
+        assert snapshot.facts.domains == {}
+    assert f"passed over {name}" in caplog.text
+
+
+@pytest.mark.parametrize("twice", [[txn("q", 2), txn("q", 1)], [txn("q", 2), txn("q", 2)]])
+def test_a_compaction_that_names_an_application_twice_says_nothing_of_it(twice: list[Action]) -> None:
+    log = a_log(v0=[protocol(), metadata(), txn("q", 1)], v1=[txn("q", 3)], v2=[add("c")])
+    put_compaction(log, [protocol(), metadata(), *twice])
+
+    assert [log.load().facts.txns["q"].txn_version, log.load_for_files().facts.txns["q"].txn_version] == [3, 3]
+
+
+def test_a_compaction_may_add_a_file_with_one_deletion_vector_and_remove_it_with_another() -> None:
+    log = a_log(
+        v0=[protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"]), metadata()],
+        v1=[add("a")],
+        v2=[remove("a"), add("a", deletionVector=VECTOR)],
+        v3=[remove("a", deletionVector=VECTOR), add("a", deletionVector=VECTOR_2)],
+        v4=[add("b")],
+    )
+    write_compaction(log, Version(0), Version(3))
+
+    snapshot = log.load_for_files()
+
+    assert snapshot.unreadable == frozenset()
+    live = [row for batch in snapshot.live_files() for row in batch.to_pylist()]
+    assert [(row["log_path"], (row["deletion_vector"] or {}).get("offset")) for row in live] == [("b", None), ("a", 50)]
+
+
+def test_a_compaction_that_names_a_key_twice_is_refused_by_name_where_its_commits_cannot_be_read() -> None:
+    log = a_log(v0=[protocol(), metadata(), add("a")], v1=[remove("a")], v2=[add("b")])
+    name = put_compaction(log, [protocol(), metadata(), remove("a"), add("a")])
+    log.store.replace(commit_path(1), b"{")
+
+    with pytest.raises(CorruptLogError, match=rf"{name}: .*several actions"):
+        live_paths(log)
 
 
 def test_a_compaction_that_goes_bad_between_facts_and_files_is_passed_over_too() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
@@ -133,6 +134,20 @@ def test_tombstones_in_a_checkpoint_speak_too(tmp_path: Path) -> None:
     age(tmp_path, *removed)
 
     assert names(tablefeed.vacuum(tmp_path)) == []
+
+
+def test_a_removed_file_stays_where_a_compaction_is_passed_over_for_its_commits(tmp_path: Path) -> None:
+    a_table(tmp_path)
+    removed = live(tmp_path)
+    tablefeed.append(tmp_path, pa.table({"id": [9]}), mode="overwrite")
+    tablefeed.append(tmp_path, pa.table({"id": [10]}))
+    log = log_at(tmp_path)
+    actions = [protocol(), metadata(), add(removed[0]), add(removed[0])]
+    log.store.replace(f"_delta_log/{0:020d}.{2:020d}.compacted.json", b"\n".join(map(orjson.dumps, actions)))
+    age(tmp_path, *removed)
+
+    assert names(tablefeed.vacuum(tmp_path)) == []
+    assert ids(tmp_path) == [9, 10]
 
 
 def test_a_longer_retention_than_the_tables_keeps_what_tombstones_no_longer_tell_of(tmp_path: Path) -> None:

@@ -1,14 +1,20 @@
-"""The bytes of a log compaction file (PROTOCOL.md, "Log Compaction Files", "Action Reconciliation").
+"""The bytes of a log compaction file (PROTOCOL.md, "Log Compaction Files", "Action Reconciliation"), and their check.
 
 Nothing is left out for its age, and tombstones of domains stay: what the commits undid of an earlier state, their
-compaction must undo too.
+compaction must undo too. The order of a compaction's actions has no meaning. So one that has several actions for one
+key does not say which of them came last, and must not be read.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from tablefeed.delta.codec import encode_commit
+from tablefeed.delta.columns import decode_paths
 from tablefeed.delta.paths import decode_path
 from tablefeed.model.actions import AddFile, CdcFile, Commit, DomainMetadata, FileAction, RemoveFile, Txn
 
@@ -41,6 +47,39 @@ def compact(commits: Sequence[Commit]) -> bytes:
             committed_at_ms=None,
         )
     )
+
+
+def unreconciled_facts(compaction: Commit) -> str | None:
+    """Why the facts of `compaction` are not reconciled: an application or a domain has several actions. None if none.
+
+    A second metaData or protocol is found where the file is decoded.
+    """
+    keys = Counter([f"application {txn.app_id!r}" for txn in compaction.txns])
+    keys.update(f"domain {domain.domain!r}" for domain in compaction.domains)
+    return next((f"it has several actions for the {key}" for key, count in keys.items() if count > 1), None)
+
+
+def unreconciled_files(files: Sequence[pa.RecordBatch]) -> str | None:
+    """Why the rows of `files` (`columns.FILE_COLUMNS`) are not reconciled; None where they are.
+
+    One path may be removed with one deletion vector and added with another, but is added only once.
+    """
+    if not files:
+        return None
+    rows = pa.Table.from_batches(files).select(["key", "is_add", "log_path", "deletion_vector"])
+    twice = _twice(rows["key"])
+    if twice is None and rows["deletion_vector"].null_count < rows.num_rows:
+        added = rows.filter(rows["is_add"])["log_path"]
+        twice = _twice(pa.chunked_array([decode_paths(chunk) for chunk in added.chunks], pa.string()))
+    return None if twice is None else f"it has several actions for the file {twice.partition(chr(0))[0]!r}"
+
+
+def _twice(keys: pa.ChunkedArray) -> str | None:
+    if pc.count_distinct(keys).as_py() == len(keys):
+        return None
+    counts = keys.value_counts()
+    twice: str = counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0].as_py()
+    return twice
 
 
 def _key(file: AddFile | RemoveFile) -> tuple[str, str | None]:

@@ -35,7 +35,7 @@ from tablefeed.delta.retention import retention_of
 from tablefeed.delta.schema import to_arrow
 from tablefeed.delta.spark_hash import part_of
 from tablefeed.errors import CorruptLogError, ObjectNotFoundError, StoreError
-from tablefeed.feed.segment_reader import SegmentReader, unreadable_log_file
+from tablefeed.feed.segment_reader import SegmentReader, passed_over
 from tablefeed.feed.sorted_files import SortedFiles
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.log.replay import reconciled
@@ -140,7 +140,7 @@ def _collect(snapshot: Snapshot, files: SortedFiles, before_step: Callable[[], N
                 tally.take(kept.filter(kept["is_add"]))
                 files.add(kept)
         except (CorruptLogError, ObjectNotFoundError) as error:
-            more = segment.replaceable(unreadable_log_file(error)) - without
+            more = passed_over(segment, error) - without
             if not more:
                 raise
             without |= more

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.delta.checksum import differences
 from tablefeed.errors import CorruptLogError, ObjectNotFoundError, TablefeedError
-from tablefeed.feed.segment_reader import Reading, SegmentReader, unreadable_log_file
+from tablefeed.feed.segment_reader import Reading, SegmentReader, passed_over
 from tablefeed.log.segment import LogSegment
 from tablefeed.model.actions import Facts
 
@@ -48,7 +48,7 @@ def stream_live_files(
                 yield batch
         except (CorruptLogError, ObjectNotFoundError) as error:
             first = first or error
-            unreadable |= reading.segment.replaceable(unreadable_log_file(error))
+            unreadable |= passed_over(reading.segment, error)
         else:
             if first is not None and not remaining.met_all:
                 raise first

@@ -5,6 +5,7 @@ A file that cannot be read is an error that names it; what is tried next is deci
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
@@ -15,13 +16,15 @@ from tablefeed.errors import CorruptLogError, ObjectNotFoundError, StoreError
 from tablefeed.log.replay import each_once, fold
 from tablefeed.log.segment import LogSegment
 from tablefeed.model.actions import Commit, Facts
-from tablefeed.model.logfile import LogFile
+from tablefeed.model.logfile import LogFile, LogFileKind
 from tablefeed.store import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tablefeed.delta.checkpoint import TopLevel
+
+logger = logging.getLogger(__name__)
 
 KEPT_TAIL_BYTES = 16 << 20
 """Bytes of a tail that is decoded once, and kept, for the facts and the files of one snapshot: some 20,000 files. More
@@ -41,9 +44,16 @@ class Reading:
     """By turns, as `SegmentReader.files` gives it."""
 
 
-def unreadable_log_file(error: CorruptLogError | ObjectNotFoundError) -> str:
-    """Gives the name of the file of the log that `error` is about."""
-    return error.log_file if isinstance(error, CorruptLogError) else error.name.rpartition("/")[2]
+def passed_over(segment: LogSegment, error: CorruptLogError | ObjectNotFoundError) -> frozenset[str]:
+    """Gives the files to leave out next, as `error` came while `segment` was read, and logs a warning that names them.
+
+    None where no other segment can do without the file of the log that `error` is about.
+    """
+    name = error.log_file if isinstance(error, CorruptLogError) else error.name.rpartition("/")[2]
+    files = segment.replaceable(name)
+    if files:
+        logger.warning("passed over %s: %s", ", ".join(sorted(files)), error)
+    return files
 
 
 class SegmentReader:
@@ -122,13 +132,16 @@ class SegmentReader:
             return None  # it was only asked whether anything speaks against the log
 
     def _facts_of(self, log_file: LogFile) -> Commit:
-        return codec.decode_facts(
+        facts = codec.decode_facts(
             self._store.read(_path(log_file)),
             version=log_file.version,
             url=self._url,
             log_file=log_file.name,
             modified_ms=log_file.modified_ms,
         )
+        if log_file.kind is LogFileKind.COMPACTION:
+            self._check_reconciled(log_file, (), facts)
+        return facts
 
     def _decoded(self, turn: Sequence[LogFile], *, with_stats: bool) -> tuple[Sequence[pa.RecordBatch], list[Commit]]:
         from tablefeed.delta.columns import FileRows, decode_commit_into
@@ -144,7 +157,17 @@ class SegmentReader:
                 )
             )
             batches += rows.full()
-        return [*batches, *rows.rest()], commits
+        batches += rows.rest()
+        if turn[0].kind is LogFileKind.COMPACTION:
+            self._check_reconciled(turn[0], batches, commits[0])
+        return batches, commits
+
+    def _check_reconciled(self, log_file: LogFile, files: Sequence[pa.RecordBatch], facts: Commit) -> None:
+        from tablefeed.delta.compaction import unreconciled_facts, unreconciled_files
+
+        reason = unreconciled_facts(facts) or unreconciled_files(files)
+        if reason is not None:
+            raise CorruptLogError(reason, url=self._url, log_file=log_file.name)
 
     def _top_level(self, segment: LogSegment) -> TopLevel:
         from tablefeed.delta.checkpoint import read_top_level
@@ -172,11 +195,14 @@ class SegmentReader:
 
 
 def _newest_first(tail: Sequence[LogFile]) -> Iterator[Sequence[LogFile]]:
-    """Gives `tail` in turns of at least one file and otherwise at most `_TURN_BYTES`, the newest first."""
-    end = len(tail)
+    """Gives `tail` in turns of at least one file and otherwise at most `_TURN_BYTES`, the newest first.
+
+    A compaction, which is the oldest, is a turn of its own.
+    """
+    end, oldest = len(tail), 1 if tail and tail[0].kind is LogFileKind.COMPACTION else 0
     while end:
         begin, size_bytes = end - 1, tail[end - 1].size_bytes
-        while begin and size_bytes + tail[begin - 1].size_bytes <= _TURN_BYTES:
+        while begin > oldest and size_bytes + tail[begin - 1].size_bytes <= _TURN_BYTES:
             begin -= 1
             size_bytes += tail[begin].size_bytes
         yield tail[begin:end]

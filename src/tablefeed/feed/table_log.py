@@ -23,7 +23,7 @@ from tablefeed.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from tablefeed.feed.segment_reader import Reading, SegmentReader, unreadable_log_file
+from tablefeed.feed.segment_reader import Reading, SegmentReader, passed_over
 from tablefeed.log.replay import fold
 from tablefeed.log.segment import LogSegment, build_segment, whole_checkpoint_versions
 from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
@@ -150,7 +150,7 @@ class TableLog:
                 facts, reading = read(segment)
             except (CorruptLogError, ObjectNotFoundError) as error:
                 first = first or error
-                without |= segment.replaceable(unreadable_log_file(error))
+                without |= passed_over(segment, error)
                 tried = segment
                 continue
             return self.snapshot(segment.version, facts, unreadable=without, reading=reading)

@@ -26,10 +26,10 @@ from tablefeed.delta.columns import decode_paths
 from tablefeed.delta.deletion_vectors import BadVectorError, stored_at
 from tablefeed.delta.paths import below_root
 from tablefeed.delta.retention import retention_of
-from tablefeed.errors import ConflictError, IllegalOptionError, LogError
+from tablefeed.errors import ConflictError, CorruptLogError, IllegalOptionError, LogError, ObjectNotFoundError
 from tablefeed.feed.arguments import location, store_options, switch
 from tablefeed.feed.open_log import open_log
-from tablefeed.feed.segment_reader import Reading, SegmentReader
+from tablefeed.feed.segment_reader import Reading, SegmentReader, passed_over
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.model.actions import CdcFile, Commit, DeletionVector, Version
 from tablefeed.model.logfile import LogFileKind
@@ -227,12 +227,25 @@ def _kept(snapshot: Snapshot, *, cutoff_ms: int, beyond_tombstones: bool) -> Kep
 
 
 def _removed(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
-    reader = SegmentReader(snapshot.log.store)
-    reading = Reading(segment=snapshot.log.segment(snapshot.version, without=snapshot.unreadable))
-    yield from reader.removed(reading)
-    _, turns = reader.files(reading, with_stats=False)
-    for turn in turns:
-        yield from turn
+    """Gives the removes of the checkpoint and the file actions of the tail, some of them twice.
+
+    Twice where a file of the log cannot be read when others were given, and another segment is read in its place.
+    """
+    reader, without = SegmentReader(snapshot.log.store), snapshot.unreadable
+    while True:
+        reading = Reading(segment=snapshot.log.segment(snapshot.version, without=without))
+        try:
+            yield from reader.removed(reading)
+            _, turns = reader.files(reading, with_stats=False)
+            for turn in turns:
+                yield from turn
+        except (CorruptLogError, ObjectNotFoundError) as error:
+            more = passed_over(reading.segment, error) - without
+            if not more:
+                raise
+            without |= more
+        else:
+            return
 
 
 def _young_commits(log: TableLog, cutoff_ms: int) -> Iterator[Commit]:
