@@ -104,8 +104,8 @@ def test_a_batch_of_one_commit_costs_one_read_two_looks_and_one_probe_of_what_co
     assert asked(store, since) == [
         f"read {commit_path(2)}",
         f"read {commit_path(3)}",
-        f"stat {commit_path(1)}",
         f"stat {commit_path(2)}",
+        f"stat {commit_path(1)}",
     ]
 
 

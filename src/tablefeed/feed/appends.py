@@ -69,7 +69,7 @@ def appends(
     wanted = selected(read.arrow_schema, columns, url=log.url)
 
     def rows(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        return _rows(read, start, read_commits(log, log_files, versions), policy, schema, filter)
+        return _rows(read, start, read_commits(newest, log_files, versions), policy, schema, filter)
 
     return delivered(rows, wanted, filter, available=read.arrow_schema, url=log.url)
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from tablefeed.errors import LogGapError, ObjectNotFoundError, OffsetError, VersionNotFoundError
 from tablefeed.feed.dialect import check_readable
-from tablefeed.feed.table_log import TableLog
+from tablefeed.feed.same_table import SameTable
+from tablefeed.feed.table_log import Snapshot
 from tablefeed.model.actions import Commit, Metadata, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
 
@@ -18,22 +19,27 @@ def check_available(versions: Iterable[int], *, earliest: Version, newest: Versi
             raise VersionNotFoundError(url=url, version=version, earliest=earliest, latest=newest)
 
 
-def read_commits(log: TableLog, log_files: Iterable[LogFile], versions: range) -> Iterator[Commit]:
+def read_commits(newest: Snapshot, log_files: Iterable[LogFile], versions: range) -> Iterator[Commit]:
     """Gives the commits of `versions`, each read when it is asked for, with the times that `log_files` have.
 
-    `log_files` is the log as listed. Raises LogGapError for a version that is not among them, or gone by now.
+    `log_files` is the log of `newest` as listed. Raises LogGapError for a version that is not among them, or gone by
+    now, and as `SameTable` where another table was made at its place meanwhile.
     """
+    log = newest.log
+    same_table = SameTable(newest, remedy="Read again.")
     listed = {f.version: f for f in log_files if f.kind is LogFileKind.COMMIT and f.version in versions}
     for version in versions:
         try:
             commit = log.required_commit(listed[Version(version)])
         except (KeyError, ObjectNotFoundError) as error:
+            same_table.look()
             raise LogGapError(
                 url=log.url,
                 expected=version,
                 found=None,
                 remedy="Its log file was removed while the log was read, or before. Read from a later version.",
             ) from error
+        same_table.look()
         yield commit
 
 

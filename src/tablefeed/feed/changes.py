@@ -129,11 +129,14 @@ def change_tasks(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Feed:
-    """A range of versions to read. `start` is the table there, `read` the one whose schema rows come in.
+    """A range of versions to read, chosen by the log of `newest`.
+
+    `start` is the table at its first, `read` the one whose schema rows come in.
 
     `mode` None: changes are as recorded. `rule` is what every metadata of the range must obey besides `one_schema`.
     """
 
+    newest: Snapshot
     versions: range
     start: Snapshot
     read: Snapshot
@@ -176,13 +179,13 @@ def _open_feed(
             rule = rows_tracked(read, versions)
             rule.check(start.metadata, versions[0])
     refuse_reserved_names(read.schema.names, url=log.url)
-    return _Feed(versions=versions, start=start, read=read, mode=mode, rule=rule, one_schema=one_schema)
+    return _Feed(newest=newest, versions=versions, start=start, read=read, mode=mode, rule=rule, one_schema=one_schema)
 
 
 def _check_start(feed: _Feed, log_files: Sequence[LogFile]) -> None:
     """Refuses a start whose rows cannot be read; by the first later version that cannot be read, where there is one."""
     if not feed.one_schema.reads(feed.start.metadata):
-        for commit in read_commits(feed.log, log_files, feed.versions):
+        for commit in read_commits(feed.newest, log_files, feed.versions):
             _check_metadata(feed, commit)
         raise feed.one_schema.start_refusal()
 
@@ -221,7 +224,7 @@ def _commits(feed: _Feed, log_files: Sequence[LogFile]) -> Iterator[tuple[Commit
     before = metadata = feed.start.metadata
     tell = changed_files if feed.mode is None else implied_changes
     timed = monotone(f for f in log_files if f.kind is LogFileKind.COMMIT)
-    for commit in read_commits(feed.log, timed, feed.versions):
+    for commit in read_commits(feed.newest, timed, feed.versions):
         check_protocol(commit, before, url=feed.log.url)
         if commit.metadata is not None:
             metadata = commit.metadata

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from tablefeed.errors import IllegalOptionError, LogGapError
+from tablefeed.errors import IllegalOptionError, LogGapError, TablefeedError
 from tablefeed.feed.arguments import location, store_options, whole_number
 from tablefeed.feed.open_log import open_log
-from tablefeed.feed.table_log import TableLog
+from tablefeed.feed.same_table import SameTable
+from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.model.actions import Commit, Version
 from tablefeed.model.logfile import LogFileKind
 
@@ -23,8 +24,10 @@ LONGEST_POLL_S = 86_400
 """A day: no machine's clock refuses to wait so long, as some do to wait for ever."""
 
 LOOKS_BEFORE_LISTING = 8
-"""How often in a row a version may be absent before the log is listed for later ones: a hole comes from a hand that
-removed log files, and is rare; a listing costs."""
+"""How often in a row a version may be absent before the log is listed for later ones, and the last commit looked at: a
+hole, or another table in the place of this one, is rare; a listing costs."""
+
+REMEDY = "Call `follow` again to follow what is there now: after=-1 gives all of it."
 
 
 def follow(
@@ -37,7 +40,8 @@ def follow(
     """Gives the commits after version `after` (None: the newest now, -1: all), then each as it lands; never ends.
 
     `poll_interval_s` is the shortest time between two looks at a store that cannot wake us, and on local disk the
-    longest that a missed notice can cost. Raises TableNotFoundError, LogGapError, LogError, StoreError.
+    longest that a missed notice can cost. Raises TableNotFoundError, also where the table is deleted later, OffsetError
+    where another is made in its place, LogGapError, LogError, StoreError.
     """
     number = isinstance(poll_interval_s, int | float)
     if not number or not 0 < poll_interval_s <= LONGEST_POLL_S:
@@ -46,32 +50,49 @@ def follow(
     if after is not None:
         after = whole_number(after, argument="after", least=-1)
     log = open_log(location(url), store_options(storage_options))
-    newest = log.load().version
-    if after is not None and after > newest:
+    begun = log.load()
+    if after is not None and after > begun.version:
         raise IllegalOptionError(
-            option="after", value=str(after), explain=f"must be at most the newest version, {newest}"
+            option="after", value=str(after), explain=f"must be at most the newest version, {begun.version}"
         )
-    return _commits(log, Version((newest if after is None else after) + 1), poll_interval_s)
+    return _commits(begun, Version((begun.version if after is None else after) + 1), poll_interval_s)
 
 
-def _commits(log: TableLog, version: Version, poll_interval_s: float) -> Iterator[Commit]:
+def _commits(begun: Snapshot, version: Version, poll_interval_s: float) -> Iterator[Commit]:
+    log, same_table = begun.log, SameTable(begun, remedy=REMEDY)
     try:
         _refuse_hole(log, version)
         quiet = absent = 0
+        woken = False
         while True:
-            commit = log.commit(version, timed=True)
+            commit = _commit(log, version, same_table)
             if commit is not None:
                 yield commit
                 version, quiet, absent = Version(version + 1), 0, 0
                 continue
             absent += 1
-            if absent % LOOKS_BEFORE_LISTING == 0:
+            listing_due = absent % LOOKS_BEFORE_LISTING == 0
+            if woken or listing_due:
+                same_table.look()
+            if listing_due:
                 _refuse_hole(log, version)
             pause = poll_interval_s * min(2**quiet, SLOWEST_POLL_FACTOR)
             woken = log.store.wait(log.directory, timeout_s=pause)
             quiet = 0 if woken else quiet + 1
     finally:
         log.store.close()
+
+
+def _commit(log: TableLog, version: Version, same_table: SameTable) -> Commit | None:
+    """The commit of `version`, None where it is not there yet. Raises as `SameTable` for one of another table."""
+    try:
+        commit = log.commit(version, timed=True)
+    except TablefeedError:
+        same_table.look()  # a commit of another table may well be one that this log cannot have
+        raise
+    if commit is not None:
+        same_table.check(version)
+    return commit
 
 
 def _refuse_hole(log: TableLog, version: Version) -> None:

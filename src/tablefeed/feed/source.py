@@ -22,15 +22,16 @@ from tablefeed.feed.event_time import EventTimes, check_order, event_time_field
 from tablefeed.feed.lag import Lag, LagMeter
 from tablefeed.feed.open_log import open_log
 from tablefeed.feed.query_schema import QuerySchema
+from tablefeed.feed.same_table import SameTable
 from tablefeed.feed.scan import RowFilter, ScanFile, ScanTask, TableColumns, table_columns
 from tablefeed.feed.schema_tracking import SchemaTracking
 from tablefeed.feed.source_options import SourceOptions
 from tablefeed.feed.spread import spread
 from tablefeed.feed.stream_bounds import Ending, start_version
-from tablefeed.feed.stream_metadata import FixedMetadata, SameTable, StreamMetadata, check_table
-from tablefeed.feed.stream_snapshot import ByFiles, InitialSnapshot, SnapshotOrder
+from tablefeed.feed.stream_metadata import FixedMetadata, StreamMetadata, check_table
+from tablefeed.feed.stream_snapshot import REMEDY, ByFiles, InitialSnapshot, SnapshotOrder
 from tablefeed.feed.table_log import Snapshot, TableLog
-from tablefeed.feed.tail import Tail
+from tablefeed.feed.tail import GAP_CHECK_S, Tail
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Commit, Version
 from tablefeed.model.offset import Barrier, Offset
@@ -83,6 +84,8 @@ class StreamSource:
         self._event_time = None if column is None else event_time_field(column, read_schema)
         self._tail = Tail(log, clock=clock, fail_on_data_loss=options.fail_on_data_loss)
         self._times = CommitTimes(log)
+        self._clock = clock
+        self._looked_at_s = clock()
         self._initial: Offset | None = None
         self._bound: Offset | None = None
         self._wants_bound = False
@@ -131,8 +134,7 @@ class StreamSource:
         if self._bound is not None and not self._bound.barrier:  # a barrier is met again on the way
             stop_at = self._bound
         end = self._furthest(start, limits, stop_at)
-        if not end.in_snapshot:
-            self._same_table.check(Version(end.version - 1))
+        self._check_table_still_there(start, end)
         return end
 
     def lag(self, end: Offset, *, now_ms: int) -> Lag:
@@ -212,6 +214,7 @@ class StreamSource:
 
     def _committed_files(self, first: Offset, end: Offset) -> Iterator[ScanFile]:
         last = end.version if end.file_index else Version(end.version - 1)
+        reads = self._tail.reads
         seen = Version(first.version - 1)
         for commit in self._tail.commits(first.version, through=last):
             begin = first.file_index if commit.version == first.version else 0
@@ -222,6 +225,8 @@ class StreamSource:
             seen = commit.version
         if seen < last and self._options.fail_on_data_loss:
             raise self._trailing_missing(seen=seen, last=last)
+        if self._tail.reads > reads:  # not those that `latest` read and checked
+            self._same_table.look()
 
     def _trailing_missing(self, *, seen: Version, last: Version) -> LogError:
         return LogError(
@@ -230,6 +235,16 @@ class StreamSource:
             url=self._log.url,
             error_class="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
         )
+
+    def _check_table_still_there(self, start: Offset, end: Offset) -> None:
+        """After the commits up to `end` were read. While nothing is new, from time to time."""
+        if end != start and not end.in_snapshot:
+            self._same_table.check(end.version if end.file_index else Version(end.version - 1))
+        elif self._clock() - self._looked_at_s < GAP_CHECK_S:
+            return
+        else:
+            self._same_table.look()
+        self._looked_at_s = self._clock()
 
     def _begin_batch(self, start: Offset, end: Offset) -> None:
         snapshot = _snapshot_version(start, end)
@@ -313,7 +328,7 @@ class StreamSource:
     @cached_property
     def _snapshot(self) -> InitialSnapshot:
         counts_rows = self._options.limits.rows is not None
-        return InitialSnapshot(self._log, counts_rows=counts_rows, pruner=self._pruner, event_times=self._event_times)
+        return InitialSnapshot(self._begun, counts_rows=counts_rows, pruner=self._pruner, event_times=self._event_times)
 
     @cached_property
     def _snapshot_order(self) -> SnapshotOrder:
@@ -376,7 +391,7 @@ class StreamSource:
 
     @cached_property
     def _same_table(self) -> SameTable:
-        return SameTable(self._begun)
+        return SameTable(self._begun, remedy=REMEDY, data_may_be_lost=not self._options.fail_on_data_loss)
 
     @cached_property
     def _metadata(self) -> StreamMetadata:

@@ -17,7 +17,6 @@ from tablefeed.feed.query_schema import QuerySchema
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.model.actions import Commit, Metadata, Version
 from tablefeed.model.schema import Struct
-from tablefeed.store import Entry
 
 logger = logging.getLogger(__name__)
 
@@ -153,23 +152,3 @@ def check_table(*, of_query: str, found: str, url: str) -> None:
             url=url,
             error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
         )
-
-
-class SameTable:
-    """That the table at a log is still the one that it was when a query began, `begun`."""
-
-    def __init__(self, begun: Snapshot) -> None:
-        self._begun = begun
-        self._seen: tuple[Version, Entry | None] = (begun.version, begun.head)
-
-    def check(self, read_to: Version) -> None:
-        """Raises OffsetError where what was read up to `read_to` is of a table made anew, whose versions are alike."""
-        version, head = self._seen
-        if read_to == version:
-            return
-        log = self._begun.log
-        if log.head(version) != head:
-            check_table(of_query=self._begun.metadata.table_id, found=log.load().metadata.table_id, url=log.url)
-        elif read_to < version:
-            return  # still behind what was there at the start, which stands
-        self._seen = (read_to, log.head(read_to))

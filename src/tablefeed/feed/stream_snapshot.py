@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from tablefeed.errors import LogError
 from tablefeed.feed.lag import SnapshotLeft
+from tablefeed.feed.same_table import refuse_other
 from tablefeed.feed.scan import RowFilter
-from tablefeed.feed.table_log import TableLog
+from tablefeed.feed.table_log import Snapshot
 from tablefeed.log.plan import Step
 from tablefeed.model.actions import AddFile, Version
 from tablefeed.model.offset import Offset
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
     from tablefeed.feed.event_time import EventTimes
     from tablefeed.feed.pruning import Pruner
+
+REMEDY = "Use a new checkpoint."
+"""Where a stream's table is another one."""
 
 
 class SnapshotOrder(Protocol):
@@ -40,7 +44,7 @@ class SnapshotOrder(Protocol):
 
 
 class InitialSnapshot:
-    """The live files of one version of a log, kept until they are forgotten.
+    """The live files of one version of the table `begun`, kept until they are forgotten.
 
     `counts_rows`: whether their rows are asked for. With `pruner`, files that it rules out are numbered, and not given
     to be read. With `event_times`, their times are noted. Raises LogError
@@ -49,13 +53,14 @@ class InitialSnapshot:
 
     def __init__(
         self,
-        log: TableLog,
+        begun: Snapshot,
         *,
         counts_rows: bool,
         pruner: Pruner | None = None,
         event_times: EventTimes | None = None,
     ) -> None:
-        self._log, self._counts_rows, self._pruner, self._event_times = log, counts_rows, pruner, event_times
+        self._begun, self._log = begun, begun.log
+        self._counts_rows, self._pruner, self._event_times = counts_rows, pruner, event_times
         self._kept: tuple[Step, pa.RecordBatch] | None = None
 
     def step(self, version: Version) -> Step:
@@ -98,7 +103,9 @@ class InitialSnapshot:
         from tablefeed.log.replay import sorted_for_stream
 
         needs_stats = self._counts_rows or self._pruner is not None or self._event_times is not None
-        files, schema = self._log.load_for_files(version).live_files(with_stats=needs_stats), FILE_COLUMNS
+        found = self._log.load_for_files(version)
+        refuse_other(self._begun, found, remedy=REMEDY)
+        files, schema = found.live_files(with_stats=needs_stats), FILE_COLUMNS
         if self._counts_rows:
             files, schema = map(with_num_records, files), schema.append(NUM_RECORDS)
         if self._pruner is not None:

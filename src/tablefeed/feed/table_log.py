@@ -230,11 +230,11 @@ class TableLog:
 
         A table that was deleted and made anew at the same place is noticed by its last commit's file and loaded afresh.
         """
-        if self.head(snapshot.version) != snapshot.head:
-            return self.load()
         newer: list[Commit] = []
         while (commit := self.commit_facts(Version(snapshot.version + len(newer) + 1))) is not None:
             newer.append(commit)
+        if self.head(snapshot.version) != snapshot.head:  # looked at last: what was read before it is of this table
+            return self.load()
         if not newer:
             return snapshot
         return self.snapshot(newer[-1].version, fold(snapshot.facts, newer), unreadable=snapshot.unreadable)

@@ -31,6 +31,8 @@ class Tail:
         self._cached: dict[Version, Commit] = {}
         self._cached_actions = 0
         self._missed: Version | None = None
+        self.reads = 0
+        """How many commits were read from the store."""
         self._behind_hole: dict[Version, Version] = {}
         self._gap_checked_at = float("-inf")
 
@@ -63,6 +65,7 @@ class Tail:
         if commit is None:
             self._missed = version
         else:
+            self.reads += 1
             self._keep(commit)
         return commit
 

@@ -1,0 +1,70 @@
+"""Whether the table at a path is still the one that a reader began with.
+
+A table that is deleted and made again counts its versions from 0 again, so the version numbers alone do not show it.
+What shows it is the file of a commit that was read: its size or its time has changed, or it is gone. Then, and only
+then, the table is loaded and its id compared.
+"""
+
+from __future__ import annotations
+
+from tablefeed.errors import LogError, OffsetError
+from tablefeed.feed.table_log import Snapshot
+from tablefeed.model.actions import Version
+from tablefeed.store import Entry
+
+
+class SameTable:
+    """Compares the table at `begun.log` with `begun`, the state with which a reader began.
+
+    `remedy` is the last sentence of an error: what the user of this reader does now. Raises OffsetError where the table
+    is another, TableNotFoundError where there is none any more, and LogError (DELTA_STREAMING_TRAILING_COMMIT_MISSING)
+    where commits that were read are gone or were replaced, unless `data_may_be_lost`.
+    """
+
+    def __init__(self, begun: Snapshot, *, remedy: str, data_may_be_lost: bool = False) -> None:
+        self._begun, self._remedy, self._data_may_be_lost = begun, remedy, data_may_be_lost
+        self._seen: tuple[Version, Entry | None] = (begun.version, begun.head)
+
+    def check(self, read_to: Version) -> None:
+        """Compares after the commits up to `read_to` were read and before they are used; one or two requests."""
+        if read_to <= self._seen[0]:
+            self.look()
+            return
+        # Asked for before the look: if the commit before it is unchanged after that, this one is of the same table.
+        reached = self._begun.log.head(read_to)
+        self.look()
+        self._seen = (read_to, reached)
+
+    def look(self) -> None:
+        """Compares now; one request where nothing changed."""
+        version, seen = self._seen
+        log = self._begun.log
+        head = log.head(version)
+        if head == seen and head is not None:
+            return
+        now = log.load()
+        refuse_other(self._begun, now, remedy=self._remedy)
+        if not self._data_may_be_lost and (now.version < version or _is_replaced(seen, head)):
+            raise LogError(
+                f"The log of {log.url} was read up to version {version}, whose commit is gone or was replaced; the log "
+                f"is at version {now.version} now. Restore the commits that were read. {self._remedy}",
+                url=log.url,
+                error_class="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
+            )
+        self._seen = (version, head)
+
+
+def _is_replaced(seen: Entry | None, head: Entry | None) -> bool:
+    """Whether the commit is another one. A restored file has another time; one that is gone may be cleaned up."""
+    return seen is not None and head is not None and seen.name == head.name and seen.size_bytes != head.size_bytes
+
+
+def refuse_other(begun: Snapshot, now: Snapshot, *, remedy: str) -> None:
+    """Raises OffsetError where `now` is of another table than `begun`."""
+    if now.metadata.table_id != begun.metadata.table_id:
+        raise OffsetError(
+            f"{begun.log.url} was the table with id {begun.metadata.table_id} and is now the table with id "
+            f"{now.metadata.table_id}: it was deleted and made again while it was read. {remedy}",
+            url=begun.log.url,
+            error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
+        )
