@@ -94,3 +94,21 @@ def test_the_order_of_the_listing_and_a_name_that_is_in_it_twice_do_not_matter()
     log = [*commits(10, 20, 30), checkpoint(1)]
 
     assert gone([*reversed(log), *log], 100) == (1, ["0.json"])
+
+
+def test_a_checkpoint_that_cannot_be_read_is_passed_over_for_the_one_before_it() -> None:
+    log = [*commits(10, 20, 30, 40), checkpoint(1), checkpoint(2)]
+
+    cleanup = expired(log, cutoff_ms=100, unreadable=frozenset({"2.checkpoint.parquet"}))
+
+    assert cleanup is not None
+    assert (cleanup.kept, [file.name for file in cleanup.files]) == (1, ["0.json"])
+
+
+def test_the_commits_that_a_compaction_covers_must_be_readable_before_it_goes() -> None:
+    compaction = a_file("0.3.compacted.json", LogFileKind.COMPACTION, 0, last_version=3)
+
+    cleanup = expired([*commits(10, 20, 30, 40, 50), checkpoint(1), compaction], cutoff_ms=20)
+
+    assert cleanup is not None
+    assert [file.name for file in cleanup.base.commits] == ["2.json", "3.json"]

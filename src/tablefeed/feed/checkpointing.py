@@ -39,7 +39,7 @@ from tablefeed.feed.segment_reader import SegmentReader, passed_over
 from tablefeed.feed.sorted_files import SortedFiles
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.log.replay import reconciled
-from tablefeed.log.segment import LogSegment
+from tablefeed.log.segment import Checkpoint, LogSegment
 from tablefeed.model.actions import Facts, Version
 from tablefeed.model.logfile import LogFileKind
 from tablefeed.model.schema import Struct
@@ -98,15 +98,14 @@ def write_checkpoint(
     return counts
 
 
-def write_classic_twin(snapshot: Snapshot) -> bool:
-    """Writes the newest checkpoint's top level under a classic name too, where it has a UUID in its name alone.
+def write_classic_twin(snapshot: Snapshot, checkpoint: Checkpoint) -> bool:
+    """Writes the top level of `checkpoint` under a classic name too, where it has a UUID in its name.
 
     So that readers who know no such names find the protocol, and refuse the table by it ("Handling Backward
     compatibility while moving to UUID-named v2 Checkpoints"). Its sidecars are the same. False where none was needed.
     """
     log = snapshot.log
-    checkpoint = log.segment(snapshot.version, without=snapshot.unreadable).checkpoint
-    if not checkpoint or checkpoint[0].kind is not LogFileKind.CHECKPOINT_V2:
+    if checkpoint[0].kind is not LogFileKind.CHECKPOINT_V2:
         return False
     name = f"{names.LOG_DIR}/{names.checkpoint_name(checkpoint[0].version)}"
     if log.store.exists(name):

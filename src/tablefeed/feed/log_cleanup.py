@@ -1,21 +1,25 @@
 """Old log files, deleted as the table's properties allow (PROTOCOL.md, "Metadata Cleanup", "Checkpoint Protection").
 
-Which are old, log/cleanup.py says. They go oldest first: a cleanup that breaks off leaves a log that begins later.
+Which are old, log/cleanup.py says, by names. Before the first of them goes, what stays is read whole, and the newest
+version is asked again which table this is and how long it keeps its log. They go oldest first: a cleanup that breaks
+off leaves a log that begins later.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 
-from tablefeed.delta import names
+from tablefeed.delta import features, names
 from tablefeed.delta.checkpoint import read_top_level
 from tablefeed.delta.retention import DAY_MS, protected_before, retention_of
-from tablefeed.errors import TablefeedError
+from tablefeed.errors import LogError, ObjectNotFoundError, TablefeedError
 from tablefeed.feed.checkpointing import write_classic_twin
+from tablefeed.feed.segment_reader import SegmentReader
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.log.cleanup import Cleanup, expired
+from tablefeed.log.segment import LogSegment
 from tablefeed.model.logfile import LogFile, LogFileKind
+from tablefeed.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -23,28 +27,87 @@ logger = logging.getLogger(__name__)
 def clean_up(snapshot: Snapshot, *, now_ms: int) -> int:
     """Deletes what no version that the table wants to keep is read from; gives how many files of the log went.
 
-    Nothing is deleted without a whole checkpoint to begin from, which is never past the newest one that is as old as
-    the table's retention, counted from midnight in UTC. What a kill left half written goes after a day in any case, and
-    is not counted. Raises LogError and StoreError; what is deleted by then may be.
+    `snapshot` says which table is meant; its properties are those of the newest version, before anything is decided
+    and again before anything is deleted. Nothing is deleted unless a checkpoint that is no newer than the retention,
+    counted from midnight in UTC, was read whole: where one cannot be read a warning names it, and the one before it is
+    tried. What a kill left half written goes after a day in any case, and is not counted.
+
+    Raises LogError, UnsupportedFeatureError and StoreError; what is deleted by then may be.
     """
-    log, retention = snapshot.log, retention_of(snapshot.metadata)
-    if not retention.cleans_log:
+    log = snapshot.log
+    newest = log.advance(snapshot)
+    features.check_writable(newest.protocol, newest.metadata, url=log.url, removes=False)
+    retention = retention_of(newest.metadata)
+    if newest.head is None or newest.metadata.table_id != snapshot.metadata.table_id or not retention.cleans_log:
         return 0
     _sweep(log, now_ms=now_ms)
-    cutoff_ms = retention.log_cutoff_ms(now_ms=now_ms)
-    listing = log.listing()
-    cleanup = expired(listing, cutoff_ms=cutoff_ms)
-    if cleanup is None or not _is_allowed(snapshot, cleanup, cutoff_ms):
+    cleanup = _readable(newest, cutoff_ms=retention.log_cutoff_ms(now_ms=now_ms))
+    if cleanup is None:
         return 0
-    write_classic_twin(snapshot)  # before anything goes that an older reader would have gone by
+    if not _is_as_before(newest):  # reading the base may have taken long
+        logger.warning("cleanup put off table=%s: it was restored, made anew or given other properties", log.url)
+        return 0
+    write_classic_twin(newest, cleanup.base.checkpoint)  # before anything goes that an older reader would have gone by
+    deleted = 0
     for log_file in cleanup.files:
-        log.store.delete(f"{names.LOG_DIR}/{log_file.name}")
-    gone = {log_file.name for log_file in cleanup.files}
-    sidecars = _delete_sidecars(log, [f for f in listing if f.name not in gone], now_ms=now_ms)
-    logger.info(
-        "cleanup table=%s kept=%d log_files=%d sidecars=%d", log.url, cleanup.kept, len(cleanup.files), sidecars
+        deleted += delete_as_listed(log.store, f"{names.LOG_DIR}/{log_file.name}", log_file)
+    sidecars = _delete_sidecars(log, now_ms=now_ms)
+    logger.info("cleanup table=%s kept=%d log_files=%d sidecars=%d", log.url, cleanup.kept, deleted, sidecars)
+    return deleted
+
+
+def delete_as_listed(store: Store, name: str, listed: LogFile) -> bool:
+    """Deletes the log file `name` that was listed as `listed`; says whether it was there.
+
+    Raises LogError, and deletes nothing, where another file has its name by now: somebody made the table anew.
+    """
+    found = store.stat(name)
+    if found is None:
+        return False
+    # Some stores list a time in milliseconds and give one object's in seconds.
+    if (found.size_bytes, found.modified_ms // 1000) != (listed.size_bytes, listed.modified_ms // 1000):
+        raise LogError(
+            f"The cleanup of the log of {store.url} stopped: {name} was replaced after it was listed, so this may be "
+            "another table now. Nothing more was deleted.",
+            url=store.url,
+        )
+    store.delete(name)
+    return True
+
+
+def _is_as_before(newest: Snapshot) -> bool:
+    """Whether the log still goes on from `newest`, under the same protocol and properties."""
+    latest = newest.log.advance(newest)
+    return (
+        newest.log.head(newest.version) == newest.head
+        and latest.metadata.table_id == newest.metadata.table_id
+        and (latest.protocol, latest.metadata.configuration) == (newest.protocol, newest.metadata.configuration)
     )
-    return len(cleanup.files)
+
+
+def _readable(snapshot: Snapshot, *, cutoff_ms: int) -> Cleanup | None:
+    """What may go, whose base was read whole; None where nothing may."""
+    log = snapshot.log
+    listing = log.listing()
+    unreadable: frozenset[str] = frozenset()
+    while (cleanup := expired(listing, cutoff_ms=cutoff_ms, unreadable=unreadable)) is not None:
+        if not _is_allowed(snapshot, cleanup, cutoff_ms):
+            return None
+        if is_readable(log, cleanup.base):
+            return cleanup
+        unreadable |= {part.name for part in cleanup.base.checkpoint}
+    return None
+
+
+def is_readable(log: TableLog, base: LogSegment) -> bool:
+    """Reads `base` whole; where that fails a warning says which file it was."""
+    try:
+        SegmentReader(log.store).check(base)
+    except (LogError, ObjectNotFoundError) as error:
+        names_of = ",".join(part.name for part in base.checkpoint)
+        logger.warning("unreadable checkpoint table=%s checkpoint=%s: %s", log.url, names_of, error)
+        return False
+    return True
 
 
 def _sweep(log: TableLog, *, now_ms: int) -> None:
@@ -67,15 +130,15 @@ def _is_allowed(snapshot: Snapshot, cleanup: Cleanup, cutoff_ms: int) -> bool:
     return commit.committed_at_ms is not None and commit.committed_at_ms <= cutoff_ms
 
 
-def _delete_sidecars(log: TableLog, kept: Iterable[LogFile], *, now_ms: int) -> int:
-    """Deletes the sidecars that no checkpoint among `kept` names and that are a day old; none if in doubt."""
+def _delete_sidecars(log: TableLog, *, now_ms: int) -> int:
+    """Deletes the sidecars that no checkpoint of the log names by now and that are a day old; none if in doubt."""
     folder = f"{names.LOG_DIR}/{names.SIDECARS_DIR}"
     old_ms = now_ms // DAY_MS * DAY_MS - DAY_MS
     old = [entry.name for entry in log.store.list(folder) if entry.modified_ms < old_ms]
     if not old:
         return 0
     owned: set[str] = set()
-    for log_file in kept:
+    for log_file in log.listing():
         if log_file.kind not in (LogFileKind.CHECKPOINT, LogFileKind.CHECKPOINT_V2):
             continue
         try:

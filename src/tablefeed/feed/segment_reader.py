@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO
 
 from tablefeed.delta import codec, names
@@ -113,6 +114,24 @@ class SegmentReader:
         if not sidecars:
             for part, source in self._opened(reading.segment):
                 yield from read_removed(source, url=self._url, log_file=part.name)
+
+    def check(self, segment: LogSegment) -> None:
+        """Reads all that `segment` says, whatever of it a reader may need, a batch at a time; keeps nothing.
+
+        Every column of every row group is decoded, of sidecars too. Raises LogError and ObjectNotFoundError where
+        `segment` cannot be read.
+        """
+        from tablefeed.delta.checkpoint import check_columns
+
+        reading = self.reading(segment)
+        for part, source in self._opened(segment):
+            check_columns(source, url=self._url, log_file=part.name)
+        for name in reading.sidecars or ():
+            with self._store.open_input(name) as source:
+                check_columns(source, url=self._url, log_file=name)
+        checkpoint, turns = self.files(reading, with_stats=True)
+        for _ in chain(checkpoint, self.removed(reading), turns):
+            pass
 
     def is_unchanged(self, segment: LogSegment) -> bool:
         """Says whether no file of the checkpoint was replaced since it was listed; a sidecar never is."""

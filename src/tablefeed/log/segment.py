@@ -110,10 +110,11 @@ def earliest_reproducible(listing: Iterable[LogFile]) -> Version | None:
 
 def whole_checkpoint_versions(listing: Iterable[LogFile]) -> frozenset[Version]:
     """The versions of which `listing` has a whole checkpoint."""
-    return frozenset(_whole_checkpoints(listing))
+    return frozenset(whole_checkpoints(listing))
 
 
-_Checkpoint = tuple[LogFile, ...]
+Checkpoint = tuple[LogFile, ...]
+"""The listed files of one checkpoint: one file, or its parts in order."""
 
 
 class _Log:
@@ -128,7 +129,7 @@ class _Log:
                 files[file.name] = file
         self.commits = {file.version: file for file in files.values() if file.kind is LogFileKind.COMMIT}
         self.checksums = {file.version: file for file in files.values() if file.kind is LogFileKind.CHECKSUM}
-        self.checkpoints = _whole_checkpoints(files.values())
+        self.checkpoints = whole_checkpoints(files.values())
         """The preferred one of each version first."""
         self._compactions = [file for file in files.values() if file.kind is LogFileKind.COMPACTION]
 
@@ -140,7 +141,7 @@ class _Log:
     def earliest(self) -> Version | None:
         return Version(0) if 0 in self.commits else min(self.checkpoints, default=None)
 
-    def newest_checkpoint(self, version: Version, *, without: frozenset[str]) -> _Checkpoint:
+    def newest_checkpoint(self, version: Version, *, without: frozenset[str]) -> Checkpoint:
         for at in sorted((v for v in self.checkpoints if v <= version), reverse=True):
             for checkpoint in self.checkpoints[at]:
                 if without.isdisjoint(file.name for file in checkpoint):
@@ -166,7 +167,8 @@ def _begins(compaction: LogFile, version: Version) -> bool:
 _SINGLE, _IN_PARTS, _UUID_NAMED = range(3)
 
 
-def _whole_checkpoints(files: Iterable[LogFile]) -> Mapping[Version, list[_Checkpoint]]:
+def whole_checkpoints(files: Iterable[LogFile]) -> Mapping[Version, list[Checkpoint]]:
+    """The checkpoints of each version that lack no part, by their names; the preferred one of a version first."""
     found: dict[tuple[Version, int, int, str], list[LogFile]] = {}
     for file in files:
         if file.kind is LogFileKind.CHECKPOINT:
@@ -175,7 +177,7 @@ def _whole_checkpoints(files: Iterable[LogFile]) -> Mapping[Version, list[_Check
             found.setdefault((file.version, _IN_PARTS, file.part_count or 0, ""), []).append(file)
         elif file.kind is LogFileKind.CHECKPOINT_V2:
             found[file.version, _UUID_NAMED, 1, file.name] = [file]
-    whole: dict[Version, list[_Checkpoint]] = {}
+    whole: dict[Version, list[Checkpoint]] = {}
     for (version, _, part_count, _), parts in sorted(found.items(), key=lambda item: item[0], reverse=True):
         if len(parts) == part_count:
             whole.setdefault(version, []).append(tuple(sorted(parts, key=lambda f: f.part or 0)))
