@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from collections.abc import Iterator
@@ -77,6 +78,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def _is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workeroutput")
+
+
+@pytest.fixture(autouse=True)
+def _json_with_blanks() -> Iterator[None]:
+    """Undoes what a stream's reader asks of `json.dumps` in the process that plans, which here is the tests' own."""
+    yield
+    json.JSONEncoder.item_separator, json.JSONEncoder.key_separator = ", ", ": "
 
 
 @pytest.fixture(scope="session")

@@ -45,8 +45,13 @@ def forget_last_commit(checkpoint: Path) -> None:
 
 def offsets(checkpoint: Path) -> list[dict[str, Any]]:  # Any: JSON
     """The source's end offset of each batch, as it stands in the checkpoint, with its keys in order."""
+    return [json.loads(text) for text in offset_texts(checkpoint)]
+
+
+def offset_texts(checkpoint: Path) -> list[str]:
+    """The same as it is written there."""
     logged = sorted((checkpoint / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
-    return [json.loads(file.read_text(encoding="utf-8").splitlines()[-1]) for file in logged]
+    return [file.read_text(encoding="utf-8").splitlines()[-1] for file in logged]
 
 
 def copied(checkpoint: Path, into: Path, *, committed: int, planned: int | None = None) -> Path:

@@ -82,6 +82,30 @@ def test_a_query_that_fails_in_the_snapshot_goes_on_from_there_and_its_offsets_a
     ]
 
 
+def test_a_checkpoint_in_delta_sparks_text_that_finds_nothing_new_makes_no_batch(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table, checkpoint = tmp_path / "t", tmp_path / "checkpoint"
+    grow(table, [1], [2])
+    table_id = str(DeltaTable(str(table)).metadata().id)
+    assert drain(spark, table, checkpoint) == [[1, 2]]
+    logged = checkpoint / "offsets" / "0"
+    *head, text = logged.read_text().splitlines()
+    by_delta_spark = (
+        f'{{"sourceVersion":1,"reservoirId":"{table_id}","reservoirVersion":2,"index":-1,"isStartingVersion":false}}'
+    )
+    logged.write_text("\n".join([*head, by_delta_spark]))
+    logged.with_name(".0.crc").unlink()
+
+    assert drain(spark, table, checkpoint) == []
+    assert text == by_delta_spark
+    assert sorted(file.name for file in (checkpoint / "commits").glob("[0-9]*")) == ["0"]
+
+    grow(table, [3])
+    assert drain(spark, table, checkpoint) == [[3]]
+    assert len(offsets(checkpoint)) == 2
+
+
 def test_a_starting_version_is_delivered_with_all_that_follows_and_nothing_before(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -45,7 +45,7 @@ from tablefeed.spark.options import (
     tracking_options,
 )
 from tablefeed.spark.partition import TaskPartition, read_partition
-from tablefeed.spark.worker import acknowledge_at_once
+from tablefeed.spark.worker import acknowledge_at_once, write_json_without_blanks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -141,6 +141,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _source(self) -> StreamSource:
         if self._opened is None:
+            write_json_without_blanks()  # only the process that plans comes here
             options = self._options
             if self._analysis is None:
                 raise schema_given()

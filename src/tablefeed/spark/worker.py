@@ -5,11 +5,15 @@ worker's kernel does by delaying for 40 ms, a good part of a micro-batch.
 
 After each task a worker collects garbage. With Spark, Arrow and us loaded that is some 10 ms of a core for nothing,
 in each of the four or so processes of a micro-batch, and it falls on the moment when Spark writes its own logs.
+
+The process that plans a stream sends its offsets as JSON, and Spark compares them as texts. Delta-Spark's texts have no
+blanks, those of Python's `json.dumps` have.
 """
 
 from __future__ import annotations
 
 import gc
+import json
 import os
 import socket
 import stat
@@ -25,6 +29,14 @@ def settle() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def write_json_without_blanks() -> None:
+    """Makes `json.dumps` of this process write no blanks where its caller names no separators.
+
+    PySpark's runner of a stream's reader calls it so, and gives a reader no say. Call it in that process only.
+    """
+    json.JSONEncoder.item_separator, json.JSONEncoder.key_separator = ",", ":"
 
 
 def acknowledge_at_once() -> None:
