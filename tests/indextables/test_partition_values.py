@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from tablefeed.errors import LogError
-from tablefeed.indextables.partition_values import constants
+from tablefeed.indextables.indexing import Style
+from tablefeed.indextables.partition_values import Constants, timestamp_text
 
 
 def refuse(reason: str) -> LogError:
@@ -32,18 +33,45 @@ def refuse(reason: str) -> LogError:
         (pa.date32(), "1969-12-31", date(1969, 12, 31)),
         (pa.timestamp("us", "UTC"), "2024-01-02 03:04:05", datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)),
         (pa.timestamp("us", "UTC"), "2024-01-02 03:04:05.000006", datetime(2024, 1, 2, 3, 4, 5, 6, UTC)),
+        (pa.timestamp("us", "UTC"), "2024-01-02T03:04:05Z", datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)),
+        (pa.timestamp("us", "UTC"), "1969-12-31T23:59:59.000006Z", datetime(1969, 12, 31, 23, 59, 59, 6, UTC)),
         (pa.decimal128(9, 2), "1.5", Decimal("1.50")),
     ],
 )
 def test_a_text_is_the_value_that_its_writer_meant(kind: pa.DataType, text: str, value: object) -> None:
-    found = constants({"c": text}, pa.schema([("c", kind)]), refuse=refuse)
+    found = Constants(texts={"c": text}, columns=pa.schema([("c", kind)]), refuse=refuse)
 
     assert found["c"].type == kind
     assert found["c"].as_py() == value
 
 
+@pytest.mark.parametrize(
+    ("micros", "by_rows", "by_arrow"),
+    [
+        (0, "1970-01-01T00:00:00Z", "1970-01-01 00:00:00"),
+        (-1, "1969-12-31T23:59:59.999999Z", "1969-12-31 23:59:59"),
+        (1_704_067_200_500_000, "2024-01-01T00:00:00.500Z", "2024-01-01 00:00:00"),
+        (1_704_067_200_000_500, "2024-01-01T00:00:00.000500Z", "2024-01-01 00:00:00"),
+        (-62_135_596_800_000_000, "0001-01-01T00:00:00Z", "0001-01-01 00:00:00"),
+    ],
+)
+def test_a_timestamp_is_spelled_as_the_writer_of_its_style_does(micros: int, by_rows: str, by_arrow: str) -> None:
+    assert timestamp_text(micros, Style.ROWS) == by_rows
+    assert timestamp_text(micros, Style.ARROW) == by_arrow
+
+
+def test_a_text_is_judged_when_its_value_is_asked_for() -> None:
+    columns = pa.schema([("a", pa.int32()), ("b", pa.timestamp("us", "UTC"))])
+    found = Constants(texts={"a": "5", "b": "2024-01-01T00%3A00%3A00Z"}, columns=columns, refuse=refuse)
+
+    assert "b" in found
+    assert found["a"].as_py() == 5
+
+
 def test_a_column_that_an_add_does_not_name_is_null() -> None:
-    assert constants({"a": None}, pa.schema([("a", pa.int32()), ("b", pa.string())]), refuse=refuse) == {
+    columns = pa.schema([("a", pa.int32()), ("b", pa.string())])
+
+    assert Constants(texts={"a": None}, columns=columns, refuse=refuse) == {
         "a": pa.scalar(None, pa.int32()),
         "b": pa.scalar(None, pa.string()),
     }
@@ -64,6 +92,6 @@ def test_a_column_that_an_add_does_not_name_is_null() -> None:
 )
 def test_a_text_that_is_no_value_of_its_type_is_refused_with_the_columns_name(kind: pa.DataType, text: str) -> None:
     with pytest.raises(LogError) as refused:
-        constants({"c": text}, pa.schema([("c", kind)]), refuse=refuse)
+        Constants(texts={"c": text}, columns=pa.schema([("c", kind)]), refuse=refuse)["c"]
 
     assert str(refused.value) == f"the partition value {text!r} of c is no {kind}"

@@ -12,7 +12,7 @@ from tablefeed.data.read import ReadPlan
 from tablefeed.data.splits import SplitFile, chunks_of, read_split_batches, share_places
 from tablefeed.delta.paths import refuse_escape
 from tablefeed.errors import DataFileError
-from tablefeed.indextables.partition_values import constants
+from tablefeed.indextables.partition_values import Constants
 
 if TYPE_CHECKING:
     from tablefeed.indextables.doc_store import Read
@@ -51,12 +51,12 @@ def read_split(
         )
 
     columns = pa.schema([field for field in plan.schema if field.name in partitions])
-    values = constants(split.partition_values, columns, refuse=refuse)
+    values = Constants(texts=split.partition_values, columns=columns, refuse=refuse, known=split.known)
     whole = SplitFile(
         path=split.path,
         size_bytes=split.size_bytes or _size(split.path, store),
         num_records=split.row_count,
-        constants={**values, **split.known},
+        constants=values,
     )
     if split.share is not None:
         whole = replace(whole, chunks=chunks_of(read, plan, whole, split.share))

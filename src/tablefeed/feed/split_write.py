@@ -35,9 +35,10 @@ from tablefeed.feed.write_plan import (
 from tablefeed.feed.write_rules import TYPEMAP_PREFIX, Scope, WriteRules, refuse_of_splits
 from tablefeed.indextables import protocol
 from tablefeed.indextables.indexing import Indexed, Indexing
-from tablefeed.indextables.partition_values import constants
+from tablefeed.indextables.partition_values import Constants, timestamp_text
 from tablefeed.indextables.split_name import split_name
 from tablefeed.model.actions import AddFile, Txn
+from tablefeed.model.schema import Primitive, Struct
 from tablefeed.store import open_store
 
 if TYPE_CHECKING:
@@ -150,8 +151,7 @@ def write_split_task(
         return NewFile(path=path, opened=store.create(path))
 
     def added(written: WrittenSplit) -> AddFile:
-        texts = logged_values(plan, schema, written.partition_values)
-        _check_told(texts, written.partition_values, layout)
+        texts = _texts(plan, schema, written.partition_values, layout)
         return AddFile(
             path=written.path,
             log_path=written.path,
@@ -173,8 +173,24 @@ def write_split_task(
         raise
 
 
+def _texts(
+    plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar], layout: SplitLayout
+) -> dict[str, str | None]:
+    """Gives what the log says of the partition with `values`, in the words of the writer whose splits are alike.
+
+    Raises InvalidRowsError where the log alone says a value, and its text there would be read as another.
+    """
+    texts = logged_values(plan, schema, values)
+    for field in schema:
+        if field.type == Primitive("timestamp") and field.name in values and values[field.name].is_valid:
+            texts[field.name] = timestamp_text(values[field.name].value, layout.indexing.style)
+    _check_told(texts, values, layout)
+    return texts
+
+
 def _check_told(texts: Mapping[str, str | None], values: Mapping[str, pa.Scalar], layout: SplitLayout) -> None:
-    """Raises InvalidRowsError where the log alone tells a partition's value, and its text there is another's."""
+    import pyarrow as pa
+
     alone = set(layout.partition_by).difference(layout.indexing.columns or layout.schema.names)
 
     def refused(reason: str) -> InvalidRowsError:
@@ -185,7 +201,7 @@ def _check_told(texts: Mapping[str, str | None], values: Mapping[str, pa.Scalar]
         )
 
     columns = [field for field in layout.schema if field.name in alone]
-    for name, told in constants(texts, columns, refuse=refused).items():
+    for name, told in Constants(texts=texts, columns=pa.schema(columns), refuse=refused).items():
         if not told.equals(values[name]) and repr(told.as_py()) != repr(values[name].as_py()):
             raise refused(f"{values[name].as_py()!r} of {name} would be read as {told.as_py()!r}")
 
