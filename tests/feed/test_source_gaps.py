@@ -11,7 +11,8 @@ from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
 from feed.logs import a_log, a_source, add, at, commit_path, delivered, metadata, protocol, put
-from tablefeed.errors import LogError, LogGapError
+from tablefeed.errors import LogError, LogGapError, SchemaChangedError
+from tablefeed.feed.checkpointing import CheckpointShape, write_checkpoint
 from tablefeed.feed.open_log import open_log
 from tablefeed.feed.source import StreamSource
 from tablefeed.feed.source_options import SourceOptions
@@ -66,6 +67,47 @@ def test_a_stream_that_may_lose_data_goes_on_behind_the_hole(lost: tuple[int, ..
 
     assert end == at(5)
     assert delivered(source, at(1), end) == files
+
+
+RENAMED = '{"type":"struct","fields":[{"name":"number","type":"long","nullable":true,"metadata":{}}]}'
+RECORDED = {"delta.enableChangeDataFeed": "true"}
+
+
+@pytest.mark.parametrize("change_feed", [False, True], ids=["rows", "changes"])
+def test_a_schema_that_changed_in_a_hole_stops_a_stream_that_may_lose_data(*, change_feed: bool) -> None:
+    log = a_log(v0=[protocol(writer=4), metadata(configuration=RECORDED)], v1=[add("a")])
+    source = a_source(log, starting_version=1, fail_on_data_loss=False, change_feed=change_feed)
+    start = source.initial()
+    for version, actions in enumerate([[metadata(RENAMED, configuration=RECORDED)], [add("b")], [add("c")]], start=2):
+        put(log.store, version, actions)
+    write_checkpoint(log.load(), CheckpointShape())
+    lose(log, 2)
+
+    with pytest.raises(SchemaChangedError, match="schema of memory:orders at version 3 cannot be read"):
+        source.latest(start, Limits())
+
+
+def test_the_same_schema_behind_a_hole_is_read_from_the_checkpoint_behind_it() -> None:
+    log = a_log(v0=[protocol(), metadata()], v1=[add("a")])
+    source = a_source(log, starting_version=1, fail_on_data_loss=False)
+    start = source.initial()
+    for version, path in enumerate("bcd", start=2):
+        put(log.store, version, [add(path)])
+    write_checkpoint(log.load(), CheckpointShape())
+    lose(log, 2)
+
+    assert delivered(source, start, source.latest(start, Limits())) == ["a", "c", "d"]
+
+
+def test_where_nothing_behind_a_hole_tells_the_schema_a_stream_that_may_lose_data_stops_too() -> None:
+    log = a_log(v0=[protocol(), metadata()], v1=[add("a")])
+    source = a_source(log, starting_version=1, fail_on_data_loss=False)
+    start = source.initial()
+    put(log.store, 3, [add("c")])
+
+    with pytest.raises(LogGapError, match="no checkpoint behind the hole tells with which schema") as caught:
+        source.latest(start, Limits())
+    assert caught.value.error_class == "DELTA_MISSING_FILES_UNEXPECTED_VERSION"
 
 
 def test_a_stream_that_may_lose_data_and_ends_with_what_is_there_goes_on_behind_every_hole() -> None:

@@ -28,7 +28,7 @@ from tablefeed.feed.schema_tracking import SchemaTracking
 from tablefeed.feed.source_options import SourceOptions
 from tablefeed.feed.spread import spread
 from tablefeed.feed.stream_bounds import Ending, start_version
-from tablefeed.feed.stream_metadata import FixedMetadata, StreamMetadata, check_table
+from tablefeed.feed.stream_metadata import FixedMetadata, StreamMetadata, check_behind_hole, check_table
 from tablefeed.feed.stream_snapshot import REMEDY, ByFiles, InitialSnapshot, SnapshotOrder
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.feed.tail import GAP_CHECK_S, Tail
@@ -86,6 +86,7 @@ class StreamSource:
         self._times = CommitTimes(log)
         self._clock = clock
         self._looked_at_s = clock()
+        self._checked_behind_holes: set[Version] = set()
         self._initial: Offset | None = None
         self._bound: Offset | None = None
         self._wants_bound = False
@@ -216,7 +217,7 @@ class StreamSource:
         last = end.version if end.file_index else Version(end.version - 1)
         reads = self._tail.reads
         seen = Version(first.version - 1)
-        for commit in self._tail.commits(first.version, through=last):
+        for commit in self._commits(first.version, through=last):
             begin = first.file_index if commit.version == first.version else 0
             stop = end.file_index if commit.version == end.version else None
             self._check_commit(commit)
@@ -271,7 +272,7 @@ class StreamSource:
             log_paths = (path.as_py() for path in self._snapshot.files(version)["log_path"])
             yield self._delivery.snapshot_step(self._snapshot.step(version), log_paths)
             version = Version(version + 1)
-        for commit in self._tail.commits(version):
+        for commit in self._commits(version):
             if self._ending.is_past(commit.version):
                 return
             self._check_commit(commit)
@@ -282,6 +283,16 @@ class StreamSource:
                 met.change = commit.version
                 return
             yield step
+
+    def _commits(self, first: Version, *, through: Version | None = None) -> Iterator[Commit]:
+        """The commits from `first` on. One behind a hole is checked for what the lost commits may have changed."""
+        expected = first
+        for commit in self._tail.commits(first, through=through):
+            if commit.version > expected and commit.version not in self._checked_behind_holes:
+                check_behind_hole(commit, self._metadata, expected=expected, begun=self._begun)
+                self._checked_behind_holes.add(commit.version)
+            yield commit
+            expected = Version(commit.version + 1)
 
     def _there(self, version: Version) -> Commit:
         """The commit of a version that the log had once."""

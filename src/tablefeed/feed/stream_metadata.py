@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Protocol
 
-from tablefeed.errors import LogError, OffsetError, SchemaChangedError, VersionNotFoundError
+from tablefeed.errors import LogError, LogGapError, OffsetError, SchemaChangedError, VersionNotFoundError
 from tablefeed.feed.change_rules import is_mapped
 from tablefeed.feed.in_force import metadata_at
 from tablefeed.feed.query_schema import QuerySchema
@@ -152,3 +153,29 @@ def check_table(*, of_query: str, found: str, url: str) -> None:
             url=url,
             error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
         )
+
+
+def check_behind_hole(commit: Commit, metadata: StreamMetadata, *, expected: Version, begun: Snapshot) -> None:
+    """Checks `metadata` at `commit`, the first behind lost commits from `expected` on, which may have changed it.
+
+    Raises as `StreamMetadata.check`, and LogGapError where no state at `commit` or later is known any more.
+    """
+    log = begun.log
+    if log.has_splits:
+        return  # no version changes the schema
+    try:
+        newest = begun if commit.version <= begun.version else log.load()
+    except LogError as error:
+        raise LogGapError(
+            url=log.url,
+            expected=expected,
+            found=commit.version,
+            remedy="They were removed, and no checkpoint behind the hole tells with which schema the table goes on: "
+            "failOnDataLoss=false does not go on either. Restore them, or restart from a new checkpoint.",
+            error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
+        ) from error
+    try:
+        held = metadata_at(commit.version, newest)
+    except VersionNotFoundError:
+        held = newest.metadata  # another hole follows: the next state that is known decides
+    metadata.check(replace(commit, metadata=commit.metadata or held))

@@ -390,7 +390,8 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         name="failOnDataLoss",
         parse=boolean,
         default=True,
-        doc="Fail where log files were removed before they were read; false goes on with what is there.",
+        doc="Fail where log files were removed before they were read; false goes on with what is there, in the schema "
+        "that the query has, and fails where the lost files changed that or nothing tells whether they did.",
     ),
     OptionSpec(
         name="excludeRegex",
