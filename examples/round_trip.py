@@ -56,7 +56,8 @@ def run_queries(folder: str) -> None:
         try:
             spark.streams.awaitAnyTermination()
         except StreamingQueryException as error:
-            # Two queries of one session may be in each other's way when Spark serialises their tasks.
+            # "Task not serializable": when a query starts, Spark changes a map that it serialises for the other's batch
+            # at the same time (docs/migrating.md, "What is not there").
             print(f"started again after: {error}", file=sys.stderr)
         spark.streams.resetTerminated()
         queries = [query if query.isActive else start() for query, start in zip(queries, starts, strict=True)]
