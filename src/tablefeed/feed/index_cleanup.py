@@ -1,6 +1,7 @@
 """Old files of an IndexTables log, deleted for who asks: versions that nobody wants, manifests that no state names.
 
-Which are old, `tablefeed.indextables.retention` says. A state goes by its `_manifest.avro`, oldest first, so that a
+Which are old, `tablefeed.indextables.retention` says, by names. What is left is read before anything goes: a state with
+its manifests, a checkpoint with its parts, the commits. A state goes by its `_manifest.avro`, oldest first, so that a
 cleanup that breaks off leaves a log that begins later. Manifests go last, and none of them where a state that is there
 cannot be read: what it names is then not known.
 """
@@ -10,10 +11,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
-from tablefeed.errors import CorruptLogError, ObjectNotFoundError
+from tablefeed.errors import CorruptLogError, LogError, ObjectNotFoundError
 from tablefeed.feed.index_log import IndexTablesLog
-from tablefeed.indextables import avro_state, checkpoint, listing, names, retention
-from tablefeed.indextables.retention import Retention
+from tablefeed.feed.index_reader import IndexReader
+from tablefeed.feed.log_deletion import delete_as_listed
+from tablefeed.indextables import avro_state, listing, names, retention
+from tablefeed.indextables.listing import Log, Segment
+from tablefeed.indextables.retention import Expired, Retention
+from tablefeed.log.replay import fold
 from tablefeed.model.logfile import LogFile, LogFileKind
 from tablefeed.store import Entry, Store
 
@@ -23,20 +28,66 @@ logger = logging.getLogger(__name__)
 def clean_up(log: IndexTablesLog, kept: Retention, *, now_ms: int) -> int:
     """Deletes what `kept` does not keep; gives how many files went. Raises LogError and StoreError.
 
-    The table is read first: of a log that cannot be read nothing is deleted.
+    The table is read first: of a log that cannot be read nothing is deleted. A version goes only where the first one
+    that stays was read from what is left, to its end; where that fails a warning names the file, and an older state
+    or checkpoint stays instead.
     """
-    log.load()
+    snapshot = log.load()
     store, found = log.store, _Found(log.store)
-    unreadable = [file.name for file in found.log.checkpoints.values() if not _is_whole(store, found.log, file)]
-    going = retention.expired(found.log, kept, unreadable=unreadable, now_ms=now_ms)
+    going = _readable(log, found.log, kept, now_ms=now_ms)
+    if snapshot.head is None or log.head(snapshot.version) != snapshot.head:
+        logger.warning("cleanup put off table=%s: it was restored or made anew meanwhile", log.url)
+        return 0
     gone = [file.name for file in (*going.commits, *going.states)]
-    for name in gone:
-        _delete(store, name)
+    deleted = sum(_delete(store, name, found.entries[name]) for name in gone)
     manifests = _unnamed(found, frozenset(gone), old_ms=now_ms - kept.manifests_ms, url=log.url)
-    for name in manifests:
-        _delete(store, name)
-    logger.info("cleanup table=%s log_files=%d manifests=%d", log.url, len(gone), len(manifests))
-    return len(gone) + len(manifests)
+    unnamed = sum(_delete(store, name, found.entries[name]) for name in manifests)
+    logger.info("cleanup table=%s log_files=%d manifests=%d", log.url, deleted, unnamed)
+    return deleted + unnamed
+
+
+def _readable(log: IndexTablesLog, listed: Log, kept: Retention, *, now_ms: int) -> Expired:
+    """What may go of the log that is `listed`, where what is left was read; nothing where it cannot be."""
+    reader, unreadable = IndexReader(log.store), set[str]()
+    while (going := retention.expired(listed, kept, unreadable=unreadable, now_ms=now_ms)).first is not None:
+        base: LogFile | None = None
+        try:
+            left, segment = reader.segment_of(going.left(listed), going.first, without=frozenset(unreadable))
+            base = segment.base
+            _check(reader, left, segment)
+        except (LogError, ObjectNotFoundError) as error:
+            logger.warning("cleanup keeps more table=%s: version %d cannot be read: %s", log.url, going.first, error)
+            if base is None:
+                return Expired()
+            unreadable.add(base.name)
+            if isinstance(error, CorruptLogError | ObjectNotFoundError):
+                failed = error.log_file if isinstance(error, CorruptLogError) else error.name
+                unreadable.update(_states_that_name(failed, reader, listed))
+        else:
+            return going
+    return Expired()
+
+
+def _check(reader: IndexReader, log: Log, segment: Segment) -> None:
+    """Reads all that `segment` says. Raises LogError and ObjectNotFoundError where it cannot be read."""
+    facts, _ = reader.base_facts(log, segment.base)
+    facts = fold(facts, map(reader.commit, segment.commits))
+    if facts.protocol is None or facts.metadata is None:
+        raise LogError(f"Version {segment.version} of {reader.url} has no protocol or no metadata.", url=reader.url)
+    for _ in reader.base_files(log, segment.base):
+        pass
+
+
+def _states_that_name(manifest: str, reader: IndexReader, log: Log) -> Iterator[str]:
+    """The states that share a manifest that cannot be read, and those that cannot be read themselves."""
+    for file in log.states.values():
+        try:
+            shared = [each.name for each in reader.state(file).manifests]
+        except (LogError, ObjectNotFoundError):
+            yield file.name
+        else:
+            if any(manifest.endswith(name) for name in shared):
+                yield file.name
 
 
 class _Found:
@@ -48,7 +99,7 @@ class _Found:
         for directory in store.directories(names.LOG_DIR):
             if directory == names.MANIFESTS_DIR or _is_state_dir(directory):
                 entries += _below(store, directory)
-        self._entries = entries
+        self.entries = dict(entries)
         files = (names.parse_name(n, size_bytes=e.size_bytes, modified_ms=e.modified_ms) for n, e in entries)
         self.log = listing.read_listing(file for file in files if file is not None)
 
@@ -60,7 +111,7 @@ class _Found:
     @property
     def manifests(self) -> Iterator[tuple[str, int]]:
         """The manifests by name, with when they were written."""
-        for name, entry in self._entries:
+        for name, entry in self.entries.items():
             base = name.rpartition("/")[2]
             if "/" in name and base.endswith(".avro") and base != names.STATE_MANIFEST and not base.startswith("."):
                 yield name, entry.modified_ms
@@ -85,26 +136,14 @@ def _unnamed(found: _Found, gone: frozenset[str], *, old_ms: int, url: str) -> t
     return retention.unnamed(found.manifests, named, old_ms=old_ms)
 
 
-def _is_whole(store: Store, log: listing.Log, file: LogFile) -> bool:
-    """Whether versions can be read from a JSON checkpoint."""
-    try:
-        data = store.read(f"{names.LOG_DIR}/{file.name}")
-        parts = checkpoint.part_list(data, version=file.version, url=store.url, log_file=file.name)
-        if parts is None:
-            checkpoint.decode_checkpoint([(file.name, data)], url=store.url)
-            return True
-    except (CorruptLogError, ObjectNotFoundError):
-        return False
-    return parts.names_among(part.name for part in log.parts) is not None
-
-
-def _delete(store: Store, name: str) -> None:
-    """Deletes a log file, and Hadoop's checksum of it, which local tables have."""
+def _delete(store: Store, name: str, listed: Entry) -> bool:
+    """Deletes a log file, and Hadoop's checksum of it, which local tables have; says whether it was there."""
     path = f"{names.LOG_DIR}/{name}"
-    store.delete(path)
+    was_there = delete_as_listed(store, path, listed)
     if store.local_path(path) is not None:
         folder, _, base = path.rpartition("/")
         store.delete(f"{folder}/.{base}.crc")
+    return was_there
 
 
 def _below(store: Store, directory: str) -> list[tuple[str, Entry]]:

@@ -14,12 +14,12 @@ from tablefeed.delta.checkpoint import read_top_level
 from tablefeed.delta.retention import DAY_MS, protected_before, retention_of
 from tablefeed.errors import LogError, ObjectNotFoundError, TablefeedError
 from tablefeed.feed.checkpointing import write_classic_twin
+from tablefeed.feed.log_deletion import delete_as_listed
 from tablefeed.feed.segment_reader import SegmentReader
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.log.cleanup import Cleanup, expired
 from tablefeed.log.segment import LogSegment
-from tablefeed.model.logfile import LogFile, LogFileKind
-from tablefeed.store import Store
+from tablefeed.model.logfile import LogFileKind
 
 logger = logging.getLogger(__name__)
 
@@ -54,25 +54,6 @@ def clean_up(snapshot: Snapshot, *, now_ms: int) -> int:
     sidecars = _delete_sidecars(log, now_ms=now_ms)
     logger.info("cleanup table=%s kept=%d log_files=%d sidecars=%d", log.url, cleanup.kept, deleted, sidecars)
     return deleted
-
-
-def delete_as_listed(store: Store, name: str, listed: LogFile) -> bool:
-    """Deletes the log file `name` that was listed as `listed`; says whether it was there.
-
-    Raises LogError, and deletes nothing, where another file has its name by now: somebody made the table anew.
-    """
-    found = store.stat(name)
-    if found is None:
-        return False
-    # Some stores list a time in milliseconds and give one object's in seconds.
-    if (found.size_bytes, found.modified_ms // 1000) != (listed.size_bytes, listed.modified_ms // 1000):
-        raise LogError(
-            f"The cleanup of the log of {store.url} stopped: {name} was replaced after it was listed, so this may be "
-            "another table now. Nothing more was deleted.",
-            url=store.url,
-        )
-    store.delete(name)
-    return True
 
 
 def _is_as_before(newest: Snapshot) -> bool:

@@ -7,7 +7,7 @@ of a version that is kept, stays here. Commit 0 always does: it tells what the t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from tablefeed.indextables.listing import Log
@@ -36,21 +36,38 @@ class Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expired:
-    """What goes, oldest first: commits, with them the JSON checkpoints and parts before the kept base, and states."""
+    """What goes, oldest first: commits, with them the JSON checkpoints and parts before the kept base, and states.
 
-    commits: tuple[LogFile, ...]
-    states: tuple[LogFile, ...]
+    `first` is the first version that stays and that something which goes could have been read for; None where nothing
+    goes. Where it can be read from what is `left`, so can every later version that could be read before.
+    """
+
+    commits: tuple[LogFile, ...] = ()
+    states: tuple[LogFile, ...] = ()
+    first: Version | None = None
+
+    def left(self, log: Log) -> Log:
+        """The `log` without what goes."""
+        gone = {file.name for file in (*self.commits, *self.states)}
+        return replace(
+            log,
+            commits={version: file for version, file in log.commits.items() if file.name not in gone},
+            states={version: file for version, file in log.states.items() if file.name not in gone},
+            checkpoints={version: file for version, file in log.checkpoints.items() if file.name not in gone},
+            parts=tuple(file for file in log.parts if file.name not in gone),
+        )
 
 
 def expired(log: Log, retention: Retention, *, unreadable: Collection[str] = (), now_ms: int) -> Expired:
-    """What goes of `log`; `unreadable` names checkpoints that no version can be read from.
+    """What goes of `log`; `unreadable` names checkpoints and states that no version can be read from.
 
     Guaranteed: of the versions that could be read, the newest `versions` still can, and each whose commit is kept.
     """
     if log.newest is None:
-        return Expired(commits=(), states=())
+        return Expired()
     newest_old = Version(log.newest - retention.versions)
-    bases = [*log.states, *(v for v, file in log.checkpoints.items() if file.name not in unreadable)]
+    listed = (*log.states.values(), *log.checkpoints.values())
+    bases = [file.version for file in listed if file.name not in unreadable]
     cut = _commits_cut(log, bases, Version(newest_old + 1), old_ms=now_ms - retention.log_ms)
     by_commits = (*log.commits.values(), *log.checkpoints.values(), *log.parts)
     commits = _sorted(file for file in by_commits if 0 < file.version < cut)
@@ -61,7 +78,11 @@ def expired(log: Log, retention: Retention, *, unreadable: Collection[str] = (),
         lambda file: file.version <= newest_old and file.version < floor and file.modified_ms <= old_ms,
         _sorted(log.states.values()),
     )
-    return Expired(commits=commits, states=tuple(states))
+    going = (*commits, *(old_states := tuple(states)))
+    last_gone = max((file.version for file in going), default=None)
+    stays = {*kept, *map(Version, range(newest_old + 1, log.newest + 1))}
+    first = None if last_gone is None else min(version for version in stays if version >= last_gone)
+    return Expired(commits=commits, states=old_states, first=first)
 
 
 def unnamed(manifests: Iterable[tuple[str, int]], named: Collection[str], *, old_ms: int) -> tuple[str, ...]:

@@ -1,0 +1,26 @@
+"""One file of a log deleted: the one that was listed, and no other that has its name by now."""
+
+from __future__ import annotations
+
+from tablefeed.errors import LogError
+from tablefeed.model.logfile import LogFile
+from tablefeed.store import Entry, Store
+
+
+def delete_as_listed(store: Store, name: str, listed: LogFile | Entry) -> bool:
+    """Deletes the log file `name` that was listed as `listed`; says whether it was there.
+
+    Raises LogError, and deletes nothing, where another file has its name by now: somebody made the table anew.
+    """
+    found = store.stat(name)
+    if found is None:
+        return False
+    # Some stores list a time in milliseconds and give one object's in seconds.
+    if (found.size_bytes, found.modified_ms // 1000) != (listed.size_bytes, listed.modified_ms // 1000):
+        raise LogError(
+            f"The cleanup of the log of {store.url} stopped: {name} was replaced after it was listed, so this may be "
+            "another table now. Nothing more was deleted.",
+            url=store.url,
+        )
+    store.delete(name)
+    return True
