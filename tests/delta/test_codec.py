@@ -9,7 +9,7 @@ import orjson
 import pytest
 from hypothesis import given
 
-from tablefeed.delta.codec import decode_commit, encode_commit
+from tablefeed.delta.codec import decode_commit, decode_facts, encode_commit
 from tablefeed.delta.commit_info import Provenance, StreamingUpdate, Write, commit_info
 from tablefeed.delta.paths import decode_path
 from tablefeed.errors import CorruptLogError
@@ -144,6 +144,25 @@ def test_what_the_protocol_forbids_is_refused_with_the_file_and_the_line(
         line,
     )
     assert reason in str(caught.value)
+
+
+TXN = b'{"txn":{"appId":"q","version":7}}'
+
+
+@pytest.mark.parametrize(
+    "behind", [b" garbage", b"}", b"," + TXN, TXN, b" " + TXN, b',"txn":{"appId":"q","version":7}}']
+)
+@pytest.mark.parametrize("file", [an_add_with().strip(), b'{"remove":{"path":"a","dataChange":true}}'])
+def test_a_line_with_anything_behind_its_object_is_refused_and_no_action_there_is_lost(
+    file: bytes, behind: bytes
+) -> None:
+    line = file[:-1] + behind if behind.startswith(b',"') else file + behind
+
+    with pytest.raises(CorruptLogError, match="line 2"):
+        decoded(PROTOCOL + line)
+    if b"txn" in behind and not behind.startswith(b",{"):
+        with pytest.raises(CorruptLogError, match="line 2"):
+            decode_facts(PROTOCOL + line, version=Version(0), url="t", log_file="f", modified_ms=1)
 
 
 @pytest.mark.parametrize("data", [b"", b"\n \n"])

@@ -36,6 +36,11 @@ ADD_BEGIN = b'{"%s":{' % names.ADD.encode()
 """How every writer begins the line of an add; another spelling costs time alone."""
 _FILE_BEGINS = (ADD_BEGIN, b'{"%s":{' % names.REMOVE.encode())
 _FILE_ENDS = (b"}}\n", b"}}")
+_MORE_THAN_FILE = re.compile(
+    rb'\}[ \t\r]*(?:\{|,[ \t\r]*"(?:%s)")'  # not within a text, where quotes are escaped
+    % b"|".join(name.encode() for name in sorted(COMMIT_ACTIONS - FILE_ACTIONS))
+)
+"""Behind a file action on its line: another object, or another action of the same one."""
 
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")  # byte order marks of UTF-8 and UTF-16
 
@@ -63,10 +68,13 @@ def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, mod
 
 
 def decode_facts(data: bytes, *, version: Version, url: str, log_file: str, modified_ms: int | None) -> Commit:
-    """`decode_commit` without its files, which are not judged: lines that begin and end as theirs are not read."""
-    lines = (
-        b"{}\n" if line.startswith(_FILE_BEGINS) and line.endswith(_FILE_ENDS) else line for line in io.BytesIO(data)
-    )
+    """`decode_commit` without its files, which are not judged: lines that begin and end as theirs are not read.
+
+    Where another action may be on the line of a file, all lines are: such a line is refused.
+    """
+    lines: Iterable[bytes] = io.BytesIO(data)
+    if _MORE_THAN_FILE.search(data) is None:
+        lines = (b"{}\n" if line.startswith(_FILE_BEGINS) and line.endswith(_FILE_ENDS) else line for line in lines)
     gathered = Gathered()
     line, action = 0, ""
     try:
