@@ -40,6 +40,10 @@ def a_table(
     return Metadata(table_id="t", schema_string=schema, configuration=dict(properties or {}))
 
 
+def widened(older: object, newer: object, **more: object) -> Metadata:
+    return a_table(column={"delta.typeChanges": [{"fromType": older, "toType": newer, **more}]})
+
+
 def refused(protocol: Protocol, metadata: Metadata) -> tuple[tuple[str, ...], str | None]:
     """What writing is refused for, and the error class."""
     with pytest.raises(UnsupportedFeatureError) as caught:
@@ -126,14 +130,75 @@ def test_a_writer_feature_in_use_refuses_writing_and_lets_reading_be(feature: st
     [
         (legacy(2, 5), a_table(properties={"delta.columnMapping.mode": "name"})),
         (listing("columnMapping"), a_table(properties={"delta.columnMapping.mode": "id"})),
-        (listing("typeWidening"), a_table(column={"delta.typeChanges": [{}]})),
-        (listing("typeWidening-preview"), a_table(column={"delta.typeChanges": [{}]})),
+        (listing("typeWidening"), widened("integer", "long")),
+        (listing("typeWidening-preview"), widened("integer", "long", tableVersion=3, fieldPath="element")),
         (listing("typeWidening"), a_table(properties={"delta.enableTypeWidening": "true"})),
     ],
 )
 def test_tables_of_mapped_and_of_widened_columns_are_read_and_written(protocol: Protocol, table: Metadata) -> None:
     check_readable(protocol, table, url=URL)
     check_writable(protocol, table, url=URL, removes=True)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        widened("integer", "long"),
+        widened("tinyint", "DECIMAL(12, 2)"),
+        widened("decimal(5,2)", "decimal(5,2)"),
+        widened("date", "timestamp_ntz"),
+        widened("varchar(3)", "string"),
+        a_table(column={"delta.typeChanges": []}),
+    ],
+)
+def test_a_change_of_type_that_the_protocol_knows_is_read(table: Metadata) -> None:
+    check_readable(listing("typeWidening"), table, url=URL)
+
+
+@pytest.mark.parametrize("feature", ["typeWidening", "typeWidening-preview"])
+@pytest.mark.parametrize(
+    "table",
+    [
+        widened("integer", "quaternion"),
+        widened("int8", "integer"),
+        widened("long", "integer"),
+        widened("integer", "string"),
+        widened("decimal(40,0)", "decimal(41,0)"),
+        widened("struct<a:int>", "struct<a:bigint>"),
+        widened(3, "long"),
+        a_table(column={"delta.typeChanges": [{}]}),
+        a_table(column={"delta.typeChanges": ["integer"]}),
+        a_table(column={"delta.typeChanges": {"fromType": "integer", "toType": "long"}}),
+        a_table(
+            kind={
+                "type": "array",
+                "containsNull": True,
+                "elementType": {
+                    "type": "struct",
+                    "fields": [
+                        {
+                            "name": "inner",
+                            "type": "long",
+                            "nullable": True,
+                            "metadata": {"delta.typeChanges": [{"fromType": "interval", "toType": "long"}]},
+                        }
+                    ],
+                },
+            }
+        ),
+    ],
+)
+def test_a_change_of_type_that_is_not_known_refuses_the_table_by_the_columns_name(
+    feature: str, table: Metadata
+) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"not known here: (x|inner) by ") as caught:
+        check_readable(listing(feature), table, url=URL)
+    assert caught.value.features == ("typeWidening",)
+    assert caught.value.error_class == "DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA"
+
+
+def test_changes_of_types_count_only_where_the_protocol_supports_type_widening() -> None:
+    check_readable(listing("deletionVectors"), widened("integer", "quaternion"), url=URL)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablefeed.log.compatibility import added_columns, can_read, can_read_older, widens
-from tablefeed.model.schema import Array, DataType, Decimal, Field, Map, Primitive, Struct
+from tablefeed.log.compatibility import added_columns, can_read, can_read_older
+from tablefeed.model.schema import Array, DataType, Decimal, Field, Map, Primitive, Struct, widens
 
 LONG, INT, STRING, VOID = (Primitive(name) for name in ("long", "integer", "string", "void"))
 

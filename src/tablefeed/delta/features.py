@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from tablefeed.delta import names, row_tracking
+from tablefeed.delta.type_changes import unknown_type_change
 from tablefeed.errors import AppendOnlyError, LogError, UnsupportedFeatureError
 from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.schema import Array, DataType, Map, Primitive, Struct
@@ -82,6 +83,8 @@ def check_readable(protocol: Protocol, metadata: Metadata, *, url: str) -> None:
     if refused:
         raise _feature_error(refused, "read", "DELTA_UNSUPPORTED_FEATURES_FOR_READ", url=url)
     _refuse_unsupported_mapping(protocol, uses, url=url)
+    if not _WIDENING.isdisjoint(protocol.reader_features or ()) and names.TYPE_CHANGES in uses.column_keys:
+        _refuse_unknown_type_change(metadata, url=url)
 
 
 def check_writable(protocol: Protocol, metadata: Metadata, *, url: str, removes: bool) -> None:
@@ -157,7 +160,7 @@ def supported_features(protocol: Protocol) -> frozenset[str]:
 def is_type_widening_enabled(protocol: Protocol, metadata: Metadata) -> bool:
     """Says whether a write may make a column's type wider: the property is on, and the feature there."""
     on = metadata.configuration.get(names.ENABLE_TYPE_WIDENING, "").lower() == "true"
-    return on and not {"typeWidening", "typeWidening-preview"}.isdisjoint(protocol.writer_features or ())
+    return on and not _WIDENING.isdisjoint(protocol.writer_features or ())
 
 
 def is_supported(name: str, protocol: Protocol) -> bool:
@@ -319,6 +322,7 @@ def _with_required(asked: set[str]) -> set[str]:
     return asked.union(*(_REQUIRES.get(name, ()) for name in asked))
 
 
+_WIDENING = frozenset({"typeWidening", "typeWidening-preview"})
 _MAPPING_READER = 2  # the reader version that implies column mapping, and nothing else
 _READER_VERSION = 3
 _WRITER_VERSION = 7
@@ -358,6 +362,19 @@ def _refuse_unsupported_mapping(protocol: Protocol, uses: Uses, *, url: str) -> 
             url=url,
             features=("columnMapping",),
             error_class="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
+        )
+
+
+def _refuse_unknown_type_change(metadata: Metadata, *, url: str) -> None:
+    unknown = unknown_type_change(_parts(orjson.loads(metadata.schema_string)))
+    if unknown is not None:
+        raise UnsupportedFeatureError(
+            f"The table at {url} says that the type of one of its columns was changed in a way that is not known here: "
+            f"{unknown}. Nothing was read. Upgrade tablefeed, or drop the feature typeWidening from the table with the "
+            "writer that made the change.",
+            url=url,
+            features=("typeWidening",),
+            error_class="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
         )
 
 

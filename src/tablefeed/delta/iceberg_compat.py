@@ -118,7 +118,7 @@ def _unconvertible(version: int, field: Field) -> str | None:
     if version == 2 and not (isinstance(ids, Mapping) and set(nested_id_keys(field)) <= set(ids)):
         return f"the lists and maps of its column {field.name!r} have no ids ({names.NESTED_IDS})"
     changes = field.metadata.get(names.TYPE_CHANGES, [])
-    for change in changes if isinstance(changes, list) else []:
+    for change in [one for one in changes if isinstance(one, Mapping)] if isinstance(changes, list) else []:
         then, now = str(change.get("fromType")), str(change.get("toType"))
         if not _iceberg_widens(then, now):
             return f"its column {field.name!r} was widened from {then} to {now}, which Iceberg does not know"

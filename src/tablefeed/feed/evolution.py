@@ -14,7 +14,7 @@ from enum import StrEnum
 from tablefeed.data.assignment import Policy, is_assignable
 from tablefeed.delta import names
 from tablefeed.errors import SchemaMismatchError
-from tablefeed.model.schema import Array, DataType, Decimal, Field, Map, Primitive, Struct
+from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struct, widens
 
 
 class SchemaMode(StrEnum):
@@ -194,32 +194,10 @@ def _merged_type(table: DataType, incoming: DataType, how: Merging) -> DataType 
         case Map(key, value, contains_null), Map(other_key, other_value):
             keys, values = _merged_type(key, other_key, how), _merged_type(value, other_value, how)
             return None if keys is None or values is None else Map(keys, values, contains_null)
-        case _ if how.widens and is_widened_by_writes(table, incoming):
+        case _ if how.widens and table != incoming and widens(table, incoming):
             return incoming
         case _:
             return table if is_assignable(incoming, table, how.policy) else None
-
-
-_INTEGERS = ("byte", "short", "integer", "long")
-_WIDER_KINDS = {("float", "double"), ("date", "timestamp_ntz")} | {(low, "double") for low in _INTEGERS[:3]}
-
-
-def is_widened_by_writes(table: DataType, incoming: DataType) -> bool:
-    """Says whether a write with mergeSchema makes the one type the other, where a table allows type widening.
-
-    Delta-Spark's `isTypeChangeSupported`, all of which it applies by default (`typeWidening.allowAutomaticWidening`).
-    """
-    match table, incoming:
-        case Primitive(low), Primitive(high) if low in _INTEGERS and high in _INTEGERS:
-            return _INTEGERS.index(low) < _INTEGERS.index(high)
-        case Primitive(low), Primitive(high):
-            return (low, high) in _WIDER_KINDS
-        case Primitive(low), Decimal(precision, scale) if low in _INTEGERS:
-            return precision - scale >= (20 if low == "long" else 10)
-        case Decimal(precision, scale), Decimal(wider, wider_scale):
-            return table != incoming and wider - wider_scale >= precision - scale and wider_scale >= scale
-        case _:
-            return False
 
 
 def _telling(older: Field, newer: Field) -> Field:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tablefeed.model.schema import Array, DataType, Decimal, Map, Primitive, Struct
+from tablefeed.model.schema import Array, DataType, Decimal, Map, Primitive, Struct, widens
 
 
 def can_read(read: Struct, data: Struct) -> bool:
@@ -55,30 +55,6 @@ def type_changes(older: DataType, newer: DataType, path: str = "") -> Iterator[s
             yield from type_changes(older.value, newer.value, f"{path}.value")
         case _ if older != newer:
             yield f"{path}: {_word(older)} to {_word(newer)}"
-
-
-def widens(older: DataType, newer: DataType) -> bool:
-    """Says whether `newer` is one of the wider types of `older` ("Type Widening")."""
-    match older, newer:
-        case Decimal(), Decimal():
-            return newer.scale >= older.scale and newer.precision - newer.scale >= older.precision - older.scale
-        case Primitive(name), Decimal(precision, scale) if name in _DIGITS:
-            return precision - scale >= _DIGITS[name]
-        case Primitive(name), Primitive(wider):
-            return wider in _WIDER.get(name, ())
-        case _:
-            return False
-
-
-_WIDER = {
-    "byte": ("short", "integer", "long", "double"),
-    "short": ("integer", "long", "double"),
-    "integer": ("long", "double"),
-    "float": ("double",),
-    "date": ("timestamp_ntz",),
-}
-_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
-"""Digits before the point that a decimal needs to be wider."""
 
 
 _SameType = Callable[[DataType, DataType], bool]

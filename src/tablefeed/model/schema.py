@@ -110,3 +110,30 @@ def fields_of(kind: DataType) -> Iterator[Field]:
         case Map(key=key, value=value):
             yield from fields_of(key)
             yield from fields_of(value)
+
+
+def widens(older: DataType, newer: DataType) -> bool:
+    """Says whether `newer` is one of the wider types of `older` ("Type Widening"); a decimal is one of itself.
+
+    Delta-Spark's `isTypeChangeSupported`, all of which its writes apply by default.
+    """
+    match older, newer:
+        case Decimal(), Decimal():
+            return newer.scale >= older.scale and newer.precision - newer.scale >= older.precision - older.scale
+        case Primitive(name), Decimal(precision, scale) if name in _DIGITS:
+            return precision - scale >= _DIGITS[name]
+        case Primitive(name), Primitive(wider):
+            return wider in _WIDER.get(name, ())
+        case _:
+            return False
+
+
+_WIDER = {
+    "byte": ("short", "integer", "long", "double"),
+    "short": ("integer", "long", "double"),
+    "integer": ("long", "double"),
+    "float": ("double",),
+    "date": ("timestamp_ntz",),
+}
+_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+"""Digits before the point that a decimal needs to be wider."""

@@ -1,0 +1,66 @@
+"""What the metadata of widened columns says that they were (PROTOCOL.md, "Type Widening", `delta.typeChanges`).
+
+Rows are read by the type that a file has, whatever is said here. But a change that is not one of the protocol's may
+have been made by a writer whose files hold values in a way that nobody here knows. So it is refused, as by Delta-Spark
+(`TypeWidening.assertTableReadable`), whose words for types are those of Spark's DDL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tablefeed.delta import names
+from tablefeed.model.schema import PRIMITIVES, DataType, Decimal, Primitive, widens
+
+
+def unknown_type_change(parts: Iterable[Mapping[str, Any]]) -> str | None:  # Any: parsed JSON
+    """Says which of `parts`, the structs and fields of a schema, was changed in a way that is not known; None if none.
+
+    Text may become any other text: the protocol does not call that a change.
+    """
+    for part in parts:
+        metadata = part.get("metadata")
+        changes = metadata.get(names.TYPE_CHANGES) if isinstance(metadata, Mapping) else None
+        if changes is None:
+            continue
+        if not isinstance(changes, list):
+            return f"{part.get('name')} by {changes!r:.60}"
+        for change in changes:
+            if not (isinstance(change, Mapping) and _is_known(change.get("fromType"), change.get("toType"))):
+                return f"{part.get('name')} by {change!r:.120}"
+    return None
+
+
+def _is_known(older: object, newer: object) -> bool:
+    before, after = _type_of(older), _type_of(newer)
+    return before is not None and after is not None and (before == after or widens(before, after))
+
+
+_ALIASES = {
+    "tinyint": "byte",
+    "smallint": "short",
+    "int": "integer",
+    "bigint": "long",
+    "real": "float",
+    "timestamp_ltz": "timestamp",
+}
+_DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
+_TEXT = re.compile(r"string(?:\s+collate\s+\S+)?|(?:char|character|varchar)\s*\(\s*\d+\s*\)")
+
+
+def _type_of(word: object) -> DataType | None:
+    if not isinstance(word, str):
+        return None
+    name = word.strip().lower()
+    name = "string" if _TEXT.fullmatch(name) else _ALIASES.get(name, name)
+    if name in PRIMITIVES:
+        return Primitive(name)
+    decimal = _DECIMAL.fullmatch(name)
+    if decimal is None:
+        return None
+    try:
+        return Decimal(int(decimal[1] or 10), int(decimal[2] or 0))
+    except ValueError:
+        return None
