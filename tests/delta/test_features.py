@@ -89,7 +89,9 @@ def test_a_feature_that_is_listed_and_not_in_use_asks_nothing(feature: str) -> N
     "feature",
     [
         "catalogManaged",
+        "catalogOwned-preview",
         "geospatial",
+        "geospatial-dev",
         "somethingNew",
     ],
 )
@@ -101,7 +103,17 @@ def test_a_reader_feature_that_is_unknown_or_not_handled_refuses_reading_by_name
     assert "Upgrade tablefeed" in str(caught.value)
 
 
-@pytest.mark.parametrize("feature", ["collations", "icebergWriterCompatV1", "somethingNew"])
+@pytest.mark.parametrize(
+    "feature",
+    [
+        "collations",
+        "collations-preview",
+        "icebergWriterCompatV1",
+        "icebergWriterCompatV3",
+        "inCommitTimestamp-preview",
+        "somethingNew",
+    ],
+)
 def test_a_writer_feature_that_is_unknown_or_not_handled_refuses_writing_alone(feature: str) -> None:
     protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=frozenset({feature}))
     check_readable(protocol, a_table(), url=URL)

@@ -286,6 +286,19 @@ def test_a_filter_that_cannot_be_asked_is_refused_before_a_row_is_read(orders: P
         tablefeed.appends(orders, filter=condition)
 
 
+def test_a_version_older_than_removed_files_are_kept_is_read_for_as_long_as_its_files_are_there(tmp_path: Path) -> None:
+    table, short = tmp_path / "t", {"delta.deletedFileRetentionDuration": "interval 0 hours"}
+    tablefeed.append(table, pa.table({"id": [1]}), properties=short)
+    tablefeed.append(table, pa.table({"id": [2]}), mode="overwrite")
+    set_times(table, 1, 2)
+
+    assert ids(tablefeed.open_table(table, version=0)) == [1]
+    assert ids(tablefeed.open_table(table, timestamp="1970-01-01T00:00:01Z")) == [1]
+    assert tablefeed.vacuum(table, retention_hours=0, allow_short_retention=True).file_count == 1
+    with pytest.raises(DataFileError, match=r"is gone.*VACUUM"):
+        ids(tablefeed.open_table(table, version=0))
+
+
 def test_a_data_file_that_is_gone_is_an_error_that_names_it_and_the_table(orders: Path) -> None:
     gone = next(orders.glob("day=wed/*.parquet"))
     gone.unlink()

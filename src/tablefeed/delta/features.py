@@ -247,12 +247,14 @@ FEATURES: Mapping[str, Feature] = {
         _both("v2Checkpoint", _HANDLED, _HANDLED, _property(names.CHECKPOINT_POLICY, "v2")),
         _both("catalogManaged", _REFUSED, _REFUSED),
         _both("catalogManaged-preview", _REFUSED, _REFUSED),
+        _both("catalogOwned-preview", _REFUSED, _REFUSED),
         _writers("coordinatedCommits-preview", _REFUSED),
         # What they ask of schema and files is iceberg_compat.py's.
         _writers("icebergCompatV1", _HANDLED, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V1")),
         _writers("icebergCompatV2", _HANDLED, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V2")),
         _writers("icebergCompatV3", _INACTIVE, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V3")),
         _writers("icebergWriterCompatV1", _REFUSED),
+        _writers("icebergWriterCompatV3", _REFUSED),
         # Our files are as yet unclustered ones, with statistics of the clustering columns (clustering.py).
         _writers(names.CLUSTERING, _HANDLED),
         # feed/vacuum.py asks what a writer must know, of any table.
@@ -260,6 +262,8 @@ FEATURES: Mapping[str, Feature] = {
         # Cleanup stops short of what is protected (feed/log_cleanup.py), and checkpoints are of the newest version.
         _writers("checkpointProtection", _HANDLED),
         _writers("inCommitTimestamp", _HANDLED, _property(names.ENABLE_IN_COMMIT_TIMESTAMPS)),
+        # Its properties have names of their own, which no released writer but Delta-Spark 3.2 knows.
+        _writers("inCommitTimestamp-preview", _REFUSED),
         # What columns were is kept in their metadata, and told of those that a write widens (feed/evolution.py).
         _both("typeWidening", _HANDLED, _HANDLED, _widened),
         _both("typeWidening-preview", _HANDLED, _HANDLED),
@@ -269,8 +273,10 @@ FEATURES: Mapping[str, Feature] = {
         _both("variantShredding", _HANDLED, _REFUSED, _property(names.ENABLE_VARIANT_SHREDDING)),
         _both("variantShredding-preview", _HANDLED, _REFUSED),
         _both("geospatial", _REFUSED, _REFUSED, _type("geometry", "geography")),
+        _both("geospatial-dev", _REFUSED, _REFUSED),
         _both("timestampNanos", _REFUSED, _REFUSED),
         _writers("collations", _REFUSED),
+        _writers("collations-preview", _REFUSED),
         _writers(names.MATERIALIZE_PARTITION_COLUMNS, _HANDLED, _property(names.ENABLE_MATERIALIZE_PARTITION_COLUMNS)),
         _both("redirectReaderWriter-preview", _REFUSED, _REFUSED),
         _writers("redirectWriterOnly-preview", _REFUSED),
