@@ -288,6 +288,42 @@ def test_a_bad_file_action_is_an_error_where_files_are_asked_for_and_names_its_l
             list(snapshot.live_files())
 
 
+@pytest.mark.parametrize(
+    "two",
+    [
+        [txn("q", 2), txn("q", 1)],
+        [{"domainMetadata": {"domain": "d", "configuration": x, "removed": x == "y"}} for x in "xy"],
+        [protocol(), protocol()],
+        [metadata()],
+    ],
+)
+def test_a_checkpoint_that_says_two_things_of_one_key_is_passed_over_for_the_commits(
+    two: list[Action], caplog: pytest.LogCaptureFixture
+) -> None:
+    log = a_log(v0=[protocol(), metadata(), txn("q", 2)], v1=[add("a")])
+    put_checkpoint(log.store, part_name(1, 1, of=2), [protocol(), metadata(), add("a"), *two[:1]])
+    put_checkpoint(log.store, part_name(1, 2, of=2), [*two[1:], add("b")])
+
+    for snapshot in (log.load(), log.load_for_files()):
+        assert snapshot.facts.txns["q"].txn_version == 2
+        assert snapshot.facts.domains == {}
+        assert [path for batch in snapshot.live_files() for path in batch["key"].to_pylist()] == ["a"]
+    assert f"passed over {part_name(1, 1, of=2)}, {part_name(1, 2, of=2)}" in caplog.text
+
+    for version in (0, 1):
+        log.store.delete(commit_path(version))
+    with pytest.raises(CorruptLogError, match="checkpoint"):
+        log.load()
+
+
+def test_a_checkpoint_may_say_one_thing_of_a_key_twice() -> None:
+    log = a_log(v0=[protocol(), metadata()], v1=[txn("q", 2)])
+    put_checkpoint(log.store, classic_name(1), [protocol(), metadata(), txn("q", 2), {"txn": {**txn("q", 2)["txn"]}}])
+    log.store.delete(commit_path(0))
+
+    assert log.load().facts.txns["q"].txn_version == 2
+
+
 # --- compactions -----------------------------------------------------------------------------------------------------
 
 COMPACTED = f"_delta_log/{0:020d}.{2:020d}.compacted.json"

@@ -42,8 +42,8 @@ def read_top_level(parts: Iterable[tuple[LogFile, BinaryIO]], *, url: str) -> To
 
     Each comes opened and seekable; the caller closes it. `in_commit_timestamp_ms` is None: no checkpoint has
     commitInfo. Raises CorruptLogError, naming the file, for what is not Parquet or JSON, an action or a combination
-    of them that the protocol does not allow, a checkpoint without protocol or metadata, and a sidecar outside
-    `_delta_log/_sidecars`.
+    of them that the protocol does not allow, a checkpoint without protocol or metadata, one that says two things of an
+    application or a domain, and a sidecar outside `_delta_log/_sidecars`.
     """
     gathered = Gathered()
     sidecars: list[str] = []
@@ -52,7 +52,8 @@ def read_top_level(parts: Iterable[tuple[LogFile, BinaryIO]], *, url: str) -> To
         with _blamed_on(log_file.name, url=url):
             found = _take(gathered, log_file, source, url=url)
             sidecars += (_sidecar_name(log_path, url=url) for log_path in found)
-    facts = gathered.facts()
+    with _blamed_on(log_file.name if log_file else "", url=url):
+        facts = gathered.facts()
     if log_file is not None and (facts.protocol is None or facts.metadata is None):
         missing = names.METADATA if facts.protocol else names.PROTOCOL
         raise CorruptLogError(f"it holds no {missing}", url=url, log_file=log_file.name)

@@ -225,7 +225,12 @@ class Gathered:
                 self._in_commit_timestamp_ms = fields.read_in_commit_timestamp(values)
 
     def facts(self) -> Facts:
-        """All of it as the facts of a checkpoint: which has no commitInfo, and each application and domain once."""
+        """All of it as the facts of a checkpoint: which has no commitInfo, and each application and domain once.
+
+        Raises BadActionError where one has two values, of which nothing says which came last.
+        """
+        _refuse_two_values(names.TXN, ((txn.app_id, txn.txn_version) for txn in self._txns))
+        _refuse_two_values(names.DOMAIN_METADATA, ((domain.domain, domain) for domain in self._domains))
         return Facts(
             protocol=self._protocol,
             metadata=self._metadata,
@@ -246,6 +251,13 @@ class Gathered:
             info=self._info,
             committed_at_ms=modified_ms if in_commit_ms is None else in_commit_ms,
         )
+
+
+def _refuse_two_values(action: str, values: Iterable[tuple[str, object]]) -> None:
+    found: dict[str, object] = {}
+    for key, value in values:
+        if found.setdefault(key, value) != value:
+            raise BadActionError(f"says two things of {key!r}", action)
 
 
 def _only(earlier: _Action | None, value: _Action) -> _Action:

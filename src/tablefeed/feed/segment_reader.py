@@ -96,7 +96,8 @@ class SegmentReader:
         """
         segment = reading.segment
         files = self._checkpoint_files(segment, reading.sidecars, with_stats=with_stats)
-        checkpoint = each_once(files, url=self._store.url)
+        name = segment.checkpoint[0].name if segment.checkpoint else ""
+        checkpoint = each_once(files, log_file=name, url=self._store.url)
         if reading.tail is not None:
             return checkpoint, iter(reading.tail)
         return checkpoint, (self._decoded(turn, with_stats=with_stats)[0] for turn in _newest_first(segment.tail))

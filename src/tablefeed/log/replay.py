@@ -94,8 +94,8 @@ class Remaining:
             yield batch.filter(new)
 
 
-def each_once(checkpoint: Iterable[pa.RecordBatch], *, url: str) -> Iterator[pa.RecordBatch]:
-    """The files of `checkpoint` as they come; raises LogError at their end where a key came twice.
+def each_once(checkpoint: Iterable[pa.RecordBatch], *, log_file: str, url: str) -> Iterator[pa.RecordBatch]:
+    """The files of `checkpoint`, which begins with `log_file`; raises LogError at their end where a key came twice.
 
     A checkpoint is reconciled by who writes it, so that no later row decides between the two, and both would be read.
     Eight bytes a file are kept: hashes, which Python salts, so that no log can be made to have two that meet.
@@ -107,9 +107,8 @@ def each_once(checkpoint: Iterable[pa.RecordBatch], *, url: str) -> Iterator[pa.
     seen = pa.chunked_array(hashes)
     if pc.count_distinct(seen).as_py() < len(seen):
         raise LogError(
-            f"The log of {url} has a checkpoint that names a data file twice, whose rows would be read twice. Remove "
-            "that checkpoint if the commits that it stands for are still there, or let the table's writer make "
-            "another.",
+            f"The checkpoint {log_file} of {url} names a data file twice, whose rows would be read twice. Remove it if "
+            "the commits that it stands for are still there, or let the table's writer make another.",
             url=url,
         )
 
