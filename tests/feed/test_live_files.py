@@ -348,7 +348,16 @@ def test_a_compaction_is_read_in_place_of_its_commits_for_facts_and_files() -> N
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"\xff", compacted()[:-9], compacted(metadata()), compacted({"add": {"path": "x"}})]
+    "content",
+    [
+        b"",
+        b"{",
+        b"\xff",
+        compacted()[:-9],
+        compacted(metadata()),
+        compacted({"add": {"path": "x"}}),
+        *(b"".join(compacted().splitlines(keepends=True)[n:]) for n in (1, 2)),
+    ],
 )
 def test_a_damaged_compaction_is_passed_over_for_its_commits(content: bytes) -> None:
     log = a_long_log()

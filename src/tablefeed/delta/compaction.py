@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablefeed.delta import names
 from tablefeed.delta.codec import encode_commit
 from tablefeed.delta.columns import decode_paths
 from tablefeed.delta.paths import decode_path
@@ -50,10 +51,13 @@ def compact(commits: Sequence[Commit]) -> bytes:
 
 
 def unreconciled_facts(compaction: Commit) -> str | None:
-    """Why the facts of `compaction` are not reconciled: an application or a domain has several actions. None if none.
+    """Why the facts of `compaction`, which begins at version 0, are not those of its commits; None where they may be.
 
-    A second metaData or protocol is found where the file is decoded.
+    It lacks the metaData or protocol that version 0 has, or has several actions for an application or a domain. That
+    it has a second metaData or protocol is found where the file is decoded.
     """
+    if compaction.protocol is None or compaction.metadata is None:
+        return f"it holds no {names.METADATA if compaction.protocol else names.PROTOCOL}"
     keys = Counter([f"application {txn.app_id!r}" for txn in compaction.txns])
     keys.update(f"domain {domain.domain!r}" for domain in compaction.domains)
     return next((f"it has several actions for the {key}" for key, count in keys.items() if count > 1), None)
