@@ -36,6 +36,7 @@ EXAMPLES: dict[str, TablefeedError] = {
     "CorruptLogError": errors.CorruptLogError("cut off", url=URL, log_file="_delta_log/3.json", line=2),
     "LogGapError": errors.LogGapError(url=URL, expected=42, found=45, remedy="Restart."),
     "VersionNotFoundError": errors.VersionNotFoundError(url=URL, version=9, earliest=2, latest=7),
+    "TableReplacedError": errors.TableReplacedError("text", url=URL),
     "FeedError": errors.FeedError("text", url=URL),
     "OffsetError": errors.OffsetError("text", url=URL, error_class="DELTA_INVALID_SOURCE_VERSION"),
     "ChangeRefusedError": errors.ChangeRefusedError(

@@ -17,7 +17,8 @@
     ├── LogError                    the log's bytes or its files are not what the protocol says
     │   ├── CorruptLogError             a log file that cannot be read
     │   ├── LogGapError                 versions missing between others
-    │   └── VersionNotFoundError        a version outside what the log still has
+    │   ├── VersionNotFoundError        a version outside what the log still has
+    │   └── TableReplacedError          the table was deleted, made anew or restored meanwhile
     ├── FeedError                   the feed cannot go on from here
     │   ├── OffsetError                 an offset that is not of this feed, or malformed
     │   ├── ChangeRefusedError          a commit that rewrites or deletes rows
@@ -218,6 +219,10 @@ class VersionNotFoundError(LogError):
             url=url,
             error_class=error_class,
         )
+
+
+class TableReplacedError(LogError):
+    """The log at `url` does not belong to the table any more for which something was to be put into it."""
 
 
 class FeedError(TablefeedError):

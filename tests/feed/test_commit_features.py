@@ -41,7 +41,7 @@ from tablefeed.feed.transaction import Transaction
 from tablefeed.feed.upkeep import after_commit
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind
-from tablefeed.store import MemoryStore, open_store
+from tablefeed.store import MemoryStore, Within, open_store
 
 TRACKED = ("rowTracking", "domainMetadata")
 ENABLED = {
@@ -124,10 +124,10 @@ def test_ids_and_version_are_given_anew_after_a_lost_race() -> None:
 
 def test_a_race_that_is_lost_at_the_put_itself_gives_new_ids_too() -> None:
     class Rivalled(MemoryStore):
-        def put_if_absent(self, path: str, data: bytes) -> bool:
-            if path == commit_path(1):
+        def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
+            if name == commit_path(1):
                 put(self, 1, [add("theirs", stats='{"numRecords":4}', baseRowId=0), mark({"rowIdHighWaterMark": 3})])
-            return super().put_if_absent(path, data)
+            return super().put_if_absent(name, data, within=within)
 
     listed = protocol(1, 7, writerFeatures=TRACKED)
     log = a_log(Rivalled("orders"), v0=[listed, metadata(configuration=ENABLED)])

@@ -28,7 +28,7 @@ from tablefeed.errors import (
 from tablefeed.feed.commit import commit
 from tablefeed.feed.settled_put import LOST_ANSWER_RETRIES
 from tablefeed.model.outcome import AlreadyApplied, Committed
-from tablefeed.store import Fault, FaultyStore, MemoryStore
+from tablefeed.store import Fault, FaultyStore, MemoryStore, Within
 
 
 def puts(store: FaultyStore) -> list[str]:
@@ -79,9 +79,9 @@ def test_a_put_that_the_store_repeats_and_answers_no_is_ours_all_the_same() -> N
     class RepeatingStore(MemoryStore):
         """Sends each put twice and gives the second answer, as clients do that retry on their own."""
 
-        def put_if_absent(self, name: str, data: bytes) -> bool:
-            super().put_if_absent(name, data)
-            return super().put_if_absent(name, data)
+        def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
+            super().put_if_absent(name, data, within=within)
+            return super().put_if_absent(name, data, within=within)
 
     log = a_table(RepeatingStore("orders"))
     snapshot = log.load()
@@ -100,12 +100,12 @@ def test_a_put_that_arrives_late_is_recognised_when_the_name_is_found_taken() ->
     class LateStore(FaultyStore):
         """The first put fails, and arrives only just before the second."""
 
-        def put_if_absent(self, name: str, data: bytes) -> bool:
+        def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
             if not late:
                 late.append(data)
                 raise StoreError("no answer", url=self.url)
             inner.put_if_absent(name, late[0])
-            return super().put_if_absent(name, data)
+            return super().put_if_absent(name, data, within=within)
 
     log = log_of(LateStore(inner))
     snapshot = log.load()

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,14 +15,19 @@ import pytest
 
 import tablefeed
 from feed.index_tables import live, log_files, log_of, rows_of
+from tablefeed.errors import TablefeedError
 from tablefeed.feed import upkeep
+from tablefeed.feed.index_log import IndexTablesLog
+from tablefeed.feed.index_states import put_whole
 from tablefeed.feed.index_upkeep import checkpoint_if_due, write_json_checkpoint
+from tablefeed.feed.table_log import Snapshot
 from tablefeed.feed.upkeep import UpkeepOptions
 from tablefeed.indextables import last_checkpoint, names
 from tablefeed.indextables.checkpoint_writer import CheckpointShape
 from tablefeed.indextables.last_checkpoint import Hint
 from tablefeed.indextables.version_file import Writer
 from tablefeed.model.actions import Txn, Version
+from tablefeed.store import Fault, FaultyStore, LocalStore
 
 
 @pytest.fixture
@@ -149,3 +159,42 @@ def test_last_checkpoint_never_goes_back(table: Path) -> None:
     hint = hint_in(table)
     assert hint is not None
     assert hint.version == 8
+
+
+def checkpointed(log: IndexTablesLog, snapshot: Snapshot) -> None:
+    write_json_checkpoint(log, snapshot, CheckpointShape(actions_per_part=5), writer=Writer.SCALA, now_ms=42)
+
+
+def with_a_state(log: IndexTablesLog, snapshot: Snapshot) -> None:
+    put_whole(log, snapshot, writer=Writer.SCALA, now_ms=42)
+
+
+@pytest.mark.parametrize("work", [checkpointed, with_a_state])
+@pytest.mark.parametrize("anew", [False, True], ids=["deleted", "made anew"])
+def test_at_whatever_step_a_table_is_deleted_or_made_anew_nothing_of_the_old_one_is_in_its_log(
+    table: Path, tmp_path: Path, work: Callable[[IndexTablesLog, Snapshot], None], *, anew: bool
+) -> None:
+    """With as many versions as before, whose commits are younger."""
+
+    def gone(root: Path) -> None:
+        shutil.rmtree(root)
+        if anew:
+            shutil.copytree(table, root, copy_function=shutil.copyfile)
+
+    def worked(root: Path, *faults: Fault) -> FaultyStore:
+        shutil.copytree(table, root)
+        store = FaultyStore(LocalStore(str(root)), faults=faults)
+        log = IndexTablesLog(store, location=str(root), storage_options={})
+        snapshot = replace(log_of(root).load(), log=log)
+        with suppress(TablefeedError):
+            work(log, snapshot)
+        return store
+
+    undisturbed = worked(tmp_path / "undisturbed")
+    assert log_files(tmp_path / "undisturbed") > log_files(table)
+    for operation, count in Counter(call.operation for call in undisturbed.calls).items():
+        for at in range(1, count + 1):
+            root = tmp_path / f"{operation}{at}"
+            worked(root, Fault(operation=operation, at=at, hook=partial(gone, root)))
+            assert root.exists() == anew, (operation, at)
+            assert not anew or log_files(root) == log_files(table), (operation, at)

@@ -426,7 +426,7 @@ def test_a_compaction_may_add_a_file_with_one_deletion_vector_and_remove_it_with
         v3=[remove("a", deletionVector=VECTOR), add("a", deletionVector=VECTOR_2)],
         v4=[add("b")],
     )
-    write_compaction(log, Version(0), Version(3))
+    write_compaction(log.load(Version(3)), Version(0))
 
     snapshot = log.load_for_files()
 

@@ -267,7 +267,7 @@ def test_a_damaged_checkpoint_of_the_newest_version_leaves_the_versions_before_i
 
 def test_a_compaction_stays_while_a_commit_that_it_stands_in_for_cannot_be_read() -> None:
     log = an_old_log(THREE_DAYS, days=12)
-    write_compaction(log, Version(0), Version(10))
+    write_compaction(log.load(Version(10)), Version(0))
     for version in (6, 8, 10):
         log.store.delete(checkpoint_of(log, version))
     log.store.replace(commit_path(9), b"no json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tablefeed.delta.tracked import TrackedMetadata, encode_entry
 from tablefeed.errors import SchemaLogError, StoreError
 from tablefeed.feed.schema_log import Entry, SchemaLog, open_schema_log, source_path
 from tablefeed.model.actions import Version
-from tablefeed.store import Fault, FaultyStore, MemoryStore
+from tablefeed.store import Fault, FaultyStore, LocalStore, MemoryStore
 
 DIRECTORY = "_schema_log_7f3c"
 
@@ -148,3 +149,14 @@ def test_a_folder_without_a_querys_metadata_is_no_checkpoint(tmp_path: Path, met
         (tmp_path / "metadata").write_text(metadata, encoding="utf-8")
 
     assert source_path(f"{tmp_path}/tracked", {}) == ""
+
+
+def test_a_checkpoint_that_was_deleted_under_a_stream_does_not_come_back_with_a_later_entry(tmp_path: Path) -> None:
+    log = SchemaLog(LocalStore(str(tmp_path)), DIRECTORY, table_id="7f3c")
+    first = log.add(tracked(0), after=None)
+    shutil.rmtree(tmp_path)
+
+    with pytest.raises(StoreError):
+        log.add(tracked(3), after=first)
+
+    assert not tmp_path.exists()

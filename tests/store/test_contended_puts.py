@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tablefeed.store import LocalStore, Store
+from tablefeed.store import LocalStore, Store, Within
 
 THREADS = 6
 PROCESSES = 3
@@ -94,7 +94,7 @@ def test_of_processes_that_put_one_name_exactly_one_wins(tmp_path: Path, racers:
 class ExistsThenWrite(LocalStore):
     """What must not pass for a store."""
 
-    def put_if_absent(self, name: str, data: bytes) -> bool:
+    def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:  # noqa: ARG002
         if self.exists(name):
             return False
         path = Path(self.url, name)

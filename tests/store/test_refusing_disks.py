@@ -18,7 +18,7 @@ class NoHardLinks(Disk):
     def __init__(self, code: int) -> None:
         self.code = code
 
-    def link(self, source: str, target: str) -> None:
+    def link(self, source: str, target: str, *, folder: int) -> None:  # noqa: ARG002 - there are none anywhere
         raise OSError(self.code, os.strerror(self.code), source, None, target)
 
 
@@ -52,8 +52,8 @@ class BrokenSync(Disk):
 class LostLinkAnswer(Disk):
     """Links, and says the name existed: a network file system that repeats a request whose answer it lost."""
 
-    def link(self, source: str, target: str) -> None:
-        super().link(source, target)
+    def link(self, source: str, target: str, *, folder: int) -> None:
+        super().link(source, target, folder=folder)
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
 
 
@@ -67,8 +67,8 @@ class Diary(Disk):
         self.synced.append(os.fstat(fd).st_ino)
         super().sync(fd)
 
-    def link(self, source: str, target: str) -> None:
-        super().link(source, target)
+    def link(self, source: str, target: str, *, folder: int) -> None:
+        super().link(source, target, folder=folder)
         self.synced.append(None)
 
     def notes(self, top: Path) -> list[str]:

@@ -35,6 +35,7 @@ from tablefeed.delta.retention import retention_of
 from tablefeed.delta.schema import to_arrow
 from tablefeed.delta.spark_hash import part_of
 from tablefeed.errors import CorruptLogError, ObjectNotFoundError, StoreError
+from tablefeed.feed.own_log import in_log_of, taken_back
 from tablefeed.feed.segment_reader import SegmentReader, passed_over
 from tablefeed.feed.sorted_files import SortedFiles
 from tablefeed.feed.table_log import Snapshot
@@ -43,7 +44,7 @@ from tablefeed.log.segment import Checkpoint, LogSegment
 from tablefeed.model.actions import Facts, Version
 from tablefeed.model.logfile import LogFileKind
 from tablefeed.model.schema import Struct
-from tablefeed.store import Store
+from tablefeed.store import Store, Within
 
 logger = logging.getLogger(__name__)
 
@@ -74,19 +75,28 @@ def write_checkpoint(
     `before_step` is called again and again on the way, before what takes a few milliseconds or a batch of files.
 
     Tombstones and transaction identifiers that are expired as of the version's commit are left out: so what is written
-    depends on the log alone, and attempts that race write the same. Raises LogError where the log cannot be read, and
-    StoreError.
+    depends on the log alone, and attempts that race write the same. Raises LogError where the log cannot be read,
+    TableReplacedError where it is another table's by now, of which nothing then remains, and StoreError.
     """
     log, version = snapshot.log, snapshot.version
     layout = CheckpointLayout(snapshot.protocol, snapshot.metadata, url=log.url)
-    with SortedFiles(FILE_COLUMNS) as files:
+    within, published = in_log_of(snapshot), list[str]()
+    with SortedFiles(FILE_COLUMNS) as files, taken_back(snapshot, published):
         counts, now_ms = _collect(snapshot, files, before_step)
         before_step()
-        facts = _unexpired(snapshot.facts, now_ms)
-        write = _Writing(store=log.store, layout=layout, shape=shape, facts=facts, files=files, before_step=before_step)
+        write = _Writing(
+            store=log.store,
+            within=within,
+            published=published,
+            layout=layout,
+            shape=shape,
+            facts=_unexpired(snapshot.facts, now_ms),
+            files=files,
+            before_step=before_step,
+        )
         written = write.v2(version) if _wants_v2(snapshot) else write.classic(version, parts=not _knows_v2(snapshot))
-    before_step()
-    _point_to(written, log.store)
+        before_step()
+        _point_to(written, log.store, within)
     logger.info(
         "checkpoint table=%s version=%d actions=%d adds=%d bytes=%d",
         log.url,
@@ -115,7 +125,7 @@ def write_classic_twin(snapshot: Snapshot, checkpoint: Checkpoint) -> bool:
     if actions is None:
         return False
     layout = CheckpointLayout(snapshot.protocol, snapshot.metadata, url=log.url)
-    _put(log.store, name, layout.top_level, [layout.action_rows(actions, layout.top_level)])
+    _put(log.store, name, layout.top_level, [layout.action_rows(actions, layout.top_level)], in_log_of(snapshot))
     return True
 
 
@@ -184,6 +194,8 @@ def _wants_v2(snapshot: Snapshot) -> bool:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Writing:
     store: Store
+    within: Within
+    published: list[str]  # what is there by now
     layout: CheckpointLayout
     shape: CheckpointShape
     facts: Facts
@@ -230,7 +242,9 @@ class _Writing:
         name = names.checkpoint_uuid_name(version, uuid=str(uuid.uuid4()), ending=self.shape.top_level)
         schema = self.layout.top_level
         if self.shape.top_level == "json":
-            self.store.put_if_absent(f"{names.LOG_DIR}/{name}", json_lines(actions))
+            path = f"{names.LOG_DIR}/{name}"
+            self.store.put_if_absent(path, json_lines(actions), within=self.within)
+            self.published.append(path)
             size_bytes, modified_ms = self._stat(name)
         else:
             size_bytes, modified_ms = self._put(name, schema, [self.layout.action_rows(actions, schema)])
@@ -271,7 +285,9 @@ class _Writing:
 
     def _put(self, name: str, schema: Struct, rows: Iterable[pa.RecordBatch]) -> tuple[int, int]:
         """Writes one Parquet file of the log; gives its size and time."""
-        _put(self.store, f"{names.LOG_DIR}/{name}", schema, rows)
+        path = f"{names.LOG_DIR}/{name}"
+        _put(self.store, path, schema, rows, self.within)
+        self.published.append(path)
         return self._stat(name)
 
     def _stat(self, name: str) -> tuple[int, int]:
@@ -281,9 +297,9 @@ class _Writing:
         return entry.size_bytes, entry.modified_ms
 
 
-def _put(store: Store, name: str, schema: Struct, rows: Iterable[pa.RecordBatch]) -> None:
+def _put(store: Store, name: str, schema: Struct, rows: Iterable[pa.RecordBatch], within: Within) -> None:
     with (
-        store.publish(name) as out,
+        store.publish(name, within=within) as out,
         pq.ParquetWriter(
             out,
             to_arrow(schema),
@@ -304,7 +320,7 @@ def _up_to(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBa
         yield batch
 
 
-def _point_to(written: WrittenCheckpoint, store: Store) -> None:
+def _point_to(written: WrittenCheckpoint, store: Store, within: Within) -> None:
     """Points `_last_checkpoint` to `written`, unless it points further already."""
     path = f"{names.LOG_DIR}/{names.LAST_CHECKPOINT}"
     try:
@@ -312,4 +328,4 @@ def _point_to(written: WrittenCheckpoint, store: Store) -> None:
     except StoreError:
         hint = None
     if hint is None or hint.version <= written.version:
-        store.replace(path, encode_last_checkpoint(written))
+        store.replace(path, encode_last_checkpoint(written), within=within)

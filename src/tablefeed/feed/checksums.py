@@ -8,6 +8,7 @@ from __future__ import annotations
 from tablefeed.delta import names
 from tablefeed.delta.checksum_writer import FileCounts, Tally, counts_after, encode_checksum, no_files, read_counts
 from tablefeed.errors import ObjectNotFoundError
+from tablefeed.feed.own_log import in_log_of
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.log.replay import fold
 from tablefeed.model.actions import Commit, Facts, Version
@@ -22,7 +23,7 @@ def put_checksum(snapshot: Snapshot, commit: Commit, also_removed: FileCounts | 
     table_id = snapshot.metadata.table_id
     before = no_files() if commit.version == 0 else read_checksum(snapshot.log, commit.version - 1, table_id=table_id)
     counts = None if before is None else counts_after(before, commit, also_removed)
-    return counts is not None and _write(snapshot.log, counts, commit, snapshot.facts)
+    return counts is not None and _write(snapshot, counts, commit, snapshot.facts)
 
 
 def put_checksums_from(snapshot: Snapshot, counts: FileCounts) -> None:
@@ -34,14 +35,14 @@ def put_checksums_from(snapshot: Snapshot, counts: FileCounts) -> None:
     commit = log.commit_facts(version)
     if commit is None:
         return
-    _write(log, counts, commit, facts)
+    _write(snapshot, counts, commit, facts)
     known: FileCounts | None = read_checksum(log, version, table_id=snapshot.metadata.table_id)
     while known is not None and (commit := log.commit(Version(version + 1))) is not None and is_ours(commit):
         version, facts = commit.version, fold(facts, [commit])
         if read_checksum(log, version, table_id=snapshot.metadata.table_id) is not None:
             return  # whoever wrote it goes on from it
         after = counts_after(known, commit)
-        known = after if after is not None and _write(log, after, commit, facts) else None
+        known = after if after is not None and _write(snapshot, after, commit, facts) else None
 
 
 def begin_checksums(snapshot: Snapshot) -> None:
@@ -70,7 +71,7 @@ def is_ours(commit: Commit) -> bool:
     return isinstance(engine, str) and engine.startswith("tablefeed/")
 
 
-def _write(log: TableLog, counts: FileCounts, commit: Commit, facts: Facts) -> bool:
+def _write(snapshot: Snapshot, counts: FileCounts, commit: Commit, facts: Facts) -> bool:
     txn_id = (commit.info or {}).get(names.TXN_ID)
     data = encode_checksum(
         counts,
@@ -81,5 +82,6 @@ def _write(log: TableLog, counts: FileCounts, commit: Commit, facts: Facts) -> b
     if data is None:
         return False
     # Where one stands already it says the same, and must not be overwritten.
-    log.store.put_if_absent(f"{names.LOG_DIR}/{names.checksum_name(commit.version)}", data)
+    path = f"{names.LOG_DIR}/{names.checksum_name(commit.version)}"
+    snapshot.log.store.put_if_absent(path, data, within=in_log_of(snapshot))
     return True

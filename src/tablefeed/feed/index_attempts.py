@@ -18,6 +18,7 @@ from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.indextables import names
 from tablefeed.indextables.split_name import application_key, newest_of
 from tablefeed.model.actions import Commit, Txn, Version
+from tablefeed.store import Within
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +54,8 @@ def recorded(log: TableLog, state: Snapshot, txn: Txn, *, since: Version | None 
 
 def note(log: TableLog, state: Snapshot, txn: Txn) -> None:
     """Notes that `txn` is tried from now on, after the version of `state`; what was noted first stays."""
-    log.store.put_if_absent(_note(txn, txn.txn_version), orjson.dumps({"appId": txn.app_id, "after": state.version}))
+    data = orjson.dumps({"appId": txn.app_id, "after": state.version})
+    log.store.put_if_absent(_note(txn, txn.txn_version), data, within=Within(directory=names.LOG_DIR))
 
 
 def forget(log: TableLog, txn: Txn) -> None:

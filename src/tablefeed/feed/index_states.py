@@ -16,8 +16,9 @@ from functools import partial
 
 import pyarrow as pa
 
-from tablefeed.errors import ObjectNotFoundError, StoreError, TablefeedError
+from tablefeed.errors import ObjectNotFoundError, StoreError, TablefeedError, TableReplacedError
 from tablefeed.feed.index_log import IndexTablesLog
+from tablefeed.feed.own_log import in_log_of, taken_back
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.feed.write_plan import discard
 from tablefeed.indextables import last_checkpoint, names, schema_registry
@@ -26,6 +27,7 @@ from tablefeed.indextables.last_checkpoint import Hint
 from tablefeed.indextables.next_state import NextState, StateShape, StateUpdate, hint_of, next_state
 from tablefeed.indextables.version_file import Writer
 from tablefeed.model.actions import AddFile, Commit, Version
+from tablefeed.store import Within
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +80,12 @@ def put_state_commit(
         protocol_version=base.protocol_version,
         metadata=base.metadata,
     )
-    return _put(log, _next(log, base, update, Writer.SCALA, live=lambda: log.live_in(base)), put)
+    new = _next(log, base, update, Writer.SCALA, live=lambda: log.live_in(base))
+    if not _put(log, new, put):
+        return False
+    with suppress(TableReplacedError):  # the commit holds, whatever the hint says
+        point_to(log, hint_of(new.state), in_log_of(state))
+    return True
 
 
 def follow(log: IndexTablesLog, after: Snapshot, entry: Commit, *, writer: Writer, replaces: bool) -> None:
@@ -91,7 +98,7 @@ def follow(log: IndexTablesLog, after: Snapshot, entry: Commit, *, writer: Write
         def live() -> Iterable[pa.RecordBatch]:
             return log.files_of(before, after.unreadable) if base is None else log.live_in(base)
 
-        _put(log, _next(log, base, update, writer, live=live), _stored(log))
+        _put_beside(log, after, _next(log, base, update, writer, live=live))
     except TablefeedError as error:
         logger.warning("state failed table=%s version=%d: %s", log.url, entry.version, error)
 
@@ -110,7 +117,7 @@ def put_whole(log: IndexTablesLog, state: Snapshot, *, writer: Writer, now_ms: i
     """Puts the state of a version that has none, from all its files; says whether that stands, and not another's."""
     update = _update(state, created_ms=now_ms)
     files = partial(log.files_of, state.version, state.unreadable)
-    return _put(log, _next(log, None, update, writer, live=files), _stored(log))
+    return _put_beside(log, state, _next(log, None, update, writer, live=files))
 
 
 def _update(after: Snapshot, *, created_ms: int, added: Sequence[AddFile] = (), replaces: bool = False) -> StateUpdate:
@@ -145,27 +152,44 @@ def _next(
     )
 
 
-def _stored(log: IndexTablesLog) -> Put:
-    return lambda name, data, _version: log.store.put_if_absent(f"{names.LOG_DIR}/{name}", data)
+def _put_beside(log: IndexTablesLog, state: Snapshot, new: NextState) -> bool:
+    """Puts the state of `state`, a version that is committed, and the hint to it."""
+    within, published = in_log_of(state), list[str]()
+
+    def put(name: str, data: bytes, _version: Version) -> bool:
+        path = f"{names.LOG_DIR}/{name}"
+        created = log.store.put_if_absent(path, data, within=within)
+        published.extend([path] if created else [])
+        return created
+
+    with taken_back(state, published):
+        stands = _put(log, new, put)
+        if stands:
+            point_to(log, hint_of(new.state), within)
+    return stands
 
 
 def _put(log: IndexTablesLog, new: NextState, put: Put) -> bool:
     manifests = {f"{names.LOG_DIR}/{name}": data for name, data in new.manifests}
     for path, data in manifests.items():
-        if not log.store.put_if_absent(path, data):
+        # Nobody sees a manifest before its state, so it is the state's put that looks whose log this is.
+        if not log.store.put_if_absent(path, data, within=Within(directory=names.LOG_DIR)):
             raise StoreError(f"{path} of {log.url} is there already: run the write again.", url=log.url)
     # Where this raises the state may stand all the same, and then its manifests must.
-    if not put(names.state_name(new.state.version), new.state_file, new.state.version):
+    try:
+        stands = put(names.state_name(new.state.version), new.state_file, new.state.version)
+    except TableReplacedError:
         discard(log.store, manifests)
-        return False
-    point_to(log, hint_of(new.state))
-    return True
+        raise
+    if not stands:
+        discard(log.store, manifests)
+    return stands
 
 
-def point_to(log: IndexTablesLog, hint: Hint) -> None:
+def point_to(log: IndexTablesLog, hint: Hint, within: Within) -> None:
     """Moves `_last_checkpoint` forward to `hint`: a state is ahead of a checkpoint of its version.
 
-    It is a hint: what fails costs readers a look.
+    It is a hint: what fails costs readers a look. Raises TableReplacedError where `within` finds that.
     """
     path = f"{names.LOG_DIR}/{names.LAST_CHECKPOINT}"
     with suppress(StoreError):
@@ -174,6 +198,6 @@ def point_to(log: IndexTablesLog, hint: Hint) -> None:
         except ObjectNotFoundError:
             found = None
         if found is None or (found.version, found.is_state) < (hint.version, hint.is_state):
-            log.store.replace(path, last_checkpoint.encode_last_checkpoint(hint))
+            log.store.replace(path, last_checkpoint.encode_last_checkpoint(hint), within=within)
             # Hadoop's checksum of what stood there before.
             log.store.delete(f"{names.LOG_DIR}/.{names.LAST_CHECKPOINT}.crc")

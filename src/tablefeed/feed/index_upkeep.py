@@ -12,6 +12,7 @@ import uuid
 from tablefeed.errors import ObjectNotFoundError
 from tablefeed.feed.index_log import IndexTablesLog
 from tablefeed.feed.index_states import form_of, point_to
+from tablefeed.feed.own_log import in_log_of, taken_back
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.feed.write_plan import discard
 from tablefeed.indextables import last_checkpoint, names
@@ -47,18 +48,20 @@ def write_json_checkpoint(
     """
     attempt = Attempt(version=snapshot.version, created_ms=now_ms, checkpoint_id=uuid.uuid4().hex[:12])
     live = log.files_of(snapshot.version, snapshot.unreadable)
-    parts = list[str]()
-    for file in checkpoint_files(attempt, snapshot.facts, live, writer=writer, shape=shape):
-        path = f"{names.LOG_DIR}/{file.name}"
-        stands = log.store.put_if_absent(path, file.data)
-        if file.hint is None:
+    within, parts = in_log_of(snapshot), list[str]()
+    with taken_back(snapshot, parts):
+        for file in checkpoint_files(attempt, snapshot.facts, live, writer=writer, shape=shape):
+            path = f"{names.LOG_DIR}/{file.name}"
+            stands = log.store.put_if_absent(path, file.data, within=within)
+            if file.hint is None:
+                parts.append(path)
+                continue
+            if not stands:
+                discard(log.store, parts)
+                return False
             parts.append(path)
-            continue
-        if not stands:
-            discard(log.store, parts)
-            return False
-        point_to(log, file.hint)
-        logger.info("checkpoint table=%s version=%d adds=%d", log.url, snapshot.version, file.hint.file_count)
+            point_to(log, file.hint, within)
+            logger.info("checkpoint table=%s version=%d adds=%d", log.url, snapshot.version, file.hint.file_count)
     return True
 
 

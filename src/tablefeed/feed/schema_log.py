@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from tablefeed.delta.tracked import TrackedMetadata, decode_entry, encode_entry
 from tablefeed.errors import ObjectNotFoundError, SchemaLogError, StoreError
 from tablefeed.feed.table_files import for_store
-from tablefeed.store import Store, open_store
+from tablefeed.store import Store, Within, open_store
 from tablefeed.store.address import parse
 
 _LEVELS_ABOVE = 8
@@ -85,7 +85,9 @@ class SchemaLog:
         Raises SchemaLogError (DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT) where another has written that entry since.
         """
         number = 0 if after is None else after.number + 1
-        if not self._store.put_if_absent(self._name(number), encode_entry(metadata)):
+        # A checkpoint that was deleted under the stream does not come back with an entry that has none before it.
+        within = None if after is None else Within(directory=self._directory)
+        if not self._store.put_if_absent(self._name(number), encode_entry(metadata), within=within):
             raise SchemaLogError(
                 f"Entry {number} of the log of tracked metadata at {self.url} was written by another meanwhile: "
                 "another stream uses it, or this one runs twice. Give each source a schemaTrackingLocation of its "

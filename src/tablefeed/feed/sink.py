@@ -44,7 +44,7 @@ from tablefeed.model.actions import AddFile, Metadata, Txn
 from tablefeed.model.rules import IdentityColumn
 from tablefeed.model.schema import Struct
 from tablefeed.model.statistics import LeafPath
-from tablefeed.store import open_store
+from tablefeed.store import Within, open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -216,6 +216,8 @@ def write_task(
     store = open_store(plan.location, for_store(plan.storage_options))
     schema = parse_schema(plan.schema_string, url=store.url)
     begun: list[str] = []
+    # A table that was deleted meanwhile does not get its folder back.
+    within = None if plan.found is None else Within(directory="")
 
     def new_file(values: Mapping[str, pa.Scalar], number: int) -> NewFile:
         check_text(values, url=store.url)
@@ -223,7 +225,7 @@ def write_task(
         name = f"part-{task:05d}-{uuid.uuid4()}.c{number:03d}{plan.shape.codec}.parquet"
         path = f"{directory}/{name}" if directory else name
         begun.append(path)
-        return NewFile(path=path, opened=store.create(path))
+        return NewFile(path=path, opened=store.create(path, within=within))
 
     rows = aligned(batches, plan.alignment, to_arrow(schema), plan.rules.assignment, url=store.url)
     if plan.identity:

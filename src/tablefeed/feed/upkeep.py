@@ -164,7 +164,7 @@ def _work(snapshot: Snapshot, options: UpkeepOptions) -> None:
         from tablefeed.feed.compaction import write_compaction
 
         first = Version(snapshot.version + 1 - options.compact_every)
-        _unless_it_fails("compaction", snapshot, lambda: write_compaction(log, first, snapshot.version))
+        _unless_it_fails("compaction", snapshot, lambda: write_compaction(snapshot, first))
     if options.checkpoint:
         _WAY.make()
         interval = checkpoint_interval(snapshot.metadata)

@@ -1,10 +1,21 @@
 """Where bytes live: list, read, put-if-absent, wake. Knows no action and no version."""
 
-from tablefeed.store.base import Entry, Store
+from tablefeed.store.base import Entry, Store, Within
 from tablefeed.store.faults import Call, Fault, FaultyStore
 from tablefeed.store.local import LocalStore
 from tablefeed.store.memory import MemoryStore
 from tablefeed.store.opening import open_store
 from tablefeed.store.remote import FsspecStore
 
-__all__ = ["Call", "Entry", "Fault", "FaultyStore", "FsspecStore", "LocalStore", "MemoryStore", "Store", "open_store"]
+__all__ = [
+    "Call",
+    "Entry",
+    "Fault",
+    "FaultyStore",
+    "FsspecStore",
+    "LocalStore",
+    "MemoryStore",
+    "Store",
+    "Within",
+    "open_store",
+]

@@ -7,7 +7,7 @@ Nothing but `tablefeed.errors` escapes from a store.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
@@ -25,6 +25,20 @@ class Entry:
     name: str
     size_bytes: int
     modified_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Within:
+    """What an object is put beside: where that is gone, the object must not be made.
+
+    `directory` must exist. The store never makes it; a directory below it is made. `check` is called right before the
+    object appears and again right after. Where `check` raises, that error is raised, and the object is not there, or is
+    deleted again. On a disk the object can only ever appear in the directory that was there before the first check, so
+    never in one that was made anew under the same path.
+    """
+
+    directory: str
+    check: Callable[[], None] = lambda: None
 
 
 class Store(Protocol):
@@ -79,17 +93,18 @@ class Store(Protocol):
         """
         ...
 
-    def put_if_absent(self, name: str, data: bytes) -> bool:
+    def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
         """Creates the object and gives True, or gives False where it existed before and leaves that untouched.
 
-        Of several writers of one name exactly one gets True. No reader sees a part of `data`, and after True it
-        is durable. Raises NotExclusiveError, with nothing written, where the store cannot promise that, and
-        StoreError where the put failed or its outcome is unknown.
+        Of several writers of one name exactly one gets True. No reader sees a part of `data`, and after True it is
+        durable. Raises ObjectNotFoundError where the directory of `within` is gone, NotExclusiveError, with nothing
+        written, where the store cannot promise a single winner, and StoreError where the put failed or its outcome is
+        unknown.
         """
         ...
 
-    def create(self, name: str) -> AbstractContextManager[BinaryIO]:
-        """Gives a new file to write to, in bulk. It must not exist.
+    def create(self, name: str, *, within: Within | None = None) -> AbstractContextManager[BinaryIO]:
+        """Gives a new file to write to, in bulk. It must not exist. Of `within` only the directory counts.
 
         When the block ends, the file and the directories that lead to it are durable; where the block raises,
         no file remains. An OSError within the block is taken for one of the file and raised as StoreError.
@@ -97,7 +112,7 @@ class Store(Protocol):
         """
         ...
 
-    def publish(self, name: str) -> AbstractContextManager[BinaryIO]:
+    def publish(self, name: str, *, within: Within | None = None) -> AbstractContextManager[BinaryIO]:
         """Gives a new file to write to, in bulk, that appears under `name` when the block ends: whole and durable.
 
         Until then no reader sees it, and where the block raises or the process dies, none ever will. For a name whose
@@ -106,7 +121,7 @@ class Store(Protocol):
         """
         ...
 
-    def replace(self, name: str, data: bytes) -> None:
+    def replace(self, name: str, data: bytes, *, within: Within | None = None) -> None:
         """Sets the object's content, whatever was there; readers see the old or the new whole. The last one wins."""
         ...
 

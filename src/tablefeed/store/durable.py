@@ -27,9 +27,77 @@ class Disk:
         """Returns when what was written through or to `fd` is durable."""
         os.fsync(fd)
 
-    def link(self, source: str, target: str) -> None:
-        """Makes `target` another name of `source`; raises FileExistsError where it exists."""
-        os.link(source, target)
+    def link(self, source: str, target: str, *, folder: int) -> None:
+        """Makes `target` another name of `source`, both in the open `folder`; FileExistsError where it exists."""
+        os.link(source, target, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+class Folder:
+    """An open directory. Names in it are of this directory, wherever its path leads by now."""
+
+    def __init__(self, fd: int, disk: Disk) -> None:
+        self.fd, self._disk = fd, disk
+
+    def close(self) -> None:
+        """Ends its use."""
+        os.close(self.fd)
+
+    def below(self, name: str) -> Folder:
+        """Gives the directory `name` in this one, made durably where it is missing, in place of this one."""
+        try:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, dir_fd=self.fd)
+                self.sync()
+            return Folder(os.open(name, _DIRECTORY, dir_fd=self.fd), self._disk)
+        finally:
+            self.close()
+
+    def write_new(self, name: str, data: bytes) -> None:
+        """Creates the file `name` with `data`, durable. Where that fails nothing remains."""
+        write_new(name, data, self._disk, folder=self.fd)
+
+    def link(self, source: str, target: str) -> bool:
+        """Makes `target` another name of the file `source`; False where another file has it."""
+        try:
+            self._disk.link(source, target, folder=self.fd)
+        except FileExistsError:
+            # A network file system that repeats a request whose answer it lost reports our own link so.
+            return self.identity(source) == self.identity(target)
+        return True
+
+    def replace(self, source: str, target: str) -> None:
+        """Gives the file `source` the name `target`, whatever had it."""
+        os.replace(source, target, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+
+    def sync(self) -> None:
+        """Makes its entries durable."""
+        self._disk.sync(self.fd)
+
+    def identity(self, name: str) -> tuple[int, int] | None:
+        """Tells the file `name` apart from every other there is; None where there is none."""
+        try:
+            found = os.stat(name, dir_fd=self.fd)
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def remove(self, name: str, identity: tuple[int, int] | None) -> None:
+        """Removes the file `name` if it is still the one with `identity`."""
+        if identity is not None and self.identity(name) == identity:
+            self.abandon(name)
+
+    def abandon(self, name: str) -> None:
+        """As `abandon`, of a file in this directory."""
+        with contextlib.suppress(OSError):
+            os.unlink(name, dir_fd=self.fd)
+
+
+def open_folder(path: str, disk: Disk) -> Folder:
+    """Opens a directory, to be closed."""
+    return Folder(os.open(path, _DIRECTORY), disk)
+
+
+_DIRECTORY = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY
 
 
 def temporary_name(base_name: str) -> str:
@@ -55,9 +123,12 @@ def make_empty(path: str) -> None:
     os.close(_open_new(path))
 
 
-def write_new(path: str, data: bytes, disk: Disk) -> None:
-    """Creates `path` with `data`, durable. Where that fails nothing remains. The mode honours the umask."""
-    fd = _open_new(path)
+def write_new(path: str, data: bytes, disk: Disk, *, folder: int | None = None) -> None:
+    """Creates `path` with `data`, durable. Where that fails nothing remains. The mode honours the umask.
+
+    `path` begins at the open directory `folder`, if there is one.
+    """
+    fd = _open_new(path, folder=folder)
     try:
         try:
             left = memoryview(data)
@@ -67,7 +138,8 @@ def write_new(path: str, data: bytes, disk: Disk) -> None:
         finally:
             os.close(fd)
     except BaseException:
-        abandon(path)
+        with contextlib.suppress(OSError):
+            os.unlink(path, dir_fd=folder)
         raise
 
 
@@ -105,5 +177,5 @@ def abandon(path: str) -> None:
         os.unlink(path)
 
 
-def _open_new(path: str) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+def _open_new(path: str, *, folder: int | None = None) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)

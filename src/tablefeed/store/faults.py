@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Literal, NamedTuple
 
 from tablefeed.errors import StoreError
-from tablefeed.store.base import Entry, Store
+from tablefeed.store.base import Entry, Store, Within
 
 Operation = Literal[
     "list",
@@ -121,27 +121,27 @@ class FaultyStore:
             data = handle.read()
         return io.BytesIO(data[: len(data) // 2])
 
-    def put_if_absent(self, name: str, data: bytes) -> bool:
+    def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
         """See Store."""
         with self._call("put_if_absent", name):
-            return self._inner.put_if_absent(name, data)
+            return self._inner.put_if_absent(name, data, within=within)
 
     @contextlib.contextmanager
-    def create(self, name: str) -> Iterator[BinaryIO]:
+    def create(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
         """See Store. A fault after it comes when the block has ended and the file stands."""
-        with self._call("create", name), self._inner.create(name) as handle:
+        with self._call("create", name), self._inner.create(name, within=within) as handle:
             yield handle
 
     @contextlib.contextmanager
-    def publish(self, name: str) -> Iterator[BinaryIO]:
+    def publish(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
         """See Store. A fault after it comes when the block has ended and the file stands."""
-        with self._call("publish", name), self._inner.publish(name) as handle:
+        with self._call("publish", name), self._inner.publish(name, within=within) as handle:
             yield handle
 
-    def replace(self, name: str, data: bytes) -> None:
+    def replace(self, name: str, data: bytes, *, within: Within | None = None) -> None:
         """See Store."""
         with self._call("replace", name):
-            self._inner.replace(name, data)
+            self._inner.replace(name, data, within=within)
 
     def delete(self, name: str) -> None:
         """See Store."""

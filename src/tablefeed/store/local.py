@@ -6,7 +6,7 @@ file, `.NAME.crc`, and its readers trust it: whoever changes the file removes th
 
 Paths are text and calls go to `os`: a listing looks at 100,000 files.
 """
-# ruff: noqa: PTH105, PTH108, PTH110, PTH112, PTH113, PTH116, PTH118, PTH120, PTH121, PTH123, PTH208
+# ruff: noqa: PTH108, PTH112, PTH113, PTH116, PTH118, PTH119, PTH120, PTH123, PTH206, PTH208
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from tablefeed.errors import NotExclusiveError, ObjectNotFoundError, StoreError
 from tablefeed.store import durable
-from tablefeed.store.base import Entry, Store, failed, own_name
+from tablefeed.store.base import Entry, Store, Within, failed, own_name
 from tablefeed.store.elsewhere import Elsewhere
 from tablefeed.store.wake import Wake
 
@@ -126,39 +126,30 @@ class LocalStore:
             raise failed("open", name, error, url=self.url) from error
         return handle
 
-    def put_if_absent(self, name: str, data: bytes) -> bool:
+    def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
         """Creates a file whole, durable and only once; see Store."""
         path = self._own_path(name)
-        directory, base_name = os.path.split(path)
-        temporary = os.path.join(directory, durable.temporary_name(base_name))
-        try:
-            if os.path.lexists(path):
-                return False
-            self._settle(directory)
-            durable.write_new(temporary, data, self._disk)
+        base_name = os.path.basename(path)
+        temporary = durable.temporary_name(base_name)
+        if os.path.lexists(path):
+            return False
+        with self._opened("put", name, within) as folder:
+            folder.write_new(temporary, data)
             try:
-                created = self._link(temporary, path)
+                return self._linked(folder, temporary, base_name, within)
             finally:
-                durable.abandon(temporary)
-            if created:
-                durable.sync_path(directory, self._disk)
-        except OSError as error:
-            raise failed("put", name, error, url=self.url) from error
-        return created
+                folder.abandon(temporary)
 
     @contextlib.contextmanager
-    def create(self, name: str) -> Iterator[BinaryIO]:
+    def create(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
         """Gives a native handle of pyarrow's to a new file; see Store."""
         import pyarrow as pa
 
         path = self._own_path(name)
         directory = os.path.dirname(path)
-        try:
-            self._settle(directory)
+        with self._opened("create", name, within) as folder:
             durable.make_empty(path)
-            self._refuse_without_links(path)
-        except OSError as error:
-            raise failed("create", name, error, url=self.url) from error
+            self._refuse_without_links(path, folder)
         try:
             with pa.OSFile(path, "wb") as handle:
                 yield handle
@@ -171,50 +162,49 @@ class LocalStore:
             raise
 
     @contextlib.contextmanager
-    def publish(self, name: str) -> Iterator[BinaryIO]:
+    def publish(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
         """Gives a native handle of pyarrow's to a hidden file that becomes `name`; see Store."""
         import pyarrow as pa
 
         path = self._own_path(name)
         directory, base_name = os.path.split(path)
-        temporary = os.path.join(directory, durable.temporary_name(base_name))
-        try:
-            self._settle(directory)
-            durable.make_empty(temporary)
-            with pa.OSFile(temporary, "wb") as handle:
-                yield handle
-            durable.sync_path(temporary, self._disk)
-            self._link(temporary, path)
-            durable.sync_path(directory, self._disk)
-        except OSError as error:
-            raise failed("publish", name, error, url=self.url) from error
-        finally:
-            durable.abandon(temporary)
-
-    def replace(self, name: str, data: bytes) -> None:
-        """Sets a file's content by renaming onto it; see Store."""
-        path = self._own_path(name)
-        directory, base_name = os.path.split(path)
-        temporary = os.path.join(directory, durable.temporary_name(base_name))
-        try:
-            self._settle(directory)
-            durable.write_new(temporary, data, self._disk)
+        hidden_name = durable.temporary_name(base_name)
+        temporary = os.path.join(directory, hidden_name)
+        with self._opened("publish", name, within) as folder:
             try:
-                # First the checksum: a file without one is read, a file with another's is not.
-                durable.remove_if_there(_checksum_path(path))
-                os.replace(temporary, path)
-            except OSError:
+                durable.make_empty(temporary)
+                with pa.OSFile(temporary, "wb") as handle:
+                    yield handle
+                durable.sync_path(temporary, self._disk)
+                self._linked(folder, hidden_name, base_name, within)
+            finally:
                 durable.abandon(temporary)
+
+    def replace(self, name: str, data: bytes, *, within: Within | None = None) -> None:
+        """Sets a file's content by renaming onto it; see Store."""
+        base_name = os.path.basename(self._own_path(name))
+        temporary = durable.temporary_name(base_name)
+        with self._opened("replace", name, within) as folder:
+            folder.write_new(temporary, data)
+            ours = folder.identity(temporary)
+            try:
+                if within is not None:
+                    within.check()
+                # First the checksum: a file without one is read, a file with another's is not.
+                folder.abandon(_checksum_name(base_name))
+                folder.replace(temporary, base_name)
+            except BaseException:
+                folder.abandon(temporary)
                 raise
-            durable.sync_path(directory, self._disk)
-        except OSError as error:
-            raise failed("replace", name, error, url=self.url) from error
+            folder.sync()
+            _check_after(within, folder, base_name, ours)
 
     def delete(self, name: str) -> None:
         """Removes a file and Hadoop's checksum of it; see Store."""
         path = self._own_path(name)
         try:
-            durable.remove_if_there(_checksum_path(path))
+            directory, base_name = os.path.split(path)
+            durable.remove_if_there(os.path.join(directory, _checksum_name(base_name)))
             durable.remove_if_there(path)
         except OSError as error:
             raise failed("delete", name, error, url=self.url) from error
@@ -274,30 +264,60 @@ class LocalStore:
             return None
         return Entry(name=name, size_bytes=found.st_size, modified_ms=found.st_mtime_ns // 1_000_000)
 
-    def _link(self, temporary: str, path: str) -> bool:
+    @contextlib.contextmanager
+    def _opened(self, operation: str, name: str, within: Within | None) -> Iterator[durable.Folder]:
+        """Opens the directory of `name`: made with all that lead to it, or, with `within`, those below its own."""
+        folder: durable.Folder | None = None
         try:
-            self._disk.link(temporary, path)
-        except FileExistsError:
-            # A network file system that repeats a request whose answer it lost reports our own link so.
-            return os.path.exists(path) and os.path.samefile(temporary, path)
+            directory = os.path.dirname(self._own_path(name))
+            if within is None:
+                self._settle(directory)
+                folder = durable.open_folder(directory, self._disk)
+            else:
+                above = self._path(within.directory)
+                folder = durable.open_folder(above, self._disk)
+                for part in os.path.relpath(directory, above).split(os.sep):
+                    folder = folder if part == os.curdir else folder.below(part)
+            yield folder
+        except OSError as error:
+            if within is not None and not os.path.isdir(self._path(within.directory)):
+                raise ObjectNotFoundError(url=self.url, name=within.directory or "folder") from error
+            raise failed(operation, name, error, url=self.url) from error
+        finally:
+            if folder is not None:
+                folder.close()
+
+    def _linked(self, folder: durable.Folder, temporary: str, base_name: str, within: Within | None) -> bool:
+        """Makes `temporary` appear as `base_name`, durable, while `within` holds; False where another has the name."""
+        if within is not None:
+            within.check()
+        ours = folder.identity(temporary)
+        created = self._link(folder, temporary, base_name)
+        if created:
+            folder.sync()
+            _check_after(within, folder, base_name, ours)
+        return created
+
+    def _link(self, folder: durable.Folder, temporary: str, base_name: str) -> bool:
+        try:
+            return folder.link(temporary, base_name)
         except OSError as error:
             if error.errno in durable.LINKS_REFUSED:
                 raise self._not_exclusive(error) from error
             raise
-        return True
 
-    def _refuse_without_links(self, path: str) -> None:
+    def _refuse_without_links(self, path: str, folder: durable.Folder) -> None:
         """Raises NotExclusiveError, and removes the empty file at `path`, where no commit could ever name it."""
         if self._has_links:
             return
-        directory, base_name = os.path.split(path)
-        linked = os.path.join(directory, durable.temporary_name(base_name))
+        base_name = os.path.basename(path)
+        linked = durable.temporary_name(base_name)
         try:
-            self._link(path, linked)
+            self._link(folder, base_name, linked)
         except BaseException:
             durable.abandon(path)
             raise
-        durable.abandon(linked)
+        folder.abandon(linked)
         self._has_links = True
 
     def _not_exclusive(self, error: OSError) -> StoreError:
@@ -332,6 +352,15 @@ def _is_swept(entry: os.DirEntry[str], before_ms: int) -> bool:
     return True
 
 
-def _checksum_path(path: str) -> str:
-    directory, base_name = os.path.split(path)
-    return os.path.join(directory, f".{base_name}.crc")
+def _check_after(within: Within | None, folder: durable.Folder, base_name: str, ours: tuple[int, int] | None) -> None:
+    """Asks `within` once more, now that the file `ours` is seen as `base_name`; removes it again where that raises."""
+    try:
+        if within is not None:
+            within.check()
+    except BaseException:
+        folder.remove(base_name, ours)
+        raise
+
+
+def _checksum_name(base_name: str) -> str:
+    return f".{base_name}.crc"

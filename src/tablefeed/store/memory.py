@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from tablefeed.errors import ObjectNotFoundError, StoreError
-from tablefeed.store.base import Entry, own_name
+from tablefeed.store.base import Entry, Within, own_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,17 +78,19 @@ class MemoryStore:
         """Opens an object as it is now; see Store."""
         return io.BytesIO(self.read(name))
 
-    def put_if_absent(self, name: str, data: bytes) -> bool:
+    def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
         """Creates an object only once; see Store."""
         name = own_name(name, url=self.url)
-        with self._condition:
+        if name in self._objects:
+            return False
+        with self._checked(name, within), self._condition:
             if name in self._objects:
                 return False
             self._set(name, data)
         return True
 
     @contextlib.contextmanager
-    def create(self, name: str) -> Iterator[BinaryIO]:
+    def create(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:  # noqa: ARG002 - none is made
         """Gives a handle to a new object, which appears when the block ends; see Store."""
         buffer = io.BytesIO()
         if self.exists(own_name(name, url=self.url)):
@@ -98,17 +100,17 @@ class MemoryStore:
             raise self._exists_already(name)
 
     @contextlib.contextmanager
-    def publish(self, name: str) -> Iterator[BinaryIO]:
+    def publish(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
         """Gives a handle to an object that appears when the block ends; see Store."""
         own_name(name, url=self.url)
         buffer = io.BytesIO()
         yield buffer
-        self.put_if_absent(name, buffer.getvalue())
+        self.put_if_absent(name, buffer.getvalue(), within=within)
 
-    def replace(self, name: str, data: bytes) -> None:
+    def replace(self, name: str, data: bytes, *, within: Within | None = None) -> None:
         """Sets an object's content; see Store."""
         name = own_name(name, url=self.url)
-        with self._condition:
+        with self._checked(name, within), self._condition:
             self._set(name, data)
 
     def delete(self, name: str) -> None:
@@ -136,6 +138,24 @@ class MemoryStore:
 
     def close(self) -> None:
         """Does nothing: nothing runs."""
+
+    @contextlib.contextmanager
+    def _checked(self, name: str, within: Within | None) -> Iterator[None]:
+        """Holds what is put as `name` within the block against `within`. The checks may look into this store."""
+        if within is None:
+            yield
+            return
+        within.check()
+        before = self._objects.get(name)
+        yield
+        ours = self._objects.get(name)
+        try:
+            within.check()
+        except BaseException:
+            with self._condition:
+                if ours is not before and self._objects.get(name) is ours:
+                    self.delete(name)
+            raise
 
     def _set(self, name: str, data: bytes) -> None:
         self._objects[name] = _Object(data=bytes(data), modified_ms=self._now_ms())

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from tablefeed.errors import NotExclusiveError, ObjectNotFoundError, StoreError, TablefeedError
 from tablefeed.store.address import shown
-from tablefeed.store.base import Entry, Store, failed
+from tablefeed.store.base import Entry, Store, Within, failed
 from tablefeed.store.elsewhere import Elsewhere
 
 _ABSENT = (FileNotFoundError, NotADirectoryError)
@@ -118,19 +118,19 @@ class FsspecStore:
             file = self._fs.open(self._path(name), "rb")
         return io.BufferedReader(_Translated(file, lambda: self._translated("read", name)))
 
-    def put_if_absent(self, name: str, data: bytes) -> bool:  # noqa: ARG002 - no name can be written
+    def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:  # noqa: ARG002 - no name can be written
         """Raises NotExclusiveError."""
         raise self._not_exclusive()
 
-    def create(self, name: str) -> AbstractContextManager[BinaryIO]:  # noqa: ARG002 - no name can be written
+    def create(self, name: str, *, within: Within | None = None) -> AbstractContextManager[BinaryIO]:  # noqa: ARG002 - no name can be written
         """Raises NotExclusiveError."""
         raise self._not_exclusive()
 
-    def publish(self, name: str) -> AbstractContextManager[BinaryIO]:  # noqa: ARG002 - no name can be written
+    def publish(self, name: str, *, within: Within | None = None) -> AbstractContextManager[BinaryIO]:  # noqa: ARG002 - no name can be written
         """Raises NotExclusiveError."""
         raise self._not_exclusive()
 
-    def replace(self, name: str, data: bytes) -> None:  # noqa: ARG002 - no name can be written
+    def replace(self, name: str, data: bytes, *, within: Within | None = None) -> None:  # noqa: ARG002 - no name can be written
         """Raises NotExclusiveError."""
         raise self._not_exclusive()
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from weakref import WeakKeyDictionary
 
 from tablefeed.errors import NotExclusiveError, ObjectNotFoundError, StoreError
-from tablefeed.store.base import Entry, own_name
+from tablefeed.store.base import Entry, Within, own_name
 from tablefeed.store.remote import FsspecStore
 
 PART_BYTES = 8 * 2**20
@@ -68,14 +68,19 @@ class S3Store(FsspecStore):
             return None
         return self._entry(name, {"size": found["ContentLength"], "LastModified": found["LastModified"]})
 
-    def put_if_absent(self, name: str, data: bytes) -> bool:
-        """Creates an object whole and only once; see Store."""
+    def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
+        """Creates an object whole and only once; see Store. S3 has no directories: of `within` the check counts."""
         own_name(name, url=self.url)
         self._refuse_unless_exclusive()
-        return self._put_if_absent(name, data)
+        if within is not None:
+            within.check()
+        created = self._put_if_absent(name, data)
+        if created:
+            self._check_after(name, within)
+        return created
 
     @contextlib.contextmanager
-    def create(self, name: str) -> Iterator[BinaryIO]:
+    def create(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:  # noqa: ARG002 - none is made
         """Gives a buffered upload in parts, which becomes an object when the block ends; see Store."""
         own_name(name, url=self.url)
         self._refuse_unless_exclusive()
@@ -85,18 +90,24 @@ class S3Store(FsspecStore):
             yield upload
 
     @contextlib.contextmanager
-    def publish(self, name: str) -> Iterator[BinaryIO]:
+    def publish(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
         """Gives the same for an object that others may make alike; see Store."""
         own_name(name, url=self.url)
         self._refuse_unless_exclusive()
         with self._uploaded(name, may_exist=True) as upload:
             yield upload
+            if within is not None:
+                within.check()
+        self._check_after(name, within)
 
-    def replace(self, name: str, data: bytes) -> None:
+    def replace(self, name: str, data: bytes, *, within: Within | None = None) -> None:
         """Sets an object's content, which S3 does whole; see Store."""
         own_name(name, url=self.url)
+        if within is not None:
+            within.check()
         with self._translated("replace", name):
             self._fs.pipe_file(self._path(name), data)
+        self._check_after(name, within)
 
     def delete(self, name: str) -> None:
         """Removes an object; see Store."""
@@ -104,6 +115,14 @@ class S3Store(FsspecStore):
         with self._translated("delete", name):
             # Not s3fs's rm: that lists first, and takes the name for a pattern.
             self._fs.call_s3("delete_object", Bucket=self._bucket, Key=self._key(name))
+
+    def _check_after(self, name: str, within: Within | None) -> None:
+        try:
+            if within is not None:
+                within.check()
+        except BaseException:
+            self.delete(name)
+            raise
 
     @property
     def _bucket(self) -> str:
