@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import logging
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -162,6 +164,116 @@ def test_a_batch_whose_last_commits_are_gone_is_what_is_left_where_data_may_be_l
     lose(log, 4)
 
     assert delivered(source, at(1), at(5)) == ["a", "b", "c"]
+
+
+KINDS = pytest.mark.parametrize("change_feed", [False, True], ids=["appends", "changes"])
+
+
+@KINDS
+@pytest.mark.parametrize("start", [at(5), at(4, 1)], ids=["behind a commit", "within a commit"])
+@pytest.mark.parametrize("lost", [(4,), (2, 3, 4)], ids=str)
+def test_a_stream_that_starts_again_behind_the_end_of_its_log_is_refused(
+    change_feed: bool,  # noqa: FBT001 (a parameter)
+    start: Offset,
+    lost: tuple[int, ...],
+) -> None:
+    log = one_file_a_version()
+    lose(log, *lost)
+    restarted = a_source(log, change_feed=change_feed)
+
+    with pytest.raises(LogError, match=rf"read up to version 4.*is at version {lost[0] - 1} now") as caught:
+        restarted.latest(start, Limits())
+
+    assert caught.value.error_class == "DELTA_STREAMING_TRAILING_COMMIT_MISSING"
+    assert "memory:orders" in str(caught.value)
+
+
+@KINDS
+@pytest.mark.parametrize("lost", [(4,), (2, 3, 4)], ids=str)
+def test_a_waiting_stream_whose_log_loses_its_end_is_stopped_within_a_minute(
+    change_feed: bool,  # noqa: FBT001 (a parameter)
+    lost: tuple[int, ...],
+) -> None:
+    log, clock = one_file_a_version(), Clock()
+    source = a_source(log, clock=clock, change_feed=change_feed)
+    end = source.latest(source.initial(), Limits())
+    lose(log, *lost)
+
+    assert source.latest(end, Limits()) == end, "the log is not looked at so soon"
+    clock.now_s += GAP_CHECK_S
+    with pytest.raises(LogError, match=rf"read up to version 4.*is at version {lost[0] - 1} now") as caught:
+        source.latest(end, Limits())
+
+    assert caught.value.error_class == "DELTA_STREAMING_TRAILING_COMMIT_MISSING"
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["running", "restarted"])
+def test_a_stream_that_waits_one_version_behind_the_newest_has_lost_nothing(
+    restarts: bool,  # noqa: FBT001 (a parameter)
+) -> None:
+    log, clock = one_file_a_version(), Clock()
+    source = a_source(log, clock=clock)
+    end = at(5) if restarts else source.latest(source.initial(), Limits())
+    assert source.latest(end, Limits()) == at(5)
+
+    clock.now_s += GAP_CHECK_S
+    assert source.latest(end, Limits()) == at(5)
+    put(log.store, 5, [add("e")])
+    assert delivered(source, end, source.latest(end, Limits())) == ["e"]
+
+
+def test_a_stream_that_may_lose_data_waits_until_the_log_has_passed_what_it_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = one_file_a_version()
+    lose(log, 3, 4)
+    restarted = a_source(log, fail_on_data_loss=False)
+
+    with caplog.at_level(logging.WARNING, "tablefeed"):
+        assert restarted.latest(at(5), Limits()) == at(5)
+        put(log.store, 3, [add("another c")])
+        assert restarted.latest(at(5), Limits()) == at(5)
+    assert [record.getMessage() for record in caplog.records] == [
+        "url=memory:orders newest=2 version=4 was read and is gone or replaced: no commit up to that is delivered"
+    ]
+
+    put(log.store, 4, [add("another d")])
+    put(log.store, 5, [add("e")])
+    assert delivered(restarted, at(5), restarted.latest(at(5), Limits())) == ["e"]
+
+
+def test_a_log_that_lost_its_end_and_grew_past_it_before_the_restart_is_not_seen() -> None:
+    log = one_file_a_version()
+    lose(log, 3, 4)
+    for version in (3, 4, 5):
+        put(log.store, version, [add(f"another {version}")])
+    restarted = a_source(log)
+
+    assert delivered(restarted, at(5), restarted.latest(at(5), Limits())) == ["another 5"]
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["running", "restarted"])
+def test_an_indextables_log_that_lost_its_end_stops_a_stream(
+    tmp_path: Path,
+    restarts: bool,  # noqa: FBT001 (a parameter)
+) -> None:
+    location, clock = str(tmp_path), Clock()
+    for row in range(3):
+        tablefeed.append(location, pa.table({"id": [row]}), table_format="indextables")
+    log = open_log(location)
+    source = a_source(log, clock=clock)
+    end = source.latest(source.initial(), Limits())
+    assert end.version == log.load().version + 1
+    newest = [path for path in (tmp_path / log.directory).iterdir() if f"{end.version - 1:020d}" in path.name]
+    assert sorted(path.suffix for path in newest) == ["", ".json"], "a state and a commit"
+    for path in newest:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    clock.now_s += GAP_CHECK_S
+    with pytest.raises(LogError, match=f"read up to version {end.version - 1}") as caught:
+        (a_source(open_log(location)) if restarts else source).latest(end, Limits())
+
+    assert caught.value.error_class == "DELTA_STREAMING_TRAILING_COMMIT_MISSING"
 
 
 def test_a_hole_that_opens_before_a_waiting_stream_is_found_within_a_minute() -> None:

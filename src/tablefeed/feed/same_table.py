@@ -7,10 +7,14 @@ then, the table is loaded and its id compared.
 
 from __future__ import annotations
 
+import logging
+
 from tablefeed.errors import LogError, OffsetError
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.model.actions import Version
 from tablefeed.store import Entry
+
+logger = logging.getLogger(__name__)
 
 
 class SameTable:
@@ -18,12 +22,18 @@ class SameTable:
 
     `remedy` is the last sentence of an error: what the user of this reader does now. Raises OffsetError where the table
     is another, TableNotFoundError where there is none any more, and LogError (DELTA_STREAMING_TRAILING_COMMIT_MISSING)
-    where commits that were read are gone or were replaced, unless `data_may_be_lost`.
+    where commits that were read are gone or were replaced; with `data_may_be_lost` that is a warning.
     """
 
     def __init__(self, begun: Snapshot, *, remedy: str, data_may_be_lost: bool = False) -> None:
         self._begun, self._remedy, self._data_may_be_lost = begun, remedy, data_may_be_lost
         self._seen: tuple[Version, Entry | None] = (begun.version, begun.head)
+
+    def resume(self, read_to: Version) -> None:
+        """Compares with what an earlier run of the reader read, which is known by its version alone; once."""
+        if read_to > self._seen[0]:
+            self._seen = (read_to, None)
+            self.look()
 
     def check(self, read_to: Version) -> None:
         """Compares after the commits up to `read_to` were read and before they are used; one or two requests."""
@@ -44,14 +54,22 @@ class SameTable:
             return
         now = log.load()
         refuse_other(self._begun, now, remedy=self._remedy)
-        if not self._data_may_be_lost and (now.version < version or _is_replaced(seen, head)):
-            raise LogError(
-                f"The log of {log.url} was read up to version {version}, whose commit is gone or was replaced; the log "
-                f"is at version {now.version} now. Restore the commits that were read. {self._remedy}",
-                url=log.url,
-                error_class="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
-            )
+        if now.version < version or _is_replaced(seen, head):
+            self._lost(version, newest=now.version)
         self._seen = (version, head)
+
+    def _lost(self, version: Version, *, newest: Version) -> None:
+        url = self._begun.log.url
+        if self._data_may_be_lost:
+            text = "url=%s newest=%d version=%d was read and is gone or replaced: no commit up to that is delivered"
+            logger.warning(text, url, newest, version)
+            return
+        raise LogError(
+            f"The log of {url} was read up to version {version}, whose commit is gone or was replaced; the log is at "
+            f"version {newest} now. Restore the commits that were read. {self._remedy}",
+            url=url,
+            error_class="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
+        )
 
 
 def _is_replaced(seen: Entry | None, head: Entry | None) -> bool:

@@ -115,7 +115,8 @@ class StreamSource:
         """Gives where a batch that begins at `start` ends under `limits`; `start` where there is nothing new.
 
         Reads each new commit once. Raises ChangeRefusedError, SchemaChangedError and UnsupportedFeatureError for a
-        commit that cannot be delivered, LogGapError for one that is gone, and where metadata is tracked
+        commit that cannot be delivered, LogGapError for one that is gone, LogError
+        (DELTA_STREAMING_TRAILING_COMMIT_MISSING) where the log ends before `start`, and where metadata is tracked
         MetadataEvolvedError, for the query to be started again, and SchemaLogError.
         """
         self._check_offset(start)
@@ -123,6 +124,7 @@ class StreamSource:
         if last is not None and start.version > last:
             self._say_that_it_ended(last)
             return start
+        self._same_table.resume(_last_read(start))
         self._metadata.begin(self._held_at(start), start.version, in_snapshot=start.in_snapshot)
         if start.barrier is Barrier.REACHED:
             return self._offset(start.version, barrier=Barrier.PASSED)
@@ -240,7 +242,7 @@ class StreamSource:
     def _check_table_still_there(self, start: Offset, end: Offset) -> None:
         """After the commits up to `end` were read. While nothing is new, from time to time."""
         if end != start and not end.in_snapshot:
-            self._same_table.check(end.version if end.file_index else Version(end.version - 1))
+            self._same_table.check(_last_read(end))
         elif self._clock() - self._looked_at_s < GAP_CHECK_S:
             return
         else:
@@ -428,6 +430,12 @@ class _Met:
     """The change of the metadata at which a way through the log ended; None: it did not end at one."""
 
     change: Version | None = None
+
+
+def _last_read(offset: Offset) -> Version:
+    """The last version of which something was read for a batch that ends at `offset`."""
+    whole = not (offset.file_index or offset.in_snapshot or offset.barrier)
+    return Version(max(offset.version - 1, 0)) if whole else offset.version
 
 
 def _snapshot_version(start: Offset, end: Offset) -> Version | None:
