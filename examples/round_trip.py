@@ -56,8 +56,7 @@ def run_queries(folder: str) -> None:
         try:
             spark.streams.awaitAnyTermination()
         except StreamingQueryException as error:
-            # "Task not serializable": when a query starts, Spark changes a map that it serialises for the other's batch
-            # at the same time (docs/migrating.md, "What is not there").
+            # Rarely "Task not serializable", where both queries start at once (docs/migrating.md, "What is not there").
             print(f"started again after: {error}", file=sys.stderr)
         spark.streams.resetTerminated()
         queries = [query if query.isActive else start() for query, start in zip(queries, starts, strict=True)]
