@@ -8,9 +8,9 @@ import pytest
 from tablefeed.delta.features import (
     FEATURES,
     check_readable,
-    check_supported,
     check_writable,
     is_supported,
+    protocol_for,
     required_protocol,
 )
 from tablefeed.errors import AppendOnlyError, LogError, UnsupportedFeatureError
@@ -230,11 +230,24 @@ def test_tables_with_rules_for_their_rows_are_written(feature: str, table: Metad
 def test_a_type_that_needs_a_feature_is_no_new_column_of_a_table_without_it() -> None:
     schema = Struct((Field("clock", Array(Primitive("timestamp_ntz"), contains_null=True), nullable=True),))
 
-    check_supported(listing("timestampNtz"), schema, url=URL)
+    assert protocol_for(schema, listing("timestampNtz"), url=URL) == listing("timestampNtz")
     with pytest.raises(UnsupportedFeatureError, match="SET TBLPROPERTIES") as caught:
-        check_supported(legacy(1, 2), schema, url=URL)
+        protocol_for(schema, legacy(1, 2), url=URL)
     assert caught.value.features == ("timestampNtz",)
     assert caught.value.error_class == "DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT"
+
+
+def test_the_feature_of_variants_is_added_to_a_table_that_is_to_have_one_and_no_other() -> None:
+    variants = Struct((Field("v", Array(Primitive("variant"), contains_null=True), nullable=True),))
+    clocks = Struct((*variants, Field("clock", Primitive("timestamp_ntz"), nullable=True)))
+
+    assert protocol_for(variants, legacy(1, 2), url=URL) == listing("variantType", "appendOnly", "invariants")
+    assert protocol_for(variants, listing("deletionVectors"), url=URL) == listing("deletionVectors", "variantType")
+    for there in (listing("variantType"), listing("variantType-preview")):
+        assert protocol_for(variants, there, url=URL) is there
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        protocol_for(clocks, legacy(1, 2), url=URL)
+    assert caught.value.features == ("timestampNtz", "variantType")
 
 
 def test_a_column_mapping_that_the_protocol_does_not_support_is_refused() -> None:

@@ -143,7 +143,7 @@ def test_an_unknown_type_is_refused_by_its_name_and_the_path_to_it(unknown: str)
 def test_a_type_of_a_users_own_class_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedFeatureError) as caught:
         parse_schema(_one_column({"type": "udt", "class": "org.Vector", "sqlType": "string"}), url=URL)
-    assert caught.value.features == ("udt",)
+    assert caught.value.features == ("the user-defined type org.Vector",)
 
 
 def _nested(levels: int) -> str:

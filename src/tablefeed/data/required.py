@@ -5,11 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablefeed.data.retype import is_variant
+
 
 def null_to_write(rows: pa.Table) -> str | None:
     """As `RequiredColumns.first_null`, or the path of a required member of a struct that is null, at any depth.
 
-    Delta-Spark writes no such struct, as its member is null to it, and neither does Arrow.
+    Delta-Spark writes no such struct, as its member is null to it. A variant is no such struct.
     """
     for field, column in zip(rows.schema, rows.columns, strict=True):
         for chunk in column.chunks if _may_break(field) else ():
@@ -41,6 +43,10 @@ def _may_break(field: pa.Field) -> bool:
     return not field.nullable or any(_may_break(member) for member in _members(field.type))
 
 
+def _has_members(kind: pa.DataType) -> bool:
+    return pa.types.is_struct(kind) and not is_variant(kind)
+
+
 def _members(kind: pa.DataType) -> list[pa.Field]:
     if pa.types.is_struct(kind):
         return list(kind)
@@ -56,7 +62,7 @@ def _null_at(path: str, array: pa.Array, *, nullable: bool, in_null: bool = Fals
     if array.null_count and not nullable:
         return path
     kind = array.type
-    if in_null and array.null_count and pa.types.is_struct(kind) and (member := _required_member(kind)):
+    if in_null and array.null_count and _has_members(kind) and (member := _required_member(kind)):
         return f"{path}.{member}"
     if not any(_may_break(member) for member in _members(kind)):
         return None
@@ -84,7 +90,7 @@ def _entries(maps: pa.MapArray, side: pa.Array) -> pa.Array:
 
 def _required_member(kind: pa.DataType) -> str | None:
     for field in kind:
-        inner = _required_member(field.type) if pa.types.is_struct(field.type) else None
+        inner = _required_member(field.type) if _has_members(field.type) else None
         if not field.nullable or inner is not None:
             return str(field.name) if not field.nullable else f"{field.name}.{inner}"
     return None

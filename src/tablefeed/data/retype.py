@@ -107,10 +107,10 @@ def conversion(
     """How arrays of `found` become arrays of `wanted`; None: they are. LossyConversionError where they cannot.
 
     `stored` is `wanted` with the names of struct members, or with the field ids, that `found` uses; None: the same.
-    `leaf` decides on what is not nested, at every depth.
+    `leaf` decides on what is not nested, at every depth. The parts of a null variant are empty, not null.
     """
     stored = wanted if stored is None else stored
-    if found == wanted and stored == wanted and not has_field_ids(_inner_fields(stored)):
+    if found == wanted and stored == wanted and not has_field_ids(_inner_fields(stored)) and not _has_variants(wanted):
         return None
     if leaf is not lossless and _has_views(found):
         # First another layout, then other values: Arrow cannot pick among views, which a cast below a null has to.
@@ -266,14 +266,21 @@ _SHREDDED = "typed_value"
 """The member of a variant that holds what its value lacks (Parquet, "Variant Shredding")."""
 
 
-def _is_variant(kind: pa.StructType) -> bool:
+def is_variant(kind: pa.StructType) -> bool:
     """Whether a struct is a variant: PySpark's mark, which tells one from a struct with the same members."""
     return any((member.metadata or {}).get(b"variant") == b"true" for member in kind)
 
 
+def _has_variants(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind) and is_variant(kind):
+        return True
+    return any(_has_variants(field.type) for field in _inner_fields(kind))
+
+
 def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType, leaf: Leaf) -> Conversion:
     indexes = {member.name: index for index, member in enumerate(found)}
-    if _is_variant(wanted):
+    of_variants = is_variant(wanted)
+    if of_variants:
         if _SHREDDED in indexes:
             raise ShreddedVariantError(found, wanted, reason="a shredded variant")
         stored = wanted  # its members have one name everywhere, and no one order
@@ -286,16 +293,21 @@ def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType, 
         convert = None if index is None else _member(found.field(index).type, field, stored_field.type, leaf)
         plan.append((index, convert, field))
 
+    hides_members = leaf is not lossless or _has_variants(wanted)
+
     def convert_struct(array: pa.StructArray) -> pa.StructArray:
         members = []
         # Where the struct is null its members are nobody's: a cast must not fail on what they happen to hold.
-        present = array.flatten() if array.null_count and leaf is not lossless else None
+        present = array.flatten() if array.null_count and hides_members else None
         for index, convert, field in plan:
             if index is None:
                 member = pa.nulls(len(array), field.type)
             else:
                 member = array.field(index) if present is None else present[index]
-            members.append(member if convert is None else convert(member))
+            member = member if convert is None else convert(member)
+            if array.null_count and of_variants:  # Parquet has no variant whose parts are optional
+                member = pc.if_else(array.is_valid(), member, pa.scalar(b"", member.type))
+            members.append(member)
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(members, fields=list(wanted), mask=mask)
 

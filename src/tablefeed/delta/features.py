@@ -132,14 +132,19 @@ def required_protocol(schema: Struct, properties: Mapping[str, str]) -> Protocol
     return _as_low_as_can_be(frozenset(_with_required(asked)) | _implied(reader, writer))
 
 
-def check_supported(protocol: Protocol, schema: Struct, *, url: str) -> None:
-    """Raises UnsupportedFeatureError where a type of `schema` needs a feature that `protocol` does not list.
+def protocol_for(schema: Struct, protocol: Protocol, *, url: str) -> Protocol:
+    """The protocol of a table with `protocol` once it has `schema`: the same, or with the feature of variants too.
 
-    As Delta-Spark, no write adds one to a table that is there: its other readers and writers would stop.
+    Delta-Spark adds that one to a table that is there, and no other that a type needs: its other readers and writers
+    would stop. Raises UnsupportedFeatureError where another is missing.
     """
     uses = Uses(properties={}, column_keys=frozenset(), types=frozenset(_type_words(schema)))
     listed = (protocol.writer_features or frozenset()) & (protocol.reader_features or frozenset())
+    if f"{_VARIANT}-preview" in listed:  # as good to Delta-Spark
+        listed |= {_VARIANT}
     missing = sorted(name for name, feature in FEATURES.items() if feature.is_active(uses) and name not in listed)
+    if missing == [_VARIANT]:
+        return _as_low_as_can_be(supported_features(protocol) | {_VARIANT})
     if missing:
         raise UnsupportedFeatureError(
             f"The new columns need features that {url} does not have: {', '.join(missing)}. Nothing was written. Add "
@@ -149,6 +154,7 @@ def check_supported(protocol: Protocol, schema: Struct, *, url: str) -> None:
             features=tuple(missing),
             error_class="DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
         )
+    return protocol
 
 
 def supported_features(protocol: Protocol) -> frozenset[str]:
@@ -198,6 +204,7 @@ def _widened(uses: Uses) -> bool:
 
 # --- the table -----------------------------------------------------------------------------------------------------
 
+_VARIANT = "variantType"
 _HANDLED, _INACTIVE, _REFUSED = Rule.HANDLED, Rule.WHILE_INACTIVE, Rule.REFUSED
 
 
@@ -267,11 +274,12 @@ FEATURES: Mapping[str, Feature] = {
         # What columns were is kept in their metadata, and told of those that a write widens (feed/evolution.py).
         _both("typeWidening", _HANDLED, _HANDLED, _widened),
         _both("typeWidening-preview", _HANDLED, _HANDLED),
-        _both("variantType", _HANDLED, _REFUSED, _type("variant")),
-        _both("variantType-preview", _HANDLED, _REFUSED),
+        _both(_VARIANT, _HANDLED, _HANDLED, _type("variant")),
+        _both(f"{_VARIANT}-preview", _HANDLED, _HANDLED),
         # A file that is shredded is refused where it is read (data/retype.py): the feature says of none that it is.
-        _both("variantShredding", _HANDLED, _REFUSED, _property(names.ENABLE_VARIANT_SHREDDING)),
-        _both("variantShredding-preview", _HANDLED, _REFUSED),
+        # None is written: the feature allows it, and asks for none.
+        _both("variantShredding", _HANDLED, _HANDLED, _property(names.ENABLE_VARIANT_SHREDDING)),
+        _both("variantShredding-preview", _HANDLED, _HANDLED),
         _both("geospatial", _REFUSED, _REFUSED, _type("geometry", "geography")),
         _both("geospatial-dev", _REFUSED, _REFUSED),
         _both("timestampNanos", _REFUSED, _REFUSED),

@@ -117,6 +117,7 @@ COLUMN_INVARIANTS = "delta.invariants"
 GENERATION_EXPRESSION = "delta.generationExpression"
 CURRENT_DEFAULT = "CURRENT_DEFAULT"
 CHAR_VARCHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # Spark's own
+COLLATIONS = "__COLLATIONS"  # Spark's own
 IDENTITY_PREFIX = "delta.identity."
 IDENTITY_START = "delta.identity.start"
 IDENTITY_STEP = "delta.identity.step"

@@ -7,12 +7,14 @@ become of what is not asked here, nor what a feature makes of a column's metadat
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
 import pyarrow as pa
 
+from tablefeed.delta import names
 from tablefeed.errors import LogError, SchemaMismatchError, UnsupportedFeatureError
 from tablefeed.model.schema import PRIMITIVES, Array, DataType, Decimal, Field, Map, Primitive, Struct
 
@@ -69,15 +71,34 @@ def to_arrow(schema: Struct) -> pa.Schema:
 def from_arrow(schema: pa.Schema, *, url: str) -> Struct:
     """The table columns that hold `schema`, without metadata: `from_arrow(to_arrow(s))` is `s` but for that.
 
-    Every layout of text, bytes and lists is one type, a dictionary is what it holds, and so is each unit of time.
-    Raises SchemaMismatchError, naming the column and what to cast it to, for a type that no table has, and for names
-    that differ in case alone (DELTA_DUPLICATE_COLUMNS_FOUND). `url` names the table that the rows are for.
+    Every layout of text, bytes and lists is one type, a dictionary is what it holds, and so is each unit of time; a
+    struct that PySpark marks as a variant is one. Raises SchemaMismatchError, naming the column and what to cast it to,
+    for a type that is written to no table, and for names that differ in case alone (DELTA_DUPLICATE_COLUMNS_FOUND).
+    `url` names the table that the rows are for.
     """
-    try:
+    with _of_rows(url):
         return _fields_from_arrow(schema, ())
+
+
+def from_spark(schema_json: str, *, url: str) -> Struct:
+    """The table columns that hold the rows of a DataFrame with this schema, with their metadata.
+
+    Spark's JSON is the log's own words, so that each type is the one that the query has: Arrow, in which Spark hands
+    over the rows, has the same type for several. Raises SchemaMismatchError as `from_arrow`.
+    """
+    with _of_rows(url):
+        schema = _struct(orjson.loads(schema_json), ())
+        _refuse_collations(schema, ())
+        return schema
+
+
+@contextmanager
+def _of_rows(url: str) -> Iterator[None]:
+    try:
+        yield
     except _UnknownTypeError as unknown:
         raise SchemaMismatchError(
-            f"Column {_dotted(unknown.path)} of the rows for {url} is {unknown.reason}, which no table can hold. "
+            f"Column {_dotted(unknown.path)} of the rows for {url} is {unknown.reason}, which tablefeed cannot write. "
             f"{_remedy(unknown.found)}",
             url=url,
             error_class="DELTA_UNSUPPORTED_DATA_TYPES",
@@ -111,10 +132,10 @@ def _dotted(path: _Path) -> str:
     return ".".join(f"`{name}`" if "." in name else name for name in path)
 
 
-def _refuse_doubles(names: Iterable[str], path: _Path) -> None:
+def _refuse_doubles(columns: Iterable[str], path: _Path) -> None:
     # "Schema Serialization Format": all column names must be unique regardless of casing.
     seen: dict[str, str] = {}
-    for name in names:
+    for name in columns:
         if name.lower() in seen:
             both = (_dotted((*path, seen[name.lower()])), _dotted((*path, name)))
             raise _BadSchemaError(
@@ -153,6 +174,9 @@ def _type(value: Any, path: _Path) -> DataType:  # Any: JSON that is judged here
                 raise _UnknownTypeError("void, as the key of a map", path)
             item = _type(_member(value, "valueType", path), (*path, VALUE))
             return Map(key, item, _flag(value, "valueContainsNull", path))
+        case "udt":
+            name = value.get("class") or value.get("pyClass")
+            raise _UnknownTypeError(f"the user-defined type {name}", path)
         case str():
             raise _UnknownTypeError(kind, path)
         case _:
@@ -191,6 +215,23 @@ def _field(value: Any, path: _Path) -> Field:
     if not isinstance(metadata, dict | None):
         raise _BadSchemaError(f"metadata is {metadata!r:.60}", path)
     return Field(name, _type(_member(value, "type", path), path), _flag(value, "nullable", path), metadata or {})
+
+
+def _refuse_collations(kind: DataType, path: _Path) -> None:
+    # Which strings have one stands beside the field that they are in; Delta-Spark takes none, at any depth.
+    match kind:
+        case Struct():
+            for field in kind:
+                collations = field.metadata.get(names.COLLATIONS)
+                if isinstance(collations, Mapping) and collations:
+                    _, name = min(collations.items())
+                    raise _UnknownTypeError(f"a string with the collation {name}", (*path, field.name))
+                _refuse_collations(field.type, (*path, field.name))
+        case Array(element=element):
+            _refuse_collations(element, (*path, ELEMENT))
+        case Map(key=key, value=value):
+            _refuse_collations(key, (*path, KEY))
+            _refuse_collations(value, (*path, VALUE))
 
 
 def _member(value: dict[str, Any], name: str, path: _Path) -> Any:
@@ -276,7 +317,8 @@ def _arrow(kind: DataType) -> pa.DataType:
 # Arrow to model
 
 _FROM_ARROW: Mapping[pa.DataType, Primitive] = {
-    **{kind: Primitive(name) for name, kind in _ARROW.items()},
+    # Arrow tells a variant from a struct of the same members by nothing: `_marked` does.
+    **{kind: Primitive(name) for name, kind in _ARROW.items() if name != "variant"},
     pa.large_string(): Primitive("string"),
     pa.string_view(): Primitive("string"),
     pa.large_binary(): Primitive("binary"),
@@ -309,7 +351,7 @@ def _from_arrow(kind: pa.DataType, path: _Path) -> DataType:
     if is_a.is_dictionary(kind):
         return _from_arrow(kind.value_type, path)
     if is_a.is_struct(kind):
-        return _fields_from_arrow(kind, path)
+        return _marked(kind, path) or _fields_from_arrow(kind, path)
     if is_a.is_map(kind):
         key, value = _from_arrow(kind.key_type, (*path, KEY)), _from_arrow(kind.item_type, (*path, VALUE))
         return Map(key, value, kind.item_field.nullable)
@@ -318,6 +360,17 @@ def _from_arrow(kind: pa.DataType, path: _Path) -> DataType:
     if is_a.is_fixed_size_binary(kind):
         return Primitive("binary")
     raise _UnknownTypeError(str(kind), path, found=kind)
+
+
+def _marked(kind: pa.StructType, path: _Path) -> DataType | None:
+    """What a struct is that PySpark marks, by the metadata of a member, as one of Spark's types; None: a struct."""
+    marks = {key for member in kind for key, value in (member.metadata or {}).items() if value == b"true"}
+    if b"variant" in marks:
+        return Primitive("variant")
+    for mark in (b"geometry", b"geography"):
+        if mark in marks:
+            raise _UnknownTypeError(f"a {mark.decode()}", path)
+    return None
 
 
 _LISTS = (
@@ -335,11 +388,11 @@ def _decimal_from_arrow(kind: pa.DataType, path: _Path) -> DataType:
     return Decimal(kind.precision, kind.scale)
 
 
-def _remedy(found: pa.DataType) -> str:
+def _remedy(found: pa.DataType | None) -> str:
     if found in _WIDER:
         return f"Cast it to {_WIDER[found]}."
     if isinstance(found, pa.BaseExtensionType):
         return f"Cast it to {found.storage_type}."
-    if pa.types.is_decimal(found):
+    if found is not None and pa.types.is_decimal(found):
         return "Cast it to decimal128 with 0 <= scale <= precision <= 38."
-    return "Cast it to a type that one has (int64 or string, perhaps), or drop it."
+    return "Cast it to a type that tables have (int64 or string, perhaps), or drop it."

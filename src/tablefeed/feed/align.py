@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tablefeed.data.assignment import Assignment, leaves, needs_zone
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.evolution import as_new, has_void
-from tablefeed.model.schema import Array, DataType, Field, Map, Struct
+from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struct
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,9 +103,11 @@ def check_partition_by(incoming: Struct, partition_columns: Sequence[str], *, ur
         column = by_name.get(name.lower())
         if column is None:
             raise _no_table(f"there is no column {name!r} to partition by", "DELTA_PARTITION_COLUMN_NOT_FOUND", url)
-        if isinstance(column.type, Array | Map | Struct):
+        if isinstance(column.type, Array | Map | Struct) or column.type == Primitive("variant"):
             raise _no_table(
-                f"column {name!r} is nested: it cannot partition", "DELTA_INVALID_PARTITION_COLUMN_TYPE", url
+                f"column {name!r} is nested or a variant: it cannot partition",
+                "DELTA_INVALID_PARTITION_COLUMN_TYPE",
+                url,
             )
     if len({n.lower() for n in partition_columns}) < len(partition_columns):
         raise _no_table(f"({', '.join(partition_columns)}) names a column twice", "DELTA_DUPLICATE_COLUMNS_FOUND", url)

@@ -49,11 +49,11 @@ def commit_entry(
         )
     folded = _folded(transaction, now_ms)
     txn = transaction.txn
-    protocol, metadata = None, transaction.plan.metadata
+    protocol, metadata = transaction.plan.protocol, transaction.plan.metadata
     if state is None:
         protocol, metadata = table = new_table(transaction.plan, now_ms=now_ms)
     else:
-        table = state.protocol, metadata or state.metadata
+        table = protocol or state.protocol, metadata or state.metadata
     rewriting = transaction.rewriting or Rewriting()
     added = (*transaction.files, *rewriting.added)
     asked = featured(added, state, table, now_ms=now_ms, url=transaction.plan.location)

@@ -124,15 +124,20 @@ def refuse_void(field: Field, url: str) -> None:
 
 def has_void(kind: DataType) -> bool:
     """Says whether a type is void or has one inside."""
+    return has(kind, Primitive("void"))
+
+
+def has(kind: DataType, wanted: Primitive) -> bool:
+    """Says whether a type is `wanted` or has one inside."""
     match kind:
         case Struct():
-            return any(has_void(f.type) for f in kind)
+            return any(has(f.type, wanted) for f in kind)
         case Array(element):
-            return has_void(element)
+            return has(element, wanted)
         case Map(key, value):
-            return has_void(key) or has_void(value)
+            return has(key, wanted) or has(value, wanted)
         case _:
-            return kind == Primitive("void")
+            return kind == wanted
 
 
 def check_storable(schema: Struct, *, url: str) -> None:

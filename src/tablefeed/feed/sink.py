@@ -18,7 +18,7 @@ from tablefeed.delta.column_mapping import files_schema, mapping_mode
 from tablefeed.delta.file_layout import Codec, file_shape
 from tablefeed.delta.iceberg_compat import check_compatible, file_tags, stores_partition_columns
 from tablefeed.delta.indexed_columns import check_indexed, statistics_shape
-from tablefeed.delta.schema import from_arrow, parse_schema, to_arrow
+from tablefeed.delta.schema import from_arrow, from_spark, parse_schema, to_arrow
 from tablefeed.errors import TableNotFoundError, UnsupportedOptionError
 from tablefeed.feed.align import Alignment, align, aligned, check_zone
 from tablefeed.feed.evolution import SchemaMode, check_storable
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 def plan_write(
     log: TableLog,
     snapshot: Snapshot | None,
-    incoming: pa.Schema,
+    incoming: pa.Schema | Struct,
     *,
     partition_by: Sequence[str],
     kind: WriteKind,
@@ -64,18 +64,19 @@ def plan_write(
 ) -> WritePlan:
     """Fits `incoming` to the table, as it is or as `rules` let it become, or to a new one.
 
-    `now_ms` is the moment of the write, which the defaults of columns may take; None: the moment of this call. Raises
-    TableError for what does not fit or is refused.
+    It is a Struct where more is known of the rows than Arrow says: `rows_of_spark` gives one. `now_ms` is the moment of
+    the write, which the defaults of columns may take; None: the moment of this call. Raises TableError for what does
+    not fit or is refused.
     """
     rules = rules or WriteRules()
+    rows = incoming if isinstance(incoming, Struct) else from_arrow(incoming, url=log.url)
     if log.has_splits:
         from tablefeed.feed.split_write import plan_splits
 
-        return plan_splits(log, snapshot, incoming, partition_by=partition_by, rules=rules)
+        return plan_splits(log, snapshot, rows, partition_by=partition_by, rules=rules)
     for column in rules.index_as:
         remedy = "Only IndexTables tables are indexed; leave it out, or set tableFormat=indextables for a new one."
         raise UnsupportedOptionError(option=f"{TYPEMAP_PREFIX}{column}", remedy=remedy)
-    rows = from_arrow(incoming, url=log.url)
     if snapshot is None:
         target = new_table(rows, partition_by=partition_by, rules=rules, url=log.url)
     else:
@@ -110,6 +111,7 @@ def plan_write(
         partition_columns=target.partition_columns,
         configuration=dict(target.configuration) if snapshot is None else {},
         metadata=target.metadata,
+        protocol=None if snapshot is None or target.protocol == snapshot.protocol else target.protocol,
         mapping=mapping,
         alignment=alignment,
         rules=rules,
@@ -131,6 +133,11 @@ def plan_write(
         ),
         file_tags=file_tags(target.configuration),
     )
+
+
+def rows_of_spark(schema_json: str, *, url: str) -> Struct:
+    """Gives the rows that a DataFrame of that schema brings, for `plan_write`; `delta.schema.from_spark`."""
+    return from_spark(schema_json, url=url)
 
 
 def _clustering(snapshot: Snapshot | None, target: Target, rules: WriteRules, *, url: str) -> tuple[LeafPath, ...]:

@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING
 
 from tablefeed.delta.column_mapping import MappingMode
 from tablefeed.delta.file_layout import FileShape
-from tablefeed.delta.schema import format_schema, from_arrow, parse_schema, to_arrow
+from tablefeed.delta.schema import format_schema, parse_schema, to_arrow
 from tablefeed.delta.stats import StatisticsShape
-from tablefeed.errors import IllegalOptionError, InvalidRowsError, SchemaMismatchError, UnsupportedOptionError
+from tablefeed.errors import (
+    IllegalOptionError,
+    InvalidRowsError,
+    SchemaMismatchError,
+    UnsupportedFeatureError,
+    UnsupportedOptionError,
+)
 from tablefeed.feed.align import align, aligned, check_zone, new_table_schema
-from tablefeed.feed.evolution import Merging, SchemaMode, merged
+from tablefeed.feed.evolution import Merging, SchemaMode, has, merged
 from tablefeed.feed.index_log import IndexSnapshot, IndexTablesLog
 from tablefeed.feed.replacement import Replaces
 from tablefeed.feed.split_indexing import indexing_of_table
@@ -49,7 +55,7 @@ if TYPE_CHECKING:
 
 
 def plan_splits(
-    log: TableLog, snapshot: Snapshot | None, incoming: pa.Schema, *, partition_by: Sequence[str], rules: WriteRules
+    log: TableLog, snapshot: Snapshot | None, rows: Struct, *, partition_by: Sequence[str], rules: WriteRules
 ) -> WritePlan:
     """As `sink.plan_write`, for an IndexTables table: as it is, or a new one.
 
@@ -60,7 +66,14 @@ def plan_splits(
 
     _refuse_rules(rules)
     require_tantivy(log.url)
-    rows = from_arrow(incoming, url=log.url)
+    variant = next((column.name for column in rows if has(column.type, Primitive("variant"))), None)
+    if variant is not None:
+        raise UnsupportedFeatureError(
+            f"{log.url} cannot be written: column {variant} is or has a variant, which no IndexTables table has. Cast "
+            "it to a string first (to_json).",
+            url=log.url,
+            features=("variant",),
+        )
     if snapshot is None:
         schema = new_table_schema(rows, partition_columns=partition_by, url=log.url, any_name=True)
         schema_string, partition_columns = format_schema(schema), spelled_as(schema, partition_by)

@@ -151,7 +151,7 @@ def _changed(
     if not is_mapped:
         check_new_columns([column for column in after if column.name.lower() not in known], url=url)
     _check_reserved(metadata, after, url)
-    features.check_supported(protocol, after, url=url)
+    protocol = features.protocol_for(after, protocol, url=url)
     after, configuration = with_mapping(after, metadata, new_name=_new_name, url=url)
     changed = replace(
         metadata,

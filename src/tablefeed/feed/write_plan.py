@@ -65,7 +65,8 @@ class WritePlan:
 
     `found` is None where the table is not there yet: this write makes it, with the properties `configuration`.
     `schema_string` and `partition_columns` are the table's after the write, and `metadata` is what has to say so in
-    the log of one that is there; None: it does.
+    the log of one that is there; None: it does. `protocol` is that of a table that is there, where its new schema needs
+    a feature that it lacks; None: it lacks none.
     """
 
     location: str
@@ -94,6 +95,7 @@ class WritePlan:
     """The columns, as files call them, of which every file must have statistics."""
     stores_partitions: bool = False
     """Whether files have to hold the partition columns too."""
+    protocol: Protocol | None = None
     file_tags: Mapping[str, str] | None = None
     splits: Indexing | None = None
     """How the splits of an IndexTables table index its columns; None: the table is Delta's."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from tablefeed.errors import CommitError
 from tablefeed.feed.auto_compact import compact_if_wanted
@@ -24,7 +23,7 @@ from tablefeed.feed.gathering import gathered
 from tablefeed.feed.known_state import newest_state, remember
 from tablefeed.feed.losers import delete_losers, delete_uncommitted
 from tablefeed.feed.operations import batch_write, micro_batch
-from tablefeed.feed.sink import plan_write, write_task
+from tablefeed.feed.sink import plan_write, rows_of_spark, write_task
 from tablefeed.feed.transaction import Surroundings, Transaction
 from tablefeed.feed.upkeep import UpkeepOptions, after_commit, look_after, waited_for
 from tablefeed.feed.write_plan import WritePlan
@@ -193,8 +192,9 @@ def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind
     log, state = newest_state(path, dict(options.storage), table_format=options["tableFormat"])
     if log.has_splits:
         refuse_of_splits({name: options.values.get(name) for name in DELTA_UPKEEP})
-    incoming = to_arrow_schema(schema, timezone="UTC")
-    plan = plan_write(log, state, incoming, partition_by=options["partitionBy"] or (), kind=kind, rules=rules)
+    # Spark's own words: to the Arrow in which the rows come, a variant is a struct.
+    rows = rows_of_spark(schema.json(), url=log.url)
+    plan = plan_write(log, state, rows, partition_by=options["partitionBy"] or (), kind=kind, rules=rules)
     if state is None and not plan.has_splits:
         new_table(plan, now_ms=_now_ms())  # refused before a file is written
     settle()

@@ -1,0 +1,71 @@
+"""What a DataFrame's types and column metadata are in the table that it is written to: the JAR's and ours alike."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peer.logs import actions_of_kind
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.peer
+
+DOCUMENTS = ("{}", "[1, null, 2.5]", '{"a": {"b": "text"}, "c": [true]}', "null", "12345678901234567890")
+
+
+def variants(spark: SparkSession) -> DataFrame:
+    texts = spark.createDataFrame([*enumerate(DOCUMENTS), (9, None)], "id INT, text STRING")
+    return texts.selectExpr(
+        "id",
+        "parse_json(text) AS v",
+        "IF(id = 9, NULL, named_struct('v', parse_json(text), 'l', array(parse_json(text), NULL))) AS s",
+        "map(id, parse_json(text)) AS m",
+    )
+
+
+def told(rows: DataFrame) -> list[str]:
+    texts = rows.selectExpr("id", "to_json(v) AS v", "to_json(s) AS s", "to_json(m[id]) AS m", "s IS NULL AS no_s")
+    return sorted(json.dumps(row.asDict()) for row in texts.collect())
+
+
+def write(rows: DataFrame, writer: str, table: Path, mode: str = "append", **options: str) -> None:
+    rows.coalesce(1).write.format(writer).mode(mode).options(**options).save(str(table))
+
+
+def last(table: Path, kind: str) -> dict[str, Any]:
+    return dict(actions_of_kind(table, kind)[-1])
+
+
+@pytest.mark.parametrize("first", ["delta", "tablefeed"])
+def test_variants_of_ours_are_the_jars_and_the_jars_ours(delta_spark: SparkSession, tmp_path: Path, first: str) -> None:
+    rows, second = variants(delta_spark), "tablefeed" if first == "delta" else "delta"
+    write(rows, first, tmp_path)
+    write(rows, second, tmp_path)
+
+    assert last(tmp_path, "protocol")["readerFeatures"] == ["variantType"]
+    for reader in ("delta", "tablefeed"):
+        there = delta_spark.read.format(reader).load(str(tmp_path))
+        assert told(there) == sorted(told(rows) * 2), reader
+    one, other = (json.loads(add["stats"]) for add in actions_of_kind(tmp_path, "add"))
+    assert one == other
+
+
+@pytest.mark.parametrize("how", [("append", "mergeSchema"), ("overwrite", "overwriteSchema")], ids=str)
+def test_a_first_variant_leaves_the_protocol_and_schema_that_the_jar_leaves(
+    delta_spark: SparkSession, tmp_path: Path, how: tuple[str, str]
+) -> None:
+    mode, option = how
+    for writer in ("delta", "tablefeed"):
+        write(delta_spark.range(1).selectExpr("CAST(id AS INT) AS id"), "delta", tmp_path / writer)
+        write(variants(delta_spark), writer, tmp_path / writer, mode, **{option: "true"})
+
+    theirs, ours = ([last(tmp_path / w, "protocol"), last(tmp_path / w, "metaData")] for w in ("delta", "tablefeed"))
+    assert {k: sorted(v) if isinstance(v, list) else v for k, v in ours[0].items()} == {
+        k: sorted(v) if isinstance(v, list) else v for k, v in theirs[0].items()
+    }
+    assert json.loads(ours[1]["schemaString"]) == json.loads(theirs[1]["schemaString"])
