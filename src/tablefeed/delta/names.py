@@ -116,6 +116,7 @@ CHECKPOINT_PROTECTION_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 COLUMN_INVARIANTS = "delta.invariants"
 GENERATION_EXPRESSION = "delta.generationExpression"
 CURRENT_DEFAULT = "CURRENT_DEFAULT"
+EXISTS_DEFAULT = "EXISTS_DEFAULT"  # Spark's own, in no table's schema
 CHAR_VARCHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # Spark's own
 COLLATIONS = "__COLLATIONS"  # Spark's own
 IDENTITY_PREFIX = "delta.identity."

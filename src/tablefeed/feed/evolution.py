@@ -61,15 +61,31 @@ def merged(table: Struct, incoming: Struct, how: Merging) -> Struct:
 
 
 def as_new(field: Field) -> Field:
-    """Gives a column of incoming rows as one of a table: it may be null, at every depth, as no stream promises more."""
-    return Field(field.name, nullable(field.type), nullable=True)
+    """Gives a column of incoming rows as one of a table: it may be null, at every depth, as no stream promises more.
+
+    What the rows' schema says of it is kept, at every depth, but for what is another table's or Spark's own.
+    """
+    return Field(field.name, nullable(field.type), nullable=True, metadata=_description(field))
+
+
+_OTHERS_OWN = ("delta.", "parquet.", "spark.", "__", names.CURRENT_DEFAULT, names.EXISTS_DEFAULT)
+"""How keys of column metadata begin that describe no column: rules, mappings and marks of the table or the query that
+the rows are from. Delta-Spark drops those of a mapping and `EXISTS_DEFAULT` as it writes, most others as it reads."""
+
+
+def _description(field: Field) -> Mapping[str, object]:
+    kept = {key: value for key, value in field.metadata.items() if not key.startswith(_OTHERS_OWN)}
+    declared = field.metadata.get(names.CHAR_VARCHAR_TYPE)
+    # Spark leaves the mark on whatever it makes of such a column.
+    is_text = declared is not None and has(field.type, Primitive("string"))
+    return {**kept, names.CHAR_VARCHAR_TYPE: declared} if is_text else kept
 
 
 def nullable(kind: DataType) -> DataType:
     """Gives a type that says of nothing inside it that it is never null; keys of maps never are."""
     match kind:
         case Struct():
-            return Struct(tuple(Field(f.name, nullable(f.type), nullable=True) for f in kind))
+            return Struct(tuple(as_new(f) for f in kind))
         case Array(element):
             return Array(nullable(element), contains_null=True)
         case Map(key, value):

@@ -98,8 +98,8 @@ def replaced_table(
     """Gives the table of `metadata` after `rows`, with their own schema and partitioning, replace all that it has.
 
     The properties stay, and so does the mapping of columns of the same name and type. What else columns were is gone,
-    with Delta-Spark too: comments, NOT NULL, defaults, and that their values were made. Values of rows for an identity
-    column that is always generated are refused all the same.
+    with Delta-Spark too: comments, of which the rows may bring others, NOT NULL, defaults, and that their values were
+    made. Values of rows for an identity column that is always generated are refused all the same.
     """
     check_brought(schema, rows, protocol, partition_columns=metadata.partition_columns, url=url)
     if any(name.startswith(names.CHECK_CONSTRAINT_PREFIX) for name in metadata.configuration):
