@@ -14,7 +14,7 @@ print(*sorted(set(sys.modules) - before))
 """
 
 _WRITER_AND_READER = "tablefeed.spark.analysis, tablefeed.spark.sink, tablefeed.spark.source"
-_MOST = 145
+_MOST = 150
 """Modules of ours for a query from table to table."""
 
 
