@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tablefeed.data.sql import operators
+from tablefeed.data.sql import decimals, operators
 from tablefeed.data.sql.array_functions import ARRAY_FUNCTIONS
 from tablefeed.data.sql.calls import ANY, Call, Known, Maker
 from tablefeed.data.sql.casts import cast
-from tablefeed.data.sql.coerce import is_numeric
 from tablefeed.data.sql.hashes import hashed
 from tablefeed.data.sql.terms import (
     BOOLEAN,
@@ -60,8 +59,7 @@ def _nullif(c: Call) -> Term:
 
 
 def _nvl2(c: Call) -> Term:
-    there = Term(type=BOOLEAN, sql=f"({c.arguments[0].sql} IS NOT NULL)", fails=c.arguments[0].fails)
-    return operators.case(c.scope, c.part, [(there, c.arguments[1])], c.arguments[2])
+    return operators.case(c.scope, c.part, [(_is_not_null(c), c.arguments[1])], c.arguments[2])
 
 
 def _is_null(c: Call) -> Term:
@@ -83,7 +81,9 @@ def _abs(c: Call) -> Term:
     term = c.arguments[0]
     if term.type in INTEGRALS:
         return c.strict(term.type, [term], "TRY(abs({}))", Failure.OVERFLOW)
-    if is_numeric(term.type):
+    if isinstance(term.type, Decimal):
+        return decimals.absolute(c.scope, term)
+    if term.type in FLOATING:
         return c.strict(term.type, [term], f"abs({{}})::{duck(term.type)}")
     raise c.refuse(f"{spelt(term.type)} is no number")
 

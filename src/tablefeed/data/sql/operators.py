@@ -148,7 +148,9 @@ def negated(scope: Scope, part: str, term: Term) -> Term:
     kind = term.type
     if kind in INTEGRALS:
         return strict(scope, kind, [term], "TRY(-{})", Failure.OVERFLOW)
-    if kind in FLOATING or isinstance(kind, Decimal):
+    if isinstance(kind, Decimal):
+        return decimals.negated(scope, term)
+    if kind in FLOATING:
         return strict(scope, kind, [term], f"(-{{}})::{duck(kind)}")
     raise scope.refuse(part, f"minus {spelt(kind)} is not evaluated here")
 
