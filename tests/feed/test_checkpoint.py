@@ -19,7 +19,9 @@ from feed.logs import metadata, protocol, put
 from tablefeed import Checkpointed
 from tablefeed.errors import LogError, UnsupportedFeatureError
 from tablefeed.feed import upkeep
+from tablefeed.feed.checkpointing import CheckpointShape, write_checkpoint
 from tablefeed.feed.index_cleanup import clean_up
+from tablefeed.feed.open_log import open_log
 from tablefeed.indextables import avro_state, last_checkpoint, names, version_file
 from tablefeed.indextables.last_checkpoint import Hint
 from tablefeed.indextables.retention import Retention
@@ -115,6 +117,17 @@ def test_a_table_whose_newest_version_has_a_state_is_left_as_it_is(name: str, co
 
     assert tablefeed.checkpoint(table) == Checkpointed(version=Version(8), written=False)
     assert log_files(table) == there
+
+
+def test_a_state_of_the_newest_version_that_cannot_be_read_is_named(
+    copied: Callable[[str], Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    table = copied("itnative_events")
+    (table / names.LOG_DIR / names.state_name(8)).write_bytes(b"Obj")
+
+    assert tablefeed.checkpoint(table) == Checkpointed(version=Version(8), written=False)
+
+    assert f"delete {names.state_name(8)}" in caplog.text
 
 
 def test_a_table_whose_readers_may_not_know_states_is_refused_by_name(copied: Callable[[str], Path]) -> None:
@@ -259,6 +272,58 @@ def test_a_delta_table_with_a_checkpoint_of_its_newest_version_is_left_as_it_is(
     tablefeed.checkpoint(tmp_path)
 
     assert tablefeed.checkpoint(tmp_path) == Checkpointed(version=Version(0), written=False)
+
+
+def cut_in_half(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def test_a_damaged_checkpoint_whose_name_is_taken_is_named_and_not_said_to_be_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    tablefeed.checkpoint(tmp_path)
+    damaged = tmp_path / "_delta_log" / f"{0:020d}.checkpoint.parquet"
+    cut_in_half(damaged)
+    left = damaged.read_bytes()
+
+    assert tablefeed.checkpoint(tmp_path) == Checkpointed(version=Version(0), written=False)
+
+    assert damaged.read_bytes() == left
+    assert f"delete {damaged.name}" in caplog.text
+    damaged.unlink()
+    assert tablefeed.checkpoint(tmp_path) == Checkpointed(version=Version(0), written=True)
+
+
+def test_a_damaged_checkpoint_in_parts_gets_one_in_a_single_file_beside_it(tmp_path: Path) -> None:
+    for n in range(2):
+        tablefeed.append(tmp_path, pa.table({"id": [n]}))
+    log = open_log(str(tmp_path))
+    write_checkpoint(log.load(), CheckpointShape(part_actions=1))
+    cut_in_half(tmp_path / "_delta_log" / f"{1:020d}.checkpoint.{1:010d}.{2:010d}.parquet")
+
+    assert tablefeed.checkpoint(tmp_path) == Checkpointed(version=Version(1), written=True)
+
+    assert log.store.exists(f"_delta_log/{1:020d}.checkpoint.parquet")
+
+
+@pytest.mark.parametrize("spoil", [cut_in_half, Path.unlink], ids=["damaged", "missing"])
+def test_a_v2_checkpoint_with_a_sidecar_that_cannot_be_read_gets_another_beside_it(
+    spoil: Callable[[Path], None], tmp_path: Path
+) -> None:
+    v2 = {"delta.checkpointPolicy": "v2", "delta.feature.v2Checkpoint": "supported"}
+    for n in range(2):
+        tablefeed.append(tmp_path, pa.table({"id": [n]}), properties=v2 if n == 0 else None)
+    tablefeed.checkpoint(tmp_path)
+    (sidecar,) = (tmp_path / "_delta_log" / "_sidecars").glob("*.parquet")
+    spoil(sidecar)
+
+    assert tablefeed.checkpoint(tmp_path) == Checkpointed(version=Version(1), written=True)
+
+    for version in range(2):
+        (tmp_path / "_delta_log" / f"{version:020d}.json").unlink()
+    assert sorted(tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist()) == [0, 1]
+    assert tablefeed.checkpoint(tmp_path) == Checkpointed(version=Version(1), written=False)
 
 
 def test_a_delta_table_is_cleaned_up_as_its_properties_allow(tmp_path: Path) -> None:

@@ -2,27 +2,33 @@
 
 A Delta log gets a checkpoint. An IndexTables log of commits gets the state of its newest version, as IndexTables' own
 CHECKPOINT has it: from then on its readers go by states, and each commit of ours brings the next. A log that has the
-one or the other of its newest version is left as it is.
+one or the other of its newest version, and can be read from it, is left as it is.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tablefeed.delta import features
-from tablefeed.errors import LogError, UnsupportedFeatureError
+from tablefeed.delta.names import checkpoint_name
+from tablefeed.errors import LogError, ObjectNotFoundError, UnsupportedFeatureError
 from tablefeed.feed import log_cleanup
 from tablefeed.feed.arguments import location, store_options, switch
-from tablefeed.feed.checkpointing import CheckpointShape, write_checkpoint
+from tablefeed.feed.checkpointing import CheckpointShape, wants_v2, write_checkpoint
 from tablefeed.feed.index_log import IndexTablesLog
+from tablefeed.feed.log_cleanup import is_readable
 from tablefeed.feed.open_log import open_log
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.indextables import names as index_names
 from tablefeed.indextables import protocol as index_protocol
+from tablefeed.log.segment import LogSegment, whole_checkpoints
 from tablefeed.model.actions import Version
+
+logger = logging.getLogger(__name__)
 
 _KNOWS_STATES = 4
 """The protocol of IndexTables from which on readers know states."""
@@ -30,9 +36,10 @@ _KNOWS_STATES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpointed:
-    """Readers of `version` begin from one place; `written` is false where that had been so.
+    """`written`: a checkpoint or state of `version` was written now. False where its name was taken.
 
-    `log_files_deleted` counts the files of the log that were too old to be kept.
+    One that is there and cannot be read is named by a warning. `log_files_deleted` counts the files of the log that
+    were too old to be kept.
     """
 
     version: Version
@@ -80,11 +87,20 @@ def _clean_up(snapshot: Snapshot, now_ms: int) -> int:
 def _checkpoint(snapshot: Snapshot) -> bool:
     # Whoever may not write the table may not sum it up either.
     features.check_writable(snapshot.protocol, snapshot.metadata, url=snapshot.log.url, removes=False)
-    newest = snapshot.log.segment(snapshot.version, without=snapshot.unreadable).checkpoint
-    if any(log_file.version == snapshot.version for log_file in newest):
+    log, version = snapshot.log, snapshot.version
+    there = whole_checkpoints(log.listing(version)).get(version, [])
+    if any(is_readable(log, LogSegment(version=version, checkpoint=each, commits=())) for each in there):
+        return False
+    name = checkpoint_name(version)
+    if not wants_v2(snapshot) and log.store.exists(f"{log.directory}/{name}"):
+        _warn_of_taken_name(log, name)
         return False
     write_checkpoint(snapshot, CheckpointShape())
     return True
+
+
+def _warn_of_taken_name(log: TableLog, name: str) -> None:
+    logger.warning("checkpoint not written table=%s: delete %s, which cannot be read, and run it again", log.url, name)
 
 
 def _state(log: IndexTablesLog, snapshot: Snapshot, now_ms: int) -> bool:
@@ -97,7 +113,10 @@ def _state(log: IndexTablesLog, snapshot: Snapshot, now_ms: int) -> bool:
             url=log.url,
             error_class="INDEXTABLES_NOTHING_TO_CHECKPOINT",
         )
-    if log.store.exists(f"{index_names.LOG_DIR}/{index_names.state_name(snapshot.version)}"):
+    name = index_names.state_name(snapshot.version)
+    if log.store.exists(f"{index_names.LOG_DIR}/{name}"):
+        if not _is_state_readable(log, snapshot.version):
+            _warn_of_taken_name(log, name)
         return False
     known = min(snapshot.protocol.min_reader_version, snapshot.protocol.min_writer_version)
     if known < _KNOWS_STATES:
@@ -109,3 +128,13 @@ def _state(log: IndexTablesLog, snapshot: Snapshot, now_ms: int) -> bool:
             error_class="INDEXTABLES_STATES_UNKNOWN",
         )
     return put_whole(log, snapshot, writer=form_of(log, snapshot).writer, now_ms=now_ms)
+
+
+def _is_state_readable(log: IndexTablesLog, version: Version) -> bool:
+    try:
+        state = log.state(version)
+        for _ in log.live_in(state) if state is not None else ():
+            pass
+    except (LogError, ObjectNotFoundError):
+        return False
+    return True

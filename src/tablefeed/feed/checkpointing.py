@@ -94,7 +94,7 @@ def write_checkpoint(
             files=files,
             before_step=before_step,
         )
-        written = write.v2(version) if _wants_v2(snapshot) else write.classic(version, parts=not _knows_v2(snapshot))
+        written = write.v2(version) if wants_v2(snapshot) else write.classic(version, parts=not _knows_v2(snapshot))
         before_step()
         _point_to(written, log.store, within)
     logger.info(
@@ -186,7 +186,8 @@ def _knows_v2(snapshot: Snapshot) -> bool:
     return "v2Checkpoint" in (snapshot.protocol.reader_features or ())
 
 
-def _wants_v2(snapshot: Snapshot) -> bool:
+def wants_v2(snapshot: Snapshot) -> bool:
+    """Whether checkpoints of the table are V2 ones, whose names are never taken."""
     policy = snapshot.metadata.configuration.get(names.CHECKPOINT_POLICY, "classic")
     return _knows_v2(snapshot) and policy.lower() == "v2"
 
