@@ -16,11 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tablefeed
+from feed.checkpoints import damage
 from feed.logs import LONG_ID, VECTOR, VECTOR_FILE, add, log_of, metadata, protocol, put
 from feed.maintained import delete_rows, ids, live
 from tablefeed.errors import ConflictError, IllegalOptionError, LogError, UnsupportedFeatureError
+from tablefeed.feed.checkpointing import CheckpointShape, write_checkpoint
 from tablefeed.feed.table_log import TableLog
 from tablefeed.feed.vacuum import Vacuumed, vacuumed
+from tablefeed.model.actions import Version
 from tablefeed.store import Fault, FaultyStore, LocalStore, MemoryStore
 
 DAY_MS = 86_400_000
@@ -380,3 +383,70 @@ def test_no_order_of_writers_and_vacuums_takes_a_live_file(
         assert ids(table) == before
         there = {str(path.relative_to(table)) for path in table.glob("*.parquet")}
         assert there == set(live(table))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        [metadata(LONG_ID, configuration={"delta.deletedFileRetentionDuration": "interval 365 days"})],
+        [protocol(3, 7, readerFeatures=[], writerFeatures=["newest"])],
+    ],
+    ids=["retention", "protocol"],
+)
+def test_a_retention_or_protocol_that_changed_while_the_folders_were_listed_deletes_nothing(changed: Any) -> None:
+    store = a_memory_table()
+    log = raced(store, lambda: put(store, 1, changed))
+
+    with pytest.raises((ConflictError, UnsupportedFeatureError)):
+        vacuumed(log, retention_ms=0, allow_short=True, dry_run=False, now_ms=NOW_MS)
+
+    assert store.exists("orphan.parquet")
+
+
+def test_a_table_that_is_set_back_to_a_copy_meanwhile_loses_nothing() -> None:
+    store = a_memory_table()
+    put(store, 1, [add("later.parquet")])
+    log = raced(store, lambda: put(store, 1, [add("slow.parquet")]))
+
+    with pytest.raises(ConflictError, match="restored"):
+        vacuumed(log, retention_ms=0, allow_short=True, dry_run=False, now_ms=NOW_MS)
+
+    assert store.exists("slow.parquet")
+    assert store.exists("orphan.parquet")
+
+
+def test_a_file_that_is_brought_back_while_others_are_deleted_stays() -> None:
+    store = a_memory_table()
+    for n in range(2000):
+        store.replace(f"old-{n:04d}.parquet", b"rows")
+    back = Fault(operation="delete", hook=lambda: put(store, 1, [add("old-1999.parquet")]))
+    log = log_of(FaultyStore(store, faults=[back]))
+
+    outcome = vacuumed(log, retention_ms=0, allow_short=True, dry_run=False, now_ms=NOW_MS)
+
+    assert store.exists("old-1999.parquet")
+    assert (outcome.file_count, "old-1999.parquet" in names(outcome)) == (2001, False)
+
+
+# --- a damaged checkpoint --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("column", ["add.path", "remove.path", None])
+def test_a_checkpoint_that_cannot_be_read_costs_no_file_that_the_commits_name(column: str | None) -> None:
+    store = MemoryStore("orders", now_ms=lambda: NOW_MS - DAY_MS)
+    for version in range(4):
+        removed = {"path": f"f{version - 1}", "dataChange": True, "deletionTimestamp": NOW_MS - DAY_MS}
+        begin = [protocol(), metadata()] if version == 0 else [{"remove": removed}]
+        put(store, version, [*begin, add(f"f{version}"), add(f"live{version}")])
+    for name in ("f0", "f1", "f2", "f3", "live0", "live1", "live2", "live3", "orphan"):
+        store.replace(name, b"rows")
+    log = log_of(store)
+    write_checkpoint(log.load(Version(2)), CheckpointShape())
+    checkpoint = f"_delta_log/{2:020d}.checkpoint.parquet"
+    data = store.read(checkpoint)
+    store.replace(checkpoint, data[: len(data) // 2] if column is None else damage(data, column))
+
+    outcome = vacuumed(log, retention_ms=0, allow_short=True, dry_run=False, now_ms=NOW_MS)
+    assert names(outcome) == ["f0", "f1", "f2", "orphan"]
+    store.replace("f0", b"rows")
+    assert names(vacuumed(log, retention_ms=2 * DAY_MS, allow_short=True, dry_run=False, now_ms=NOW_MS)) == []

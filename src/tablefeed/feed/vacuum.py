@@ -39,6 +39,10 @@ logger = logging.getLogger(__name__)
 
 HOUR_MS = 3_600_000
 
+_FILES_A_LOOK = 1000
+"""Files that are deleted between two looks at the log: a commit can bring a file back (RESTORE), and a look costs what
+a few deletions do."""
+
 _OWN_HIDDEN = ("_delta_index", "_change_data")
 """Folders of the table's that begin as hidden ones do: Delta-Spark looks into all that begin like these."""
 
@@ -97,11 +101,15 @@ def vacuumed(log: TableLog, *, retention_ms: int | None, allow_short: bool, dry_
     cutoff_ms = now_ms - retention_ms
     kept = _kept(snapshot, cutoff_ms=cutoff_ms, beyond_tombstones=retention_ms > own_ms)
     found = _candidates(snapshot, kept, cutoff_ms=cutoff_ms)
-    _keep_what_came_since(snapshot, kept)
-    found = found.filter(pa.array([not kept.has(name) for name in found["path"].to_pylist()], pa.bool_()))
-    if not dry_run:
-        for name in found["path"].to_pylist():
+    newest, gone = snapshot, [found.slice(0, 0)]
+    for at in range(0, found.num_rows, _FILES_A_LOOK):
+        newest = _keep_what_came_since(newest, kept)
+        some = found.slice(at, _FILES_A_LOOK)
+        some = some.filter(pa.array([not kept.has(name) for name in some["path"].to_pylist()], pa.bool_()))
+        for name in () if dry_run else some["path"].to_pylist():
             log.store.delete(name)
+        gone.append(some)
+    found = pa.concat_tables(gone)
     outcome = Vacuumed(paths=found["path"], size_bytes=pc.sum(found["size_bytes"]).as_py() or 0, dry_run=dry_run)
     logger.info(
         "vacuum table=%s version=%d files=%d bytes=%d dry_run=%s",
@@ -254,19 +262,31 @@ def _young_commits(log: TableLog, cutoff_ms: int) -> Iterator[Commit]:
             yield log.required_commit(log_file)
 
 
-def _keep_what_came_since(snapshot: Snapshot, kept: Kept) -> None:
-    """Keeps what was committed while the folders were listed. Raises ConflictError where it is another table now."""
+def _keep_what_came_since(snapshot: Snapshot, kept: Kept) -> Snapshot:
+    """Keeps what was committed after `snapshot`; gives the newest one.
+
+    Raises ConflictError where the log does not go on from `snapshot`, or says otherwise now what may be deleted.
+    """
     log, version = snapshot.log, snapshot.version
-    if log.advance(snapshot).metadata.table_id != snapshot.metadata.table_id:
-        raise ConflictError(
-            f"Nothing was deleted at {log.url}: the table was deleted and made anew meanwhile. Run it again.",
-            url=log.url,
-            winner=version,
-            error_class="DELTA_METADATA_CHANGED",
-        )
+    newest = log.advance(snapshot)
+    if log.head(version) != snapshot.head or newest.metadata.table_id != snapshot.metadata.table_id:
+        raise _changed("was restored, or deleted and made anew,", snapshot)
+    if (newest.protocol, retention_of(newest.metadata)) != (snapshot.protocol, retention_of(snapshot.metadata)):
+        raise _changed("was given another protocol or retention", snapshot)
     while (commit := log.commit(Version(version + 1))) is not None:
         kept.commit(commit)
         version = commit.version
+    return newest
+
+
+def _changed(what: str, snapshot: Snapshot) -> ConflictError:
+    return ConflictError(
+        f"The vacuum of {snapshot.log.url} stopped: the table {what} meanwhile. Nothing more was deleted. "
+        "Run it again.",
+        url=snapshot.log.url,
+        winner=snapshot.version,
+        error_class="DELTA_METADATA_CHANGED",
+    )
 
 
 # --- what is there -------------------------------------------------------------------------------------------------
