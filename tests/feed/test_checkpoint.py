@@ -191,13 +191,14 @@ def test_old_states_go_and_with_them_the_manifests_that_no_other_names(copied: C
     assert len(rows_of(table)) == len(before) + 1
 
 
-def test_a_manifest_stays_that_a_writer_may_be_about_to_name(copied: Callable[[str], Path]) -> None:
+def test_a_manifest_stays_for_a_day_that_a_suspended_writer_may_be_about_to_name(copied: Callable[[str], Path]) -> None:
     table = copied("it053_events_avro")
     age(table, *log_files(table), days=400)
     fresh, stale = "manifests/manifest-fresh000.avro", "manifests/manifest-stale000.avro"
     for name in (fresh, stale):
         (table / names.LOG_DIR / name).write_bytes(b"of a state that is not there yet")
-    age(table, stale, days=0.05)
+    age(table, fresh, days=0.95)
+    age(table, stale, days=1.05)
     tablefeed.checkpoint(table, clean_up=True)
 
     assert fresh in log_files(table)

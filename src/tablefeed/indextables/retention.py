@@ -21,13 +21,14 @@ _HOUR_MS = 3_600_000
 class Retention:
     """What is kept: as many of the newest `versions`, and all that is younger than the time of its kind.
 
-    `manifests_ms` is of manifests that no state names: a running writer's are as young as it is.
+    `manifests_ms` is of manifests that no state names: a running writer puts them before the state that does. PURGE
+    gives it an hour; a writer that was suspended for longer would commit a state without its manifests.
     """
 
     versions: int = 2
     states_ms: int = 168 * _HOUR_MS
     log_ms: int = 30 * 24 * _HOUR_MS
-    manifests_ms: int = _HOUR_MS
+    manifests_ms: int = 24 * _HOUR_MS
 
     def __post_init__(self) -> None:
         if self.versions < 1:
