@@ -107,14 +107,14 @@ def read_removed(source: BinaryIO, *, url: str, log_file: str) -> Iterator[pa.Re
             yield from CheckpointParquet(source).removed()
 
 
-def check_columns(source: BinaryIO, *, url: str, log_file: str) -> None:
-    """Decodes all columns of a top-level file or sidecar in Parquet, the unknown ones too, in bounded memory.
+def read_all_columns(source: BinaryIO, *, url: str, log_file: str) -> Iterator[pa.RecordBatch]:
+    """All columns of a top-level file or sidecar in Parquet, the unknown ones too, as the iterator goes.
 
-    A top-level file in JSON is not looked at: its readers parse all of it. Raises CorruptLogError.
+    None of a top-level file in JSON, of which its readers parse everything. Raises CorruptLogError.
     """
     if not log_file.endswith(".json"):
         with _blamed_on(log_file, url=url):
-            CheckpointParquet(source).check()
+            yield from CheckpointParquet(source).all_columns()
 
 
 _TOP_LEVEL_ACTIONS = (

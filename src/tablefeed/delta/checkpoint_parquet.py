@@ -84,10 +84,9 @@ class CheckpointParquet:
             if files.num_rows > 0:
                 yield files
 
-    def check(self) -> None:
-        """Decodes every column of every row group, also those that only other readers go by, and keeps nothing."""
-        for _ in self._batches(None):
-            pass
+    def all_columns(self) -> Iterator[pa.RecordBatch]:
+        """All rows with every column as it is in the file, also those that only other readers go by."""
+        return self._batches(None)
 
     def _batches(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
         """All rows. Arrow ends a column whose pages are damaged as if it were at its end: that is told here."""

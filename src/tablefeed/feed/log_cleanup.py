@@ -8,6 +8,7 @@ off leaves a log that begins later.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from tablefeed.delta import features, names
 from tablefeed.delta.checkpoint import read_top_level
@@ -24,13 +25,14 @@ from tablefeed.model.logfile import LogFileKind
 logger = logging.getLogger(__name__)
 
 
-def clean_up(snapshot: Snapshot, *, now_ms: int) -> int:
+def clean_up(snapshot: Snapshot, *, now_ms: int, before_step: Callable[[], None] = lambda: None) -> int:
     """Deletes what no version that the table wants to keep is read from; gives how many files of the log went.
 
     `snapshot` says which table is meant; its properties are those of the newest version, before anything is decided
     and again before anything is deleted. Nothing is deleted unless a checkpoint that is no newer than the retention,
     counted from midnight in UTC, was read whole: where one cannot be read a warning names it, and the one before it is
-    tried. What a kill left half written goes after a day in any case, and is not counted.
+    tried. What a kill left half written goes after a day in any case, and is not counted. `before_step` is called again
+    and again while the checkpoint is read.
 
     Raises LogError, UnsupportedFeatureError and StoreError; what is deleted by then may be.
     """
@@ -41,7 +43,7 @@ def clean_up(snapshot: Snapshot, *, now_ms: int) -> int:
     if newest.head is None or newest.metadata.table_id != snapshot.metadata.table_id or not retention.cleans_log:
         return 0
     _sweep(log, now_ms=now_ms)
-    cleanup = _readable(newest, cutoff_ms=retention.log_cutoff_ms(now_ms=now_ms))
+    cleanup = _readable(newest, cutoff_ms=retention.log_cutoff_ms(now_ms=now_ms), before_step=before_step)
     if cleanup is None:
         return 0
     if not _is_as_before(newest):  # reading the base may have taken long
@@ -66,7 +68,7 @@ def _is_as_before(newest: Snapshot) -> bool:
     )
 
 
-def _readable(snapshot: Snapshot, *, cutoff_ms: int) -> Cleanup | None:
+def _readable(snapshot: Snapshot, *, cutoff_ms: int, before_step: Callable[[], None]) -> Cleanup | None:
     """What may go, whose base was read whole; None where nothing may."""
     log = snapshot.log
     listing = log.listing()
@@ -74,16 +76,16 @@ def _readable(snapshot: Snapshot, *, cutoff_ms: int) -> Cleanup | None:
     while (cleanup := expired(listing, cutoff_ms=cutoff_ms, unreadable=unreadable)) is not None:
         if not _is_allowed(snapshot, cleanup, cutoff_ms):
             return None
-        if is_readable(log, cleanup.base):
+        if is_readable(log, cleanup.base, before_step=before_step):
             return cleanup
         unreadable |= {part.name for part in cleanup.base.checkpoint}
     return None
 
 
-def is_readable(log: TableLog, base: LogSegment) -> bool:
+def is_readable(log: TableLog, base: LogSegment, *, before_step: Callable[[], None] = lambda: None) -> bool:
     """Reads `base` whole; where that fails a warning says which file it was."""
     try:
-        SegmentReader(log.store).check(base)
+        SegmentReader(log.store).check(base, before_step=before_step)
     except (LogError, ObjectNotFoundError) as error:
         names_of = ",".join(part.name for part in base.checkpoint)
         logger.warning("unreadable checkpoint table=%s checkpoint=%s: %s", log.url, names_of, error)

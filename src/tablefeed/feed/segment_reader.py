@@ -6,7 +6,7 @@ A file that cannot be read is an error that names it; what is tried next is deci
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO
@@ -116,23 +116,17 @@ class SegmentReader:
             for part, source in self._opened(reading.segment):
                 yield from read_removed(source, url=self._url, log_file=part.name)
 
-    def check(self, segment: LogSegment) -> None:
+    def check(self, segment: LogSegment, *, before_step: Callable[[], None] = lambda: None) -> None:
         """Reads all that `segment` says, whatever of it a reader may need, a batch at a time; keeps nothing.
 
-        Every column of every row group is decoded, of sidecars too. Raises LogError and ObjectNotFoundError where
-        `segment` cannot be read.
+        Every column of every row group is decoded, of sidecars too. `before_step` is called before each batch. Raises
+        LogError and ObjectNotFoundError where `segment` cannot be read.
         """
-        from tablefeed.delta.checkpoint import check_columns
-
+        before_step()
         reading = self.reading(segment)
-        for part, source in self._opened(segment):
-            check_columns(source, url=self._url, log_file=part.name)
-        for name in reading.sidecars or ():
-            with self._store.open_input(name) as source:
-                check_columns(source, url=self._url, log_file=name)
         checkpoint, turns = self.files(reading, with_stats=True)
-        for _ in chain(checkpoint, self.removed(reading), turns):
-            pass
+        for _ in chain(self._all_columns(reading), checkpoint, self.removed(reading), turns):
+            before_step()
 
     def is_unchanged(self, segment: LogSegment) -> bool:
         """Says whether no file of the checkpoint was replaced since it was listed; a sidecar never is."""
@@ -198,6 +192,15 @@ class SegmentReader:
         for part in segment.checkpoint:
             with self._store.open_input(_path(part)) as source:
                 yield part, source
+
+    def _all_columns(self, reading: Reading) -> Iterator[pa.RecordBatch]:
+        from tablefeed.delta.checkpoint import read_all_columns
+
+        for part, source in self._opened(reading.segment):
+            yield from read_all_columns(source, url=self._url, log_file=part.name)
+        for name in reading.sidecars or ():
+            with self._store.open_input(name) as source:
+                yield from read_all_columns(source, url=self._url, log_file=name)
 
     def _checkpoint_files(
         self, segment: LogSegment, sidecars: tuple[str, ...] | None, *, with_stats: bool

@@ -191,7 +191,8 @@ def _checkpoint(snapshot: Snapshot, options: UpkeepOptions) -> None:
     cutoff_ms = retention_of(snapshot.metadata).log_cutoff_ms(now_ms=time.time_ns() // 1_000_000)
     if options.clean_up and _cleaned.get(_key(snapshot)) != cutoff_ms:
         _keep(_cleaned, snapshot, cutoff_ms)
-        _unless_it_fails("cleanup", snapshot, lambda: clean_up(snapshot, now_ms=time.time_ns() // 1_000_000))
+        now_ms = time.time_ns() // 1_000_000
+        _unless_it_fails("cleanup", snapshot, lambda: clean_up(snapshot, now_ms=now_ms, before_step=_WAY.make))
 
 
 def _keep(kept: OrderedDict[tuple[str, str], int], snapshot: Snapshot, number: int) -> None:
