@@ -105,9 +105,8 @@ def test_a_file_that_is_too_much_for_a_batch_is_read_by_several() -> None:
 
 def test_without_a_limit_the_snapshot_and_what_follows_it_is_one_batch_even_from_its_middle() -> None:
     log = newest_first()
-    source = a_source(log, event_time_column="at")
-    start = source.initial()
     put(log.store, 2, [seconds("late", 0, 5)])
+    source, start = a_source(log, event_time_column="at"), at(1, in_snapshot=True)
 
     assert source.latest(start, TO_THE_END) == at(3)
     assert delivered(source, start, at(3)) == ["a", "b", "c", "late"]

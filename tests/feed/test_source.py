@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import hypothesis.strategies as st
 import pytest
@@ -360,6 +361,63 @@ def test_a_first_batch_that_was_logged_and_not_done_is_the_same_after_a_restart_
     assert begins_later == at(3, in_snapshot=True)
     assert delivered(restarted, begins_later, end) == ["a", "b", "c", "d", "e", "f"]
     assert delivered(restarted, end, restarted.latest(end, NO_LIMITS)) == ["g"]
+
+
+@pytest.mark.parametrize("change_feed", [False, True], ids=["appends", "changes"])
+@pytest.mark.parametrize(
+    ("options", "files"),
+    [
+        pytest.param({}, ["a", "b", "c", "d", "e", "f"], id="the whole table"),
+        pytest.param({"starting_version": "latest"}, [], id="latest"),
+        pytest.param({"starting_version": 1}, ["c", "d", "e", "f", "g"], id="a version"),
+    ],
+)
+def test_a_first_batch_that_is_run_again_has_the_same_rows_though_the_table_grew_before_it_was_planned_and_after(
+    options: dict[str, Any],  # SourceOptions' own
+    files: list[str],
+    change_feed: bool,  # noqa: FBT001 (a parameter)
+) -> None:
+    log = a_log(
+        v0=[protocol(), metadata(configuration={"delta.enableChangeDataFeed": "true"}), add("a"), add("b")],
+        v1=[add("c"), add("d"), add("e")],
+        v2=[add("f", modified=1)],
+    )
+    source = a_source(log, change_feed=change_feed, **options)
+    start = source.initial()
+    put(log.store, 3, [add("g")])
+    end = source.latest(start, NO_LIMITS)
+    assert delivered(source, start, end) == files
+    put(log.store, 4, [metadata(configuration={"delta.enableChangeDataFeed": "false"}), add("h")])
+    put(log.store, 5, [metadata(configuration={"delta.enableChangeDataFeed": "true"})])
+    put(log.store, 6, [metadata(configuration={"delta.enableChangeDataFeed": "false"})])
+
+    restarted = a_source(log, change_feed=change_feed, **options)
+    again = restarted.initial()
+
+    assert delivered(restarted, again, end) == files
+    assert restarted.latest(end, NO_LIMITS) == source.latest(end, NO_LIMITS) == at(7)
+
+
+def test_a_stream_from_latest_delivers_what_came_before_its_first_batch_was_planned() -> None:
+    log = three_versions()
+    source = a_source(log, starting_version="latest")
+    start = source.initial()
+    put(log.store, 3, [add("g")])
+
+    assert source.latest(start, NO_LIMITS) == start == at(3)
+    assert batches(source, start, NO_LIMITS) == [(at(4), ["g"])]
+
+
+def test_available_now_from_latest_delivers_what_came_before_its_first_batch_was_planned() -> None:
+    log = three_versions()
+    source = a_source(log, starting_version="latest")
+    source.bound_now()
+    start = source.initial()
+    put(log.store, 3, [add("g")])
+
+    assert source.latest(start, NO_LIMITS) == at(3)
+    put(log.store, 4, [add("h")])
+    assert batches(source, at(3), NO_LIMITS) == [(at(4), ["g"])]
 
 
 def test_a_first_batch_that_ended_in_the_middle_of_the_snapshot_is_the_same_after_such_a_restart() -> None:

@@ -385,3 +385,21 @@ def test_a_batch_that_was_logged_before_an_end_was_set_is_delivered_as_it_was_lo
 def test_a_text_that_is_no_time_is_no_end(hourly: TableLog) -> None:
     with pytest.raises(IllegalOptionError, match=r"^\[DELTA_TIMESTAMP_INVALID\].*'endingTimestamp'"):
         a_source(hourly, starting_version=0, ending_timestamp="soon").initial()
+
+
+def test_a_first_batch_behind_the_newest_commits_time_is_empty_and_is_so_when_it_is_run_again(
+    hourly: TableLog,
+) -> None:
+    def reader() -> StreamSource:
+        return a_source(hourly, starting_timestamp="2024-01-01 03:00:00", starting_bound_inclusive=False)
+
+    source = reader()
+    start = source.initial()
+    put(hourly.store, 4, [add("e")])
+    end = source.latest(start, NO_LIMITS)
+    put(hourly.store, 5, [add("f")])
+    restarted = reader()
+
+    assert start == end == at(4)
+    assert delivered(restarted, restarted.initial(), end) == []
+    assert delivered(restarted, end, restarted.latest(end, NO_LIMITS)) == ["e", "f"]

@@ -126,6 +126,21 @@ def test_a_stream_from_latest_loses_nothing_that_comes_while_it_is_down_before_i
     assert drain(spark, table, checkpoint, startingVersion="latest") == [[3]]
 
 
+@pytest.mark.parametrize(
+    ("options", "first"), [({"startingVersion": "latest"}, []), ({}, [[1, 2]])], ids=["latest", "the whole table"]
+)
+def test_a_first_batch_that_failed_is_run_again_with_its_rows_and_what_came_since_is_the_next(
+    spark: SparkSession, tmp_path: Path, options: dict[str, str], first: list[list[int]]
+) -> None:
+    table, checkpoint = tmp_path / "t", tmp_path / "checkpoint"
+    grow(table, [1], [2])
+    assert drained(reader(spark, table, **options), checkpoint, fail_in=0) == []
+    grow(table, [3])
+
+    assert drain(spark, table, checkpoint, **options) == [*first, [3]]
+    assert [offset["reservoirVersion"] for offset in offsets(checkpoint)] == [2, 3]
+
+
 def test_a_batch_ends_at_whichever_limit_is_met_first(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "t"
     grow(table, [1], [2], [3], [4], [5])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +88,7 @@ class StreamSource:
         self._looked_at_s = clock()
         self._checked_behind_holes: set[Version] = set()
         self._initial: Offset | None = None
+        self._first_end: Offset | None = None
         self._bound: Offset | None = None
         self._wants_bound = False
         self._ended = False
@@ -109,6 +110,8 @@ class StreamSource:
             else:
                 self._ending.check(self._options.start, first)
                 self._initial = self._offset(first)
+            if self._initial.in_snapshot or self._initial.version > self._begun.version:
+                self._first_end = self._offset(Version(self._begun.version + 1))
         return self._initial
 
     def latest(self, start: Offset, limits: Limits) -> Offset:
@@ -136,7 +139,7 @@ class StreamSource:
             self._bound = self._furthest(start, Limits(), stop_at)
         if self._bound is not None and not self._bound.barrier:  # a barrier is met again on the way
             stop_at = self._bound
-        end = self._furthest(start, limits, stop_at)
+        end = self._not_past_first_end(start, self._furthest(start, limits, stop_at))
         self._check_table_still_there(start, end)
         return end
 
@@ -158,6 +161,8 @@ class StreamSource:
         """
         self._check_offset(start)
         self._check_offset(end)
+        self._first_end = None
+        start = _as_planned(start, end)
         if start == end:
             return []
         self._begin_batch(start, end)
@@ -238,6 +243,17 @@ class StreamSource:
             url=self._log.url,
             error_class="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
         )
+
+    def _not_past_first_end(self, start: Offset, end: Offset) -> Offset:
+        """`end`, but for a query's first batch that begins where the newest version was when it was asked for.
+
+        A restart that runs that batch again finds another newest version. So the batch ends with the version that it
+        began with: its logged end then says where it began. Where it begins behind that version, it is empty.
+        """
+        first_end, self._first_end = self._first_end, None
+        if first_end is None or start != self._initial:
+            return end
+        return min(end, first_end, key=lambda offset: offset.position)
 
     def _check_table_still_there(self, start: Offset, end: Offset) -> None:
         """After the commits up to `end` were read. While nothing is new, from time to time."""
@@ -438,9 +454,20 @@ def _last_read(offset: Offset) -> Version:
     return Version(max(offset.version - 1, 0)) if whole else offset.version
 
 
+def _as_planned(start: Offset, end: Offset) -> Offset:
+    """Where the batch began that was logged to end at `end`: at `start`, or before the end where `start` is not.
+
+    Then it is a first batch, run again after a restart that found another newest version.
+    """
+    if not start.in_snapshot:
+        return min(start, end, key=lambda offset: offset.position)
+    if start.file_index or start.event_time is not None:
+        return start
+    return replace(start, version=min(start.version, end.version if end.in_snapshot else Version(end.version - 1)))
+
+
 def _snapshot_version(start: Offset, end: Offset) -> Version | None:
     """The version of the initial snapshot that a batch reads of; None: it reads commits alone."""
     if end.in_snapshot:
         return end.version
-    # A start that was resolved anew after a restart may lie past the logged end: the end decides.
     return Version(min(start.version, end.version - 1)) if start.in_snapshot else None
