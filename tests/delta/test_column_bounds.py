@@ -81,6 +81,12 @@ def test_days_that_may_be_of_the_julian_calendar_bound_nothing(kind: str, text: 
     assert bounds(Primitive(kind), text, text) == (None, None)
 
 
+@pytest.mark.parametrize("text", ["1899-12-31T23:59:59.999Z", "1850-01-01T00:00:00.000-08:00"])
+def test_moments_that_may_be_by_a_later_offset_of_their_zone_bound_nothing(text: str) -> None:
+    assert bounds(Primitive("timestamp"), text, text) == (None, None)
+    assert bounds(Primitive("timestamp_ntz"), text[:23], text[:23]) != (None, None)
+
+
 def test_a_timestamp_without_a_zone_is_in_one_that_nobody_knows() -> None:
     assert bounds(Primitive("timestamp"), "2024-01-01T00:00:00.000", "2024-01-01") == (None, None)
 

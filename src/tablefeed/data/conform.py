@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from tablefeed.data.retype import Conversion, LossyConversionError, StoredFields, conversion
+from tablefeed.data.retype import Conversion, Leaf, LossyConversionError, StoredFields, conversion, lossless
 
 _NO_CONSTANTS: Mapping[str, pa.Scalar] = {}
 
@@ -24,7 +24,7 @@ class Conformer:
     `stored` has the shape of `wanted` with the names, or the field ids (`retype.FIELD_ID`), that `found` uses at every
     depth; None: the same names.
     A column in `constants` takes that value in every row, whatever `found` has under its name. `source_names` are
-    the columns of `found` that are used.
+    the columns of `found` that are used. `leaf` reads what is not nested, as `conversion` says.
     """
 
     def __init__(
@@ -34,6 +34,7 @@ class Conformer:
         *,
         stored: pa.Schema | None = None,
         constants: Mapping[str, pa.Scalar] = _NO_CONSTANTS,
+        leaf: Leaf = lossless,
     ) -> None:
         self.wanted = wanted
         self._makers: list[Callable[[pa.RecordBatch], pa.Array]] = []
@@ -48,7 +49,7 @@ class Conformer:
                 names.append(name)
                 found_type = found.field(name).type
                 try:
-                    convert = conversion(found_type, field.type, stored_field.type)
+                    convert = conversion(found_type, field.type, stored_field.type, leaf)
                 except LossyConversionError as error:
                     raise error.inside(field.name) from error
                 self._makers.append(_taken(name, convert, field))
@@ -74,6 +75,8 @@ def _taken(name: str, convert: Conversion | None, field: pa.Field) -> Callable[[
         array = batch.column(name)
         try:
             return convert(array)
+        except LossyConversionError as error:
+            raise error.inside(field.name) from error
         except pa.ArrowException as error:
             raise LossyConversionError(array.type, field.type, reason=str(error)).inside(field.name) from error
 

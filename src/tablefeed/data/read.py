@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablefeed.data.conform import Conformer, no_columns
+from tablefeed.data.julian import UnknownZoneError, leaf_for
 from tablefeed.data.required import RequiredColumns
 from tablefeed.data.retype import LossyConversionError, ShreddedVariantError, has_field_ids
 from tablefeed.data.selection import RowSelection
@@ -83,7 +84,8 @@ def read_batches(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.
     that is not wanted is not read. With no column to read, the rows are counted from the footer alone.
     Raises DataFileError for a file that is gone, damaged, without field ids where columns go by them, with fewer rows
     than `file.selection` speaks of, of types that cannot be read as wanted without loss, or with a null, among the rows
-    that count, where `plan.schema` allows none; UnsupportedFeatureError for a shredded variant.
+    that count, where `plan.schema` allows none, or with a moment of the Julian calendar in a zone that is not known;
+    UnsupportedFeatureError for a shredded variant. Other days and moments of that calendar are those that Spark reads.
     """
     # Any: a path, a Python file or an Arrow file, as ParquetFile says.
     try:
@@ -103,6 +105,15 @@ def read_batches(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.
             url=plan.url,
             features=("variantShredding",),
             error_class="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
+        ) from error
+    except UnknownZoneError as error:
+        raise DataFileError(
+            f"The data file {file.path} of {plan.url} has a time before 1900 in column {'.'.join(error.column)}, "
+            f"counted in the Julian calendar, and {error.reason}: which moment is meant cannot be known. "
+            "Rewrite the file with Spark 3 or newer, in a JVM whose time zone is the writer's.",
+            url=plan.url,
+            path=file.path,
+            error_class="INCONSISTENT_BEHAVIOR_CROSS_VERSION.READ_ANCIENT_DATETIME",
         ) from error
     except LossyConversionError as error:
         raise DataFileError(
@@ -141,7 +152,8 @@ def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordB
     if file.positions is not None:
         found = found.append(pa.field(file.positions, pa.int64()))
     required = RequiredColumns(plan.schema)
-    conform = Conformer(found, plan.schema, stored=plan.stored, constants=file.constants)
+    leaf = leaf_for(parquet)
+    conform = Conformer(found, plan.schema, stored=plan.stored, constants=file.constants, leaf=leaf)
     names = [name for name in conform.source_names if name != file.positions]
     metadata = parquet.metadata
     read = expected = 0

@@ -7,6 +7,7 @@ inside lists and maps), and integers into any type that holds them. `cast` is Ar
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Self
 
@@ -17,6 +18,23 @@ Conversion = Callable[[pa.Array], pa.Array]
 
 Leaf = Callable[[pa.DataType, pa.DataType], Conversion]
 """How arrays of one type that is not nested become arrays of another. Raises LossyConversionError where they cannot."""
+
+
+class Rereading(ABC):
+    """A leaf that changes values of some types even where the wanted type is the same."""
+
+    @abstractmethod
+    def __call__(self, found: pa.DataType, wanted: pa.DataType) -> Conversion:
+        """As `Leaf` says."""
+
+    @abstractmethod
+    def rereads(self, kind: pa.DataType) -> bool:
+        """Whether it may change values of `kind`, which is not nested."""
+
+    def rereads_within(self, kind: pa.DataType) -> bool:
+        """Whether it may change values of `kind`, or any inside."""
+        inner = _inner_fields(kind)
+        return any(self.rereads_within(field.type) for field in inner) if inner else self.rereads(kind)
 
 
 class LossyConversionError(ValueError):
@@ -110,7 +128,9 @@ def conversion(
     `leaf` decides on what is not nested, at every depth. The parts of a null variant are empty, not null.
     """
     stored = wanted if stored is None else stored
-    if found == wanted and stored == wanted and not has_field_ids(_inner_fields(stored)) and not _has_variants(wanted):
+    is_plain = not has_field_ids(_inner_fields(stored)) and not _has_variants(wanted)
+    rereads = isinstance(leaf, Rereading) and leaf.rereads_within(found)
+    if found == wanted and stored == wanted and is_plain and not rereads:
         return None
     if leaf is not lossless and _has_views(found):
         # First another layout, then other values: Arrow cannot pick among views, which a cast below a null has to.

@@ -8,7 +8,8 @@ it, is loosened by what writers are known to lose, and is dropped where it canno
 - a 32-bit float may be spelt with just the digits that tell it from other floats, and stay so when the column becomes
   a double; a decimal may have gone through a double, and one without a fraction through 64 bits, which end;
 - NaN is in the bounds of some writers and not of others: it is never inside those given here;
-- days before the Gregorian calendar may be counted in the Julian one.
+- days before the Gregorian calendar may be counted in the Julian one, and moments before 1900 by the offset that their
+  zone has had since.
 
 A value of another JSON type than its column's, or a name that comes twice, gives no bound. Nothing here raises.
 """
@@ -210,6 +211,7 @@ def _decimal(value: Any, kind: Decimal, *, upwards: bool) -> decimal.Decimal | N
 
 _GREGORIAN_DAY = -141_427  # 1582-10-15
 _GREGORIAN_US = _GREGORIAN_DAY * 86_400_000_000
+_STANDARD_TIME_US = -2_208_988_800_000_000  # 1900-01-01: Spark's calendars agree from here on
 _LAST_US = 2**63 - 1
 _MILLISECOND_US = 1_000
 _MINUTE_US = 60_000_000
@@ -239,7 +241,8 @@ def _timestamp(value: Any, *, sign: int) -> int | None:
         if not _OFFSET.search(value):  # in which zone it was written, the statistics do not say
             return None
         loss_us += _MINUTE_US  # before time was standard, offsets had seconds, which are not written
-    return _loosened(_parsed_time(value, Primitive("timestamp")), sign * loss_us)
+    micros = _parsed_time(value, Primitive("timestamp"))
+    return None if micros is None or micros < _STANDARD_TIME_US else _loosened(micros, sign * loss_us)
 
 
 def _timestamp_ntz(value: Any, *, sign: int) -> int | None:
