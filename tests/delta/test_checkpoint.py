@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -274,6 +275,21 @@ def test_statistics_that_are_kept_as_a_struct_only_come_as_the_text_that_it_says
 
     assert [f["stats"] for f in files_in(a_checkpoint(adds, {"add": kind}))] == ['{"numRecords":1}', None]
     assert [f["stats"] for f in files_in(a_checkpoint(adds, {"add": kind}), with_stats=False)] == [None, None]
+
+
+def test_an_instant_of_96_bits_in_a_struct_of_statistics_is_that_instant_in_any_year() -> None:
+    bound = pa.struct([("s", pa.struct([("t", pa.timestamp("us"))])), ("id", pa.int64())])
+    kind = pa.struct([*(f for f in ADD if f.name != "stats"), ("stats_parsed", pa.struct([("maxValues", bound)]))])
+    high = {"s": {"t": datetime(2500, 1, 1, 12)}, "id": 1}  # noqa: DTZ001 - Arrow writes no zone into 96 bits
+
+    source = a_checkpoint(
+        [an_add("a", stats_parsed={"maxValues": high})],
+        {"add": kind},
+        use_deprecated_int96_timestamps=True,
+        store_schema=False,
+    )
+
+    assert [f["stats"] for f in files_in(source)] == ['{"maxValues":{"s":{"t":"2500-01-01T12:00:00.000Z"},"id":1}}']
 
 
 def test_a_text_of_statistics_goes_before_their_struct() -> None:

@@ -82,7 +82,7 @@ def test_a_text_has_the_members_of_the_struct_in_delta_sparks_order() -> None:
         (pa.large_string(), "", "a,b{}", ("", "a,b{}")),
         (pa.dictionary(pa.int32(), pa.string()), "a", "b", ("a", "b")),
         (pa.string_view(), "a", "b", ("a", "b")),
-        (pa.date32(), date(1, 1, 1), date(9999, 12, 31), ("0001-01-01", "9999-12-31")),
+        (pa.date32(), date(1582, 10, 15), date(9999, 12, 31), ("1582-10-15", "9999-12-31")),
         (pa.binary(), b"a", b"b", (None, None)),
         (pa.list_(pa.int64()), [1], [2], (None, None)),
     ],
@@ -131,6 +131,13 @@ def test_a_bound_beyond_the_year_9999_is_left_out() -> None:
         "maxValues": None,
     }
     assert bounds(pa.date32(), -800_000, 3_000_000) == {"minValues": None, "maxValues": None}
+
+
+def test_a_bound_that_may_be_of_the_julian_calendar_is_left_out() -> None:
+    old, moment = date(1582, 10, 14), datetime(1899, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+
+    assert bounds(pa.date32(), old, old) == {"minValues": None, "maxValues": None}
+    assert bounds(pa.timestamp("us", "UTC"), moment, moment) == {"minValues": None, "maxValues": None}
 
 
 def test_a_struct_of_bytes_which_is_how_a_variant_comes_is_no_bound() -> None:

@@ -29,7 +29,13 @@ class CheckpointParquet:
 
     def __init__(self, source: BinaryIO) -> None:
         # Where the writer gave its pages checksums, damage in the middle of one is an error and no other value.
-        self._file = pq.ParquetFile(source, page_checksum_verification=True, thrift_container_size_limit=MOST_IN_A_LIST)
+        # INT96, which Delta-Spark has in statistics: as nanoseconds it would wrap outside the years 1677 to 2262.
+        self._file = pq.ParquetFile(
+            source,
+            coerce_int96_timestamp_unit="us",
+            page_checksum_verification=True,
+            thrift_container_size_limit=MOST_IN_A_LIST,
+        )
 
     def actions(self, kinds: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
         """The actions of `kinds`, each with its kind, as if parsed from JSON; null is absent.
@@ -65,8 +71,9 @@ class CheckpointParquet:
             return
         if _PATH not in members:
             raise BadActionError("is missing", names.ADD, _PATH)
+        parsed = self._stats_struct() if _STATS_STRUCT in wanted else None
         for batch in self._batches([f"{names.ADD}.{wire}" for wire in wanted]):
-            files = _to_files(batch.column(names.ADD), frozenset(wanted))
+            files = _to_files(batch.column(names.ADD), frozenset(wanted), parsed)
             if files.num_rows > 0:
                 yield files
 
@@ -107,6 +114,13 @@ class CheckpointParquet:
             raise BadActionError(f"is {kind}, not a struct", column)
         return frozenset(member.name for member in kind)
 
+    def _stats_struct(self) -> pa.DataType:
+        """The type of `stats_parsed` with the instants that came as INT96, which Arrow takes for wall clocks."""
+        columns = self._file.schema
+        physical = (columns.column(i).physical_type for i in range(len(columns)))
+        typed = {field.name: _with_instants(field, physical).type for field in self._file.schema_arrow}
+        return typed[names.ADD].field(_STATS_STRUCT).type
+
     def _has_every_text(self, members: frozenset[str]) -> bool:
         """Whether the footer tells that each add has its statistics as text, so that their struct need not be read."""
         if _STATS not in members:
@@ -145,10 +159,21 @@ def _plain(value: Any, kind: pa.DataType) -> Any:  # Any: what JSON can hold
     return value
 
 
-def _to_files(adds: pa.StructArray, wanted: frozenset[str]) -> pa.RecordBatch:
+def _with_instants(field: pa.Field, physical: Iterator[str]) -> pa.Field:
+    """`field` with each INT96 in it an instant; `physical` gives Parquet's types of its leaves, in order."""
+    kind = field.type
+    if not pa.types.is_nested(kind):
+        return field.with_type(pa.timestamp("us", "UTC")) if next(physical) == "INT96" else field
+    inner = [_with_instants(kind.field(i), physical) for i in range(kind.num_fields)]
+    return field.with_type(pa.struct(inner)) if pa.types.is_struct(kind) else field
+
+
+def _to_files(adds: pa.StructArray, wanted: frozenset[str], parsed: pa.DataType | None) -> pa.RecordBatch:
+    """The adds; `parsed` is the type of their statistics where those may be in a struct."""
     columns = _columns(adds, names.ADD, _WIRE, wanted)
-    if _STATS_STRUCT in wanted and columns["stats"].null_count > 0:
-        columns["stats"] = pc.coalesce(columns["stats"], texts_of(pc.struct_field(adds, _STATS_STRUCT)))
+    if parsed is not None and columns["stats"].null_count > 0:
+        structs = pc.struct_field(adds, _STATS_STRUCT)
+        columns["stats"] = pc.coalesce(columns["stats"], texts_of(_retyped(structs, parsed)))
     return _batch(columns, is_add=True)
 
 

@@ -20,8 +20,9 @@ def texts_of(parsed: pa.StructArray) -> pa.Array:
     """The statistics of `stats_parsed` as the JSON that `stats` would hold; null where the struct is null.
 
     Names are as they stand: physical ones. A bound without a spelling is left out: of a binary or variant column, of
-    a date or timestamp after the year 9999. Timestamps are cut to milliseconds so that they still bound, as those of
-    our own files are. Raises what Arrow raises.
+    a date or timestamp after the year 9999. So is a date before 1582-10-15 or an instant before 1900, which Spark may
+    have counted in the Julian calendar (`datetimeRebaseModeInWrite`). Timestamps are cut to milliseconds so that they
+    still bound, as those of our own files are. Raises what Arrow raises.
     """
     members = {field.name: pc.struct_field(parsed, field.name) for field in parsed.type}
     texts = [_named(name, _text(members[name], end)) for name, end in _MEMBERS if name in members]
@@ -84,7 +85,9 @@ def _text(values: pa.Array, end: _End) -> pa.Array:
     if pa.types.is_decimal(kind):
         return _decimals(values)
     if pa.types.is_date(kind):
-        return _quoted(_of_the_calendar(values.cast(pa.date32()).cast(pa.string())))
+        days = values.cast(pa.date32())
+        days = _since(days, pa.scalar(_GREGORIAN_DAY, pa.date32()))
+        return _quoted(_of_the_calendar(days.cast(pa.string())))
     if pa.types.is_timestamp(kind):
         return _timestamps(values, end)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
@@ -114,11 +117,22 @@ def _decimals(values: pa.Array) -> pa.Array:
 
 def _timestamps(values: pa.Array, end: _End) -> pa.Array:
     zone = "" if values.type.tz is None else "Z"
+    if values.type.tz is not None:
+        values = _since(values, pa.scalar(_STANDARD_TIME_US, pa.timestamp("us", "UTC")))
     instants = values.cast(pa.timestamp(values.type.unit))
     cut = pc.ceil_temporal if end == "high" else pc.floor_temporal
     texts = cut(instants, unit="millisecond").cast(pa.timestamp("ms")).cast(pa.string())
     texts = pc.replace_substring(_of_the_calendar(texts), " ", "T")
     return _quoted(pc.binary_join_element_wise(texts, pa.scalar(zone), ""))
+
+
+_GREGORIAN_DAY = -141_427  # 1582-10-15
+_STANDARD_TIME_US = -2_208_988_800_000_000  # 1900-01-01
+
+
+def _since(values: pa.Array, first: pa.Scalar) -> pa.Array:
+    """The values from `first` on; null for those before."""
+    return pc.if_else(pc.less(values, first.cast(values.type)), pa.scalar(None, values.type), values)
 
 
 def _of_the_calendar(texts: pa.Array) -> pa.Array:
