@@ -228,6 +228,29 @@ def test_a_lost_answer_is_settled_by_reading_back(table: Path) -> None:
     assert len(rows_of(table)) == before + 1
 
 
+@pytest.mark.parametrize("flavour", ["states", "native"], indirect=True)
+def test_a_version_that_was_made_and_purged_while_its_writer_was_held_up_is_not_made_again(
+    table: Path, flavour: str
+) -> None:
+    base = tablefeed.open_table(table).version
+    files = [name.format(f"{version:020d}") for version in range(base + 2) for name in FLAVOURS[flavour][1]]
+
+    def held_up() -> None:
+        for n in range(3):
+            tablefeed.append(table, new_rows(table, 901 + n))
+        for name in files:
+            (table / names.LOG_DIR / name).unlink(missing_ok=True)
+
+    puts = Fault(operation="put_if_absent", name=f"{base + 1:020d}", hook=held_up)
+    log = IndexTablesLog(FaultyStore(LocalStore(str(table)), faults=[puts]), location=str(table), storage_options={})
+
+    with pytest.raises(CommitUnknownError, match="purged"):
+        commit(log, None, a_write(log, new_rows(table, 999), app_id="ours", batch=0), still())
+
+    assert log_files(table).isdisjoint(files)
+    assert tablefeed.open_table(table).version == base + 3
+
+
 def test_writers_at_once_each_have_their_rows_once(table: Path) -> None:
     before = tablefeed.open_table(table).to_arrow().num_rows
     rows = [new_rows(table, 1000 + writer) for writer in range(3)]

@@ -8,19 +8,18 @@ commit stands, by the random `txnId` in its commitInfo.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
 from tablefeed.delta import codec, names
-from tablefeed.delta.removes import Removal
 from tablefeed.errors import ConflictError, TablefeedError
 from tablefeed.feed.commit_entry import commit_entry, removal_of
 from tablefeed.feed.losers import delete_excluded, delete_replayed
 from tablefeed.feed.replays import check_replay
 from tablefeed.feed.rivals import check_rivals
 from tablefeed.feed.row_replacement import drop, rewritten
-from tablefeed.feed.settled_put import put_settled
+from tablefeed.feed.settled_put import Put, put_settled
 from tablefeed.feed.sink import caught_up
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.feed.transaction import Surroundings, Transaction
@@ -28,6 +27,7 @@ from tablefeed.log.replay import fold
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import Commit, Facts, Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
+from tablefeed.store import Entry
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +93,8 @@ def _committed(
         with _dropped_unless_well(log, transaction):
             removal, rows = removal_of(transaction, state, now_ms)
             entry = commit_entry(transaction, state, replaced=removal.counts, replaced_rows=rows, now_ms=now_ms)
-        if _put(log, entry, removal, around):
+        head = _put(log, state, entry, removal.lines(), around)
+        if head is not None:
             logger.info(
                 "commit table=%s version=%d operation=%s files=%d",
                 log.url,
@@ -101,7 +102,7 @@ def _committed(
                 transaction.operation.operation[0],
                 len(transaction.files),
             )
-            after = _after(log, state, entry)
+            after = _after(log, state, entry, head)
             around.stood(after, entry, removal.counts)
             return Committed(version=entry.version), after
         races += 1
@@ -146,11 +147,12 @@ def _replayed(state: Snapshot | None, txn: Txn | None) -> AlreadyApplied | None:
     return AlreadyApplied(version=state.version, recorded_txn_version=recorded.txn_version)
 
 
-def _put(log: TableLog, entry: Commit, removal: Removal, around: Surroundings) -> bool:
-    """Puts `entry` as its version: True where it stands, False where another commit does."""
-    path = f"{names.LOG_DIR}/{names.commit_name(entry.version)}"
-    data = codec.encode_commit(entry, removal.lines())
-    return put_settled(log, path, data, entry.version, around, stands=lambda: _stands(log, entry))
+def _put(
+    log: TableLog, state: Snapshot | None, entry: Commit, removes: Iterable[memoryview], around: Surroundings
+) -> Entry | None:
+    """Puts `entry` as the version after `state`: gives its file, None where that is not ours."""
+    name, data = names.commit_name(entry.version), codec.encode_commit(entry, removes)
+    return put_settled(Put(log=log, base=state, name=name, data=data, stands=lambda: _stands(log, entry)), around)
 
 
 def _stands(log: TableLog, entry: Commit) -> bool:
@@ -159,8 +161,8 @@ def _stands(log: TableLog, entry: Commit) -> bool:
     return theirs is not None and theirs.info is not None and theirs.info.get(names.TXN_ID) == ours
 
 
-def _after(log: TableLog, state: Snapshot | None, entry: Commit) -> Snapshot:
+def _after(log: TableLog, state: Snapshot | None, entry: Commit, head: Entry) -> Snapshot:
     # Not read back: a store that fails now must not hide that the commit stands.
     if state is None:
-        return log.snapshot(entry.version, fold(Facts(), [entry]))
-    return log.snapshot(entry.version, fold(state.facts, [entry]), unreadable=state.unreadable)
+        return log.snapshot(entry.version, fold(Facts(), [entry]), head=head)
+    return log.snapshot(entry.version, fold(state.facts, [entry]), unreadable=state.unreadable, head=head)

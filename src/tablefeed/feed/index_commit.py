@@ -12,7 +12,6 @@ import logging
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 
 from tablefeed.delta.checksum_writer import no_files
 from tablefeed.delta.commit_info import Provenance, commit_info
@@ -21,7 +20,7 @@ from tablefeed.feed import index_attempts, index_states
 from tablefeed.feed.commit_entry import ENGINE
 from tablefeed.feed.index_log import IndexTablesLog
 from tablefeed.feed.replays import check_replay
-from tablefeed.feed.settled_put import put_settled
+from tablefeed.feed.settled_put import Put, put_settled
 from tablefeed.feed.sink import caught_up
 from tablefeed.feed.split_write import check_same_table
 from tablefeed.feed.table_log import Snapshot, TableLog
@@ -32,6 +31,7 @@ from tablefeed.indextables.version_file import Writer
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Commit, Metadata, RemoveFile, Version
 from tablefeed.model.outcome import AlreadyApplied, Committed
+from tablefeed.store import Entry
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,11 @@ def commit_splits(
                 index_attempts.forget(log, transaction.txn)
             return Committed(version=after.version), after
         around.sleep(around.uniform() * min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**tries))
-        state = caught_up(log, state) or state
+        now = caught_up(log, state)
+        if now is None:
+            discard(log.store, (add.path for add in transaction.files))
+            raise _replaced(log, "the table is gone, deleted while it was written to", state.version)
+        state = now
     discard(log.store, (add.path for add in transaction.files))
     raise ConflictError(
         f"Nothing was committed to {log.url}: other writers took {MOST_TRIES} versions before us. Run the write again.",
@@ -92,7 +96,7 @@ def _made(log: IndexTablesLog, transaction: Transaction, around: Surroundings) -
     )
     first = Commit(version=Version(0), protocol=protocol.NEW_TABLE, metadata=metadata, committed_at_ms=None)
     data = version_file.encode_commit(first, writer=Writer.SCALA)
-    _put(log, names.commit_name(0), data, Version(0), around)
+    _put(log, None, names.commit_name(0), data, around)
     return log.load()
 
 
@@ -104,16 +108,19 @@ def _check_state(log: IndexTablesLog, transaction: Transaction, state: Snapshot)
         if plan.found is None:
             check_same_table(plan, state)
         elif plan.found.table_id != state.metadata.table_id:
-            raise ConflictError(
-                f"Nothing was committed to {log.url}: the table was made anew since the write was planned. Run the "
-                "write again on the new one.",
-                url=log.url,
-                winner=state.version,
-                error_class="INDEXTABLES_TABLE_REPLACED",
-            )
+            raise _replaced(log, "the table was made anew since the write was planned", state.version)
     except TablefeedError:
         discard(log.store, (add.path for add in transaction.files))
         raise
+
+
+def _replaced(log: TableLog, why: str, version: Version) -> ConflictError:
+    return ConflictError(
+        f"Nothing was committed to {log.url}: {why}. Run the write again on the new one.",
+        url=log.url,
+        winner=version,
+        error_class="INDEXTABLES_TABLE_REPLACED",
+    )
 
 
 def _replayed(
@@ -141,17 +148,23 @@ def _put_next(log: IndexTablesLog, transaction: Transaction, state: Snapshot, ar
     now_ms = around.now_ms()
     entry = _entry(transaction, state, form, now_ms=now_ms)
     replaces = transaction.kind is WriteKind.OVERWRITE
+    heads = list[Entry]()
+
+    def put(name: str, data: bytes) -> bool:
+        head = _put(log, state, name, data, around)
+        heads.extend([head] if head else [])
+        return head is not None
+
     if form.has_commits:
         removes = _removes(log, state, now_ms=now_ms) if replaces else iter(())
         data = version_file.encode_commit(entry, writer=form.writer, first=removes)
-        stands = _put(log, names.commit_name(entry.version), data, entry.version, around)
+        stands = put(names.commit_name(entry.version), data)
     else:
-        put = partial(_put, log, around=around)
         mappings = mappings_of(transaction.files)
         stands = index_states.put_state_commit(log, state, entry, put, mappings=mappings, replaces=replaces)
     if not stands:
         return None
-    after = log.after(state, entry, mappings_of(transaction.files))
+    after = log.after(state, entry, mappings_of(transaction.files), heads[0])
     if form.has_states and form.has_commits:
         index_states.follow(log, after, entry, writer=form.writer, replaces=replaces)
     around.stood(after, entry, no_files())
@@ -223,11 +236,11 @@ def _removes(log: IndexTablesLog, state: Snapshot, *, now_ms: int) -> Iterator[R
             )
 
 
-def _put(log: IndexTablesLog, name: str, data: bytes, version: Version, around: Surroundings) -> bool:
-    """Puts a log file: True where it stands, False where another's does. A lost answer is settled by reading back."""
+def _put(log: IndexTablesLog, state: Snapshot | None, name: str, data: bytes, around: Surroundings) -> Entry | None:
+    """Puts the log file of the version after `state`: gives it, None where that is not ours."""
     path = f"{names.LOG_DIR}/{name}"
 
     def stands() -> bool:
         return log.store.exists(path) and log.store.read(path) == data
 
-    return put_settled(log, path, data, version, around, stands=stands)
+    return put_settled(Put(log=log, base=state, name=name, data=data, stands=stands), around)

@@ -228,17 +228,24 @@ class IndexTablesLog(TableLog):
     def _reader(self) -> IndexReader:
         return IndexReader(self.store)
 
-    def after(self, before: Snapshot, entry: Commit, doc_mappings: Mapping[str, str]) -> Snapshot:
-        """Gives the table after `entry`, a commit of ours that stands behind `before` and brings those `doc_mappings`.
+    def after(self, before: Snapshot, entry: Commit, doc_mappings: Mapping[str, str], head: Entry) -> Snapshot:
+        """Gives the table after `entry`, a commit of ours behind `before` that brings those `doc_mappings`.
 
-        It is not read back: a store that fails now must not hide that the commit stands.
+        `head` is its file. It is not read back: a store that fails now must not hide that the commit stands.
         """
         known = before.doc_mappings if isinstance(before, IndexSnapshot) else {}
         facts = fold(before.facts, [entry])
-        return self._snapshot(entry.version, facts, {**known, **doc_mappings}, unreadable=before.unreadable)
+        mappings = {**known, **doc_mappings}
+        return self._snapshot(entry.version, facts, mappings, unreadable=before.unreadable, head=head)
 
     def _snapshot(
-        self, version: Version, facts: Facts, doc_mappings: Mapping[str, str], *, unreadable: frozenset[str]
+        self,
+        version: Version,
+        facts: Facts,
+        doc_mappings: Mapping[str, str],
+        *,
+        unreadable: frozenset[str],
+        head: Entry | None = None,
     ) -> IndexSnapshot:
         if facts.protocol is None or facts.metadata is None:
             missing = "protocol" if facts.protocol is None else "metadata"
@@ -256,7 +263,7 @@ class IndexTablesLog(TableLog):
             facts=replace(facts, metadata=metadata),
             protocol=facts.protocol,
             metadata=metadata,
-            head=self.head(version),
+            head=head or self.head(version),
             unreadable=unreadable,
             doc_mappings={**doc_mappings, **registry_of_configuration(metadata.configuration)},
         )

@@ -33,8 +33,8 @@ logger = logging.getLogger(__name__)
 
 _GZIP = b"\x1f\x8b"
 
-Put = Callable[[str, bytes, Version], bool]
-"""Puts the file of a version by its name in the log: False where another's stands."""
+Put = Callable[[str, bytes], bool]
+"""Puts a file by its name in the log: False where another's stands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +156,7 @@ def _put_beside(log: IndexTablesLog, state: Snapshot, new: NextState) -> bool:
     """Puts the state of `state`, a version that is committed, and the hint to it."""
     within, published = in_log_of(state), list[str]()
 
-    def put(name: str, data: bytes, _version: Version) -> bool:
+    def put(name: str, data: bytes) -> bool:
         path = f"{names.LOG_DIR}/{name}"
         created = log.store.put_if_absent(path, data, within=within)
         published.extend([path] if created else [])
@@ -177,7 +177,7 @@ def _put(log: IndexTablesLog, new: NextState, put: Put) -> bool:
             raise StoreError(f"{path} of {log.url} is there already: run the write again.", url=log.url)
     # Where this raises the state may stand all the same, and then its manifests must.
     try:
-        stands = put(names.state_name(new.state.version), new.state_file, new.state.version)
+        stands = put(names.state_name(new.state.version), new.state_file)
     except TableReplacedError:
         discard(log.store, manifests)
         raise

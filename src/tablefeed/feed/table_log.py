@@ -246,10 +246,12 @@ class TableLog:
         *,
         unreadable: frozenset[str] = frozenset(),
         reading: Reading | None = None,
+        head: Entry | None = None,
     ) -> Snapshot:
         """Gives the state with `facts` at `version`; refuses what cannot be read, by name.
 
-        `unreadable` are the log files that were passed over on the way, `reading` what is kept for reading the files.
+        `unreadable` are the log files that were passed over on the way, `reading` what is kept for reading the files,
+        `head` is the version's file where that was looked at already.
         """
         if facts.protocol is None or facts.metadata is None:
             missing = "protocol" if facts.protocol is None else "metadata"
@@ -261,7 +263,7 @@ class TableLog:
             )
         features.check_readable(facts.protocol, facts.metadata, url=self.url)
         try:
-            head = self.head(version)
+            head = head or self.head(version)
         except StoreError:
             head = None  # unknown, so that the next `advance` loads afresh
         snapshot = Snapshot(
