@@ -316,3 +316,43 @@ def test_a_write_that_takes_long_keeps_no_checkpoint_from_being_written(monkeypa
         look_after(log.load())
         wait_until_done()
         assert checkpoints(log) == [13]
+
+
+FORKING = """
+import os, signal, sys, threading
+import pyarrow as pa
+import tablefeed
+from tablefeed.feed import upkeep
+
+for n in range(9):
+    tablefeed.append(sys.argv[1], pa.table({"id": [n]}))
+held = threading.Event()
+
+def hold():
+    with upkeep._WAY.taken(), upkeep._BACKGROUND._lock, upkeep._WAY._lock:
+        held.set()
+        threading.Event().wait()
+
+upkeep.wait_until_done()
+upkeep._BACKGROUND._waiting[("the parent's",)] = lambda: os._exit(7)
+threading.Thread(target=hold, daemon=True).start()
+held.wait()
+child = os.fork()
+if not child:
+    signal.alarm(50)
+    for n in range(3):
+        tablefeed.append(sys.argv[1], pa.table({"id": [9 + n]}))
+    upkeep.wait_until_done()
+    os._exit(0 if upkeep._WAY._free.is_set() else 8)
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_process_that_is_forked_while_the_thread_holds_its_locks_does_its_own_work_and_not_its_parents(
+    tmp_path: Path,
+) -> None:
+    run = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING, str(tmp_path / "table")]
+
+    subprocess.run(run, check=True, timeout=60)
+
+    assert list((tmp_path / "table" / "_delta_log").glob("*.checkpoint.parquet"))

@@ -16,6 +16,7 @@ The commit stands when this begins. So nothing here raises: what fails is a warn
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections import OrderedDict
@@ -216,14 +217,20 @@ def _unless_it_fails(what: str, snapshot: Snapshot, work: Callable[[], object]) 
 class _Background:
     """Work by table, one piece at a time: what is asked for takes the place of what waits under the same key."""
 
-    _waiting: OrderedDict[tuple[str, ...], Callable[[], None]] = field(default_factory=OrderedDict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _thread: threading.Thread | None = None
+    _waiting: OrderedDict[tuple[str, ...], Callable[[], None]] = field(init=False)
+    _lock: threading.Lock = field(init=False)
+    _thread: threading.Thread | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Knows of no work and no thread."""
+        self._waiting, self._lock, self._thread = OrderedDict(), threading.Lock(), None
 
     def ask(self, key: tuple[str, ...], work: Callable[[], None]) -> None:
         with self._lock:
             self._waiting[key] = work
-            # A forked child has the value of a thread, and no thread.
             if self._thread is None or not self._thread.is_alive():
                 thread = threading.Thread(target=self._run, name="tablefeed-upkeep", daemon=False)
                 try:
@@ -265,11 +272,16 @@ PATIENCE_S = 0.1
 class _Way:
     """Who is waited for goes first."""
 
-    _count: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _free: threading.Event = field(default_factory=threading.Event)
+    _count: int = field(init=False)
+    _lock: threading.Lock = field(init=False)
+    _free: threading.Event = field(init=False)
 
     def __post_init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Nobody is waited for."""
+        self._count, self._lock, self._free = 0, threading.Lock(), threading.Event()
         self._free.set()
 
     @contextmanager
@@ -285,7 +297,7 @@ class _Way:
 
     def _add(self, one: int) -> None:
         with self._lock:
-            self._count += one
+            self._count = max(self._count + one, 0)  # where a block was entered before a fork
             if self._count:
                 self._free.clear()
             else:
@@ -293,3 +305,16 @@ class _Way:
 
 
 _WAY = _Way()
+
+
+def _begin_anew() -> None:
+    """Gives a forked child a background of its own, in the objects that blocks around the fork go on using.
+
+    The child has its parent's locks as they were, held by threads that it does not have, and its parent's work, which
+    the parent does.
+    """
+    for each in (_BACKGROUND, _WAY):
+        each.begin()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
