@@ -141,6 +141,65 @@ def test_a_write_is_known_after_its_splits_were_merged_and_the_log_compacted(tab
     assert rows_of(table) == merged
 
 
+@pytest.mark.parametrize("ids", [(), (901, 902)], ids=["without rows", "with rows"])
+@pytest.mark.parametrize("merged", [False, True], ids=["", "merged"])
+def test_an_overwrite_that_is_run_again_takes_nothing_away_of_what_came_since(
+    table: Path, flavour: str, ids: tuple[int, ...], *, merged: bool
+) -> None:
+    rows, theirs = new_rows(table, 901, 902).slice(0, len(ids)), new_rows(table, 903)
+    tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7)
+    tablefeed.append(table, theirs)
+    if merged:
+        merge_all(table, as_state=flavour == "states")
+    version = tablefeed.open_table(table).version
+
+    outcome = tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7)
+
+    assert isinstance(outcome, AlreadyApplied)
+    assert outcome.recorded_txn_version == 7
+    assert sorted(tablefeed.open_table(table).to_arrow()["id"].to_pylist()) == [*ids, 903]
+    assert tablefeed.open_table(table).version == version
+
+
+def test_an_overwrite_without_rows_of_a_table_without_rows_is_recorded_too(table: Path) -> None:
+    theirs = new_rows(table, 903)
+    rows = theirs.slice(0, 0)
+    tablefeed.append(table, rows, mode="overwrite")
+    tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7)
+    tablefeed.append(table, theirs)
+
+    outcome = tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7)
+
+    assert isinstance(outcome, AlreadyApplied)
+    assert tablefeed.open_table(table).to_arrow()["id"].to_pylist() == [903]
+
+
+def test_an_overwrite_without_rows_of_unknown_fate_is_found(table: Path, flavour: str) -> None:
+    theirs, path = new_rows(table, 903), str(table)
+    rows, log = theirs.slice(0, 0), log_of(table)
+    put = f"/{names.STATE_MANIFEST}" if flavour == "states" else ".json"
+    silent = [Fault(operation="exists", name=put, at=call) for call in range(1, 10)]
+    lost = FaultyStore(LocalStore(path), faults=[Fault(operation="put_if_absent", name=put, when="after"), *silent])
+    write = a_write(log, rows, app_id="loader", batch=7, kind=WriteKind.OVERWRITE)
+    with pytest.raises(CommitUnknownError):
+        commit(IndexTablesLog(lost, location=path, storage_options={}), log.load(), write, still())
+    tablefeed.append(table, theirs)
+
+    assert isinstance(tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7), AlreadyApplied)
+    assert tablefeed.open_table(table).to_arrow()["id"].to_pylist() == [903]
+
+
+def test_a_later_overwrite_without_rows_takes_the_rows_away_again(table: Path) -> None:
+    theirs = new_rows(table, 903)
+    rows = theirs.slice(0, 0)
+    tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7)
+    tablefeed.append(table, theirs)
+
+    tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=8)
+    assert rows_of(table) == []
+    assert isinstance(tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7), AlreadyApplied)
+
+
 def test_the_next_write_is_written_after_a_merge(table: Path, flavour: str) -> None:
     tablefeed.append(table, new_rows(table, 901), app_id="loader", txn_version=0)
     merge_all(table, as_state=flavour == "states")

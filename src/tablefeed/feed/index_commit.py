@@ -46,7 +46,8 @@ def commit_splits(
 ) -> tuple[Committed | AlreadyApplied, Snapshot]:
     """As `commit.commit`, for an IndexTables table.
 
-    A write without rows that takes none away commits nothing: no reader of its log could tell it from none.
+    An append without rows commits nothing. An overwrite without rows is committed where it has rows to take away, or a
+    txn: run again later, it would else take away what came in between.
     """
     if not isinstance(log, IndexTablesLog):
         raise TypeError(f"{log.url} has no splits")
@@ -58,7 +59,7 @@ def commit_splits(
         if replayed is not None:
             index_states.complete(log, state, now_ms=around.now_ms())
             return replayed, state
-        if not transaction.files and (transaction.kind is WriteKind.APPEND or not _has_files(state)):
+        if not transaction.files and _changes_nothing(transaction, state):
             return Committed(version=state.version), state
         if transaction.txn is not None and read_up_to is None:
             index_attempts.note(log, state, transaction.txn)
@@ -138,8 +139,10 @@ def _replayed(
     return AlreadyApplied(version=state.version, recorded_txn_version=found.txn_version)
 
 
-def _has_files(state: Snapshot) -> bool:
-    return any(batch.num_rows for batch in state.live_files())
+def _changes_nothing(transaction: Transaction, state: Snapshot) -> bool:
+    if transaction.kind is WriteKind.APPEND:
+        return True
+    return transaction.txn is None and not any(batch.num_rows for batch in state.live_files())
 
 
 def _put_next(log: IndexTablesLog, transaction: Transaction, state: Snapshot, around: Surroundings) -> Snapshot | None:

@@ -17,6 +17,7 @@ from functools import partial
 import pyarrow as pa
 
 from tablefeed.errors import ObjectNotFoundError, StoreError, TablefeedError, TableReplacedError
+from tablefeed.feed import index_attempts
 from tablefeed.feed.index_log import IndexTablesLog
 from tablefeed.feed.own_log import in_log_of, taken_back
 from tablefeed.feed.table_log import Snapshot
@@ -67,7 +68,10 @@ def form_of(log: IndexTablesLog, state: Snapshot) -> Form:
 def put_state_commit(
     log: IndexTablesLog, state: Snapshot, entry: Commit, put: Put, *, mappings: Mapping[str, str], replaces: bool
 ) -> bool:
-    """Commits `entry` after `state` as a state alone, with its doc `mappings` by hash; says whether it stands."""
+    """Commits `entry` after `state` as a state alone, with its doc `mappings` by hash; says whether it is committed.
+
+    A state has no place for a txn: where no split's name tells it, what the state will be is noted first.
+    """
     base = log.state(state.version)
     if base is None:
         raise ObjectNotFoundError(url=log.url, name=names.state_name(state.version))
@@ -81,6 +85,8 @@ def put_state_commit(
         metadata=base.metadata,
     )
     new = _next(log, base, update, Writer.SCALA, live=lambda: log.live_in(base))
+    for txn in entry.txns if not entry.added else ():
+        index_attempts.note_manifests(log, txn, (name for name, _ in new.manifests))
     if not _put(log, new, put):
         return False
     with suppress(TableReplacedError):  # the commit holds, whatever the hint says
