@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import shutil
 import threading
+import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import tablefeed
-from feed.index_tables import ROWS, field_types, index_fields, live, log_files, log_of, merge_all, rows_of
+from feed.index_tables import (
+    ROWS,
+    field_types,
+    index_fields,
+    live,
+    log_files,
+    log_of,
+    merge_all,
+    put_state,
+    rows_of,
+)
 from feed.logs import still
 from tablefeed.errors import (
     CommitUnknownError,
     ConflictError,
     IllegalOptionError,
     InvalidRowsError,
+    LogError,
     StoreError,
     TableError,
     TableNotFoundError,
@@ -27,10 +40,12 @@ from tablefeed.feed.index_attempts import NOTES_DIR
 from tablefeed.feed.index_log import IndexTablesLog
 from tablefeed.feed.operations import micro_batch
 from tablefeed.feed.sink import plan_write, write_task
+from tablefeed.feed.table_log import Snapshot
 from tablefeed.feed.transaction import Transaction
 from tablefeed.indextables import names
+from tablefeed.indextables.next_state import StateUpdate
 from tablefeed.log.transaction import WriteKind
-from tablefeed.model.actions import Txn, Version
+from tablefeed.model.actions import AddFile, Txn, Version
 from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.store import Fault, FaultyStore, LocalStore
 
@@ -428,6 +443,48 @@ def test_a_state_that_its_writer_could_not_put_is_made_up_for(tmp_path: Path) ->
     for version in (1, 2, 3):
         (table / names.LOG_DIR / names.commit_name(version)).unlink()
     assert len(rows_of(table)) == 9
+
+
+@pytest.mark.parametrize("appends", [1, 2])
+def test_states_that_go_on_from_before_a_commit_without_a_state_are_refused_by_name(
+    tmp_path: Path, appends: int
+) -> None:
+    """The state of a commit could not be put, and a writer of 0.5.4, which sees states alone, came next."""
+    table, path = tmp_path / "table", str(tmp_path / "table")
+    tablefeed.append(table, ROWS, table_format="indextables")
+    lost = FaultyStore(LocalStore(path), faults=[Fault(operation="put_if_absent", name=f"/{names.STATE_MANIFEST}")])
+    ours = IndexTablesLog(lost, location=path, storage_options={})
+    _, after = commit(ours, None, a_write(log_of(table), ROWS, app_id="ours", batch=0), still())
+    assert len(rows_of(table)) == 6
+    there = live(table)[0]
+    for version in range(2, 2 + appends):
+        append_as_state_alone(table, there, version)
+    write = a_write_against(log_of(table), after, ROWS)
+
+    with pytest.raises(LogError, match="INDEXTABLES_MIXED_LOG"):
+        commit(ours, after, write, still())
+    with pytest.raises(LogError, match="INDEXTABLES_MIXED_LOG") as read:
+        log_of(table).load()
+    assert "does not hold" in str(read.value)
+    assert "which the commit adds" in str(read.value)
+    assert rows_of(table, version=1) == sorted(map(repr, ROWS.to_pylist()))
+
+
+def a_write_against(log: IndexTablesLog, state: Snapshot, rows: pa.Table) -> Transaction:
+    plan = plan_write(log, state, rows.schema, partition_by=(), kind=WriteKind.APPEND)
+    files = write_task(plan, rows.to_batches(), task=0, txn=None, now_ms=1)
+    operation = micro_batch(WriteKind.APPEND, "q", 0)
+    return Transaction(plan=plan, files=files, kind=WriteKind.APPEND, operation=operation)
+
+
+def append_as_state_alone(table: Path, like: AddFile, version: int) -> None:
+    """What the Scala writer does to append a copy of a split: it goes on from the newest state, and makes no commit."""
+    path = f"{uuid.uuid4()}.split"
+    shutil.copy(table / like.path, table / path)
+    base = log_of(table).state(Version(version - 1))
+    assert base is not None
+    added = (replace(like, path=path, log_path=path),)
+    put_state(table, base, StateUpdate(version=Version(version), created_ms=1, added=added, metadata=base.metadata))
 
 
 def test_two_writers_that_both_make_the_table_share_it(tmp_path: Path) -> None:

@@ -148,6 +148,12 @@ def _changes_nothing(transaction: Transaction, state: Snapshot) -> bool:
 def _put_next(log: IndexTablesLog, transaction: Transaction, state: Snapshot, around: Surroundings) -> Snapshot | None:
     """Puts the version after `state`; gives the table then, None where another writer's stands."""
     form = index_states.form_of(log, state)
+    if form.has_commits and form.has_states:
+        try:
+            log.agreed_state(state.version)
+        except TablefeedError:
+            discard(log.store, (add.path for add in transaction.files))
+            raise
     now_ms = around.now_ms()
     entry = _entry(transaction, state, form, now_ms=now_ms)
     replaces = transaction.kind is WriteKind.OVERWRITE

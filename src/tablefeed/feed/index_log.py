@@ -75,6 +75,8 @@ class IndexTablesLog(TableLog):
     directory = names.LOG_DIR
     has_splits = True
     _has_states: bool | None = None
+    _agreed: Version | None = None
+    """A version whose state is there and what its commit led to."""
     """Whether there are states beside commits; None: not looked yet."""
     known_indexing: tuple[str, Indexing] | None = None
     """How the splits of the table with that id index its columns; None: not looked yet (split_indexing.py)."""
@@ -100,6 +102,7 @@ class IndexTablesLog(TableLog):
     def load(self, version: Version | None = None) -> IndexSnapshot:
         """As of `TableLog`."""
         reader, log = self._reader, self._reader.listed()
+        self._agreed = None  # the table may have been made anew
         without: frozenset[str] = frozenset()
         first: CorruptLogError | ObjectNotFoundError | None = None
         while True:
@@ -190,6 +193,21 @@ class IndexTablesLog(TableLog):
         """Gives the state of `version`, None where there is none."""
         file = self._reader.state_file(version) if version else None
         return None if file is None else self._reader.state(file)
+
+    def agreed_state(self, version: Version) -> State | None:
+        """Gives the state beside the commit of `version`, None where there is none.
+
+        Raises LogError (INDEXTABLES_MIXED_LOG) where the two part: whoever goes on from that state loses the commit.
+        """
+        name = names.commit_name(version)
+        if version and self._agreed != version:
+            data = self.store.read(log_path(name))
+            self._is_lost(self._reader.decoded_commit(data, version, name), data)
+        return self.state(version)
+
+    def made_state(self, version: Version) -> None:
+        """Takes it that the state of `version` is there and what its commit led to."""
+        self._agreed = version
 
     def live_in(self, state: State) -> Iterator[pa.RecordBatch]:
         """Gives the live files of a state, in IndexTables' columns."""
@@ -341,6 +359,7 @@ class IndexTablesLog(TableLog):
             state = reader.state(file)
             where = replay.parted(commit, reader.live_in(state))
             if where is None:
+                self._agreed = commit.version
                 return False
             forms = replay.Forms(commit=writer_of(data), table=self._form_of_table())
             is_orphan = replay.is_orphan(commit, state, reader.live_in(state), forms=forms)

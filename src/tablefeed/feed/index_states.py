@@ -98,13 +98,16 @@ def follow(log: IndexTablesLog, after: Snapshot, entry: Commit, *, writer: Write
     """Puts the state of a commit of ours that stands, `entry`, which made `after`. What fails is a warning."""
     before = Version(entry.version - 1)
     try:
-        base = None if replaces else log.state(before)
+        base = None if replaces else log.agreed_state(before)
         update = _update(after, created_ms=entry.committed_at_ms or 0, added=entry.added, replaces=replaces)
 
         def live() -> Iterable[pa.RecordBatch]:
-            return log.files_of(before, after.unreadable) if base is None else log.live_in(base)
+            # A state that came since may be of a writer that does not see commits.
+            later = frozenset({names.state_name(before)})
+            return log.files_of(before, after.unreadable | later) if base is None else log.live_in(base)
 
-        _put_beside(log, after, _next(log, base, update, writer, live=live))
+        if _put_beside(log, after, _next(log, base, update, writer, live=live)):
+            log.made_state(entry.version)
     except TablefeedError as error:
         logger.warning("state failed table=%s version=%d: %s", log.url, entry.version, error)
 
