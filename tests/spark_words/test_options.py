@@ -334,7 +334,8 @@ def test_a_name_that_is_not_done_may_say_what_holds_without_it(name: str) -> Non
         ("spark.indextables.state.compaction.tombstoneThreshold", "0.1"),
         ("spark.indextables.state.compaction.maxManifests", "20"),
         ("spark.indextables.state.format", "Avro"),
-        ("spark.indextables.state.retention.versions", "7"),
+        ("spark.indextables.state.retention.versions", "2"),
+        ("spark.indextables.stats.truncation.maxLength", "32"),
         ("spark.indextables.transaction.cache.ttl.ms", "9"),
     ],
 )
@@ -355,6 +356,61 @@ def test_a_setting_of_indextables_that_is_not_followed_is_refused_by_name(name: 
     with pytest.raises(UnsupportedOptionError) as caught:
         parse_options({name.lower(): value}, "stream write")
     assert caught.value.option == name
+
+
+FOLLOWED = "checkpoint.enabled checkpoint.interval checkpoint.actionsPerPart checkpoint.multiPart.enabled"
+TAKEN_WHERE_IT_HOLDS = """state.format=avro state.compression=zstd state.entriesPerManifest=50000
+    state.compaction.tombstoneThreshold=0.10 state.compaction.maxManifests=20 state.compaction.afterMerge=true
+    state.compaction.largeRemoveThreshold=2147483647 state.schema.renormalizeThreshold=5 state.retry.maxAttempts=10
+    state.retry.baseDelayMs=100 state.retry.maxDelayMs=5000 state.retention.versions=2 state.retention.hours=168
+    state.gc.minManifestAgeHours=1 transaction.retry.maxAttempts=10 transaction.retry.baseDelayMs=100
+    transaction.retry.maxDelayMs=5000 transaction.compression.enabled=true transaction.compression.codec=gzip
+    checkpoint.compression.enabled=true checkpointRetention.duration=7200000 logRetention.duration=2592000000
+    purge.txLogRetentionHours=720 stats.truncation.enabled=true stats.truncation.maxLength=32
+    protocol.checkEnabled=true protocol.autoUpgrade=false"""
+OF_SPEED_ALONE = """state.compressionLevel state.read.parallelism transaction.compression.gzip.level
+    transaction.maxConcurrentReads transaction.cache.enabled transaction.cache.ttl.ms transaction.cache.version.ttl.ms
+    transaction.cache.snapshot.ttl.ms transaction.cache.fileList.ttl.ms transaction.cache.metadata.ttl.ms
+    transaction.cache.version.capacity transaction.cache.snapshot.capacity transaction.cache.fileList.capacity
+    checkpoint.maxRetries checkpoint.parallelism checkpoint.read.timeoutSeconds"""
+"""The settings of IndexTables' protocol text and of its log writers, by what a write of ours does with each."""
+
+
+@pytest.mark.parametrize("setting", FOLLOWED.split())
+def test_a_setting_of_indextables_that_is_followed_is_an_option_of_a_write(setting: str) -> None:
+    for direction in ("stream write", "batch write"):
+        assert f"spark.indextables.{setting}" in {spec.name for spec in SPECS[direction]}
+
+
+@pytest.mark.parametrize("setting", TAKEN_WHERE_IT_HOLDS.split())
+def test_a_setting_of_indextables_is_taken_where_it_says_what_holds_and_else_refused(setting: str) -> None:
+    short, _, holds = setting.partition("=")
+    name = f"spark.indextables.{short}"
+    for direction in ("stream write", "batch write"):
+        assert parse_options({name.lower(): holds}, direction) == parse_options({}, direction)
+        with pytest.raises(UnsupportedOptionError) as caught:
+            parse_options({name.lower(): "7"}, direction)
+        assert caught.value.option == name
+        assert NOT_YET[name] in caught.value.message
+
+
+@pytest.mark.parametrize("setting", OF_SPEED_ALONE.split())
+def test_a_setting_of_indextables_that_is_of_speed_alone_is_taken_with_a_warning(
+    setting: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = f"spark.indextables.{setting}"
+    with caplog.at_level(logging.WARNING, logger="tablefeed"):
+        assert parse_options({name: "7"}, "stream write") == parse_options({}, "stream write")
+    assert [record.getMessage() for record in caplog.records] == [f"option={name} has no effect on a stream write"]
+
+
+def test_no_setting_of_indextables_is_known_that_no_list_names() -> None:
+    known = {spec.name for spec in SPECS["batch write"]} | set(NOT_YET) | IGNORED["batch write"]
+    named = (word.partition("=")[0] for word in f"{FOLLOWED} {TAKEN_WHERE_IT_HOLDS} {OF_SPEED_ALONE}".split())
+
+    assert {name for name in known if name.startswith("spark.")} - {"spark.sql.parquet.outputTimestampType"} == {
+        f"spark.indextables.{name}" for name in named
+    }
 
 
 def test_how_a_column_is_indexed_is_told_by_its_name() -> None:

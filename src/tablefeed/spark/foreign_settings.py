@@ -13,6 +13,11 @@ PREFIX = "spark.indextables."
 _STATE = f"{PREFIX}state."
 _SHAPE = "States are cut and rewritten by IndexTables' defaults: leave it out."
 _TRIES = "Races are run as IndexTables runs them by default: leave it out."
+_CUT = "The extremes of texts are cut at 32 characters, as IndexTables does it by default: leave it out."
+_RETENTION = (
+    "No write deletes anything of a log, and `tablefeed.checkpoint(clean_up=True)` keeps what is kept by default; "
+    "set it for PURGE INDEXTABLES."
+)
 _COMPRESSION = "What is put in the log is always compressed as IndexTables does it by default: leave it out."
 
 HELD: Mapping[str, tuple[str, str]] = {
@@ -32,6 +37,16 @@ HELD: Mapping[str, tuple[str, str]] = {
     f"{PREFIX}transaction.compression.enabled": ("true", _COMPRESSION),
     f"{PREFIX}transaction.compression.codec": ("gzip", _COMPRESSION),
     f"{PREFIX}checkpoint.compression.enabled": ("true", _COMPRESSION),
+    f"{PREFIX}stats.truncation.enabled": ("true", _CUT),
+    f"{PREFIX}stats.truncation.maxLength": ("32", _CUT),
+    f"{PREFIX}purge.txLogRetentionHours": ("720", _RETENTION),
+    f"{PREFIX}checkpointRetention.duration": ("7200000", _RETENTION),
+    f"{PREFIX}logRetention.duration": ("2592000000", _RETENTION),
+    f"{_STATE}retention.versions": ("2", _RETENTION),
+    f"{_STATE}retention.hours": ("168", _RETENTION),
+    f"{_STATE}gc.minManifestAgeHours": ("1", _RETENTION),
+    f"{_STATE}compaction.afterMerge": ("true", "Splits are merged by MERGE SPLITS alone: set it there."),
+    f"{PREFIX}protocol.autoUpgrade": ("false", "No write changes a table's protocol: leave it out."),
     f"{PREFIX}protocol.checkEnabled": ("true", "A table of an unknown protocol is never written: leave it out."),
 }
 """By name the one value that is accepted, which is IndexTables' default and holds here, and what to do instead."""
@@ -50,13 +65,6 @@ WITHOUT_EFFECT = frozenset(
         f"{PREFIX}checkpoint.read.timeoutSeconds",
         f"{_STATE}compressionLevel",
         f"{_STATE}read.parallelism",
-        # of PURGE and MERGE SPLITS alone, which no write does
-        f"{PREFIX}checkpointRetention.duration",
-        f"{PREFIX}logRetention.duration",
-        f"{_STATE}compaction.afterMerge",
-        f"{_STATE}gc.minManifestAgeHours",
-        f"{_STATE}retention.hours",
-        f"{_STATE}retention.versions",
     }
 )
-"""What changes neither a row nor what is written of it, but how fast, or what other commands do."""
+"""What changes neither a row nor what is written of it, but how fast that goes."""
