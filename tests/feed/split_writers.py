@@ -52,7 +52,21 @@ def by_ourselves(values: Values, kind: str) -> Spelt:
     return least.get("c"), greatest.get("c")
 
 
-WRITERS: Sequence[Callable[[Values, str], Spelt]] = (by_rows, by_arrow, by_arrow_with_iso_days, by_ourselves)
+def by_a_ceiling(values: Values, kind: str) -> Spelt:
+    """The native writer of companions: texts cut by bytes, and the last character of the greatest made the next."""
+    low, high = by_arrow(values, kind)
+    if kind != "string" or low is None or high is None:
+        return low, high
+    return _of_bytes(low, 16), high if len(high.encode()) <= 16 else _ceiling(_of_bytes(high, 16))
+
+
+WRITERS: Sequence[Callable[[Values, str], Spelt]] = (
+    by_rows,
+    by_arrow,
+    by_arrow_with_iso_days,
+    by_ourselves,
+    by_a_ceiling,
+)
 
 
 def cut(text: str, most: int) -> str:
@@ -89,6 +103,19 @@ _ARROW: Mapping[str, pa.DataType] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
 }
+
+
+def _of_bytes(text: str, most: int) -> str:
+    return text.encode()[:most].decode(errors="ignore")
+
+
+def _ceiling(text: str) -> str:
+    last = "\U0010ffff"
+    kept = text.rstrip(last)
+    if not kept:
+        return text
+    code = ord(kept[-1]) + 1
+    return kept[:-1] + (last if 0xD800 <= code < 0xE000 else chr(code))
 
 
 def _java_order(value: Any) -> Any:

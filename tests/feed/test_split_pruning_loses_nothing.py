@@ -42,6 +42,7 @@ COLUMNS = TableColumns(partitions={}, in_splits=frozenset(f"p_{name}" for name i
 GRIN, X, LAST = "\U0001f600", "x" * 31, "\U0010ffff"
 TEXTS = ["", "a", "b", "a b", "a%20b", "a?", "a@", "?", "é", "\ud7ff", "\ue000", "\uffff", GRIN, "9", "10", HIVE]
 TEXTS += [X, X + "?", X + "@", X + "x", X + "xx", X + GRIN, X + "\uffff", X + LAST, "x" * 40, LAST * 40, GRIN * 40]
+TEXTS += ["\ud7ff" * 40, X + "\ud7ff" * 2, X + "\ud7ffx", X + ">>", X + "x?", X + "y", "x" * 30 + "y", "x" * 32]
 FLOATS = [0.0, -0.0, 1.5, -1.5, 0.1, -0.1, math.nan, math.inf, -math.inf, 5e-324, 1e300, -1e300, 1.234e-30, -1.234e-30]
 MOMENT = datetime(2024, 1, 1, 12, 0, 0, 123_456, UTC)
 MOMENTS = [MOMENT + timedelta(microseconds=us) for us in (-1000, -1, 0, 1, 1000, 876_544)]

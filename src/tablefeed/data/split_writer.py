@@ -177,7 +177,7 @@ class _Writing:
             _check(rows, bundle, file, layout)
             stream.write(bundle.data)
         mapping = doc_mapping(layout.schema, layout.indexing, index.objects)
-        least, greatest = bounds(rows.select(_told_by_extremes(layout)))
+        least, greatest = bounds(rows.select(_told_by_extremes(layout)), whole=layout.partition_by)
         told = Split(
             num_records=rows.num_rows,
             min_values=least or None,
