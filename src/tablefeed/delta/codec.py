@@ -37,7 +37,7 @@ ADD_BEGIN = b'{"%s":{' % names.ADD.encode()
 _FILE_BEGINS = (ADD_BEGIN, b'{"%s":{' % names.REMOVE.encode())
 _FILE_ENDS = (b"}}\n", b"}}")
 _MORE_THAN_FILE = re.compile(
-    rb'\}[ \t\r]*(?:\{|,[ \t\r]*"(?:%s)")'  # not within a text, where quotes are escaped
+    rb'\}[^"}\n]*(?:\{|,[ \t\r]*"(?:%s)")'  # not within a text, where quotes are escaped
     % b"|".join(name.encode() for name in sorted(COMMIT_ACTIONS - FILE_ACTIONS))
 )
 """Behind a file action on its line: another object, or another action of the same one."""
