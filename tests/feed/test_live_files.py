@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,14 +34,15 @@ from tablefeed.feed.compaction import write_compaction
 from tablefeed.feed.open_log import open_log
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.model.actions import Version
-from tablefeed.store import Fault, FaultyStore
+from tablefeed.store import Entry, Fault, FaultyStore, MemoryStore, Store
 
 FILES = [f"f{number:02}" for number in range(30)]
 
 
-def a_long_log(*, files: list[str] = FILES) -> TableLog:
+def a_long_log(store: Store | None = None, *, files: list[str] = FILES) -> TableLog:
     """Version 1 adds all files, 2 removes the last and adds it again, 3 adds one and removes the first."""
     return a_log(
+        store,
         v0=[protocol(), metadata()],
         v1=[add(path) for path in files],
         v2=[remove(files[-1]), add(files[-1], size=20)],
@@ -74,6 +76,21 @@ def sizes(snapshot: Snapshot) -> list[int]:
 def test_a_checkpoint_that_breaks_off_in_its_files_gives_each_file_once_all_the_same(broken: int) -> None:
     log = a_long_log()
     put_damaged(log, classic_name(2), state(*FILES), row_groups=4, broken=broken)
+
+    assert live_paths(log) == LIVE
+
+
+class WholeSeconds(FaultyStore):
+    """Lists times in milliseconds and gives one object's in seconds, as servers that speak S3 do."""
+
+    def stat(self, name: str) -> Entry | None:
+        entry = super().stat(name)
+        return entry and replace(entry, modified_ms=entry.modified_ms // 1000 * 1000)
+
+
+def test_a_checkpoint_that_breaks_off_is_the_same_file_in_a_store_that_gives_its_time_in_seconds() -> None:
+    log = a_long_log(WholeSeconds(MemoryStore("orders", now_ms=lambda: 1_700_000_000_123)))
+    put_damaged(log, classic_name(2), state(*FILES), row_groups=4, broken=3)
 
     assert live_paths(log) == LIVE
 

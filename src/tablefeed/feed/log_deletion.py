@@ -1,4 +1,4 @@
-"""One file of a log deleted: the one that was listed, and no other that has its name by now."""
+"""Whether a file of a log is still the one that was listed, and its deletion if it is."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ def delete_as_listed(store: Store, name: str, listed: LogFile | Entry) -> bool:
     found = store.stat(name)
     if found is None:
         return False
-    # Some stores list a time in milliseconds and give one object's in seconds.
-    if (found.size_bytes, found.modified_ms // 1000) != (listed.size_bytes, listed.modified_ms // 1000):
+    if not is_as_listed(found, listed):
         raise LogError(
             f"The cleanup of the log of {store.url} stopped: {name} was replaced after it was listed, so this may be "
             "another table now. Nothing more was deleted.",
@@ -24,3 +23,9 @@ def delete_as_listed(store: Store, name: str, listed: LogFile | Entry) -> bool:
         )
     store.delete(name)
     return True
+
+
+def is_as_listed(found: Entry, listed: LogFile | Entry) -> bool:
+    """Says whether the file `found`, which was asked for by its name, is the one that was `listed`."""
+    # Some stores list a time in milliseconds and give one object's in seconds.
+    return (found.size_bytes, found.modified_ms // 1000) == (listed.size_bytes, listed.modified_ms // 1000)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from tablefeed.delta import codec, names
 from tablefeed.delta.checksum import Checksum, parse_checksum
 from tablefeed.errors import CorruptLogError, ObjectNotFoundError, StoreError
+from tablefeed.feed.log_deletion import is_as_listed
 from tablefeed.log.replay import each_once, fold
 from tablefeed.log.segment import LogSegment
 from tablefeed.model.actions import Commit, Facts
@@ -132,7 +133,7 @@ class SegmentReader:
         """Says whether no file of the checkpoint was replaced since it was listed; a sidecar never is."""
         for part in segment.checkpoint:
             entry = self._store.stat(_path(part))
-            if entry is not None and (entry.size_bytes, entry.modified_ms) != (part.size_bytes, part.modified_ms):
+            if entry is not None and not is_as_listed(entry, part):
                 return False
         return True
 
