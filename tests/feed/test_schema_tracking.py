@@ -11,15 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from feed.logs import LONG_ID, Action, add, at, log_of, metadata, protocol, put, remove
+from feed.logs import LONG_ID, Action, add, at, commit_path, log_of, metadata, protocol, put, remove
 from feed.tracking import ADDED, MAPPED, Checkpoint, mapped, passed, reached, schema
 from tablefeed.errors import (
     ChangeRefusedError,
+    LogGapError,
     MetadataEvolvedError,
     OffsetError,
     SchemaChangedError,
     SchemaLogError,
 )
+from tablefeed.feed.checkpointing import CheckpointShape, write_checkpoint
 from tablefeed.feed.schema_analysis import _replaced
 from tablefeed.feed.schema_tracking import schema_log_of
 from tablefeed.log.plan import Limits
@@ -65,6 +67,37 @@ def test_each_kind_of_change_is_a_barrier(table: LocalStore, query: Checkpoint, 
         query.start()
 
     assert query.start() == [[], ["b"]]
+
+
+@pytest.mark.parametrize("begins", ["before the loss", "after the loss"])
+def test_a_change_that_was_lost_stops_a_stream_that_may_lose_data(
+    table: LocalStore, query: Checkpoint, begins: str
+) -> None:
+    query.start()
+    running = query.source(fail_on_data_loss=False)
+    assert running.initial()
+    put(table, 2, [metadata(schema(number="long"))])
+    for version in (3, 4):
+        put(table, version, [add(str(version))])
+    write_checkpoint(log_of(table).load(), CheckpointShape())
+    table.delete(commit_path(2))
+    source = running if begins == "before the loss" else query.source(fail_on_data_loss=False)
+
+    with pytest.raises(LogGapError, match="One of them changed the metadata that this stream tracks") as caught:
+        source.latest(query.ends[-1], Limits())
+    assert (caught.value.expected, caught.value.found) == (2, 3)
+
+
+def test_a_stream_that_tracks_metadata_and_may_lose_data_goes_on_where_it_did_not_change(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    query.start()
+    for version in (2, 3, 4):
+        put(table, version, [add(str(version))])
+    write_checkpoint(log_of(table).load(), CheckpointShape())
+    table.delete(commit_path(2))
+
+    assert query.start(fail_on_data_loss=False) == [["3", "4"]]
 
 
 @pytest.mark.parametrize(

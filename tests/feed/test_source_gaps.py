@@ -107,7 +107,7 @@ def test_where_nothing_behind_a_hole_tells_the_schema_a_stream_that_may_lose_dat
     start = source.initial()
     put(log.store, 3, [add("c")])
 
-    with pytest.raises(LogGapError, match="no checkpoint behind the hole tells with which schema") as caught:
+    with pytest.raises(LogGapError, match="No checkpoint behind the hole tells the schema") as caught:
         source.latest(start, Limits())
     assert caught.value.error_class == "DELTA_MISSING_FILES_UNEXPECTED_VERSION"
 

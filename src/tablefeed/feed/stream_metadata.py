@@ -158,7 +158,8 @@ def check_table(*, of_query: str, found: str, url: str) -> None:
 def check_behind_hole(commit: Commit, metadata: StreamMetadata, *, expected: Version, begun: Snapshot) -> None:
     """Checks `metadata` at `commit`, the first behind lost commits from `expected` on, which may have changed it.
 
-    Raises as `StreamMetadata.check`, and LogGapError where no state at `commit` or later is known any more.
+    Raises as `StreamMetadata.check`, and LogGapError where no state at `commit` or later is known any more, or where
+    the metadata that a stream tracks changed in a lost commit: what is tracked is what commits bring.
     """
     log = begun.log
     if log.has_splits:
@@ -166,16 +167,22 @@ def check_behind_hole(commit: Commit, metadata: StreamMetadata, *, expected: Ver
     try:
         newest = begun if commit.version <= begun.version else log.load()
     except LogError as error:
-        raise LogGapError(
-            url=log.url,
-            expected=expected,
-            found=commit.version,
-            remedy="They were removed, and no checkpoint behind the hole tells with which schema the table goes on: "
-            "failOnDataLoss=false does not go on either. Restore them, or restart from a new checkpoint.",
-            error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
-        ) from error
+        raise _hole(log.url, expected, commit, "No checkpoint behind the hole tells the schema there.") from error
     try:
         held = metadata_at(commit.version, newest)
     except VersionNotFoundError:
         held = newest.metadata  # another hole follows: the next state that is known decides
     metadata.check(replace(commit, metadata=commit.metadata or held))
+    if commit.metadata is None and metadata.changes(replace(commit, metadata=held, protocol=None)):
+        raise _hole(log.url, expected, commit, "One of them changed the metadata that this stream tracks.")
+
+
+def _hole(url: str, expected: Version, commit: Commit, why: str) -> LogGapError:
+    return LogGapError(
+        url=url,
+        expected=expected,
+        found=commit.version,
+        remedy=f"They were removed. {why} So failOnDataLoss=false does not go on either: restore them, or start with a "
+        "new checkpoint.",
+        error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
+    )
