@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -307,6 +308,21 @@ def test_a_table_made_again_just_before_a_commit_is_read_is_not_followed() -> No
 
     with pytest.raises(OffsetError, match="is now the table with id other"):
         next(commits)
+
+
+@pytest.mark.parametrize("copied_again", [0, 1], ids=["the commit before it", "the commit itself"])
+def test_a_commit_that_gives_the_table_another_id_is_followed(copied_again: int, tmp_path: Path) -> None:
+    # delta-rs replaces a table so: by one more commit in the same log, with another id in it.
+    a_table(tmp_path, 1)
+    commits = tablefeed.follow(tmp_path, after=-1)
+    assert versions(commits, 1) == [0]
+
+    DeltaTable.create(str(tmp_path), pa.schema([("id", pa.int64())]), mode="overwrite")
+    assert copied_again == 0 or versions(commits, 1) == [1]
+    os.utime(tmp_path / commit_path(copied_again), (1, 1))
+    a_table(tmp_path, 1)
+
+    assert versions(commits, 2 - copied_again) == list(range(1 + copied_again, 3))
 
 
 def test_a_commit_that_is_cleaned_up_behind_a_checkpoint_does_not_stop_a_reader(tmp_path: Path) -> None:

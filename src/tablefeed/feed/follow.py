@@ -91,7 +91,7 @@ def _commit(log: TableLog, version: Version, same_table: SameTable) -> Commit | 
         same_table.look()  # a commit of another table may well be one that this log cannot have
         raise
     if commit is not None:
-        same_table.check(version)
+        same_table.check(version, commit.metadata)
     return commit
 
 

@@ -2,16 +2,17 @@
 
 A table that is deleted and made again counts its versions from 0 again, so the version numbers alone do not show it.
 What shows it is the file of a commit that was read: its size or its time has changed, or it is gone. Then, and only
-then, the table is loaded and its id compared.
+then, the table is loaded and its id as of that commit compared: a later commit of the same log may bring another id.
 """
 
 from __future__ import annotations
 
 import logging
 
-from tablefeed.errors import LogError, OffsetError
+from tablefeed.errors import LogError, OffsetError, VersionNotFoundError
+from tablefeed.feed.in_force import metadata_at
 from tablefeed.feed.table_log import Snapshot
-from tablefeed.model.actions import Version
+from tablefeed.model.actions import Metadata, Version
 from tablefeed.store import Entry
 
 logger = logging.getLogger(__name__)
@@ -28,6 +29,7 @@ class SameTable:
     def __init__(self, begun: Snapshot, *, remedy: str, data_may_be_lost: bool = False) -> None:
         self._begun, self._remedy, self._data_may_be_lost = begun, remedy, data_may_be_lost
         self._seen: tuple[Version, Entry | None] = (begun.version, begun.head)
+        self._table_id = begun.metadata.table_id
 
     def resume(self, read_to: Version) -> None:
         """Compares with what an earlier run of the reader read, which is known by its version alone; once."""
@@ -35,8 +37,11 @@ class SameTable:
             self._seen = (read_to, None)
             self.look()
 
-    def check(self, read_to: Version) -> None:
-        """Compares after the commits up to `read_to` were read and before they are used; one or two requests."""
+    def check(self, read_to: Version, brought: Metadata | None = None) -> None:
+        """Compares after the commits up to `read_to` were read and before they are used; one or two requests.
+
+        `brought` is the metadata in them, for a reader that goes on where the table gets another id.
+        """
         if read_to <= self._seen[0]:
             self.look()
             return
@@ -44,6 +49,8 @@ class SameTable:
         reached = self._begun.log.head(read_to)
         self.look()
         self._seen = (read_to, reached)
+        if brought is not None:
+            self._table_id = brought.table_id
 
     def look(self) -> None:
         """Compares now; one request where nothing changed."""
@@ -53,7 +60,8 @@ class SameTable:
         if head == seen and head is not None:
             return
         now = log.load()
-        refuse_other(self._begun, now, remedy=self._remedy)
+        found = _table_id_at(version, now)
+        refuse_other(log.url, expected=self._table_id, found=found, remedy=self._remedy)
         if now.version < version or _is_replaced(seen, head):
             self._lost(version, newest=now.version)
         self._seen = (version, head)
@@ -77,12 +85,20 @@ def _is_replaced(seen: Entry | None, head: Entry | None) -> bool:
     return seen is not None and head is not None and seen.name == head.name and seen.size_bytes != head.size_bytes
 
 
-def refuse_other(begun: Snapshot, now: Snapshot, *, remedy: str) -> None:
-    """Raises OffsetError where `now` is of another table than `begun`."""
-    if now.metadata.table_id != begun.metadata.table_id:
+def _table_id_at(version: Version, newest: Snapshot) -> str:
+    """The table's id as of `version`; as of `newest` where the log does not say."""
+    try:
+        return metadata_at(version, newest).table_id
+    except VersionNotFoundError:
+        return newest.metadata.table_id
+
+
+def refuse_other(url: str, *, expected: str, found: str, remedy: str) -> None:
+    """Raises OffsetError where the ids of two tables differ."""
+    if found != expected:
         raise OffsetError(
-            f"{begun.log.url} was the table with id {begun.metadata.table_id} and is now the table with id "
-            f"{now.metadata.table_id}: it was deleted and made again while it was read. {remedy}",
-            url=begun.log.url,
+            f"{url} was the table with id {expected} and is now the table with id {found}: it was deleted and made "
+            f"again while it was read. {remedy}",
+            url=url,
             error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
         )

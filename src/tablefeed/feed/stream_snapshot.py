@@ -104,7 +104,8 @@ class InitialSnapshot:
 
         needs_stats = self._counts_rows or self._pruner is not None or self._event_times is not None
         found = self._log.load_for_files(version)
-        refuse_other(self._begun, found, remedy=REMEDY)
+        expected = self._begun.metadata.table_id
+        refuse_other(self._log.url, expected=expected, found=found.metadata.table_id, remedy=REMEDY)
         files, schema = found.live_files(with_stats=needs_stats), FILE_COLUMNS
         if self._counts_rows:
             files, schema = map(with_num_records, files), schema.append(NUM_RECORDS)
