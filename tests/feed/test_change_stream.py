@@ -86,6 +86,25 @@ def test_each_batch_has_the_rows_between_its_offsets_and_none_twice(orders: Path
     assert read(source, second, third) == [(1, "delete", 2)]
 
 
+@pytest.mark.parametrize("start", [at(1, 1), at(2)], ids=["the commit's last file", "the next version"])
+def test_behind_recorded_changes_either_offset_that_delta_spark_writes_waits_and_goes_on_alike(
+    tmp_path: Path, start: Offset
+) -> None:
+    limits = Limits(files=1000)
+    one, new = data_file(tmp_path, "one.parquet", id=[1]), data_file(tmp_path, "new.parquet", id=[10])
+    change = data_file(tmp_path, "change.parquet", id=[1, 10], _change_type=["update_preimage", "update_postimage"])
+    log(tmp_path, v0=[protocol(), recorded(), add(one)], v1=[cdc(change), removed(one), add(new)])
+    assert changes_of(tmp_path, starting_version=0).latest(at(0), limits) == at(1, 1), "what is written"
+
+    source = changes_of(tmp_path)
+    assert source.latest(start, limits) == start
+    log(tmp_path, v2=[removed(new)])
+    end = source.latest(start, limits)
+
+    assert end == at(3)
+    assert read(source, start, end) == [(10, "delete", 2)]
+
+
 def test_two_deletion_vectors_of_a_file_are_told_by_their_difference(tmp_path: Path) -> None:
     file = data_file(tmp_path, "a.parquet", id=[10, 11, 12])
     table = log(

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import StreamingQueryException
 
 import tablefeed
 from peer.checkpoints import Batches, copied, copy, drain, forget_last_commit, offset_texts, offsets
 from peer.logs import actions_of_kind
+from spark.streams import PATIENCE_S, drained, ids_of
+from spark.streams import grow as stream_grow
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.peer
 
@@ -167,6 +171,84 @@ def test_who_takes_a_stream_over_and_finds_nothing_new_makes_no_batch(
 
     assert found == expected
     assert offset_texts(checkpoint) == offset_texts(alone)
+
+
+@pytest.mark.parametrize("by", [JAR, OURS])
+def test_behind_recorded_changes_the_offset_of_a_newer_jar_is_gone_on_from_as_the_released_ones(
+    delta_spark: SparkSession, tmp_path: Path, by: str
+) -> None:
+    """A newer JAR moves on to the next version where the released one stays at the commit's last file."""
+    table, released = tmp_path / "table", tmp_path / "released"
+    changes = {"readChangeFeed": "true"}
+    sql(delta_spark, table, [f"CREATE TABLE {{t}} (id LONG, v LONG) USING delta TBLPROPERTIES ({RECORDED})"])
+    sql(delta_spark, table, ["INSERT INTO {t} SELECT id, 1 FROM range(0, 2, 1, 1)"])
+    drain(delta_spark, JAR, table, released, **changes)
+    sql(delta_spark, table, ["UPDATE {t} SET v = 2 WHERE id = 0"])
+    drain(delta_spark, JAR, table, released, **changes)
+    assert offsets(released)[-1] | {"reservoirId": ""} == {**AT_2, "index": 0}
+    newer = with_last_offset(released, tmp_path / "newer", {"reservoirVersion": 3, "index": -1})
+
+    for checkpoint in (released, newer):
+        texts = offset_texts(checkpoint)
+        assert drain(delta_spark, by, table, checkpoint, **changes) == {}
+        assert offset_texts(checkpoint) == texts
+
+    sql(delta_spark, table, ["UPDATE {t} SET v = 3 WHERE id = 1"])
+    for checkpoint in (released, newer):
+        assert drain(delta_spark, by, table, checkpoint, **changes) == {2: [1, 1]}
+        assert offsets(checkpoint)[-1] | {"reservoirId": ""} == {**AT_2, "reservoirVersion": 3, "index": 0}
+
+
+AT_2 = {"sourceVersion": 1, "reservoirId": "", "reservoirVersion": 2, "isStartingVersion": False}
+
+
+def with_last_offset(checkpoint: Path, into: Path, changed: dict[str, int]) -> Path:
+    """A copy whose last batch ended elsewhere."""
+    shutil.copytree(checkpoint, into)
+    last = max((into / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
+    *head, text = last.read_text(encoding="utf-8").splitlines()
+    text = json.dumps(json.loads(text) | changed, separators=(",", ":"))
+    last.write_text("\n".join([*head, text]), encoding="utf-8")
+    last.with_name(f".{last.name}.crc").unlink()
+    return into
+
+
+@pytest.mark.parametrize("properties", ["'delta.appendOnly' = 'false'", MAPPED], ids=["plain", "mapped"])
+def test_behind_an_empty_first_batch_from_latest_the_jar_goes_on_without_the_option(
+    delta_spark: SparkSession, tmp_path: Path, properties: str
+) -> None:
+    table, checkpoint = tmp_path / "table", tmp_path / "checkpoint"
+    sql(delta_spark, table, [f"CREATE TABLE {{t}} (id LONG) USING delta TBLPROPERTIES ({properties})"])
+    sql(delta_spark, table, ["INSERT INTO {t} VALUES (1)"])
+    assert drain(delta_spark, OURS, table, checkpoint, startingVersion="latest") == {0: []}
+    assert drain(delta_spark, JAR, table, checkpoint) == {}
+
+    sql(delta_spark, table, ["INSERT INTO {t} VALUES (2)"])
+    assert drain(delta_spark, JAR, table, checkpoint) == {1: [2]}
+
+
+@pytest.mark.parametrize(("by", "rows"), [(JAR, [[3]]), (OURS, [[2], [3]])], ids=[JAR, OURS])
+def test_a_first_batch_from_latest_that_fails_is_lost_by_the_jar_and_not_by_us(
+    delta_spark: SparkSession, tmp_path: Path, by: str, rows: list[list[int]]
+) -> None:
+    table, checkpoint = tmp_path / "table", tmp_path / "checkpoint"
+    stream_grow(table, [1])
+
+    def stream() -> DataFrame:
+        return delta_spark.readStream.format(by).option("startingVersion", "latest").load(str(table))
+
+    def fail(batch: DataFrame, _batch_id: int) -> None:
+        if ids_of(batch):
+            raise InterruptedError("the sink is not ready")
+
+    query = stream().writeStream.foreachBatch(fail).option("checkpointLocation", str(checkpoint)).start()
+    query.processAllAvailable()
+    stream_grow(table, [2])
+    with pytest.raises(StreamingQueryException, match="the sink is not ready"):
+        query.awaitTermination(PATIENCE_S)
+    stream_grow(table, [3])
+
+    assert drained(stream(), checkpoint) == rows
 
 
 def sql(session: SparkSession, table: Path, statements: list[str]) -> None:

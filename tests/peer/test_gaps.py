@@ -87,3 +87,29 @@ def test_a_table_whose_checkpoint_is_gone_with_a_commit_is_refused_as_by_the_jar
     ]
 
     assert found == ["DELTA_MISSING_PART_FILES"] * 2
+
+
+@pytest.mark.parametrize(
+    ("options", "theirs"),
+    [
+        pytest.param({}, "DELTA_STREAMING_TRAILING_COMMIT_MISSING", id="appends"),
+        pytest.param({"readChangeFeed": "true"}, "Trying to load a non-existent version 2", id="changes"),
+    ],
+)
+def test_a_log_that_lost_its_newest_commits_stops_a_restart_as_the_jars(
+    delta_spark: SparkSession, tmp_path: Path, options: dict[str, str], theirs: str
+) -> None:
+    found = []
+    for form in ("delta", "tablefeed"):
+        table, checkpoint = tmp_path / form / "t", tmp_path / form / "checkpoint"
+        recorded = {"delta.enableChangeDataFeed": "true"}
+        write_deltalake(str(table), pa.table({"id": pa.array([0], pa.int64())}), configuration=recorded)
+        grow(table, 1)
+        assert outcome(delta_spark, form, table, checkpoint, **options) == [[0, 1]]
+        grow(table, 2, 3)
+        assert outcome(delta_spark, form, table, checkpoint, **options) == [[2, 3]]
+        lose(table, [2, 3], checkpoint=False)
+        found.append(outcome(delta_spark, form, table, checkpoint, **options))
+
+    assert theirs in found[0]
+    assert found[1] == "DELTA_STREAMING_TRAILING_COMMIT_MISSING"
