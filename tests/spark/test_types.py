@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from spark.streams import copy
+from spark.streams import copy, reader, refusal, write_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,8 +109,11 @@ def test_a_char_column_is_padded_as_spark_pads_it(spark: SparkSession, tmp_path:
     assert before in log.read_text()
     log.write_text(log.read_text().replace(before, declared))
 
-    copy(spark, source, target, tmp_path / "checkpoint")
+    refused = refusal(lambda: copy(spark, source, tmp_path / "of the same type", tmp_path / "refused"))
+    stream = reader(spark, source).selectExpr("concat(code, '') AS code")
+    write_out(stream, target, tmp_path / "checkpoint")
 
+    assert "[DELTA_EXCEED_CHAR_VARCHAR_LIMIT]" in refused
     padded = [None, "abcd", "ü  "]
     assert sorted(DeltaTable(str(target)).to_pyarrow_table()["code"].to_pylist(), key=str) == sorted(padded, key=str)
     batch = spark.read.format("tablefeed").load(str(source)).toArrow()
