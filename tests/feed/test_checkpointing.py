@@ -21,7 +21,7 @@ import tablefeed
 from feed.checkpoints import damage
 from feed.logs import Action, a_log, add, commit_path, info, live_paths, log_of, metadata, protocol, put, txn
 from tablefeed.delta.last_checkpoint import parse_last_checkpoint
-from tablefeed.errors import StoreError
+from tablefeed.errors import StoreError, TableReplacedError
 from tablefeed.feed import checkpointing
 from tablefeed.feed.checkpointing import CheckpointShape, write_checkpoint
 from tablefeed.feed.open_log import open_log
@@ -291,6 +291,23 @@ def test_a_schema_that_is_long_is_left_out_of_the_last_checkpoint_file() -> None
     write(log)
 
     assert "checkpointSchema" not in json.loads(log.store.read("_delta_log/_last_checkpoint"))
+
+
+def test_the_checkpoint_of_another_writer_is_not_taken_back_with_ours() -> None:
+    log = a_log(a_store(), v0=[protocol(), metadata()], v1=[add("a")])
+    snapshot, steps = log.load(), list[None]()
+    write_checkpoint(snapshot, CheckpointShape(), before_step=lambda: steps.append(None))
+    log.store.delete("_delta_log/_last_checkpoint")
+    left = iter(steps[1:])
+
+    def replaced_before_the_last_step() -> None:
+        if next(left, steps) is steps:
+            put(log.store, 1, [add("another")])
+
+    with pytest.raises(TableReplacedError):
+        write_checkpoint(snapshot, CheckpointShape(), before_step=replaced_before_the_last_step)
+
+    assert log_names(log, "checkpoint") == [classic(1)]
 
 
 @pytest.mark.parametrize(("policy", "puts"), [({}, 3), (V2_POLICY, 3)])

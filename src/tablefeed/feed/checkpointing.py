@@ -196,7 +196,7 @@ def wants_v2(snapshot: Snapshot) -> bool:
 class _Writing:
     store: Store
     within: Within
-    published: list[str]  # what is there by now
+    published: list[str]  # the files of ours that are there by now
     layout: CheckpointLayout
     shape: CheckpointShape
     facts: Facts
@@ -287,8 +287,10 @@ class _Writing:
     def _put(self, name: str, schema: Struct, rows: Iterable[pa.RecordBatch]) -> tuple[int, int]:
         """Writes one Parquet file of the log; gives its size and time."""
         path = f"{names.LOG_DIR}/{name}"
+        is_ours = not self.store.exists(path)
         _put(self.store, path, schema, rows, self.within)
-        self.published.append(path)
+        if is_ours:
+            self.published.append(path)
         return self._stat(name)
 
     def _stat(self, name: str) -> tuple[int, int]:
