@@ -222,7 +222,7 @@ class VersionNotFoundError(LogError):
 
 
 class TableReplacedError(LogError):
-    """The log at `url` does not belong to the table any more for which something was to be put into it."""
+    """The table at `url` was deleted, made again or restored before a file about it could be put into its log."""
 
 
 class FeedError(TablefeedError):

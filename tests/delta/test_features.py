@@ -203,7 +203,7 @@ def test_a_change_of_type_that_the_protocol_knows_is_read(table: Metadata) -> No
 def test_a_change_of_type_that_is_not_known_refuses_the_table_by_the_columns_name(
     feature: str, table: Metadata
 ) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"not known here: (x|inner) by ") as caught:
+    with pytest.raises(UnsupportedFeatureError, match=r"does not know: (x|inner) by ") as caught:
         check_readable(listing(feature), table, url=URL)
     assert caught.value.features == ("typeWidening",)
     assert caught.value.error_class == "DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA"

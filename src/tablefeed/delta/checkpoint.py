@@ -42,7 +42,7 @@ def read_top_level(parts: Iterable[tuple[LogFile, BinaryIO]], *, url: str) -> To
 
     Each comes opened and seekable; the caller closes it. `in_commit_timestamp_ms` is None: no checkpoint has
     commitInfo. Raises CorruptLogError, naming the file, for what is not Parquet or JSON, an action or a combination
-    of them that the protocol does not allow, a checkpoint without protocol or metadata, one that says two things of an
+    of them that the protocol does not allow, a checkpoint without protocol or metadata, one with two values for an
     application or a domain, and a sidecar outside `_delta_log/_sidecars`.
     """
     gathered = Gathered()

@@ -40,7 +40,7 @@ _MORE_THAN_FILE = re.compile(
     rb'\}[^"}\n]*(?:\{|,[ \t\r]*"(?:%s)")'  # not within a text, where quotes are escaped
     % b"|".join(name.encode() for name in sorted(COMMIT_ACTIONS - FILE_ACTIONS))
 )
-"""Behind a file action on its line: another object, or another action of the same one."""
+"""Finds, behind a file action on its line, another object, or another action of the same object."""
 
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")  # byte order marks of UTF-8 and UTF-16
 
@@ -68,9 +68,9 @@ def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, mod
 
 
 def decode_facts(data: bytes, *, version: Version, url: str, log_file: str, modified_ms: int | None) -> Commit:
-    """`decode_commit` without its files, which are not judged: lines that begin and end as theirs are not read.
+    """`decode_commit` without its files, which are not judged: a line that begins and ends as a file's is skipped.
 
-    Where another action may be on the line of a file, all lines are: such a line is refused.
+    No line is skipped where one may hold a second action behind a file's: such a line is refused.
     """
     lines: Iterable[bytes] = io.BytesIO(data)
     if _MORE_THAN_FILE.search(data) is None:
@@ -257,7 +257,7 @@ def _refuse_two_values(action: str, values: Iterable[tuple[str, object]]) -> Non
     found: dict[str, object] = {}
     for key, value in values:
         if found.setdefault(key, value) != value:
-            raise BadActionError(f"says two things of {key!r}", action)
+            raise BadActionError(f"has two values for {key!r}", action)
 
 
 def _only(earlier: _Action | None, value: _Action) -> _Action:

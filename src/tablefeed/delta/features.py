@@ -383,7 +383,7 @@ def _refuse_unknown_type_change(metadata: Metadata, *, url: str) -> None:
     unknown = unknown_type_change(_parts(orjson.loads(metadata.schema_string)))
     if unknown is not None:
         raise UnsupportedFeatureError(
-            f"The table at {url} says that the type of one of its columns was changed in a way that is not known here: "
+            f"The table at {url} records a change of a column's type that this version of tablefeed does not know: "
             f"{unknown}. Nothing was read. Upgrade tablefeed, or drop the feature typeWidening from the table with the "
             "writer that made the change.",
             url=url,

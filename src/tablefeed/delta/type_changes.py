@@ -1,8 +1,8 @@
-"""What the metadata of widened columns says that they were (PROTOCOL.md, "Type Widening", `delta.typeChanges`).
+"""The type changes that a column's metadata records (PROTOCOL.md, "Type Widening", `delta.typeChanges`).
 
-Rows are read by the type that a file has, whatever is said here. But a change that is not one of the protocol's may
-have been made by a writer whose files hold values in a way that nobody here knows. So it is refused, as by Delta-Spark
-(`TypeWidening.assertTableReadable`), whose words for types are those of Spark's DDL.
+Rows are read by the type that each file has, and not by this record. But a change that the protocol does not list may
+come from a newer writer, whose files may store values in an unknown way. So the table is refused, as Delta-Spark does
+(`TypeWidening.assertTableReadable`). Delta-Spark writes types in the words of Spark's DDL.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from tablefeed.model.schema import PRIMITIVES, DataType, Decimal, Primitive, wid
 
 
 def unknown_type_change(parts: Iterable[Mapping[str, Any]]) -> str | None:  # Any: parsed JSON
-    """Says which of `parts`, the structs and fields of a schema, was changed in a way that is not known; None if none.
+    """Names the first of `parts`, the structs and fields of a schema, with a change that is not known; None if none.
 
-    Text may become any other text: the protocol does not call that a change.
+    A change from one kind of text to another (string, char, varchar, collations) is always known.
     """
     for part in parts:
         metadata = part.get("metadata")

@@ -22,8 +22,8 @@ def check_available(versions: Iterable[int], *, earliest: Version, newest: Versi
 def read_commits(newest: Snapshot, log_files: Iterable[LogFile], versions: range) -> Iterator[Commit]:
     """Gives the commits of `versions`, each read when it is asked for, with the times that `log_files` have.
 
-    `log_files` is the log of `newest` as listed. Raises LogGapError for a version that is not among them, or gone by
-    now, and as `SameTable` where another table was made at its place meanwhile.
+    `log_files` is the log of `newest` as listed. Raises LogGapError for a version that is not in it or was removed
+    since, and the errors of `SameTable` where another table was made at the same path.
     """
     log = newest.log
     same_table = SameTable(newest, remedy="Read again.")

@@ -76,7 +76,8 @@ def write_checkpoint(
 
     Tombstones and transaction identifiers that are expired as of the version's commit are left out: so what is written
     depends on the log alone, and attempts that race write the same. Raises LogError where the log cannot be read,
-    TableReplacedError where it is another table's by now, of which nothing then remains, and StoreError.
+    TableReplacedError where the table was replaced or deleted meanwhile (nothing of the checkpoint then remains), and
+    StoreError.
     """
     log, version = snapshot.log, snapshot.version
     layout = CheckpointLayout(snapshot.protocol, snapshot.metadata, url=log.url)

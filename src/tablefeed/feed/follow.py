@@ -24,8 +24,8 @@ LONGEST_POLL_S = 86_400
 """A day: no machine's clock refuses to wait so long, as some do to wait for ever."""
 
 LOOKS_BEFORE_LISTING = 8
-"""How often in a row a version may be absent before the log is listed for later ones, and the last commit looked at: a
-hole, or another table in the place of this one, is rare; a listing costs."""
+"""After so many looks for a version that is not there, the log is listed for later versions and the last commit is
+compared. Both find what is rare, a hole or another table at this path, and a listing costs more than a look."""
 
 REMEDY = "Call `follow` again to follow what is there now: after=-1 gives all of it."
 

@@ -198,7 +198,7 @@ def _put(log: IndexTablesLog, new: NextState, put: Put) -> bool:
 def point_to(log: IndexTablesLog, hint: Hint, within: Within) -> None:
     """Moves `_last_checkpoint` forward to `hint`: a state is ahead of a checkpoint of its version.
 
-    It is a hint: what fails costs readers a look. Raises TableReplacedError where `within` finds that.
+    Readers can do without this hint, so a StoreError is ignored. Raises TableReplacedError as `within` does.
     """
     path = f"{names.LOG_DIR}/{names.LAST_CHECKPOINT}"
     with suppress(StoreError):

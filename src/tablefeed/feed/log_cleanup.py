@@ -1,8 +1,8 @@
 """Old log files, deleted as the table's properties allow (PROTOCOL.md, "Metadata Cleanup", "Checkpoint Protection").
 
-Which are old, log/cleanup.py says, by names. Before the first of them goes, what stays is read whole, and the newest
-version is asked again which table this is and how long it keeps its log. They go oldest first: a cleanup that breaks
-off leaves a log that begins later.
+log/cleanup.py decides by the names which files are old. Before the first of them is deleted, what the log will begin
+with is read whole, and the newest version is read again: it must be the same table with the same retention. The oldest
+file is deleted first, so a cleanup that breaks off leaves a log that begins later.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def clean_up(snapshot: Snapshot, *, now_ms: int, before_step: Callable[[], None]
 
 
 def _is_as_before(newest: Snapshot) -> bool:
-    """Whether the log still goes on from `newest`, under the same protocol and properties."""
+    """Whether the log still contains `newest`, and the protocol and properties are still the same."""
     latest = newest.log.advance(newest)
     return (
         newest.log.head(newest.version) == newest.head
@@ -69,7 +69,7 @@ def _is_as_before(newest: Snapshot) -> bool:
 
 
 def _readable(snapshot: Snapshot, *, cutoff_ms: int, before_step: Callable[[], None]) -> Cleanup | None:
-    """What may go, whose base was read whole; None where nothing may."""
+    """Which files may be deleted, once their base was read whole; None where none may."""
     log = snapshot.log
     listing = log.listing()
     unreadable: frozenset[str] = frozenset()

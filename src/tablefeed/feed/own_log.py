@@ -1,9 +1,9 @@
-"""Where files go that are put into a table's log beside its commits: into the log of that table, or nowhere.
+"""Puts checkpoints, checksums and the like into the log of the table that they describe, or nowhere.
 
-A checkpoint or a checksum describes one table. The table may be deleted, made anew or restored while such a file is
-being written, and the same path then leads to another log. The file of the newest commit that the writer knows tells
-the tables apart: its name, size and time. The store looks at it right before the new file appears and right after, and
-never makes the log's folder (`store.Within`).
+The table may be deleted, made again or restored while such a file is written. The same path then leads to another log.
+The file of the newest commit that the writer knows shows it: its name, size or time has changed, or it is gone. The
+store compares that file right before the new file appears and right after, and never makes the log's folder
+(`store.Within`).
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ def in_log_of(snapshot: Snapshot) -> Within:
 
 
 def check_same(snapshot: Snapshot) -> None:
-    """Raises TableReplacedError where the commit of `snapshot` is not there as it was; a look at one file."""
+    """Raises TableReplacedError where the commit file of `snapshot` has changed or is gone; one request."""
     if snapshot.head is None or snapshot.log.head(snapshot.version) != snapshot.head:
         raise TableReplacedError(
-            f"The commit of version {snapshot.version} of {snapshot.log.url} is not there as it was: the table was "
-            "deleted, made anew or restored, or its log was cleaned up. Nothing was written to its log; the next write "
-            "sees to what is due.",
+            f"The commit file of version {snapshot.version} of {snapshot.log.url} has changed or is gone: the table "
+            "was deleted, made again or restored, or its log was cleaned up. Nothing was left in its log. The next "
+            "write to the table tries again.",
             url=snapshot.log.url,
         )
 
 
 @contextmanager
 def taken_back(snapshot: Snapshot, published: list[str]) -> Iterator[None]:
-    """Deletes the objects in `published` again where the block finds that the table is not there any more."""
+    """Deletes the objects in `published` again where the block raises because the table was replaced or deleted."""
     try:
         yield
     except (TableReplacedError, ObjectNotFoundError):

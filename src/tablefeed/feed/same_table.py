@@ -21,9 +21,10 @@ logger = logging.getLogger(__name__)
 class SameTable:
     """Compares the table at `begun.log` with `begun`, the state with which a reader began.
 
-    `remedy` is the last sentence of an error: what the user of this reader does now. Raises OffsetError where the table
-    is another, TableNotFoundError where there is none any more, and LogError (DELTA_STREAMING_TRAILING_COMMIT_MISSING)
-    where commits that were read are gone or were replaced; with `data_may_be_lost` that is a warning.
+    `remedy` is the last sentence of an error: what the user of the reader can do now. Raises OffsetError where it is
+    another table, TableNotFoundError where there is none any more, and LogError
+    (DELTA_STREAMING_TRAILING_COMMIT_MISSING) where commits that were read are gone or were replaced; with
+    `data_may_be_lost` that is a warning.
     """
 
     def __init__(self, begun: Snapshot, *, remedy: str, data_may_be_lost: bool = False) -> None:
@@ -45,7 +46,8 @@ class SameTable:
         if read_to <= self._seen[0]:
             self.look()
             return
-        # Asked for before the look: if the commit before it is unchanged after that, this one is of the same table.
+        # The new commit's file is asked for first. If the commit before it is unchanged after that, both are of the
+        # same table.
         reached = self._begun.log.head(read_to)
         self.look()
         self._seen = (read_to, reached)
@@ -60,7 +62,9 @@ class SameTable:
         if head == seen and head is not None:
             return
         now = log.load()
-        found = _table_id_at(version, now)
+        found = now.metadata.table_id
+        if found != self._table_id:
+            found = _table_id_at(version, now)
         refuse_other(log.url, expected=self._table_id, found=found, remedy=self._remedy)
         if now.version < version or _is_replaced(seen, head):
             self._lost(version, newest=now.version)
@@ -74,14 +78,14 @@ class SameTable:
             return
         raise LogError(
             f"The log of {url} was read up to version {version}, whose commit is gone or was replaced; the log is at "
-            f"version {newest} now. Restore the commits that were read. {self._remedy}",
+            f"version {newest} now. Restore the commits that were read, or else: {self._remedy}",
             url=url,
             error_class="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
         )
 
 
 def _is_replaced(seen: Entry | None, head: Entry | None) -> bool:
-    """Whether the commit is another one. A restored file has another time; one that is gone may be cleaned up."""
+    """Whether the file holds another commit. A copied file has another time only; a missing one may be cleaned up."""
     return seen is not None and head is not None and seen.name == head.name and seen.size_bytes != head.size_bytes
 
 

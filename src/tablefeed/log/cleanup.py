@@ -59,7 +59,7 @@ def expired(listing: Iterable[LogFile], *, cutoff_ms: int, unreadable: frozenset
     checkpoint = next(usable, None)
     if checkpoint is None or not _is_readable_from(at := checkpoint[0].version, commits):
         return None
-    # A compaction that begins at the checkpoint says what nobody will ask for.
+    # A compaction that begins at the checkpoint's version is not needed: readers begin with the checkpoint.
     unneeded = (f for f in files if f.version < at or (f.kind is LogFileKind.COMPACTION and f.version <= at))
     going = tuple(sorted(unneeded, key=lambda f: (f.version, f.name)))
     if not going:

@@ -390,8 +390,9 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         name="failOnDataLoss",
         parse=boolean,
         default=True,
-        doc="Fail where log files were removed before they were read; false goes on with what is there, in the schema "
-        "that the query has, and fails where the lost files changed that or nothing tells whether they did.",
+        doc="Fail where log files were removed before they were read. With false the stream goes on with the files "
+        "that are left, in the schema of the query. It still fails where the removed files changed that schema, or "
+        "where nothing shows whether they did.",
     ),
     OptionSpec(
         name="excludeRegex",

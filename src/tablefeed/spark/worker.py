@@ -34,7 +34,8 @@ def settle() -> None:
 def write_json_without_blanks() -> None:
     """Makes `json.dumps` of this process write no blanks where its caller names no separators.
 
-    PySpark's runner of a stream's reader calls it so, and gives a reader no say. Call it in that process only.
+    PySpark calls it without separators in the process that plans a stream, and has no setting for them. Call this in
+    that process only.
     """
     json.JSONEncoder.item_separator, json.JSONEncoder.key_separator = ",", ":"
 

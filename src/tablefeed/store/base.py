@@ -29,7 +29,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Within:
-    """What an object is put beside: where that is gone, the object must not be made.
+    """Where an object may be put: only below a directory that exists, and only while `check` passes.
 
     `directory` must exist. The store never makes it; a directory below it is made. `check` is called right before the
     object appears and again right after. Where `check` raises, that error is raised, and the object is not there, or is
