@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_BESIDE_THE_PROJECT = Path(__file__).parents[3] / "shared" / "corpus"
+_WITHOUT_THE_VARIABLE = Path(__file__).parents[3] / "shared" / "corpus"
 
 
 def corpus_folder() -> Path | None:
-    """The folder in TABLEFEED_CORPUS, else shared/corpus beside the project. None where it is not there."""
-    folder = Path(os.environ.get("TABLEFEED_CORPUS") or _BESIDE_THE_PROJECT)
+    """The folder that TABLEFEED_CORPUS names, or where the corpus is kept without it. None where it is not there."""
+    folder = Path(os.environ.get("TABLEFEED_CORPUS") or _WITHOUT_THE_VARIABLE)
     return folder if folder.is_dir() else None
 
 
