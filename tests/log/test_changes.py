@@ -181,18 +181,20 @@ def test_an_action_that_comes_twice_gives_its_rows_once_and_keeps_both_numbers()
 
 
 def test_a_file_that_comes_twice_with_two_deletion_vectors_is_refused() -> None:
-    assert "the file a comes twice with two deletion vectors" in refusal(add("a", D1), add("a", D2))
-    assert "the file a comes twice with two deletion vectors" in refusal(remove("a"), remove("a", D2))
+    assert "the file a is listed twice, with different deletion vectors" in refusal(add("a", D1), add("a", D2))
+    assert "the file a is listed twice, with different deletion vectors" in refusal(remove("a"), remove("a", D2))
 
 
 def test_a_file_that_is_added_and_removed_as_it_is_is_refused_for_the_order_is_not_told() -> None:
-    assert "is added and removed as one and the same" in refusal(remove("a"), add("a"))
-    assert "is added and removed as one and the same" in refusal(add("a", D1), remove("a", D1))
+    assert "is added and removed with the same deletion vector" in refusal(remove("a"), add("a"))
+    assert "is added and removed with the same deletion vector" in refusal(add("a", D1), remove("a", D1))
 
 
 def test_a_file_of_which_only_one_half_changes_data_is_refused() -> None:
-    assert "one of its two halves only" in refusal(remove("a", data_change=False), add("a", D1))
-    assert "one of its two halves only" in refusal(remove("a", D1), add("a", data_change=False))
+    assert "but only one of the two changes data" in refusal(remove("a", data_change=False), add("a", D1))
+    assert "is added and removed, but only one of the two changes data" in refusal(
+        remove("a", D1), add("a", data_change=False)
+    )
 
 
 def test_a_contradiction_beside_recorded_changes_does_not_matter() -> None:

@@ -251,7 +251,7 @@ def test_a_file_system_that_tells_no_times_is_refused() -> None:
         def info(self, path: str) -> dict[str, object]:
             return {"name": path, "type": "file", "size": 1}
 
-    with pytest.raises(StoreError, match="does not tell the size and the modification time of f"):
+    with pytest.raises(StoreError, match="does not report the size and the modification time of f"):
         FsspecStore(Timeless(), "chatty://b/t").stat("f")
 
 

@@ -1,7 +1,7 @@
 """Which files of a commit a stream of appends delivers, and which commits it refuses.
 
-Knows one commit at a time. The rule is Delta-Spark's: a commit is validated whole before any file of it is
-delivered, and only added files that change data count. Limits and positions are plan.py's.
+Knows one commit at a time. The rule is Delta-Spark's: a commit is validated whole before any file of it is delivered,
+and only added files that change data count. plan.py applies limits and positions.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def delivered_files(commit: Commit, policy: ChangePolicy, *, url: str) -> tuple[
 
 
 def first_said(files: Sequence[AddFile]) -> Iterator[tuple[int, AddFile]]:
-    """Gives each of `files`, added by one commit, with its index; one that the commit says again only the first time.
+    """Gives each of `files`, added by one commit, with its index; a file that the commit adds twice comes once.
 
-    A file is its path with its deletion vector, as for a snapshot. The others keep their index.
+    Two adds are of the same file where path and deletion vector are equal, as in a snapshot. Indexes do not change.
     """
     said: set[tuple[str, str | None]] = set()
     for index, file in enumerate(files):

@@ -1,8 +1,8 @@
 """How far a batch of a change feed goes. Pure arithmetic over sizes; no file is looked at.
 
-The admission rule is Delta-Spark's (DeltaSourceCDCSupport), which is another than that of appended rows (plan.py):
-a commit whose changes only make sense together is taken whole or not at all, the first of a batch always; and a batch
-whose limit is spent looks at no further commit, not even at one without files.
+The admission rule is Delta-Spark's (DeltaSourceCDCSupport), which differs from that for appended rows (plan.py). A
+commit whose changes only make sense together is taken whole or not at all; the first one of a batch is always taken. A
+batch whose limit is used up looks at no further commit, not even at one without files.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from tablefeed.model.offset import Offset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeStep:
-    """One stretch of the feed: the initial snapshot at `version`, or the commit of `version`, by its files' sizes.
+    """One step of the feed, the initial snapshot at `version` or the commit of `version`, with its files' sizes.
 
-    The files at the indexes in `excluded` do not count. A commit is `recorded` where it has files of changes of its
-    own, and `whole` where it cannot be cut: recorded, or with deletion vectors.
+    The files at the indexes in `excluded` do not count. A commit is `recorded` where it has change data files, and
+    `whole` where it cannot be split: it is recorded or has deletion vectors.
     """
 
     version: Version
@@ -37,10 +37,10 @@ def furthest_changes(
 ) -> Offset:
     """Gives the offset where a batch that begins at `start` ends.
 
-    `steps` begins with the stretch that `start` lies in (or behind it, where that one is lost and the caller allows
-    it) and goes on in order; it is consumed lazily, and no step at or beyond `stop_at`, the begin of a version, is
-    asked for. The result is `start` where nothing is there to take. Behind a recorded commit it is the end of that
-    commit, not the begin of the next, as Delta-Spark has it; but not where nothing is limited.
+    `steps` begins with the step that contains `start` (or a later one, where that one is lost and the caller allows it)
+    and goes on in order. It is consumed lazily; no step at or beyond `stop_at`, the begin of a version, is requested.
+    The result is `start` where there is nothing to take. After a recorded commit it is the end of that commit and not
+    the begin of the next, as in Delta-Spark; without limits it is the begin of the next.
     """
     batch = _Batch(start, limits)
     remaining = iter(steps)
@@ -77,7 +77,7 @@ class _Batch:
         if step.recorded:
             self._take_recorded(step, left)
         elif step.whole or (not self._split_commits and not step.in_snapshot):
-            # Delta-Spark counts the marks at both ends of such a commit as files.
+            # Delta-Spark counts its markers at the begin and the end of such a commit as files.
             marks = 1 if begins_here else 2
             if self._admits_all(len(left) + marks, sum(step.sizes[index] for index in left)):
                 self._end_commit(step)

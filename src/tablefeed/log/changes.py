@@ -16,7 +16,7 @@ from tablefeed.model.actions import AddFile, CdcFile, Commit, DeletionVector, Re
 
 
 class ChangeType(StrEnum):
-    """What became of a row ("Change Data Files", column `_change_type`)."""
+    """How a row changed ("Change Data Files", column `_change_type`)."""
 
     INSERT = "insert"
     DELETE = "delete"
@@ -26,12 +26,12 @@ class ChangeType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedFile:
-    """Rows of one file that a commit changed: those not in `deletion_vector` that, where `only_in` is given, are in it.
+    """Rows of one file that a commit changed: those not in `deletion_vector` and, where `only_in` is set, in `only_in`.
 
-    `change_type` is what became of all of them; None for a file that says it row by row, in its column `_change_type`.
-    `index` counts what stands for changes in the commit, from 0 in the log's order, as offsets of Delta-Spark count it;
-    an action without a changed row has its number too. `partition_values` is None, and `size_bytes` 0, where a remove
-    left them out. `base_row_id` is the action's ("Row IDs").
+    `change_type` is how all of them changed; None for a file with a column `_change_type`, which says it for each row.
+    `index` numbers the commit's actions that count as changes, from 0 in log order, as Delta-Spark's offsets do; an
+    action without a changed row has a number too. `partition_values` is None, and `size_bytes` 0, where a remove left
+    them out. `base_row_id` is the action's ("Row IDs").
     """
 
     index: int
@@ -46,11 +46,11 @@ class ChangedFile:
 
 
 def changed_files(commit: Commit, *, url: str) -> tuple[ChangedFile, ...]:
-    """Gives what the feed of a table that records its changes delivers of `commit`, in the log's order.
+    """Gives what the change data feed of a table delivers for `commit`, in log order.
 
-    Files of changes where the commit has any; else what its adds and removes with a data change imply
-    (`implied_changes`), but nothing of a MERGE that counted no changed row, which rewrote files as they were. Raises
-    ChangeDataError where it cannot be told.
+    These are the commit's change data files, if it has any. Otherwise they are what its adds and removes with a data
+    change imply (`implied_changes`), except for a MERGE that counted no changed row: it rewrote files without changing
+    a row, and gives nothing. Raises ChangeDataError for a commit that contradicts itself.
     """
     recorded = [file for file in commit.files if isinstance(file, CdcFile)]
     if recorded:
@@ -59,7 +59,7 @@ def changed_files(commit: Commit, *, url: str) -> tuple[ChangedFile, ...]:
 
 
 def counted_actions(commit: Commit) -> tuple[AddFile | RemoveFile | CdcFile, ...]:
-    """Gives the actions that `changed_files` numbers, in order: the index of a changed file is one into these."""
+    """Gives the actions that `changed_files` numbers, in order: `ChangedFile.index` is an index into these."""
     recorded = tuple(file for file in commit.files if isinstance(file, CdcFile))
     if recorded or _is_merge_of_nothing(commit):
         return recorded
@@ -67,11 +67,11 @@ def counted_actions(commit: Commit) -> tuple[AddFile | RemoveFile | CdcFile, ...
 
 
 def implied_changes(commit: Commit, *, url: str) -> tuple[ChangedFile, ...]:
-    """Gives the rows that the adds and removes of `commit` with a data change put in and take out, in the log's order.
+    """Gives the rows that the adds and removes of `commit` with a data change insert and delete, in log order.
 
-    Whole files, without the rows that their deletion vector had taken out before; of a file that stays under another
-    deletion vector, the rows by which the two differ. Rows that were copied into another file are taken out there and
-    put in here: one commit's actions do not tell them. Raises ChangeDataError for a commit that contradicts itself.
+    A file counts whole, without the rows in its deletion vector. Of a file that only gets another deletion vector, the
+    rows by which the two vectors differ count. A row that was copied to another file is both deleted and inserted: the
+    actions of a commit do not show copies. Raises ChangeDataError for a commit that contradicts itself.
     """
     changes = _Changes(commit, url=url)
     return tuple(changed for index, file in changes.files for changed in changes.of(index, file))
@@ -114,10 +114,10 @@ class _Changes:
         self._refuse_halves([file for file in files if not file.data_change])
 
     def of(self, index: int, file: AddFile | RemoveFile) -> Iterator[ChangedFile]:
-        """The rows that `file` puts in or takes out; none where its other half says them all."""
+        """The rows that `file` inserts or deletes; none where the other action on the same path gives them all."""
         other = self._removed.get(file.path) if isinstance(file, AddFile) else self._added.get(file.path)
         if other is not None and _vector_id(other) == _vector_id(file):
-            raise self._contradiction(file.path, "is added and removed as one and the same")
+            raise self._contradiction(file.path, "is added and removed with the same deletion vector or none")
         if other is not None and other.deletion_vector is None:
             return
         partition_values = file.partition_values
@@ -144,17 +144,17 @@ class _Changes:
         if earlier is file:
             return True
         if _vector_id(earlier) != _vector_id(file):
-            raise self._contradiction(file.path, "comes twice with two deletion vectors")
-        return False  # said twice, meant once
+            raise self._contradiction(file.path, "is listed twice, with different deletion vectors")
+        return False  # listed twice, counted once
 
     def _refuse_halves(self, moved: list[AddFile | RemoveFile]) -> None:
         for file in moved:
             if file.path in (self._removed if isinstance(file, AddFile) else self._added):
-                raise self._contradiction(file.path, "changes data in one of its two halves only")
+                raise self._contradiction(file.path, "is added and removed, but only one of the two changes data")
 
     def _contradiction(self, path: str, how: str) -> ChangeDataError:
         return ChangeDataError(
-            f"Version {self._version} of {self._url} does not tell which rows it changed: the file {path} {how}. "
+            f"Which rows version {self._version} of {self._url} changed is not certain: the file {path} {how}. "
             "Read from a later version.",
             url=self._url,
             version=self._version,

@@ -1,11 +1,11 @@
-"""Which log files are old enough to go, and what is kept for its versions (PROTOCOL.md, "Metadata Cleanup").
+"""Which log files are old enough to delete, and which are kept (PROTOCOL.md, "Metadata Cleanup").
 
-Listing in, names out. What is kept: the newest commit that is as old as the cutoff and all after it, the newest whole
-checkpoint at or before that commit with its own commit, and so every version from that checkpoint on. Delta-Spark goes
-up to one checkpoint further, and then no longer has the table as it was at the cutoff.
+Kept are the newest commit that is as old as the cutoff, the newest whole checkpoint at or before that commit, and all
+commits from that checkpoint on. So every version from the checkpoint on stays readable. Delta-Spark may delete up to
+one checkpoint more, and then can no longer read the table as it was at the cutoff.
 
-Names do not say whether a checkpoint can be read. Whoever deletes reads `Cleanup.base` first, and asks again without
-what turned out to be unreadable.
+A name does not show whether a checkpoint can be read. The caller reads `Cleanup.base` before it deletes, and calls
+`expired` again with the files that it could not read.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from tablefeed.model.logfile import LogFile, LogFileKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleanup:
-    """What goes: `files` are before `kept`, the first version that can still be read; oldest first.
+    """The files to delete, oldest first. No version from `kept` on needs any of them.
 
-    `cutoff` is the newest commit that is as old as the cutoff. `base` is what has to be readable before anything is
-    deleted: the checkpoint of `kept`, and the commits after it for which a compaction among `files` could stand in.
+    `cutoff` is the newest commit that is as old as the cutoff. `base` must be readable before anything is deleted: it
+    is the checkpoint of `kept`, and the commits after it that a compaction among `files` covers.
     """
 
     base: LogSegment
@@ -33,15 +33,15 @@ class Cleanup:
 
     @property
     def kept(self) -> Version:
-        """The first version that stays, which is that of the checkpoint."""
+        """The first version that stays readable: that of the checkpoint."""
         return self.base.checkpoint[0].version
 
 
 def expired(listing: Iterable[LogFile], *, cutoff_ms: int, unreadable: frozenset[str] = frozenset()) -> Cleanup | None:
-    """What goes where commits up to `cutoff_ms` are old; None where nothing does.
+    """What to delete if commits up to `cutoff_ms` are old; None where there is nothing.
 
-    The order of `listing` does not matter. Commits are as old as their files, and none is older than one before it.
-    `unreadable` names checkpoint files that nothing can be read from.
+    The order of `listing` does not matter. A commit is as old as its file, and not old where an earlier commit is not.
+    `unreadable` names checkpoint files that cannot be read.
     """
     files = {file.name: file for file in listing}.values()
     commits = sorted((f for f in files if f.kind is LogFileKind.COMMIT), key=lambda f: f.version)

@@ -1,4 +1,4 @@
-"""Whether rows of one schema can be read with another: the rule that stops or lets go on a running stream.
+"""Whether rows of one schema can be read with another. The rule decides if a running stream stops or continues.
 
 The rule is Delta-Spark's: each column of the data must be in the read schema under the same spelling, with the same
 type all the way down, and the read schema must not promise non-null where the data does not. A void column holds
@@ -23,24 +23,24 @@ def can_read_older(read: Struct, data: Struct) -> bool:
 
 
 def can_read_shared(read: Struct, data: Struct) -> bool:
-    """As `can_read_older`, of the columns that both have: one may have been dropped since."""
+    """As `can_read_older`, but only for the columns that both have: a column may have been dropped since."""
     return _can_read(
         read, data, lambda read_type, data_type: read_type == data_type or widens(data_type, read_type), shared=True
     )
 
 
 def added_columns(read: Struct, data: Struct) -> tuple[str, ...] | None:
-    """Gives the columns and members, dotted, that `data` has beside all of those of `read`; None where more differs.
+    """Gives the dotted paths of what `data` has and `read` lacks; None where they differ in any other way.
 
-    Each of them may be null. Rows of `data` without them are rows of `read`. A member of a map's key is none of them:
-    keys that it alone tells apart would be one.
+    All of these are nullable, and rows of `data` without them are rows of `read`. A new member in a map's key gives
+    None: without it, two different keys could become equal.
     """
     found = list(_beside(read, data, ""))
     return None if None in found else tuple(path for path in found if path is not None)
 
 
 def type_changes(older: DataType, newer: DataType, path: str = "") -> Iterator[str]:
-    """Gives the columns, at every depth, that both have and whose type is another, with both types."""
+    """Gives the columns, at every depth, that both have with different types, and both types."""
     match older, newer:
         case Struct(), Struct():
             since = {f.name.lower(): f for f in newer}
@@ -61,7 +61,7 @@ _SameType = Callable[[DataType, DataType], bool]
 
 
 def _beside(read: DataType, data: DataType, path: str) -> Iterator[str | None]:
-    """The paths of what `data` has beside `read`, and None for whatever else differs so that `read` cannot read it."""
+    """The paths of what `data` has and `read` lacks, and None for each other difference that `read` cannot read."""
     match read, data:
         case Struct(), Struct():
             yield from _members_beside(read, data, path)

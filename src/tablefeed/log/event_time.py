@@ -1,9 +1,9 @@
 """How far a batch of an initial snapshot goes by event time. Arithmetic over columns of files; no file is looked at.
 
-What a file costs a batch (one file, its bytes, its rows) is taken to lie evenly between its earliest and its latest
-time: so the sum over all files grows with the time along a line that bends where a file begins and where one ends. A
-batch ends where that line has risen by its limit. Approximate, as Delta's documentation has it: where the rows really
-are, statistics do not tell.
+The cost of a file to a batch (one file, its bytes, its rows) is assumed to be spread evenly between the file's earliest
+and latest time. So the cost of all files grows with time along a line that bends where a file begins or ends. A batch
+ends where that line has risen by the batch's limit. This is approximate, as Delta's documentation says: statistics do
+not show where the rows really are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spans:
-    """The earliest and the latest time of each file, both longs; `first` and `last` are those of all."""
+    """The earliest and the latest time of each file, both longs; `first` and `last` are the extremes of all files."""
 
     low: pa.Array
     high: pa.Array
@@ -28,9 +28,9 @@ class Spans:
 
 
 def spans(low: pa.Array, high: pa.Array, has_times: pa.BooleanArray) -> Spans | None:
-    """Gives the spans of files by bounds, null where there is none; None where no file has any.
+    """Gives the spans of files from their bounds, which are null where not known; None where no file has a bound.
 
-    A file that is not bounded reaches as far as the others do. One without times is taken with the first.
+    A missing bound is replaced by the extreme of all files. A file without times gets the earliest time of all.
     """
     bounds = pa.chunked_array([low, high])
     ends = pc.min_max(bounds).as_py()
@@ -46,13 +46,13 @@ def spans(low: pa.Array, high: pa.Array, has_times: pa.BooleanArray) -> Spans | 
 
 
 class Spread:
-    """What files cost, `weights`, spread over their `spans`: how much of it lies before each moment."""
+    """The costs of files, `weights`, spread over their spans: how much cost lies before each moment."""
 
     def __init__(self, over: Spans, weights: pa.Array) -> None:
         begins, ends = _floats(over.low), pc.add(_floats(over.high), 1.0)
         weights = _floats(weights)
         nothing = pa.repeat(pa.scalar(0.0), len(weights))
-        # At the far ends of time a float does not tell a microsecond from the next.
+        # Far from 1970 a float cannot distinguish a microsecond from the next.
         rates = pc.divide(weights, pc.max_element_wise(pc.subtract(ends, begins), 1.0))
         order = pc.array_sort_indices(pa.concat_arrays([begins, ends]))
 
@@ -63,13 +63,14 @@ class Spread:
         slopes = pc.cumulative_sum(bends(rates, pc.negate(rates)))
         steps = pc.multiply(slopes.slice(0, len(at) - 1), pc.subtract(at.slice(1), at.slice(0, len(at) - 1)))
         risen = pc.cumulative_sum(pa.concat_arrays([pa.array([0.0]), steps]))
-        # Sums of floats drift. What is certain is that a file that ended is in it whole, and one to come not at all.
+        # Sums of floats drift. These bounds are certain: a file that has ended counts whole, and one not begun not at
+        # all.
         begun, ended = pc.cumulative_sum(bends(weights, nothing)), pc.cumulative_sum(bends(nothing, weights))
         risen = pc.cumulative_max(pc.max_element_wise(pc.min_element_wise(risen, begun), ended))
         self._at, self._risen = _view(at), _view(risen)
 
     def before(self, moment_us: int) -> float:
-        """How much lies before a moment."""
+        """The cost that lies before a moment."""
         index = bisect_right(self._at, moment_us)
         if index == 0:
             return 0.0
@@ -78,7 +79,7 @@ class Spread:
         return _between(moment_us, self._at, self._risen, index)
 
     def moment(self, weight: float) -> float | None:
-        """The first moment before which `weight` lies; None where there is not so much."""
+        """The first moment before which a cost of `weight` lies; None where the total is less."""
         index = bisect_left(self._risen, weight)
         if index == len(self._risen):
             return None
@@ -86,9 +87,9 @@ class Spread:
 
 
 def bucket_end(begin_us: int | None, over: Spans, limited: Iterable[tuple[Spread, int]]) -> int | None:
-    """Gives the moment up to which a batch goes that begins at `begin_us`; None: to the end of the snapshot.
+    """Gives the moment at which a batch that begins at `begin_us` ends; None: at the end of the snapshot.
 
-    `limited` are costs and the most of each. Every batch gets on. With `begin_us` None it begins with the snapshot.
+    `limited` are costs, each with its limit. Every batch advances. With `begin_us` None it begins with the snapshot.
     """
     moments: list[float] = []
     for spread, limit in limited:
@@ -103,7 +104,7 @@ def bucket_end(begin_us: int | None, over: Spans, limited: Iterable[tuple[Spread
 
 
 def _between(x: float, xs: memoryview[float], ys: memoryview[float], index: int) -> float:
-    """The line from the bend before `index` to that one, at `x`."""
+    """The value at `x` on the line from the point before `index` to the point at `index`."""
     x0, x1, y0, y1 = xs[index - 1], xs[index], ys[index - 1], ys[index]
     return y0 if x1 <= x0 else y0 + (y1 - y0) * ((x - x0) / (x1 - x0))
 

@@ -1,11 +1,11 @@
-r"""Java's regular expressions, as far as Python's find the same: the language of the option `excludeRegex`.
+r"""Java's regular expressions, as far as Python's match the same texts: the language of the option `excludeRegex`.
 
-A pattern is taken apart into what both languages read alike (java.util.regex.Pattern without flags) and put together
-anew in Python's words, so that nothing of it is left to how Python happens to read a text. What is not known to be
-alike is refused by name, with the words to write instead; what Java would not compile is a syntax error.
+A pattern is parsed by the rules that both languages share (java.util.regex.Pattern without flags) and written again in
+Python's syntax, so that Python cannot read a part of it differently. A part that may differ is refused by name, and the
+error says what to write instead. A pattern that Java would not compile is a syntax error.
 
-Only whether a text has a match anywhere is asked, never which. What differs and is translated: `.` and `$` know six
-line terminators in Java; `\w`, `\d` and `\s` are ASCII there.
+The only question is whether a text has a match anywhere, never which one. Two differences are translated: in Java `.`
+and `$` know six line terminators, and `\w`, `\d` and `\s` are ASCII.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tablefeed.errors import IllegalOptionError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaRegex:
-    """A pattern of Java's, un-anchored, that was given as `option`."""
+    """An un-anchored Java pattern, the value of `option`."""
 
     pattern: str
     option: str
@@ -28,7 +28,8 @@ class JavaRegex:
     def finds(self, text: str) -> bool:
         r"""Whether `text` has a match anywhere, as `Matcher.find` says.
 
-        Raises IllegalOptionError where the pattern has `\b` or `\B` and `text` is not ASCII: Javas differ there.
+        Raises IllegalOptionError where the pattern has `\b` or `\B` and `text` is not ASCII: Java versions differ
+        there.
         """
         if self.has_word_bounds and not text.isascii():
             explain = rf"has \b or \B, which Javas read differently in {text!r}: write (?<![0-9A-Za-z_]) and the like"
@@ -39,8 +40,8 @@ class JavaRegex:
 def java_regex(pattern: str, *, option: str) -> JavaRegex:
     """Compiles `pattern`, the value of `option`.
 
-    Raises IllegalOptionError: of class DELTA_REGEX_OPT_SYNTAX_ERROR for what Java does not compile, of its own for
-    what Python would not read alike.
+    Raises IllegalOptionError: of class DELTA_REGEX_OPT_SYNTAX_ERROR for what Java does not compile, of its own class
+    for what Python would read differently.
     """
     parser = _Parser(pattern)
     try:
@@ -59,11 +60,11 @@ def java_regex(pattern: str, *, option: str) -> JavaRegex:
 
 
 class _NotJavaError(ValueError):
-    """Java does not compile the pattern; the text says why."""
+    """Java does not compile the pattern; the message says why."""
 
 
 class _UnlikeError(ValueError):
-    """Java compiles the pattern, and Python would not find the same; the text says what to write instead."""
+    """Java compiles the pattern, but Python might match other texts; the message says what to write instead."""
 
 
 _TERMINATORS = r"\n\r\u0085\u2028\u2029"
@@ -98,12 +99,12 @@ _OPENINGS = ("(?:", "(?>", "(?=", "(?!", "(?<=", "(?<!", "(?i:")
 _LOOKS_BEHIND = ("(?<=", "(?<!")
 _LOOKS = ("(?=", "(?!", *_LOOKS_BEHIND)
 _MOST_NESTED = 50
-"""Deeper than any pattern that is written by hand: both sides take nested groups by recursion."""
+"""More than any pattern written by hand has. Parser and regex compiler both recurse into nested groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part of the pattern in Python's words; whether it may match nothing, and a text of any length."""
+    """A part of the pattern in Python's syntax; whether it can match the empty text, and texts of any length."""
 
     text: str
     maybe_empty: bool = False
@@ -111,7 +112,7 @@ class _Piece:
 
 
 class _Parser:
-    """Recursive descent over the grammar that both have: alternatives of quantified atoms."""
+    """Recursive descent over the grammar that both languages share: alternatives of quantified atoms."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
@@ -164,7 +165,7 @@ class _Parser:
             return atom
         if atom.maybe_empty:
             raise _UnlikeError(
-                f"repeats with {quantifier[0]!r} what may match nothing: leave out what is optional in it"
+                f"repeats with {quantifier[0]!r} a part that can match the empty text: make that part match something"
             )
         self._at = quantifier.end()
         least, comma, most = quantifier.groups()
@@ -234,7 +235,7 @@ class _Parser:
             self._at += named.end()
             return f"(?P<{named[1]}>"
         if re.match(r"\(\?[idmsuxU-]+[:)]", rest, re.ASCII):
-            raise _UnlikeError("has a flag in mid-pattern or other than i: write (?i) at its very beginning, or none")
+            raise _UnlikeError("has a flag other than (?i), or one after the beginning: write (?i) first, or none")
         raise _NotJavaError(f"has a group that begins with {rest[:4]!r}, which Java does not know")
 
     def _escape(self) -> _Piece:
@@ -252,7 +253,7 @@ class _Parser:
         return letter
 
     def _character_or_class(self) -> tuple[str, str | None]:
-        """Python's words for an escape, and the character that it is, None for several."""
+        """Python's syntax for an escape, and the character that it is, None for several."""
         letter = self._letter()
         self._at += 2
         if letter in _CLASSES:

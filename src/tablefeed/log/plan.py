@@ -1,10 +1,10 @@
 """How far a batch goes, and how its files become tasks. Pure arithmetic over sizes; no file is looked at.
 
-The admission rule is Delta-Spark's (streaming options maxFilesPerTrigger and maxBytesPerTrigger): a file is taken
-while all budgets are above zero before it, so at least one always passes and bytes may overshoot by one file; a
-commit without files costs nothing, so a batch runs on over it. Rows are counted in the same way. Where commits are not
-split the rule is the one by which Delta-Spark admits a commit of row changes: the first of a batch always, a later one
-where all of it fits.
+The admission rule is Delta-Spark's (streaming options maxFilesPerTrigger and maxBytesPerTrigger): a file is taken while
+all budgets are above zero before it. So at least one file is always taken, and bytes may exceed their limit by one
+file. A commit without files costs nothing, so a batch continues past it. Rows are counted in the same way. Where
+commits are not split, the rule is that of Delta-Spark for a commit of row changes: the first of a batch is always
+taken, a later one where all of it fits.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One stretch of the feed: the initial snapshot at `version`, or the commit of `version`, by its files' sizes.
+    """One step of the feed, the initial snapshot at `version` or the commit of `version`, with its files' sizes.
 
-    `rows` has the number of rows of each file, None where it is not known; it is asked for where rows are limited.
+    `rows` has the number of rows of each file, None where it is not known; it is used only where rows are limited.
     """
 
     version: Version
@@ -56,10 +56,10 @@ class Step:
 def furthest(start: Offset, steps: Iterable[Step], limits: Limits, *, stop_at: Offset | None = None) -> Offset:
     """Gives the offset where a batch that begins at `start` ends.
 
-    `steps` begins with the stretch that `start` lies in (or behind it, where that one is lost and the caller allows
-    it) and goes on in order. It is consumed lazily: one stretch beyond a spent limit is looked at, since stretches
-    without files are crossed, and none at or beyond `stop_at`, so that what came after it is neither read nor
-    validated. The result never passes `stop_at`, and is `start` where nothing is there to take.
+    `steps` begins with the step that contains `start` (or a later one, where that one is lost and the caller allows it)
+    and goes on in order. It is consumed lazily. After a limit is used up, one more step is looked at, because a batch
+    continues past steps without files. No step at or beyond `stop_at` is read or validated. The result is never beyond
+    `stop_at`, and is `start` where there is nothing to take.
     """
     budget = _Budget(limits)
     position = start
@@ -82,7 +82,7 @@ def furthest(start: Offset, steps: Iterable[Step], limits: Limits, *, stop_at: O
 
 
 class _Budget:
-    """What one batch may still take. A file whose rows are not known takes all that is left of them."""
+    """What one batch may still take. A file whose number of rows is not known uses up the limit on rows."""
 
     def __init__(self, limits: Limits) -> None:
         self._split_commits = limits.split_commits

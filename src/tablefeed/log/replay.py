@@ -1,8 +1,8 @@
-"""What a table is, by its log: facts folded from commits, live files reconciled from columns.
+"""The state of a table from its log: facts folded from commits, live files reconciled from columns.
 
-The rules are PROTOCOL.md, "Action Reconciliation". Facts are values; files are batches of columns that the dialect
-made, of which only `key`, `is_add`, `modified_ms`, `log_path` and `stats` have a meaning here: no value per file is
-ever built. pyarrow computes; nothing is read.
+The rules are PROTOCOL.md, "Action Reconciliation". Facts are values. Files are batches of columns that the dialect
+made; only `key`, `is_add`, `modified_ms`, `log_path` and `stats` are used here. pyarrow computes on them, and no Python
+value per file is built. No file is read.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tablefeed.model.actions import Commit, Facts
 def fold(facts: Facts, commits: Iterable[Commit]) -> Facts:
     """The facts after `commits`, which come in log order; `facts` itself is not changed.
 
-    The newest metadata and protocol win, and of each application the txn latest in log order, even when its version
-    falls, as Delta-Spark has it. A domain's tombstone removes it. The in-commit timestamp is the newest commit's own:
-    None where its info has none.
+    The newest metadata and protocol win, and for each application the last txn in log order, even if its version is
+    lower, as in Delta-Spark. A tombstone removes its domain. The in-commit timestamp is the newest commit's own: None
+    where its info has none.
     """
     protocol, metadata, timestamp_ms = facts.protocol, facts.metadata, facts.in_commit_timestamp_ms
     txns, domains = dict(facts.txns), dict(facts.domains)
@@ -41,12 +41,12 @@ def fold(facts: Facts, commits: Iterable[Commit]) -> Facts:
 def live_files(
     checkpoint: Iterable[pa.RecordBatch], newest_first: Iterable[Sequence[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
-    """The files of the table: those that the commits after `checkpoint` end with, then those they do not speak of.
+    """The live files: first those that the commits after `checkpoint` leave, then those that no such commit names.
 
-    `checkpoint` holds adds alone, each key once. `newest_first` gives the adds and removes of the commits by turns,
-    the newest commits first, the rows of each turn in log order. Of each key the last row in log order decides, so
-    that an add for a live key takes the place of the one before. In memory are one turn and the keys of those before
-    it. Batches of `checkpoint` may come out empty.
+    `checkpoint` holds only adds, each key once. `newest_first` gives the adds and removes of the commits in groups: the
+    newest commits first, the rows of a group in log order. For each key the last row in log order decides, so an add
+    for a live key replaces the earlier add. Memory holds one group and the keys of the groups before it. Batches of
+    `checkpoint` may come out empty.
     """
     decided: list[pa.ChunkedArray] = []
     for rows in _turns(newest_first):
@@ -61,7 +61,7 @@ def reconciled(
 ) -> Iterator[pa.RecordBatch]:
     """The live files as `live_files` gives them, and with them the last remove of each key that is not live.
 
-    That is what the next checkpoint holds; `checkpoint` holds the adds and the removes of the one before.
+    The next checkpoint has this content; `checkpoint` holds the adds and the removes of the previous one.
     """
     decided: list[pa.ChunkedArray] = []
     for rows in _turns(newest_first):
@@ -72,7 +72,7 @@ def reconciled(
 
 
 class Remaining:
-    """The files of a stream that were not `given` before: by the keys of files of another stream, each once."""
+    """Leaves out of a stream of files those with a key in `given`. `given` has each key once, and so has the stream."""
 
     def __init__(self, given: Sequence[pa.Array]) -> None:
         self._given = pa.chunked_array(given, pa.string())
@@ -80,11 +80,11 @@ class Remaining:
 
     @property
     def met_all(self) -> bool:
-        """Whether the stream, as far as it was asked for, has each of the files given before."""
+        """Whether each file of `given` was in the part of the stream that has been consumed."""
         return self._met == len(self._given)
 
     def of(self, files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Those of `files` that were not given before; batches may be empty."""
+        """Those of `files` that are not in `given`; batches may be empty."""
         if len(self._given) == 0:
             yield from files
             return
@@ -95,10 +95,10 @@ class Remaining:
 
 
 def each_once(checkpoint: Iterable[pa.RecordBatch], *, log_file: str, url: str) -> Iterator[pa.RecordBatch]:
-    """The files of `checkpoint`, which begins with `log_file`; raises LogError at their end where a key came twice.
+    """Gives the files of `checkpoint`, read from `log_file` on; raises LogError at the end where a key came twice.
 
-    A checkpoint is reconciled by who writes it, so that no later row decides between the two, and both would be read.
-    Eight bytes a file are kept: hashes, which Python salts, so that no log can be made to have two that meet.
+    A checkpoint's writer reconciles it, so a reader does not choose between two rows of one key: it would read both.
+    Eight bytes per file are kept in memory: Python's salted hash, for which nobody can prepare a log with collisions.
     """
     hashes = [pa.array([], pa.int64())]
     for batch in checkpoint:
@@ -107,8 +107,8 @@ def each_once(checkpoint: Iterable[pa.RecordBatch], *, log_file: str, url: str) 
     seen = pa.chunked_array(hashes)
     if pc.count_distinct(seen).as_py() < len(seen):
         raise LogError(
-            f"The checkpoint {log_file} of {url} names a data file twice, whose rows would be read twice. Remove it if "
-            "the commits that it stands for are still there, or let the table's writer make another.",
+            f"The checkpoint {log_file} of {url} names a data file twice, so its rows would be read twice. Delete the "
+            "checkpoint if the commits up to its version still exist, or let the table's writer make a new one.",
             url=url,
         )
 
@@ -116,10 +116,11 @@ def each_once(checkpoint: Iterable[pa.RecordBatch], *, log_file: str, url: str) 
 def sorted_for_stream(files: Iterable[pa.RecordBatch], *, schema: pa.Schema) -> pa.RecordBatch:
     """All `files`, of `schema`, as one batch in the order in which a stream delivers its initial snapshot.
 
-    The order is Delta-Spark's (DeltaSourceSnapshot), for offsets count these files: by modification time, then by the
-    bytes of the path as logged, still percent-encoded; by key where one path is live with two deletion vectors, which
-    Delta-Spark leaves open. `stats` is null: no stream asks, and it is most of the bytes. Not done: Delta-Spark first
-    normalises `.`, `..` and `//` in a path, and puts its default file system before an absolute one without a scheme.
+    The order is Delta-Spark's (DeltaSourceSnapshot), because offsets count these files: by modification time, then by
+    the bytes of the path as logged, still percent-encoded; by key where one path is live with two deletion vectors, a
+    case that Delta-Spark does not define. `stats` is null: no stream needs it, and it is most of the bytes. Not done:
+    Delta-Spark first normalises `.`, `..` and `//` in a path, and puts its default file system before an absolute one
+    without a scheme.
     """
     table = pa.Table.from_batches([without_statistics(batch) for batch in files], schema)
     order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in ("modified_ms", "log_path", "key")])
@@ -143,7 +144,7 @@ def _in_commit_timestamp_ms(commit: Commit) -> int | None:
 
 
 def _turns(newest_first: Iterable[Sequence[pa.RecordBatch]]) -> Iterator[pa.Table]:
-    """Of each turn the last row of each key, where there is any."""
+    """The last row of each key in each group; empty groups are left out."""
     for turn in newest_first:
         if turn:
             rows = _last_of_each_key(pa.Table.from_batches(turn))
@@ -169,6 +170,6 @@ def _not_in(keys: pa.Array | pa.ChunkedArray, decided: Sequence[pa.ChunkedArray]
 
 
 def _where(rows: pa.Table, mask: pa.Array | pa.ChunkedArray) -> list[pa.RecordBatch]:
-    """The rows that `mask` is true for, as they are where it is for all: nothing is copied then."""
+    """The rows for which `mask` is true. Where it is true for all, nothing is copied."""
     kept = rows if pc.all(mask).as_py() else rows.filter(mask)
     return [batch for batch in kept.to_batches() if batch.num_rows]

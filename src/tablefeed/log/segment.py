@@ -1,7 +1,7 @@
 """Which files of a listed log give one version of the table: a checkpoint and the commits that follow it.
 
-Listing in, `LogSegment` out. Names and kinds alone decide (PROTOCOL.md, "Checkpoints" and "Delta Log Entries"); whether
-a file can be read is found out by its reader, who then asks again `without` it.
+Only names and kinds of files decide (PROTOCOL.md, "Checkpoints" and "Delta Log Entries"); a reader that cannot read a
+file calls `build_segment` again with that file in `without`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class LogSegment:
 
     Guaranteed: `checkpoint` is empty or one whole checkpoint, its parts in order; `commits` are without a gap in
     ascending order, begin right after the checkpoint (at 0 where there is none) and end at `version`. A `compaction`
-    says what the first commits say, from version 0 on and never the newest: where there is a checkpoint there is none.
+    replaces the first commits, from version 0 on and never the newest one; a segment with a checkpoint has none.
     `checksum` is the version checksum of `version`, where one is listed.
     """
 
@@ -39,16 +39,16 @@ class LogSegment:
 
     @property
     def tail(self) -> tuple[LogFile, ...]:
-        """What is read after the checkpoint, in order: the commits, the compaction in place of those it covers."""
+        """What is read after the checkpoint, in order: commits, with the compaction in place of those it covers."""
         if self.compaction is None:
             return self.commits
         return (self.compaction, *self.commits[(self.compaction.last_version or 0) + 1 :])
 
     def replaceable(self, name: str) -> frozenset[str]:
-        """The files to leave out next where `name` cannot be read; none where no other segment can do without it.
+        """The files to leave out next where `name` cannot be read; none where no other segment avoids it.
 
-        `name` may also be of a file that the checkpoint names. A commit is left out with the checkpoint: a compaction
-        from the log's begin may cover it.
+        `name` may also be of a file that the checkpoint refers to. For an unreadable commit the checkpoint is left out:
+        a compaction from version 0 on may then cover that commit.
         """
         if self.compaction is not None and self.compaction.name == name:
             return frozenset({name})
@@ -60,11 +60,11 @@ def build_segment(
 ) -> LogSegment:
     """The segment of `version`, by default of the newest version, from its newest whole checkpoint not in `without`.
 
-    The order of `listing` does not matter, nor that a name is in it twice. Of the checkpoints of one version the one
-    with a UUID in its name goes first, the greatest name before others, then the one of the most parts, the single
-    file last: as Delta-Spark orders them (CheckpointInstance). A checkpoint that lacks a part is no checkpoint.
-    `without` names checkpoint files and compactions that turned out unreadable; a checkpoint still counts for which
-    version is the newest, so that it never goes back. Each commit must be listed, also one that a compaction covers.
+    `listing` may be in any order and have a name twice. Of the checkpoints of one version, those with a UUID in the
+    name come first (the greatest name before others), then the one with the most parts, then the single file, as in
+    Delta-Spark (CheckpointInstance). A checkpoint that lacks a part is ignored. `without` names checkpoint files and
+    compactions that cannot be read. Such a checkpoint still counts when the newest version is determined, so that this
+    version never decreases. Each commit must be listed, also one that a compaction covers.
 
     Raises TableNotFoundError for a log without commits and checkpoints; VersionNotFoundError for a version after the
     newest or before the earliest that can be read; LogGapError where commits are missing on the way; LogError
@@ -121,7 +121,7 @@ class _Log:
     """What a listing holds, by version."""
 
     def __init__(self, listing: Iterable[LogFile]) -> None:
-        # A store whose listing is not one moment's can give a name twice; the file is one.
+        # A listing that is not atomic can give a name twice; it is still one file.
         files: dict[str, LogFile] = {}
         for file in listing:
             other = files.setdefault(file.name, file)
@@ -154,12 +154,12 @@ class _Log:
 
 
 def _begins(compaction: LogFile, version: Version) -> bool:
-    """Whether the commits up to `version` can begin with `compaction`: where nothing comes before and one after it.
+    """Whether `compaction` can replace the first commits up to `version`: it begins at 0 and ends before `version`.
 
-    Before it: writers leave out of a compaction the removes whose retention is over, as they do in a checkpoint
-    (Kernel's LogCompactionWriter), and Delta-Spark's replay the tombstones of domains. Over an earlier state, what
-    they removed would come back; "Log Compaction Files" asks for a plain reconciliation, but nothing in the file
-    tells. After it: only a commit has commitInfo, and with it the in-commit timestamp of its version.
+    It must begin at 0: writers leave expired removes out of a compaction, as out of a checkpoint (Kernel's
+    LogCompactionWriter), and Delta-Spark leaves out the tombstones of domains. On top of an earlier state, what these
+    removed would come back. "Log Compaction Files" asks for a plain reconciliation, but a file does not show how it was
+    made. It must end before `version`: only a commit has commitInfo, and in it the in-commit timestamp of its version.
     """
     return compaction.version == 0 and compaction.last_version is not None and compaction.last_version < version
 
@@ -185,16 +185,16 @@ def whole_checkpoints(files: Iterable[LogFile]) -> Mapping[Version, list[Checkpo
 
 
 def _hole(log: _Log, segment: range, *, missing: int, url: str) -> LogError:
-    """Why the versions of `segment` cannot be had where the commit of `missing` is not there.
+    """The error for the versions `segment`, which cannot be read because the commit of `missing` does not exist.
 
-    The classes are Delta-Spark's: for it a log that lacks the commits right after its checkpoint is a truncated one.
+    The classes are Delta-Spark's, which calls a log truncated where the commits right after its checkpoint are missing.
     """
     version = segment[-1]
     found = min((v for v in {*log.commits, *log.checkpoints} if v > missing), default=None)
     if missing == 0:
         return LogError(
-            f"The log of {url} is cut off at its begin: the commits before version {found} are gone and no readable "
-            f"checkpoint stands in for them, so that version {version} cannot be rebuilt. Restore the missing log "
+            f"The log of {url} lacks its first commits: those before version {found} are gone and no readable "
+            f"checkpoint replaces them, so version {version} cannot be read. Restore the missing log "
             "files, or read a newer version.",
             url=url,
             error_class="DELTA_TRUNCATED_TRANSACTION_LOG",
@@ -203,6 +203,6 @@ def _hole(log: _Log, segment: range, *, missing: int, url: str) -> LogError:
         url=url,
         expected=missing,
         found=found,
-        remedy=f"Version {version} cannot be rebuilt without them. Restore the missing log files.",
+        remedy=f"Version {version} cannot be read without them. Restore the missing log files.",
         error_class="DELTA_TRUNCATED_TRANSACTION_LOG" if missing == segment[0] else None,
     )

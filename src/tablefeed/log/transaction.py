@@ -1,8 +1,9 @@
-"""What a rival's commit means for ours: go on at the next version, or stop.
+"""Whether our commit can go on at the next version after another writer's commit, or conflicts with it.
 
 The order and the classes of the checks are Delta-Spark's for Serializable isolation. A blind append (only added files,
-nothing read) loses to three things: a protocol change, a metadata change, and the same application. A few protocol and
-metadata changes pass, which the dialect tells; any other stops the write, which then runs again on what it changed.
+nothing read) conflicts with three things: a protocol change, a metadata change, and a commit of the same application.
+The dialect says which protocol and metadata changes do no harm. Any other change stops the write, which must then run
+again on the changed table.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class WriteKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Why the commit of `winner` excludes ours, with Delta-Spark's class and the remedy."""
+    """Why our commit conflicts with that of version `winner`, with Delta-Spark's class and the remedy."""
 
     winner: int
     error_class: str
@@ -49,16 +50,16 @@ def conflict_with(
     reads: Callable[[FileAction], bool] = lambda _file: True,
     folded: frozenset[str] = frozenset(),
 ) -> Conflict | None:
-    """Gives what in `winner` excludes a transaction of `kind`, or None.
+    """Gives the conflict of a transaction of `kind` with `winner`, or None.
 
-    `reads` says whether a file is among those that an overwrite replaces, or would be had it been there: it has read
-    these, and no others.
+    `reads` says whether an overwrite replaces a file, or would replace it if it existed. An overwrite has read these
+    files and no others.
 
-    `folded` are the decoded paths of files whose rows an optimize has written anew: it loses to whoever did anything
-    to one of them, its deletion vector included, and to nobody who added or removed others.
+    `folded` are the decoded paths of files that an optimize has rewritten. It conflicts with any change to one of them,
+    also of its deletion vector, and not with adds and removes of other files.
 
-    A `txn` of the winner with our app id and at least our version is not a conflict but a replay: the caller has
-    looked for that before.
+    A `txn` of the winner with our app id and at least our version is a replay and not a conflict: the caller must have
+    checked for it before.
     """
 
     def because(error_class: str, reason: str) -> Conflict:

@@ -1,5 +1,4 @@
-"""The words both logs speak: versions, offsets, commits, files, schemas.
+"""The values that both log formats share: versions, offsets, commits, files, schemas.
 
-Values only. Nothing here knows the bytes of a log, reads a file or asks for the time, and nothing
-outside the standard library is imported.
+Nothing here knows the bytes of a log, reads a file or the clock, or imports anything outside the standard library.
 """

@@ -1,7 +1,7 @@
 """The actions of one log version as frozen values (PROTOCOL.md, "Actions").
 
-The values carry what the log said and nothing derived from other versions. How they look as bytes is the
-dialect's business; what follows from a sequence of them is `tablefeed.log`'s.
+A value holds what the log says in one version, and nothing derived from other versions. The dialects read and write the
+bytes; `tablefeed.log` combines the actions of several versions.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class DeletionVector:
 class AddFile:
     """A data file that a version adds, or describes anew ("Add File and Remove File").
 
-    `path` is percent-decoded once and is relative to the table where the log's is; `log_path` is the text as
-    logged, which removes repeat and `excludeRegex` searches. `split` is set in IndexTables alone.
+    `path` is percent-decoded once and is relative to the table where the log's path is. `log_path` is the text as
+    logged: removes repeat it, and `excludeRegex` is searched in it. `split` is set in IndexTables only.
     """
 
     path: str
@@ -186,7 +186,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a log says of a table besides its files, as of some version. None: not said so far."""
+    """What a log says about a table up to some version, except its files. None: no commit has set it."""
 
     protocol: Protocol | None = None
     metadata: Metadata | None = None

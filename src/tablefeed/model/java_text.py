@@ -1,7 +1,7 @@
-"""Numbers, days and times of day as Java and Spark spell them, beyond Python's years 1 to 9999.
+"""Formats numbers, dates and times as Java and Spark do, also outside Python's years 1 to 9999.
 
-Floating point has the fewest digits that tell a number from its neighbours, as Java has it since version 19; older
-ones write a digit more of a few.
+A floating-point number has the fewest digits that distinguish it from its neighbours, as in Java 19 and newer. Older
+Java versions write one digit more for a few numbers.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import struct
 
 
 def java_double(value: float) -> str:
-    """As Java has a double."""
+    """Formats a double as Java does."""
     return _java_text(value, repr(value))
 
 
 def java_float(value: float) -> str:
-    """As Java has a float, `value` being one widened: the fewest digits that tell it from other floats."""
+    """Formats a float, widened to the double `value`, as Java does: with the fewest digits that identify the float."""
     shortest = next((text for digits in range(9) if _as_single(text := f"{value:.{digits}e}") == value), repr(value))
     return _java_text(value, shortest)
 
@@ -44,7 +44,7 @@ def _java_text(value: float, shortest: str) -> str:
         return text if "." in text else f"{text}.0"
     sign, digits, _ = number.as_tuple()
     if len(digits) == 1 and float(two := f"{value:.1e}") == value:
-        # Java takes the nearest of two digits where one would do: 4.9E-324.
+        # Where one digit would do, Java writes the nearest number with two: 4.9E-324.
         _, digits, _ = decimal.Decimal(two).as_tuple()
     first, rest = digits[0], "".join(map(str, digits[1:])) or "0"
     return f"{'-' if sign else ''}{first}.{rest}E{exponent}"
@@ -63,7 +63,7 @@ def days_of(year: int, month: int, day: int) -> int:
 
 
 def date_text(days: int) -> str:
-    """The day that is `days` after 1970-01-01, as SQL has it; years beyond 9999 have a sign."""
+    """The day that is `days` after 1970-01-01, as SQL writes it; years beyond 9999 have a sign."""
     cycles, day_of_cycle = divmod(days + _EPOCH - 1, _DAYS_IN_400_YEARS)
     date = datetime.date.fromordinal(day_of_cycle + 1)
     year = date.year + 400 * cycles
@@ -73,7 +73,7 @@ def date_text(days: int) -> str:
 
 
 def timestamp_text(micros: int) -> str:
-    """The day and time of day that are `micros` after the start of 1970, as SQL has them, zeros at the end left out."""
+    """The date and time `micros` after the start of 1970, as SQL writes them, without zeros at the end."""
     days, of_day_us = divmod(micros, DAY_US)
     fraction = f".{of_day_us % 1_000_000:06d}".rstrip("0").rstrip(".")
     return f"{date_text(days)} {time_text(of_day_us)}{fraction}"

@@ -1,7 +1,7 @@
-"""How much of what a file claims of itself is believed, whichever room reads it."""
+"""Limits for the counts that a file claims for itself, shared by all readers."""
 
 from __future__ import annotations
 
 MOST_IN_A_LIST = 100_000
-"""Columns or row groups of a Parquet file. Arrow takes memory for as many as a footer claims, before it has seen one:
-some 700 bytes for each column of a row group, and its own limit is ten times as many."""
+"""The most columns, or row groups, of a Parquet file. Arrow allocates memory for the number that the footer claims
+before it has read one: about 700 bytes for each column of a row group. Arrow's own limit is ten times as high."""

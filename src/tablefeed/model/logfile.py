@@ -1,4 +1,4 @@
-"""A file of a table's log, as its name tells it. Contents are the codecs'."""
+"""A file of a table's log, as described by its name. The codecs read the contents."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class LogFileKind(StrEnum):
 class LogFile:
     """One listed log file. `part` counts from 1 and, with `part_count`, is set for checkpoint parts only.
 
-    A compaction covers the commits from `version` to `last_version`, both included; None for all other kinds. A part of
-    a checkpoint whose name tells an id and no count has `checkpoint_id` in place of `part_count`.
+    A compaction covers the commits from `version` to `last_version`, both included; None for all other kinds. A
+    checkpoint part whose name has an id and no count has `checkpoint_id` in place of `part_count`.
     """
 
     name: str

@@ -1,6 +1,6 @@
-"""Spark's hash of bytes: Murmur3 in 32 bits as its `Murmur3Hash` has it, for parts of checkpoints and SQL's `hash`.
+"""Spark's 32-bit hash of bytes (`Murmur3Hash`), for the parts of checkpoints and for SQL's `hash`.
 
-The last bytes that fill no word are mixed one by one, as signed bytes, which the published algorithm does not do.
+Unlike the published Murmur3, it mixes the last bytes, which fill no word, one by one and as signed bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _WORD = 0xFFFFFFFF
 
 
 def murmur3(data: bytes, seed: int = SEED) -> int:
-    """The hash of `data` as a signed 32-bit integer; `seed` is one, too, such as the hash of what came before."""
+    """The hash of `data` as a signed 32-bit integer. `seed` is one too, for example the hash of earlier data."""
     aligned = len(data) // 4 * 4
     state = seed & _WORD
     for (word,) in struct.iter_unpack("<I", data[:aligned]):

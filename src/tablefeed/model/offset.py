@@ -1,4 +1,4 @@
-"""A position in a table's feed. Half-open: the first thing not yet delivered, so no sentinels.
+"""A position in a table's feed: that of the first file not yet delivered. There are no sentinel values.
 
 How an offset is written for Spark is `tablefeed.feed.offset_json`'s.
 """
@@ -12,25 +12,25 @@ from tablefeed.model.actions import Version
 
 
 class Barrier(IntEnum):
-    """How a stream that tracks its table's metadata stands to the change of that in an offset's version.
+    """Where a stream that tracks its table's metadata is, relative to the metadata change in an offset's version.
 
-    A batch ends where such a change is met, and another, without rows, where it is passed.
+    A batch ends where it reaches such a change. The next batch has no rows and ends where the change is passed.
     """
 
     NONE = 0
-    """Nothing of the version has been looked at, or files of it were delivered."""
+    """The version has not been looked at yet, or files of it were delivered."""
     REACHED = 1
-    """The change is known; what came before it is delivered."""
+    """The change is known, and everything before it is delivered."""
     PASSED = 2
-    """What follows is read with the metadata of this version."""
+    """Files from here on are read with the metadata of this version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventTime:
-    """How far a snapshot that is delivered in the order of the times in `column` has come.
+    """The progress of a snapshot that is delivered in the order of the times in `column`.
 
-    Delivered are its rows with a time before `before_us`, and those without one. Microseconds since 1970: UTC of an
-    instant, the wall clock's own of a time without zone.
+    Its rows with a time before `before_us` and its rows without a time have been delivered. `before_us` is in
+    microseconds since 1970: UTC for a timestamp, local wall clock for a timestamp_ntz.
     """
 
     column: str
@@ -38,18 +38,18 @@ class EventTime:
 
     def __post_init__(self) -> None:
         if not -(1 << 63) <= self.before_us < 1 << 63:
-            raise ValueError(f"no timestamp is {self.before_us} microseconds from 1970")
+            raise ValueError(f"{self.before_us} microseconds since 1970 is outside the range of a timestamp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offset:
     """Everything before `file_index` of `version` has been delivered.
 
-    In the initial snapshot (`in_snapshot`) `file_index` counts the snapshot's live files in delivery order;
-    after it, the data-changing files of the commit of `version`. (v, 0) after the snapshot means: v and all
-    that follows is still to come. A `barrier` is a position before the first file of the commit of `version`, behind
-    (v, 0) itself. In a snapshot that goes by `event_time`, that counts instead of files; where it begins is the same
-    in both orders. Offsets of one table order by `position`.
+    In the initial snapshot (`in_snapshot`) `file_index` counts the snapshot's live files in delivery order; after it,
+    the files of the commit of `version` that change data. After the snapshot, (v, 0) means that v and all later
+    versions are still to come. A `barrier` is a position after (v, 0) and before the first file of the commit. In a
+    snapshot delivered by event time, `event_time` is the position and `file_index` stays 0; the snapshot's begin is the
+    same offset in both orders. Offsets of one table are sorted by `position`.
     """
 
     table_id: str
@@ -63,7 +63,7 @@ class Offset:
         if self.version < 0 or self.file_index < 0:
             raise ValueError(f"an offset counts from 0: version={self.version}, file_index={self.file_index}")
         if self.barrier and (self.file_index or self.in_snapshot):
-            raise ValueError(f"a barrier stands before the first file of a commit, not at file {self.file_index}")
+            raise ValueError(f"a barrier is before the first file of a commit, not at file {self.file_index}")
         if self.event_time is not None and (self.file_index or not self.in_snapshot):
             raise ValueError(f"an event time is a position in a snapshot, not at file {self.file_index}")
 

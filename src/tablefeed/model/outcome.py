@@ -1,4 +1,4 @@
-"""What can come of a commit, as values: the caller must look."""
+"""The possible outcomes of a commit, as values that the caller must check."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from tablefeed.model.actions import Version
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """Our commit stands at `version`."""
+    """We committed `version`."""
 
     version: Version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimized:
-    """Small files were folded into larger ones; the last commit of that stands at `version`, None where none was due.
+    """Small files were rewritten into larger ones. The last commit was `version`, None where nothing was to do.
 
-    Sizes are in bytes. Counted is what the commits removed from the table and added to it; no row changed.
+    The counts are of what the commits removed from the table and added to it; no row changed.
     """
 
     version: Version | None
@@ -31,9 +31,9 @@ class Optimized:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlreadyApplied:
-    """The table already records this application at `recorded_txn_version` or above; nothing was written.
+    """The table already records `recorded_txn_version` for this application, not below ours; nothing was written.
 
-    `version` is the table's version at which that was seen.
+    `version` is the table's version in which that was found.
     """
 
     version: Version

@@ -1,6 +1,6 @@
-"""The rules of a table that its rows are held against when they are written, in SQL as the log has them.
+"""The rules of a table that written rows must obey, as SQL text from the log.
 
-That a column is NOT NULL is a part of its schema (`Field.nullable`) and stands there.
+NOT NULL is not among them: it is part of the schema (`Field.nullable`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Check:
 class TextLimit:
     """The most characters of a text that was declared as CHAR(n) or VARCHAR(n).
 
-    `path` names it from its column down; elements, keys and values are called `element`, `key` and `value`.
+    `path` leads from the column down to the text; elements, keys and values are called `element`, `key` and `value`.
     """
 
     path: tuple[str, ...]
@@ -35,10 +35,10 @@ class TextLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityColumn:
-    """A column of longs whose values are made by writers: `start` + k * `step`, no value twice.
+    """A column of longs whose values writers generate: `start` + k * `step`, no value twice.
 
-    `high_water_mark` is the last value that was made, None where none was; `step` is not 0 and the mark one of the
-    values. Rows may bring values of their own where `takes_given`.
+    `high_water_mark` is the last generated value, None where there is none yet. `step` is not 0. Rows may bring values
+    of their own where `takes_given`.
     """
 
     name: str
@@ -49,7 +49,7 @@ class IdentityColumn:
 
     @property
     def next(self) -> int:
-        """The first value that was not made yet, in the direction of `step`."""
+        """The next value to generate, in the direction of `step`."""
         mark = self.high_water_mark
         is_before_start = mark is not None and (mark - self.start) * self.step < 0
         return self.start if mark is None or is_before_start else mark + self.step

@@ -1,6 +1,6 @@
 """A table's schema in the logs' own words (PROTOCOL.md, "Schema Serialization Format").
 
-Both dialects speak Spark's schema language. Arrow and JSON forms are made elsewhere.
+Both dialects use Spark's schema types. Other modules convert them to Arrow and JSON.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PRIMITIVES = frozenset(
         "variant",
     }
 )
-"""The primitive types whose name is their whole meaning; decimals have parameters."""
+"""The primitive types without parameters. Decimals have parameters and their own class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +113,9 @@ def fields_of(kind: DataType) -> Iterator[Field]:
 
 
 def widens(older: DataType, newer: DataType) -> bool:
-    """Says whether `newer` is one of the wider types of `older` ("Type Widening"); a decimal is one of itself.
+    """Says whether `older` can be widened to `newer` ("Type Widening"). A decimal type can be widened to itself.
 
-    Delta-Spark's `isTypeChangeSupported`, all of which its writes apply by default.
+    The rule is Delta-Spark's `isTypeChangeSupported`. Its writes apply all of these changes by default.
     """
     match older, newer:
         case Decimal(), Decimal():

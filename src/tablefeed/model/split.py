@@ -1,4 +1,4 @@
-"""What IndexTables says of a data file (a split) beyond what any log says of one."""
+"""The facts about a data file (a split) that only IndexTables records."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 class Split:
     """The facts of one split, each None where its writer left it out: no fact is in every flavour of the log.
 
-    `footer_start` to `footer_end` are the bytes that a reader opens first. The schema of its index is `doc_mapping`,
-    JSON, or the hash of it, `doc_mapping_ref`, under which the table keeps it. Extremes are text, and of text columns
-    perhaps cut. The `companion_*` are those of a split that indexes files of another table.
+    `footer_start` to `footer_end` are the bytes that a reader opens first. The schema of the index is `doc_mapping`
+    (JSON), or `doc_mapping_ref`, the hash under which the table keeps it. `min_values` and `max_values` are text, and
+    may be cut short for text columns. The `companion_*` are set for a split that indexes files of another table.
     """
 
     num_records: int | None = None

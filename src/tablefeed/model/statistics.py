@@ -1,6 +1,6 @@
-"""What is known of one data file's values, as plain values (PROTOCOL.md, "Per-file Statistics").
+"""The statistics of one data file, as plain values (PROTOCOL.md, "Per-file Statistics").
 
-Both logs keep such numbers beside a file. How they are written there, and to which length, is the dialect's.
+Both log formats keep them with each file. The dialects decide how they are written and where long texts are cut.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Paths and URLs as users write them, taken apart; and how they are shown. Opens nothing.
+"""Parses paths and URLs as users write them, and gives the form that errors show. Opens nothing.
 
-A path without a scheme is a path on this machine, a relative one from the working directory; `~` is a character
-like any other, as it is to Spark. A `file:` URL is percent-decoded, no other text is. Hadoop's names of schemes
-are mapped to those of fsspec.
+A text without a scheme is a local path; a relative one begins at the working directory, and `~` is an ordinary
+character, as in Spark. Only a `file:` URL is percent-decoded. Hadoop's scheme names are mapped to fsspec's.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _SCHEMES = {
     "az": "abfs",
 }
 _NEVER_A_PATH = {*_SCHEMES, "memory", "hdfs", "http", "https"}
-"""`s3:bucket` is a mistake; `10:30/orders` is a directory."""
+"""Schemes that begin no local path: `s3:bucket` is a mistake, but `10:30/orders` is a directory."""
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 _USER = re.compile(r"://([^?#]*)@")
@@ -44,12 +43,12 @@ class Address:
 
 
 def parse(text: str | os.PathLike[str]) -> Address:
-    """Takes apart what the user wrote. Raises StoreConfigError where it cannot be meant."""
+    """Parses what the user wrote. Raises StoreConfigError where it is no valid path or URL, or holds credentials."""
     text = os.fspath(text)
     if not text:
         raise StoreConfigError("An empty path names no store. Give the path or URL of the table.", url="")
     if "\0" in text:
-        raise StoreConfigError(f"{text!r} has a NUL in it, which no path and no URL has.", url=shown(text))
+        raise StoreConfigError(f"{text!r} contains a NUL character, which no path or URL may contain.", url=shown(text))
     match = _URL.match(text)
     scheme, rest = (match[1].lower(), match[2]) if match else ("", text)
     if scheme == "file":
@@ -74,7 +73,7 @@ def shown(url: str) -> str:
         rest = rest.rpartition("@")[2]
     authority, slash, path = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")
     user, _, host = authority.rpartition("@")
-    # In Azure's URLs container@account is an address and no user.
+    # In Azure's URLs container@account is an address, not a user.
     is_container = _SCHEMES.get(scheme.lower()) == "abfs" and ":" not in user
     return f"{scheme}://{authority if is_container else host}{slash}{path}"
 
@@ -87,7 +86,7 @@ def credentials(url: str) -> tuple[str, ...]:
 
 
 def split_absolute(name: str) -> tuple[str, str] | None:
-    """Parts a URL that a log holds into its file system's root and the name below it; None where it is no URL."""
+    """Splits a URL from a log into its file system's root and the name below it; None where it is no URL."""
     if ":/" not in name:
         return None
     match = _URL.fullmatch(name)
@@ -120,7 +119,7 @@ def _remote(scheme: str, rest: str) -> str:
 
 
 def _holds_password(authority: str) -> bool:
-    """Says whether a colon in `authority` is neither a port's nor of an Amazon resource name."""
+    """Says whether `authority` has a colon that belongs neither to a port nor to an Amazon resource name."""
     _, colon, after = authority.rpartition("@")[2].partition(":")
     password_in_user = ":" in authority.rpartition("@")[0]
     return password_in_user or (bool(colon) and not after.isdecimal() and not authority.startswith("arn:"))

@@ -1,8 +1,8 @@
-"""What a store of bytes promises. local.py, memory.py and remote.py keep the promises, tests/store proves them.
+"""The contract of a store of bytes. local.py, memory.py, remote.py and s3.py implement it; tests/store checks it.
 
-A name is '/'-separated and relative to the store's root, and is taken literally: nothing is percent-decoded.
-Where a method says so, a name may instead be an absolute path or a URL, as the logs of shallow clones have them.
-Nothing but `tablefeed.errors` escapes from a store.
+A name is '/'-separated and relative to the store's root, and is taken literally: nothing is percent-decoded. Where a
+method says so, a name may instead be an absolute path or a URL, as in the logs of shallow clones. A store raises only
+errors of `tablefeed.errors`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tablefeed.errors import StoreError
 class Entry:
     """One stored object. `modified_ms` is in milliseconds since 1970 UTC.
 
-    `name` is the base name where a directory was listed, and the name asked for where one object was.
+    `name` is the base name in a listing of a directory, and the requested name where one object was requested.
     """
 
     name: str
@@ -31,10 +31,10 @@ class Entry:
 class Within:
     """Where an object may be put: only below a directory that exists, and only while `check` passes.
 
-    `directory` must exist. The store never makes it; a directory below it is made. `check` is called right before the
-    object appears and again right after. Where `check` raises, that error is raised, and the object is not there, or is
+    The store never makes `directory` itself, but makes directories below it. `check` is called right before the object
+    appears and again right after. Where `check` raises, that error is raised, and the object is not there, or is
     deleted again. On a disk the object can only ever appear in the directory that was there before the first check, so
-    never in one that was made anew under the same path.
+    never in a new directory with the same path.
     """
 
     directory: str
@@ -42,7 +42,7 @@ class Within:
 
 
 class Store(Protocol):
-    """Bytes by name below a root. Safe to use from several threads, and not meant to cross processes."""
+    """Bytes by name below a root. Safe to use from several threads; not meant to be sent to another process."""
 
     @property
     def url(self) -> str:
@@ -52,17 +52,17 @@ class Store(Protocol):
     def list(self, directory: str, *, start: str = "") -> Iterator[Entry]:
         """Yields the files directly in `directory` whose base name is at or after `start`, sorted by name.
 
-        The names are taken when the iteration begins; sizes and times are asked for as it goes, and a file that
-        is gone by then is left out. No sub-directory and no temporary file of a put is yielded. A directory
-        that does not exist yields nothing; "" is the root.
+        The names are read when the iteration begins, sizes and times while it runs; a file deleted in between is left
+        out. Sub-directories and temporary files of puts are not yielded. A directory that does not exist yields
+        nothing; "" is the root.
         """
         ...
 
     def directories(self, directory: str) -> Iterator[str]:
         """Yields the base names of the directories directly in `directory`, sorted; "" is the root.
 
-        A link to a directory is none: what is below it is elsewhere. One that does not exist yields nothing. A store
-        without directories of its own yields what names of objects make one.
+        A link to a directory is left out: its files are elsewhere. A directory that does not exist yields nothing. A
+        store without real directories yields those that the names of its objects imply.
         """
         ...
 
@@ -77,8 +77,8 @@ class Store(Protocol):
     def read(self, name: str, *, start: int = 0, end: int | None = None) -> bytes:
         """Gives the bytes from `start` up to, not including, `end`; None is the object's end.
 
-        A range that reaches beyond the object gives what there is of it. `name` may be absolute.
-        Raises ObjectNotFoundError where there is no object.
+        Of a range that reaches beyond the object's end, the existing bytes are given. `name` may be absolute. Raises
+        ObjectNotFoundError where there is no object.
         """
         ...
 
@@ -94,7 +94,7 @@ class Store(Protocol):
         ...
 
     def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
-        """Creates the object and gives True, or gives False where it existed before and leaves that untouched.
+        """Creates the object and gives True, or gives False, and changes nothing, where it exists already.
 
         Of several writers of one name exactly one gets True. No reader sees a part of `data`, and after True it is
         durable. Raises ObjectNotFoundError where the directory of `within` is gone, NotExclusiveError, with nothing
@@ -104,25 +104,25 @@ class Store(Protocol):
         ...
 
     def create(self, name: str, *, within: Within | None = None) -> AbstractContextManager[BinaryIO]:
-        """Gives a new file to write to, in bulk. It must not exist. Of `within` only the directory counts.
+        """Gives a new file for large writes. The name must not exist yet. Of `within` only `directory` is used.
 
-        When the block ends, the file and the directories that lead to it are durable; where the block raises,
-        no file remains. An OSError within the block is taken for one of the file and raised as StoreError.
-        Until the block ends, readers may see a part of the file: its name must not be known to anyone.
+        When the block ends, the file and the directories that lead to it are durable; where the block raises, no file
+        remains. An OSError within the block is treated as the file's and raised as StoreError. Until the block ends,
+        readers may see a part of the file, so nobody else may know its name.
         """
         ...
 
     def publish(self, name: str, *, within: Within | None = None) -> AbstractContextManager[BinaryIO]:
-        """Gives a new file to write to, in bulk, that appears under `name` when the block ends: whole and durable.
+        """Gives a new file for large writes that appears as `name` when the block ends: whole and durable.
 
-        Until then no reader sees it, and where the block raises or the process dies, none ever will. For a name whose
-        writers all write the same: one that exists by then stays as it is, and that is no error. An OSError within
-        the block is taken for one of the file and raised as StoreError.
+        Until then no reader sees it, and where the block raises or the process dies, none ever will. Use it for a name
+        whose writers all write the same bytes: an object that exists by then stays as it is, and that is no error. An
+        OSError within the block is treated as the file's and raised as StoreError.
         """
         ...
 
     def replace(self, name: str, data: bytes, *, within: Within | None = None) -> None:
-        """Sets the object's content, whatever was there; readers see the old or the new whole. The last one wins."""
+        """Creates the object or replaces its content; readers see all old or all new bytes. The last writer wins."""
         ...
 
     def delete(self, name: str) -> None:
@@ -130,17 +130,17 @@ class Store(Protocol):
         ...
 
     def sweep(self, directory: str, *, before_ms: int) -> int:
-        """Removes what puts to `directory` left half done when they died, before `before_ms`; gives how many files.
+        """Removes files that interrupted puts left in `directory`, modified before `before_ms`; gives their number.
 
-        Of this store's own making alone. What cannot be removed stays: no listing has it.
+        Only files of this library's own puts are removed. A file that cannot be removed stays; listings leave it out.
         """
         ...
 
     def wait(self, directory: str, *, timeout_s: float) -> bool:
         """Waits until something in `directory` may have changed since the previous call; False after `timeout_s`.
 
-        The first call gives True at once where the store can see changes: what happened before it is not known.
-        A store that sees none sleeps and gives False. One consumer per store and directory.
+        The first call gives True at once where the store can see changes: changes before it are unknown. A store that
+        cannot see changes sleeps and gives False. Only one consumer may wait per store and directory.
         """
         ...
 
@@ -149,14 +149,14 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Ends what the store keeps running. Further calls start it again."""
+        """Ends the store's background work. Further calls start it again."""
         ...
 
 
 def own_name(name: str, *, url: str) -> str:
-    """Gives `name` back where it stays below the root; raises StoreError where a write would leave the store."""
+    """Gives `name` back where it lies below the root; raises StoreError where it does not."""
     if not name or name.startswith("/") or name.endswith("/") or ":/" in name or ".." in name.split("/"):
-        raise StoreError(f"{name!r} names nothing below {url}, so it is neither written nor deleted.", url=url)
+        raise StoreError(f"{name!r} is not a name below {url}, so it is neither written nor deleted.", url=url)
     return name
 
 

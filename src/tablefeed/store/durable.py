@@ -1,6 +1,6 @@
 """How bytes become durable and whole on a local disk. Knows paths and system calls, no store.
 
-Paths are text and calls go to `os` throughout: a listing looks at 100,000 files.
+Paths are `str` and calls go to `os`, not to pathlib: a listing may have 100,000 files.
 """
 # ruff: noqa: PTH102, PTH108, PTH112, PTH120
 
@@ -13,14 +13,14 @@ import re
 import uuid
 
 LINKS_REFUSED = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
-"""What os.link says, beside a new file in its own directory, where a file system has no hard links."""
+"""The errors by which os.link, for a new file and in its own directory, reports a file system without hard links."""
 
 
 class Disk:
-    """The system calls that a disk may refuse. Tests put a disk in its place that does."""
+    """The system calls that can fail on a disk. Tests pass a disk that fails."""
 
     def write(self, fd: int, data: memoryview) -> int:
-        """Writes some of `data` and says how much."""
+        """Writes some of `data` and gives the number of bytes written."""
         return os.write(fd, data)
 
     def sync(self, fd: int) -> None:
@@ -33,17 +33,17 @@ class Disk:
 
 
 class Folder:
-    """An open directory. Names in it are of this directory, wherever its path leads by now."""
+    """An open directory. Names are looked up in this directory, even if its path now leads to another one."""
 
     def __init__(self, fd: int, disk: Disk) -> None:
         self.fd, self._disk = fd, disk
 
     def close(self) -> None:
-        """Ends its use."""
+        """Closes the directory."""
         os.close(self.fd)
 
     def below(self, name: str) -> Folder:
-        """Gives the directory `name` in this one, made durably where it is missing, in place of this one."""
+        """Opens the directory `name` in this one, made durably where it is missing, and closes this one."""
         try:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(name, dir_fd=self.fd)
@@ -57,24 +57,24 @@ class Folder:
         write_new(name, data, self._disk, folder=self.fd)
 
     def link(self, source: str, target: str) -> bool:
-        """Makes `target` another name of the file `source`; False where another file has it."""
+        """Makes `target` another name of the file `source`; False where another file has that name."""
         try:
             self._disk.link(source, target, folder=self.fd)
         except FileExistsError:
-            # A network file system that repeats a request whose answer it lost reports our own link so.
+            # A network file system may repeat a request whose answer it lost. It then reports our own link as existing.
             return self.identity(source) == self.identity(target)
         return True
 
     def replace(self, source: str, target: str) -> None:
-        """Gives the file `source` the name `target`, whatever had it."""
+        """Renames the file `source` to `target`, replacing any file of that name."""
         os.replace(source, target, src_dir_fd=self.fd, dst_dir_fd=self.fd)
 
     def sync(self) -> None:
-        """Makes its entries durable."""
+        """Makes the directory's entries durable."""
         self._disk.sync(self.fd)
 
     def identity(self, name: str) -> tuple[int, int] | None:
-        """Tells the file `name` apart from every other there is; None where there is none."""
+        """Gives device and inode of `name`, which no other existing file has; None where there is no such file."""
         try:
             found = os.stat(name, dir_fd=self.fd)
         except FileNotFoundError:
@@ -87,13 +87,13 @@ class Folder:
             self.abandon(name)
 
     def abandon(self, name: str) -> None:
-        """As `abandon`, of a file in this directory."""
+        """Does what the function `abandon` does, for a file in this directory."""
         with contextlib.suppress(OSError):
             os.unlink(name, dir_fd=self.fd)
 
 
 def open_folder(path: str, disk: Disk) -> Folder:
-    """Opens a directory, to be closed."""
+    """Opens a directory; the caller closes it."""
     return Folder(os.open(path, _DIRECTORY), disk)
 
 
@@ -101,17 +101,17 @@ _DIRECTORY = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY
 
 
 def temporary_name(base_name: str) -> str:
-    """Gives a name in the same directory that no reader of logs or data takes for its own."""
+    """Gives a new hidden name for the same directory, which readers of logs and data ignore."""
     return f".{base_name}.{uuid.uuid4().hex}.tmp"
 
 
 def is_temporary(base_name: str) -> bool:
-    """Says whether `base_name` is one of `temporary_name`'s, or of another writer's that makes them alike."""
+    """Says whether `base_name` is a temporary file's: from `temporary_name` or from a writer with the same pattern."""
     return base_name.startswith(".") and base_name.endswith(".tmp")
 
 
 def is_own_temporary(base_name: str) -> bool:
-    """Says whether `base_name` is one of `temporary_name`'s; Hadoop's have dashes in their UUID."""
+    """Says whether `base_name` comes from `temporary_name`; Hadoop's temporary names have dashes in their UUID."""
     return _OWN_TEMPORARY.fullmatch(base_name) is not None
 
 
@@ -126,7 +126,7 @@ def make_empty(path: str) -> None:
 def write_new(path: str, data: bytes, disk: Disk, *, folder: int | None = None) -> None:
     """Creates `path` with `data`, durable. Where that fails nothing remains. The mode honours the umask.
 
-    `path` begins at the open directory `folder`, if there is one.
+    `path` is relative to the open directory `folder`, if that is given.
     """
     fd = _open_new(path, folder=folder)
     try:
@@ -153,13 +153,13 @@ def sync_path(path: str, disk: Disk) -> None:
 
 
 def make_directories(directory: str, disk: Disk) -> None:
-    """Makes `directory` and its missing parents; the entries of those made are durable."""
+    """Makes `directory` and its missing parents; the entries of the new directories are durable."""
     missing = []
     while not os.path.isdir(directory):
         missing.append(directory)
         directory = os.path.dirname(directory)
     for made in reversed(missing):
-        # Another writer may make it at the same time; that a file has the name shows at the next step.
+        # Another writer may make it at the same time. If the name is a file's, a later step fails.
         with contextlib.suppress(FileExistsError):
             os.mkdir(made)
         sync_path(os.path.dirname(made), disk)
@@ -172,7 +172,7 @@ def remove_if_there(path: str) -> None:
 
 
 def abandon(path: str) -> None:
-    """Removes a file of ours that nobody refers to. Where the disk refuses, it stays: it is hidden or unreferenced."""
+    """Removes a file of ours that nothing refers to. Where the disk refuses, the file stays; no reader uses it."""
     with contextlib.suppress(OSError):
         os.unlink(path)
 

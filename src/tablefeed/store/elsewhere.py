@@ -10,7 +10,7 @@ from tablefeed.store.base import Store
 
 
 class Elsewhere:
-    """Finds the stores of such objects; each is opened once, by `open_root`, and closed by `close`."""
+    """Finds the store of an object named by URL. Each store is opened once, by `open_root`, and closed by `close`."""
 
     def __init__(self, open_root: Callable[[str], Store]) -> None:
         self._open_root = open_root

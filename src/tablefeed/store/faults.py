@@ -1,4 +1,4 @@
-"""A store that fails when told to, around any other: the fake that tests of commits and feeds use, ours and others'.
+"""A store that wraps another and fails on demand: the fake for tests of commits and feeds, ours and our users'.
 
     store = FaultyStore(MemoryStore(), faults=[Fault(operation="put_if_absent", at=3, when="after")])
 
@@ -47,8 +47,8 @@ class Fault:
     """What happens at the `at`-th call (from 1) of `operation` whose name contains `name`.
 
     before: StoreError, and nothing was done. after: it was done, then StoreError: the answer is lost. short: a read
-    gives the first half of its bytes, a listing all but its last entry. Where there is a `hook`, it is called
-    before or after the operation in place of the error: it may wait, let another writer in, or raise what it likes.
+    gives the first half of its bytes, a listing all but its last entry. Where there is a `hook`, it is called before or
+    after the operation in place of the error: it may wait, run another writer, or raise any error.
     """
 
     operation: Operation
@@ -61,7 +61,7 @@ class Fault:
         if self.at < 1:
             raise ValueError(f"calls are counted from 1: {self}")
         if self.when == "short" and self.operation not in ("read", "open_input", "list"):
-            raise ValueError(f"only what reads can be short: {self}")
+            raise ValueError(f"only read, open_input and list can be short: {self}")
 
 
 class FaultyStore:
@@ -85,7 +85,7 @@ class FaultyStore:
         yield from entries[:-1] if short else entries
 
     def directories(self, directory: str) -> Iterator[str]:
-        """Yields the inner store's; the call counts when the iteration begins."""
+        """Yields the inner store's directories; the call counts when the iteration begins."""
         with self._call("directories", directory):
             found = list(self._inner.directories(directory))
         yield from found
@@ -128,13 +128,13 @@ class FaultyStore:
 
     @contextlib.contextmanager
     def create(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
-        """See Store. A fault after it comes when the block has ended and the file stands."""
+        """See Store. An "after" fault is raised when the block has ended and the file exists."""
         with self._call("create", name), self._inner.create(name, within=within) as handle:
             yield handle
 
     @contextlib.contextmanager
     def publish(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
-        """See Store. A fault after it comes when the block has ended and the file stands."""
+        """See Store. An "after" fault is raised when the block has ended and the file exists."""
         with self._call("publish", name), self._inner.publish(name, within=within) as handle:
             yield handle
 
@@ -159,7 +159,7 @@ class FaultyStore:
             return self._inner.wait(directory, timeout_s=timeout_s)
 
     def local_path(self, name: str) -> str | None:
-        """Gives the inner store's; no call to count."""
+        """Gives the inner store's path. This call is not counted."""
         return self._inner.local_path(name)
 
     def close(self) -> None:
@@ -168,7 +168,7 @@ class FaultyStore:
 
     @contextlib.contextmanager
     def _call(self, operation: Operation, name: str) -> Iterator[bool]:
-        """Runs one call among its faults; gives whether it is to fall short."""
+        """Runs one call with its faults; gives whether its result is to be cut short."""
         due = self._due(operation, name)
         for fault in (f for f in due if f.when == "before"):
             self._strike(fault, name)

@@ -1,10 +1,10 @@
-"""A store on the local disk: exclusive by hard link, durable by fsync, awake by the system's own events.
+"""A store on the local disk: puts are exclusive by hard link and durable by fsync; changes come as system events.
 
-A put writes a hidden temporary file beside the name, makes it durable and links it to the name: linking fails where
-the name exists, on every POSIX file system, and what becomes visible is whole. Hadoop keeps a checksum beside a
-file, `.NAME.crc`, and its readers trust it: whoever changes the file removes that.
+A put writes a hidden temporary file beside the name, makes it durable and links it to the name. On every POSIX file
+system the link fails where the name exists, and readers see only the whole file. Hadoop keeps a checksum of a file in
+`.NAME.crc`, and its readers trust it. So each change of a file here removes its checksum.
 
-Paths are text and calls go to `os`: a listing looks at 100,000 files.
+Paths are `str` and calls go to `os`, not to pathlib: a listing may have 100,000 files.
 """
 # ruff: noqa: PTH108, PTH112, PTH113, PTH116, PTH118, PTH119, PTH120, PTH123, PTH206, PTH208
 
@@ -23,14 +23,14 @@ from tablefeed.store.elsewhere import Elsewhere
 from tablefeed.store.wake import Wake
 
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError)
-"""What is raised where there is no file; a directory is none. ValueError: the name holds a NUL, as no file's can."""
+"""Raised where there is no file; a directory is not a file. ValueError: the name has a NUL, which no file name can."""
 
 
 class LocalStore:
-    """Keeps `tablefeed.store.base.Store`'s promises below the absolute path `root`.
+    """Implements `tablefeed.store.base.Store` below the absolute path `root`.
 
-    Writing is refused, by NotExclusiveError and before anything remains, where there are no hard links.
-    `open_elsewhere` opens the stores of names that are URLs; without it those names are not found.
+    Where the file system has no hard links, making a file raises NotExclusiveError and leaves no file. `open_elsewhere`
+    opens the stores of names that are URLs; without it those names are not found.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class LocalStore:
             with open(self._path(name), "rb") as file:
                 if start:
                     file.seek(start)
-                # Memory is taken for as much as is asked for: never for more than there is.
+                # `read(n)` allocates n bytes, so never ask for more than the file has.
                 return file.read() if end is None else file.read(max(min(end, size_bytes) - start, 0))
         except _ABSENT as error:
             raise ObjectNotFoundError(url=self.url, name=name) from error
@@ -109,9 +109,9 @@ class LocalStore:
         return self._entry(self._path(name), name)
 
     def open_input(self, name: str) -> BinaryIO:
-        """Opens a file as a native handle of pyarrow's; see Store.
+        """Opens a file as a native pyarrow handle; see Store.
 
-        It reads, and does not map: a file that is cut short under a reader is then an error and no signal.
+        The file is read, not memory-mapped: if it is truncated meanwhile, the reader gets an error and not a signal.
         """
         if (other := self._find_elsewhere(name)) is not None:
             return other[0].open_input(other[1])
@@ -142,7 +142,7 @@ class LocalStore:
 
     @contextlib.contextmanager
     def create(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
-        """Gives a native handle of pyarrow's to a new file; see Store."""
+        """Gives a native pyarrow handle to a new file; see Store."""
         import pyarrow as pa
 
         path = self._own_path(name)
@@ -163,7 +163,7 @@ class LocalStore:
 
     @contextlib.contextmanager
     def publish(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
-        """Gives a native handle of pyarrow's to a hidden file that becomes `name`; see Store."""
+        """Gives a native pyarrow handle to a hidden file that becomes `name`; see Store."""
         import pyarrow as pa
 
         path = self._own_path(name)
@@ -190,7 +190,7 @@ class LocalStore:
             try:
                 if within is not None:
                     within.check()
-                # First the checksum: a file without one is read, a file with another's is not.
+                # The checksum goes first: Hadoop reads a file without a checksum, but not one with a wrong checksum.
                 folder.abandon(_checksum_name(base_name))
                 folder.replace(temporary, base_name)
             except BaseException:
@@ -210,7 +210,7 @@ class LocalStore:
             raise failed("delete", name, error, url=self.url) from error
 
     def sweep(self, directory: str, *, before_ms: int) -> int:
-        """Removes the temporary files that died with their writers; see Store."""
+        """Removes the temporary files of interrupted writers; see Store."""
         try:
             with os.scandir(self._path(directory)) as entries:
                 own = [entry for entry in entries if durable.is_own_temporary(entry.name)]
@@ -225,7 +225,7 @@ class LocalStore:
         return self._wake.wait(self._path(directory), timeout_s=timeout_s)
 
     def local_path(self, name: str) -> str | None:
-        """Gives the path of `name`, or None for a URL of elsewhere."""
+        """Gives the path of `name`, or None for a URL that is not of this machine."""
         if (other := self._find_elsewhere(name)) is not None:
             return other[0].local_path(other[1])
         return self._path(name)
@@ -237,7 +237,7 @@ class LocalStore:
             self._elsewhere.close()
 
     def _path(self, name: str) -> str:
-        # An absolute name is what os.path.join makes of it: itself.
+        # os.path.join gives an absolute name back as it is.
         return os.path.join(self._root, name) if name else self._root
 
     def _own_path(self, name: str) -> str:
@@ -247,7 +247,7 @@ class LocalStore:
         return self._elsewhere.find(name) if self._elsewhere is not None and ":/" in name else None
 
     def _regular(self, name: str) -> Entry:
-        """The entry of a file that has an end. To open a pipe or a device, which a log may name, can hang."""
+        """The entry of a regular file. A log may name a pipe or a device, and opening one can block forever."""
         entry = self._entry(self._path(name), name)
         if entry is None:
             raise ObjectNotFoundError(url=self.url, name=name)
@@ -266,7 +266,7 @@ class LocalStore:
 
     @contextlib.contextmanager
     def _opened(self, operation: str, name: str, within: Within | None) -> Iterator[durable.Folder]:
-        """Opens the directory of `name`: made with all that lead to it, or, with `within`, those below its own."""
+        """Opens the directory of `name`. Makes missing directories: all, or with `within` only those below its own."""
         folder: durable.Folder | None = None
         try:
             directory = os.path.dirname(self._own_path(name))
@@ -288,7 +288,7 @@ class LocalStore:
                 folder.close()
 
     def _linked(self, folder: durable.Folder, temporary: str, base_name: str, within: Within | None) -> bool:
-        """Makes `temporary` appear as `base_name`, durable, while `within` holds; False where another has the name."""
+        """Links `temporary` to `base_name`, durably, while `within` holds; False where another file has the name."""
         if within is not None:
             within.check()
         ours = folder.identity(temporary)
@@ -307,7 +307,7 @@ class LocalStore:
             raise
 
     def _refuse_without_links(self, path: str, folder: durable.Folder) -> None:
-        """Raises NotExclusiveError, and removes the empty file at `path`, where no commit could ever name it."""
+        """Without hard links, removes the empty file at `path` and raises: no commit that names it could be made."""
         if self._has_links:
             return
         base_name = os.path.basename(path)
@@ -322,14 +322,14 @@ class LocalStore:
 
     def _not_exclusive(self, error: OSError) -> StoreError:
         return NotExclusiveError(
-            f"The file system of {self.url} has no hard links ({error.strerror}), so it cannot promise that of two "
-            "writers of one version only one wins. Nothing was written. Put the table on a file system with hard "
+            f"The file system of {self.url} has no hard links ({error.strerror}), so two writers of one version "
+            "could both succeed. Nothing was written. Put the table on a file system with hard "
             "links (ext4, xfs, btrfs, zfs, apfs, nfs).",
             url=self.url,
         )
 
     def _settle(self, directory: str) -> None:
-        """Makes `directory` and sees that the entries that lead to it are durable, whoever made them."""
+        """Makes `directory`. The entries of all directories from the root to it are made durable, whoever made them."""
         if directory in self._settled and os.path.isdir(directory):
             return
         durable.make_directories(directory, self._disk)
@@ -341,7 +341,7 @@ class LocalStore:
 
 
 def _is_swept(entry: os.DirEntry[str], before_ms: int) -> bool:
-    """Removes a file that nobody has written to since `before_ms`; False where it is younger, or stays."""
+    """Removes a file last modified before `before_ms`; False where it is younger or cannot be removed."""
     try:
         found = entry.stat(follow_symlinks=False)
         if not stat.S_ISREG(found.st_mode) or found.st_mtime_ns // 1_000_000 >= before_ms:
@@ -353,7 +353,7 @@ def _is_swept(entry: os.DirEntry[str], before_ms: int) -> bool:
 
 
 def _check_after(within: Within | None, folder: durable.Folder, base_name: str, ours: tuple[int, int] | None) -> None:
-    """Asks `within` once more, now that the file `ours` is seen as `base_name`; removes it again where that raises."""
+    """Runs the check again after the file `ours` appeared as `base_name`; where it raises, removes that file."""
     try:
         if within is not None:
             within.check()

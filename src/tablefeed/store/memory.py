@@ -1,4 +1,4 @@
-"""A store in this process's memory: exclusive, atomic, awake. For tests, and for tables that need not last."""
+"""A store in this process's memory, with exclusive and atomic puts. For tests and for temporary tables."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class _Object:
 
 
 class MemoryStore:
-    """Keeps `tablefeed.store.base.Store`'s promises under threads, for as long as the object lives.
+    """Implements `tablefeed.store.base.Store`, for several threads and for as long as the object lives.
 
-    `now_ms` gives the modification times. Absolute names are not found: there is nothing outside.
+    `now_ms` gives the modification times. Absolute names are never found.
     """
 
     def __init__(self, name: str = "", *, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
@@ -48,7 +48,7 @@ class MemoryStore:
                 yield Entry(name=base_name, size_bytes=entry.size_bytes, modified_ms=entry.modified_ms)
 
     def directories(self, directory: str) -> Iterator[str]:
-        """Yields the directories that names of objects make; see Store."""
+        """Yields the directories that the names of objects imply; see Store."""
         prefix = f"{directory.rstrip('/')}/" if directory else ""
         with self._condition:
             below = [name[len(prefix) :] for name in self._objects if name.startswith(prefix)]
@@ -141,7 +141,7 @@ class MemoryStore:
 
     @contextlib.contextmanager
     def _checked(self, name: str, within: Within | None) -> Iterator[None]:
-        """Holds what is put as `name` within the block against `within`. The checks may look into this store."""
+        """Runs the check before and after the block; if the second raises, deletes what the block put as `name`."""
         if within is None:
             yield
             return

@@ -1,4 +1,4 @@
-"""The store of a path or URL. The one place that chooses between the kinds of store."""
+"""Opens the store of a path or URL. Only this module chooses between the kinds of store."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _PACKAGES = {
     "http": "aiohttp",
     "https": "aiohttp",
 }
-"""What brings the file system of a scheme; fsspec names the others itself."""
+"""The package with the file system of a scheme; for other schemes fsspec's own error names it."""
 
 
 def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Store:
-    """Opens the store whose root is `url`. Nothing is looked at: the root need not exist.
+    """Opens the store whose root is `url`. Nothing is read: the root need not exist.
 
-    `url` is a path (a relative one is made absolute now; `~` is not expanded), a `file:` URL, which is
-    percent-decoded, or any URL of fsspec's, with Hadoop's names of schemes. `storage_options` go to fsspec's file
-    system; for S3 the names of object_store (`aws_access_key_id` and the like) are understood too. A local store
-    keeps them for the objects that a log names by URL. Raises StoreConfigError where the URL or an option cannot be
-    meant, or the package that its scheme needs is missing.
+    `url` is a path (a relative one is made absolute now; `~` is not expanded), a `file:` URL, which is percent-decoded,
+    or any URL that fsspec knows; Hadoop's scheme names (such as `s3a`) are understood too. `storage_options` go to
+    fsspec's file system; for S3 the names of object_store (`aws_access_key_id` and the like) are understood too. A
+    local store uses them for objects that a log names by URL. Raises StoreConfigError where the URL or an option is not
+    valid, or the package that the scheme needs is missing.
     """
     address = parse(url)
     given = MappingProxyType(dict(storage_options or {}))
@@ -47,7 +47,7 @@ def _open_remote(address: Address, given: Mapping[str, str]) -> Store:
     url = shown(address.location)
     arguments = options.for_fsspec(address.scheme, given, url=url)
     hidden = (*options.secrets(given), *credentials(address.location))
-    # Imported where it is needed: it is slow, and a local table does without.
+    # Imported here: the import is slow, and a local table does not need it.
     import fsspec
 
     try:

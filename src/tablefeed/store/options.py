@@ -1,7 +1,7 @@
-"""Storage options as users know them, turned into what fsspec's file systems take. Pure; opens nothing.
+"""Translates users' storage options into the arguments of fsspec's file systems. Pure; opens nothing.
 
-The names of object_store (delta-rs) are understood for S3 in any case; every other option goes to the file system
-as it is. Hadoop's are refused, each with the name of ours.
+For S3 the option names of object_store (delta-rs) are understood, in upper or lower case. Other options are passed on
+unchanged. Hadoop's options are refused, and the error names ours.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SECRET_WORDS = ("key", "secret", "token", "password", "sas", "credential", "con
 
 
 def refuse_hadoop(options: Mapping[str, object], *, url: str) -> None:
-    """Raises StoreConfigError for the first of Hadoop's options, naming ours."""
+    """Raises StoreConfigError for the first Hadoop option, and names our option for it."""
     for name in options:
         lowered = name.lower().removeprefix("spark.hadoop.")
         if not lowered.startswith("fs."):
@@ -46,15 +46,15 @@ def refuse_hadoop(options: Mapping[str, object], *, url: str) -> None:
         ours = _HADOOP.get(lowered.partition("fs.s3a.")[2])
         remedy = f"Write {ours!r}" if ours else f"The options for S3 are {', '.join(sorted({*_S3, 'aws_region'}))}"
         raise StoreConfigError(
-            f"The storage option {name!r} for {url} is Hadoop's, which has no part in this. {remedy} instead.", url=url
+            f"The storage option {name!r} for {url} is Hadoop's, which is not used here. {remedy} instead.", url=url
         )
 
 
 def for_fsspec(scheme: str, options: Mapping[str, object], *, url: str) -> dict[str, object]:
     """Gives the keyword arguments of fsspec's file system for `scheme`.
 
-    Text that reads true or false becomes a bool, and a JSON object a dict: fsspec takes both, and options are text.
-    Raises StoreConfigError for an AWS option that is not known.
+    The text true or false becomes a bool, and a JSON object a dict: fsspec expects these, but options are text. Raises
+    StoreConfigError for an AWS option that is not known.
     """
     typed = {name: _typed(name, value, url=url) for name, value in options.items()}
     return _for_s3(typed, url=url) if scheme == "s3" else typed

@@ -1,6 +1,6 @@
-"""Any file system of fsspec as a store to read from. Writing is refused: none but S3 (s3.py) is known to be exclusive.
+"""Any fsspec file system as a store to read from. Writing is refused; only S3 (s3.py) can be written.
 
-fsspec's own exclusive create is "exists, then write" on many of them, and of two writers both win.
+On many of them fsspec's exclusive create first checks and then writes, so two writers can both succeed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tablefeed.store.elsewhere import Elsewhere
 
 _ABSENT = (FileNotFoundError, NotADirectoryError)
 _MODIFIED_KEYS = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
-"""Where fsspec's file systems keep the time of the last change, each in its own way."""
+"""The keys under which fsspec's file systems report the modification time; the first one present counts."""
 
 
 class FsspecStore:
-    """Keeps the reading half of `tablefeed.store.base.Store`'s promises below the URL `location`.
+    """Implements the reading half of `tablefeed.store.base.Store` below the URL `location`.
 
-    `filesystem` is fsspec's for it (which publishes no types), opened without a cache of listings. Texts in `hidden`
-    are kept out of errors. A name that is an absolute path starts at the bucket or container, as Hadoop has it.
+    `filesystem` is the fsspec file system for it, opened without a cache of listings; fsspec publishes no types. Texts
+    in `hidden` are masked in errors. A name that is an absolute path starts at the bucket or container, as in Hadoop.
     """
 
     def __init__(
@@ -54,7 +54,8 @@ class FsspecStore:
     def list(self, directory: str, *, start: str = "") -> Iterator[Entry]:
         """Yields the objects in `directory` from `start` on; see Store.
 
-        fsspec cannot start a listing in the middle: the whole directory is listed, and what is before `start` left out.
+        fsspec cannot start a listing in the middle: the whole directory is listed, and names before `start` are left
+        out.
         """
         path = self._path(directory)
         found = self._listed(directory)
@@ -63,7 +64,7 @@ class FsspecStore:
             yield self._entry(base_name, files[base_name])
 
     def directories(self, directory: str) -> Iterator[str]:
-        """Yields the directories in `directory`, or what its objects' names make; see Store."""
+        """Yields the directories in `directory`, or those that its objects' names imply; see Store."""
         path = self._path(directory).rstrip("/")
         places = [str(info["name"]).rstrip("/") for info in self._listed(directory) if info["type"] == "directory"]
         yield from sorted({place.rpartition("/")[2] for place in places if place != path})
@@ -143,7 +144,7 @@ class FsspecStore:
         return 0
 
     def wait(self, directory: str, *, timeout_s: float) -> bool:  # noqa: ARG002 - it sees no directory's changes
-        """Sleeps for `timeout_s` and gives False: nobody tells of changes."""
+        """Sleeps for `timeout_s` and gives False: fsspec reports no changes."""
         self._sleep(timeout_s)
         return False
 
@@ -166,7 +167,7 @@ class FsspecStore:
         return self._elsewhere.find(name) if self._elsewhere is not None else None
 
     def _listed(self, directory: str) -> Sequence[Mapping[str, Any]]:
-        """What is in `directory`, as fsspec tells of it now; nothing where there is no such place."""
+        """The current entries of `directory`, read past fsspec's cache; none where there is no such directory."""
         path = self._path(directory)
         try:
             with self._translated("list", directory):
@@ -177,15 +178,15 @@ class FsspecStore:
         return found
 
     def _is_file_below(self, info: Mapping[str, Any], path: str) -> bool:
-        # A listing of a file is the file, and some stores keep an object for the directory itself.
+        # Listing a file yields that file, and some stores keep an object for the directory itself.
         return info["type"] == "file" and str(info["name"]).rstrip("/") != path
 
     def _entry(self, name: str, info: Mapping[str, Any]) -> Entry:
         modified_ms = _milliseconds(next((info[key] for key in _MODIFIED_KEYS if info.get(key)), None))
         if modified_ms is None or info.get("size") is None:
             raise StoreError(
-                f"The store at {self.url} does not tell the size and the modification time of {name}, which a log's "
-                "times are taken from. It cannot be read as a table.",
+                f"The store at {self.url} does not report the size and the modification time of {name}. A "
+                "commit's time may depend on it, so no table can be read here. Use another store.",
                 url=self.url,
             )
         return Entry(name=name, size_bytes=int(info["size"]), modified_ms=modified_ms)
@@ -206,14 +207,14 @@ class FsspecStore:
 
     def _not_exclusive(self) -> NotExclusiveError:
         return NotExclusiveError(
-            f"The store at {self.url} can be read but not written: it is not known to make only one of two writers of "
-            "one version win, and a log needs that. Nothing was written. Write to a path of a local disk.",
+            f"The store at {self.url} can be read but not written: two writers of one version could both succeed "
+            "there, and a commit would be lost. Nothing was written. Write to a local path or to S3.",
             url=self.url,
         )
 
 
 class _Translated(io.RawIOBase):
-    """A file of fsspec's whose errors are ours."""
+    """A file of fsspec that raises our errors."""
 
     def __init__(self, file: Any, translated: Callable[[], AbstractContextManager[None]]) -> None:
         self._file, self._translated = file, translated

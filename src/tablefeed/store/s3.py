@@ -1,8 +1,8 @@
-"""S3 as a store that is written too: exclusive by conditional put, durable when it answers.
+"""S3 as a store that can also be written: puts are exclusive by a condition, and durable when S3 answers.
 
-`If-None-Match: *` makes S3 refuse a put where the object exists. Servers that speak S3 do not all know the header, and
-those that do not pass over it: two writers of one version would both win. So each process tries it out before its
-first write to a bucket, on an object of its own.
+`If-None-Match: *` makes S3 refuse a put where the object exists. Some S3-compatible servers ignore the header. On such
+a server two writers of one version would both succeed, so writing to it is refused. Each process tests this before its
+first write to a bucket, with an object of its own.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from tablefeed.store.base import Entry, Within, own_name
 from tablefeed.store.remote import FsspecStore
 
 PART_BYTES = 8 * 2**20
-"""What a file that is being written keeps in memory: S3 takes 10,000 parts, so files of up to 80 GB."""
+"""The size of one part of an upload, which is kept in memory. S3 takes 10,000 parts, so files of up to 80 GB."""
 
 _TAKEN = ("PreconditionFailed", "412")
-"""S3's codes for an object that exists; some servers give the status alone."""
+"""S3's codes for an object that exists; some servers send only the HTTP status."""
 
 _CONTENDED = ("ConditionalRequestConflict", "409")
-"""S3's codes where another request for the object came between: nothing was decided, and it asks to put again."""
+"""S3's codes for a conflict with another request for the object: nothing was written, and S3 asks to put again."""
 
 PUTS = 6
-"""How often one is put while others come between, with waits of 1.5 s at most in all; then the caller decides."""
+"""The most attempts of one put under such conflicts, with waits of about 1.5 s in all; then the put fails."""
 
 _exclusive: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
-"""The buckets that kept the promise in this process, by s3fs's file system, which is one for each set of options."""
+"""The buckets that passed the test in this process, by s3fs file system; each set of options has one of these."""
 
 
 class S3Store(FsspecStore):
-    """Keeps `tablefeed.store.base.Store`'s promises below the URL `s3://bucket/...`; `filesystem` is s3fs's.
+    """Implements `tablefeed.store.base.Store` below the URL `s3://bucket/...`; `filesystem` is s3fs's.
 
-    Requests that S3 throttles or loses are sent again by s3fs. A put that is sent again after its answer was lost
-    gives False, like one that a rival won: read back whose object stands.
+    s3fs sends requests again that S3 throttles or loses. If the answer to a successful put was lost, the repeated put
+    gives False, as if another writer had won. Read the object to see whose it is.
     """
 
     def list(self, directory: str, *, start: str = "") -> Iterator[Entry]:
-        """Yields the objects in `directory` from `start` on, asking for no others; see Store."""
+        """Yields the objects in `directory` from `start` on, requesting no others; see Store."""
         prefix = f"{self._key(directory)}/".removeprefix("/")
         place = {"Bucket": self._bucket, "Prefix": prefix, "Delimiter": "/"}
         after: dict[str, str] = {"StartAfter": prefix + _just_before(start)} if start else {}
@@ -69,7 +69,7 @@ class S3Store(FsspecStore):
         return self._entry(name, {"size": found["ContentLength"], "LastModified": found["LastModified"]})
 
     def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
-        """Creates an object whole and only once; see Store. S3 has no directories: of `within` the check counts."""
+        """Creates an object whole and only once; see Store. S3 has no directories: of `within` only `check` is used."""
         own_name(name, url=self.url)
         self._refuse_unless_exclusive()
         if within is not None:
@@ -91,7 +91,7 @@ class S3Store(FsspecStore):
 
     @contextlib.contextmanager
     def publish(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
-        """Gives the same for an object that others may make alike; see Store."""
+        """Gives such an upload for an object that others may write with the same bytes; see Store."""
         own_name(name, url=self.url)
         self._refuse_unless_exclusive()
         with self._uploaded(name, may_exist=True) as upload:
@@ -101,7 +101,7 @@ class S3Store(FsspecStore):
         self._check_after(name, within)
 
     def replace(self, name: str, data: bytes, *, within: Within | None = None) -> None:
-        """Sets an object's content, which S3 does whole; see Store."""
+        """Sets an object's content, which S3 does atomically; see Store."""
         own_name(name, url=self.url)
         if within is not None:
             within.check()
@@ -151,7 +151,7 @@ class S3Store(FsspecStore):
                     raise
             raise
         finally:
-            upload.closed = True  # else what failed is sent after all when it is collected
+            upload.closed = True  # otherwise garbage collection would send the failed upload
 
     def _put_if_absent(self, name: str, data: bytes) -> bool:
         key = {"Bucket": self._bucket, "Key": self._key(name)}
@@ -178,9 +178,9 @@ class S3Store(FsspecStore):
             self._put_if_absent(probe, b"1")
             if self._put_if_absent(probe, b"2"):
                 raise NotExclusiveError(
-                    f"The server of {self.url} passes over 'If-None-Match: *', so it cannot promise that of two "
-                    "writers of one version only one wins. Nothing was written. Use a server that honours it, such as "
-                    "Amazon S3, or write to a path of a local disk.",
+                    f"The server of {self.url} ignores 'If-None-Match: *', so two writers of one version could "
+                    "both succeed. Nothing was written. Use a server that supports it, such as Amazon S3, or write to "
+                    "a local path.",
                     url=self.url,
                 )
         finally:
@@ -190,7 +190,7 @@ class S3Store(FsspecStore):
 
 
 def _just_before(name: str) -> str:
-    """Gives a text that S3 sorts before `name` and after most that come before it: it starts after what it is given."""
+    """Gives a key shortly before `name` in S3's order, since S3 lists only the keys after the one that it is given."""
     return name[:-1] + chr(ord(name[-1]) - 1) if name[-1] > " " else name[:-1]
 
 

@@ -1,8 +1,8 @@
-"""When a local directory may have changed, told by the system's own events instead of by looking.
+"""Reports when a local directory may have changed, from the operating system's events and not by listing it.
 
-watchfiles' native watcher collects the events in a thread of its own; a second thread here takes them over, since
-only its endless wait loses none. Whoever lists after being told sees what caused the event: the event comes later
-than the change.
+watchfiles' native watcher collects the events in its own thread. A second thread, started here, takes them from it:
+only a wait without a timeout loses no event. An event comes after its change, so a listing made after the report shows
+the change.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from collections.abc import Callable
 from typing import Protocol
 
 _STEP_MS = 3
-"""How often the collected events are looked at. An event is told two steps later at most; the thread's sleeping costs
-well under a hundredth of a core."""
+"""How often the watcher checks for collected events. It reports an event after two steps at most. The checks cost well
+under 1% of a core."""
 
 _TRUST_S = 1.0
-"""How long silence is believed: a network mount tells nothing of other machines' changes, and an overflowing queue
-drops them. Once in this time the answer is "may have changed"; a look per second costs nothing."""
+"""The longest time without a report of a change. A network mount reports no changes of other machines, and a full queue
+drops events. So after this time the answer is "may have changed"; one listing per second is cheap."""
 
 
 class DirectoryWatch:
@@ -34,13 +34,13 @@ class DirectoryWatch:
         from watchfiles._rust_notify import RustNotify
 
         self.news = threading.Event()
-        self.news.set()  # What happened before is not known.
+        self.news.set()  # Changes before the watch began are unknown.
         stop = threading.Event()
         notify = RustNotify([directory], False, False, 0, False, False)  # noqa: FBT003 - positional in its signature
         work = (notify, directory, self.news, stop)
         self._thread = threading.Thread(target=_collect, args=work, name="tablefeed-watch", daemon=True)
         self._thread.start()
-        # Runs at the interpreter's end too: the thread must not be found in native code by then.
+        # Also runs when the interpreter exits: the thread must have left native code by then.
         self.close = weakref.finalize(self, _end, stop, self._thread)
 
     @property
@@ -50,10 +50,10 @@ class DirectoryWatch:
 
 
 class Wake:
-    """Tells of changes in directories; each is watched from the first question on.
+    """Reports changes in directories. A directory is watched from the first `wait` for it on.
 
-    Where a directory cannot be watched (it does not exist yet, the system's limit on watches is reached) the answer
-    is always "may have changed", and waiting is a sleep of at most a second.
+    Where a directory cannot be watched (it does not exist yet, the system's limit on watches is reached) the answer is
+    always "may have changed", and `wait` sleeps for at most a second.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Wake:
         self._lock = threading.Lock()
 
     def wait(self, directory: str, *, timeout_s: float) -> bool:
-        """Waits until `directory` may have changed since last asked; False after `timeout_s`."""
+        """Waits until `directory` may have changed since the previous call; False after `timeout_s`."""
         watch = self._watch(directory)
         if watch is None:
             self._sleep(min(timeout_s, _TRUST_S))
@@ -91,7 +91,7 @@ class Wake:
         now_s = self._clock_s()
         if not watch.news.is_set() and now_s < self._answer_due_s[directory]:
             return False
-        # Before the caller looks: what comes from here on is news again.
+        # Cleared before the caller lists the directory: any later change is reported again.
         watch.news.clear()
         self._answer_due_s[directory] = now_s + _TRUST_S
         return True
@@ -103,7 +103,7 @@ class Wake:
                 return watch
             self._watches.pop(directory, None)
             now_s = self._clock_s()
-            # A watch that failed to start is not tried again at each of a planner's many questions.
+            # A watch that failed to start is tried again after a while, not at each of a planner's many calls.
             if watch is None and now_s < self._answer_due_s.get(directory, now_s):
                 return None
             if not os.path.isdir(directory):  # noqa: PTH112 - asked every few milliseconds
@@ -117,7 +117,7 @@ class Wake:
 
 
 class _Notify(Protocol):
-    """What is used of watchfiles' native watcher."""
+    """The part of watchfiles' native watcher that is used here."""
 
     def watch(
         self, debounce_ms: int, step_ms: int, timeout_ms: int, stop_event: threading.Event, /
@@ -130,7 +130,7 @@ def _collect(notify: _Notify, directory: str, news: threading.Event, stop: threa
     own_paths = {directory, os.path.realpath(directory)}
     try:
         while True:
-            # A timeout of 0 is none: at a timeout the native code may drop an event that just came.
+            # 0 means no timeout: when a timeout ends, the native code may drop an event that has just arrived.
             events = notify.watch(0, _STEP_MS, 0, stop)
             if isinstance(events, str):
                 return
