@@ -19,7 +19,7 @@ from tablefeed import errors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
-    """Where we do other than Delta-Spark, and mean to; docs/migrating.md tells users of each.
+    """Where we do other than Delta-Spark, and mean to; docs/migrating-reading.md lists each for users.
 
     `stages`: the rows of each batch, or the class of the error that ends the stage. In all they are `rows_of` another
     recorded stream.
