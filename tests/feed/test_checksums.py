@@ -17,7 +17,7 @@ from tablefeed.errors import StoreError
 from tablefeed.feed.checkpointing import CheckpointShape, write_checkpoint
 from tablefeed.feed.checksums import put_checksum, put_checksums_from
 from tablefeed.feed.commit import commit
-from tablefeed.feed.sink import current_snapshot
+from tablefeed.feed.known_state import current_snapshot
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import Commit, Version

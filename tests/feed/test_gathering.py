@@ -21,8 +21,9 @@ from tablefeed.errors import ConflictError
 from tablefeed.feed import gathering
 from tablefeed.feed.commit import commit
 from tablefeed.feed.gathering import gathered
+from tablefeed.feed.known_state import current_snapshot
 from tablefeed.feed.open_log import open_log
-from tablefeed.feed.sink import current_snapshot, plan_write, write_task
+from tablefeed.feed.sink import plan_write, write_task
 from tablefeed.feed.write_plan import WritePlan
 from tablefeed.feed.write_rules import WriteRules
 from tablefeed.log.transaction import WriteKind

@@ -16,11 +16,11 @@ from feed.logs import ID, already_applied, committed, still
 from tablefeed.errors import InvalidRowsError, NotExclusiveError
 from tablefeed.feed import known_state
 from tablefeed.feed.commit import commit
-from tablefeed.feed.known_state import KEPT_TABLES, newest_state, remember
+from tablefeed.feed.known_state import KEPT_TABLES, current_snapshot, newest_state, remember
 from tablefeed.feed.losers import delete_losers
 from tablefeed.feed.open_log import open_log
 from tablefeed.feed.operations import micro_batch
-from tablefeed.feed.sink import current_snapshot, plan_write, write_task
+from tablefeed.feed.sink import plan_write, write_task
 from tablefeed.feed.table_log import TableLog
 from tablefeed.feed.transaction import Transaction
 from tablefeed.feed.write_plan import WritePlan

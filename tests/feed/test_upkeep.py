@@ -19,7 +19,7 @@ import tablefeed
 from feed.logs import a_log, a_write, add, live_paths, log_of, metadata, protocol, put, remove, still
 from tablefeed.feed import upkeep
 from tablefeed.feed.commit import commit
-from tablefeed.feed.sink import current_snapshot
+from tablefeed.feed.known_state import current_snapshot
 from tablefeed.feed.sorted_files import SortedFiles
 from tablefeed.feed.table_log import TableLog
 from tablefeed.feed.upkeep import UpkeepOptions, after_commit, is_due, look_after, wait_until_done, waited_for

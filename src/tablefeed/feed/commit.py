@@ -15,12 +15,12 @@ from dataclasses import replace
 from tablefeed.delta import codec, names
 from tablefeed.errors import ConflictError, TablefeedError
 from tablefeed.feed.commit_entry import commit_entry, removal_of
+from tablefeed.feed.known_state import caught_up
 from tablefeed.feed.losers import delete_excluded, delete_replayed
 from tablefeed.feed.replays import check_replay
 from tablefeed.feed.rivals import check_rivals
 from tablefeed.feed.row_replacement import drop, rewritten
 from tablefeed.feed.settled_put import Put, put_settled
-from tablefeed.feed.sink import caught_up
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.feed.transaction import Surroundings, Transaction
 from tablefeed.log.replay import fold

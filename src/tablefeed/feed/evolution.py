@@ -14,7 +14,7 @@ from enum import StrEnum
 from tablefeed.data.assignment import Policy, is_assignable
 from tablefeed.delta import names
 from tablefeed.errors import SchemaMismatchError
-from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struct, widens
+from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struct, describe, widens
 
 
 class SchemaMode(StrEnum):
@@ -65,7 +65,7 @@ def as_new(field: Field) -> Field:
 
     What the rows' schema says of it is kept, at every depth, but for what is another table's or Spark's own.
     """
-    return Field(field.name, nullable(field.type), nullable=True, metadata=_description(field))
+    return Field(field.name, _nullable(field.type), nullable=True, metadata=_description(field))
 
 
 _OTHERS_OWN = ("delta.", "parquet.", "spark.", "__", names.CURRENT_DEFAULT, names.EXISTS_DEFAULT)
@@ -81,32 +81,17 @@ def _description(field: Field) -> Mapping[str, object]:
     return {**kept, names.CHAR_VARCHAR_TYPE: declared} if is_text else kept
 
 
-def nullable(kind: DataType) -> DataType:
+def _nullable(kind: DataType) -> DataType:
     """Gives a type that says of nothing inside it that it is never null; keys of maps never are."""
     match kind:
         case Struct():
             return Struct(tuple(as_new(f) for f in kind))
         case Array(element):
-            return Array(nullable(element), contains_null=True)
+            return Array(_nullable(element), contains_null=True)
         case Map(key, value):
-            return Map(nullable(key), nullable(value), value_contains_null=True)
+            return Map(_nullable(key), _nullable(value), value_contains_null=True)
         case _:
             return kind
-
-
-def describe(kind: DataType) -> str:
-    """Gives a type in Spark's short form."""
-    match kind:
-        case Primitive(name):
-            return name
-        case Array(element):
-            return f"array<{describe(element)}>"
-        case Map(key, value):
-            return f"map<{describe(key)},{describe(value)}>"
-        case Struct():
-            return f"struct<{','.join(f'{f.name}:{describe(f.type)}' for f in kind)}>"
-        case _:
-            return f"decimal({kind.precision},{kind.scale})"
 
 
 def with_type_changes(older: Struct, newer: Struct) -> Struct:

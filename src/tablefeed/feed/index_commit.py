@@ -19,9 +19,9 @@ from tablefeed.errors import ConflictError, TablefeedError
 from tablefeed.feed import index_attempts, index_states
 from tablefeed.feed.commit_entry import ENGINE
 from tablefeed.feed.index_log import IndexTablesLog
+from tablefeed.feed.known_state import caught_up
 from tablefeed.feed.replays import check_replay
 from tablefeed.feed.settled_put import Put, put_settled
-from tablefeed.feed.sink import caught_up
 from tablefeed.feed.split_write import check_same_table
 from tablefeed.feed.table_log import Snapshot, TableLog
 from tablefeed.feed.transaction import Surroundings, Transaction

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from tablefeed.errors import TableNotFoundError
 from tablefeed.feed.dialect import TableFormat
 from tablefeed.feed.open_log import open_log
-from tablefeed.feed.sink import caught_up
 from tablefeed.feed.table_log import Snapshot, TableLog
 
 KEPT_TABLES = 16
@@ -51,3 +51,23 @@ def _key(log: TableLog) -> _Key:
     # without credentials; the kind of log, for one table may be deleted and one of the other kind made there. The
     # process, for a forked child must not use its parent's connections.
     return os.getpid(), log.url, log.location, log.has_splits, tuple(sorted(log.storage_options.items()))
+
+
+def current_snapshot(log: TableLog) -> Snapshot | None:
+    """Gives the newest state of a table, None where there is none."""
+    try:
+        return log.load()
+    except TableNotFoundError:
+        if log.store.is_file_at_root():
+            raise
+        return None
+
+
+def caught_up(log: TableLog, known: Snapshot | None) -> Snapshot | None:
+    """Gives the newest state of a table last seen as `known`, None where there is no table, or none any more."""
+    if known is None:
+        return current_snapshot(log)
+    try:
+        return log.advance(known)
+    except TableNotFoundError:
+        return None

@@ -16,12 +16,11 @@ from tablefeed.delta.column_mapping import (
 )
 from tablefeed.errors import SchemaChangedError
 from tablefeed.feed.change_rules import refuse_reserved_names
-from tablefeed.feed.evolution import as_new, describe
 from tablefeed.feed.schema_unblock import needed_words
 from tablefeed.feed.table_log import Snapshot
 from tablefeed.log.compatibility import added_columns, can_read, can_read_older
 from tablefeed.model.actions import Metadata, Version
-from tablefeed.model.schema import Struct
+from tablefeed.model.schema import Struct, all_nullable, describe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +72,7 @@ class QuerySchema:
         same_partitions = metadata.partition_columns == self.begun.metadata.partition_columns
         if not same_partitions or has_mapping_change(older=theirs, newer=self._ours):
             return False
-        return can_read_older(Struct(tuple(as_new(f) for f in self.schema)), theirs.schema)
+        return can_read_older(all_nullable(self.schema), theirs.schema)
 
     def _added(self, theirs: Struct, version: Version) -> tuple[str, ...]:
         """What the query goes on without. Of a version from before it began that was not dropped again until then."""

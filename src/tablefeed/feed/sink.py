@@ -19,7 +19,7 @@ from tablefeed.delta.file_layout import Codec, file_shape
 from tablefeed.delta.iceberg_compat import check_compatible, file_tags, stores_partition_columns
 from tablefeed.delta.indexed_columns import check_indexed, statistics_shape
 from tablefeed.delta.schema import from_arrow, from_spark, parse_schema, to_arrow
-from tablefeed.errors import TableNotFoundError, UnsupportedOptionError
+from tablefeed.errors import UnsupportedOptionError
 from tablefeed.feed.align import Alignment, align, aligned, check_zone
 from tablefeed.feed.evolution import SchemaMode, check_storable
 from tablefeed.feed.identity import columns_to_make, names_in_files
@@ -290,23 +290,3 @@ _COMPRESSION: Mapping[Codec, Compression] = {
     Codec.UNCOMPRESSED: "none",
 }
 """Arrow's names: its lz4 is Parquet's LZ4_RAW."""
-
-
-def current_snapshot(log: TableLog) -> Snapshot | None:
-    """Gives the newest state of a table, None where there is none."""
-    try:
-        return log.load()
-    except TableNotFoundError:
-        if log.store.is_file_at_root():
-            raise
-        return None
-
-
-def caught_up(log: TableLog, known: Snapshot | None) -> Snapshot | None:
-    """Gives the newest state of a table last seen as `known`, None where there is no table, or none any more."""
-    if known is None:
-        return current_snapshot(log)
-    try:
-        return log.advance(known)
-    except TableNotFoundError:
-        return None

@@ -6,7 +6,7 @@ Both dialects use Spark's schema types. Other modules convert them to Arrow and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 PRIMITIVES = frozenset(
@@ -137,3 +137,35 @@ _WIDER = {
 }
 _DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 """Digits before the point that a decimal needs to be wider."""
+
+
+def all_nullable(schema: Struct) -> Struct:
+    """Gives `schema` with every field and element nullable, at every depth; keys of maps never are."""
+    return Struct(tuple(replace(member, type=_nullable(member.type), nullable=True) for member in schema))
+
+
+def _nullable(kind: DataType) -> DataType:
+    match kind:
+        case Struct():
+            return all_nullable(kind)
+        case Array(element):
+            return Array(_nullable(element), contains_null=True)
+        case Map(key, value):
+            return Map(_nullable(key), _nullable(value), value_contains_null=True)
+        case _:
+            return kind
+
+
+def describe(kind: DataType) -> str:
+    """Gives a type in Spark's short form."""
+    match kind:
+        case Primitive(name):
+            return name
+        case Array(element):
+            return f"array<{describe(element)}>"
+        case Map(key, value):
+            return f"map<{describe(key)},{describe(value)}>"
+        case Struct():
+            return f"struct<{','.join(f'{f.name}:{describe(f.type)}' for f in kind)}>"
+        case _:
+            return f"decimal({kind.precision},{kind.scale})"
