@@ -80,9 +80,9 @@ def _ours() -> Callable[[str], int]:
     # Imported before the clock starts, as deltalake imports all of itself: tablefeed imports these where it needs them.
 
     import tablefeed
-    import tablefeed.delta.checkpoint
-    import tablefeed.feed.files
-    import tablefeed.feed.live_files
+    import tablefeed.delta.checkpoint.reading
+    import tablefeed.feed.snapshot.files
+    import tablefeed.feed.snapshot.live_files
     import tablefeed.log.replay
 
     open_table = tablefeed.open_table

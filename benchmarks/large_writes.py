@@ -18,8 +18,8 @@ import tablefeed
 from benchmarks import environment, logs, workloads
 from benchmarks.questions import AtMost
 from benchmarks.source import Figure, Sample
-from tablefeed.feed.open_log import open_log
-from tablefeed.feed.sink import plan_write, write_task
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.log.transaction import WriteKind
 
 TASK_ROWS, PARTITIONS = 10_000_000, 64

@@ -24,10 +24,10 @@ import tablefeed
 from benchmarks import commits, environment, logs, workloads
 from benchmarks.bench import WARM_UP_BATCHES, percentile
 from benchmarks.workloads import OLD, YOUNG
-from tablefeed.feed.scan import ScanTask, read_task
-from tablefeed.feed.source import StreamSource
-from tablefeed.feed.source_options import SourceOptions
-from tablefeed.feed.table_log import TableLog
+from tablefeed.feed.scan.task import ScanTask, read_task
+from tablefeed.feed.snapshot.table_log import TableLog
+from tablefeed.feed.stream.source import StreamSource
+from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 from tablefeed.store import FaultyStore, LocalStore, Store, open_store

@@ -29,8 +29,8 @@ import tablefeed
 from benchmarks import environment, large_writes
 from benchmarks.questions import AtMost
 from benchmarks.source import Figure, Sample, as_markdown
-from tablefeed.feed import known_state
-from tablefeed.feed.upkeep import wait_until_done
+from tablefeed.feed.snapshot import known_state
+from tablefeed.feed.upkeep.after_commit import wait_until_done
 
 RESULTS = Path(__file__).parent / "results"
 ROUNDS = 5

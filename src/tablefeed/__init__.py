@@ -15,14 +15,14 @@ from tablefeed.model.actions import Commit, CommitInfo
 from tablefeed.model.outcome import AlreadyApplied, Committed, Optimized
 
 if TYPE_CHECKING:
-    from tablefeed.feed.append import append
-    from tablefeed.feed.appends import appends
-    from tablefeed.feed.changes import changes
-    from tablefeed.feed.checkpoint import Checkpointed, checkpoint
-    from tablefeed.feed.follow import follow
-    from tablefeed.feed.optimize import optimize
-    from tablefeed.feed.table import Table, open_table
-    from tablefeed.feed.vacuum import Vacuumed, vacuum
+    from tablefeed.feed.api.append import append
+    from tablefeed.feed.api.appends import appends
+    from tablefeed.feed.api.changes import changes
+    from tablefeed.feed.api.follow import follow
+    from tablefeed.feed.api.table import Table, open_table
+    from tablefeed.feed.upkeep.checkpoint import Checkpointed, checkpoint
+    from tablefeed.feed.upkeep.optimize import optimize
+    from tablefeed.feed.upkeep.vacuum import Vacuumed, vacuum
 
 __all__ = [
     "AlreadyApplied",
@@ -45,17 +45,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Checkpointed": "tablefeed.feed.checkpoint",
-    "Table": "tablefeed.feed.table",
-    "Vacuumed": "tablefeed.feed.vacuum",
-    "append": "tablefeed.feed.append",
-    "appends": "tablefeed.feed.appends",
-    "changes": "tablefeed.feed.changes",
-    "checkpoint": "tablefeed.feed.checkpoint",
-    "follow": "tablefeed.feed.follow",
-    "open_table": "tablefeed.feed.table",
-    "optimize": "tablefeed.feed.optimize",
-    "vacuum": "tablefeed.feed.vacuum",
+    "Checkpointed": "tablefeed.feed.upkeep.checkpoint",
+    "Table": "tablefeed.feed.api.table",
+    "Vacuumed": "tablefeed.feed.upkeep.vacuum",
+    "append": "tablefeed.feed.api.append",
+    "appends": "tablefeed.feed.api.appends",
+    "changes": "tablefeed.feed.api.changes",
+    "checkpoint": "tablefeed.feed.upkeep.checkpoint",
+    "follow": "tablefeed.feed.api.follow",
+    "open_table": "tablefeed.feed.api.table",
+    "optimize": "tablefeed.feed.upkeep.optimize",
+    "vacuum": "tablefeed.feed.upkeep.vacuum",
 }
 """Where the public names live. They are imported when first used: Spark's workers need few of them."""
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from support.arrows import HOUSE, read_sources, room_of, violations
+from support.arrows import FEED, HOUSE, MOST_MODULES, read_sources, room_of, violations
 
 _SRC = Path(__file__).parents[2] / "src"
 
@@ -18,7 +20,19 @@ def test_every_import_in_the_house_follows_the_arrows() -> None:
 def test_every_room_that_the_checker_guards_is_drawn_in_contributing() -> None:
     drawn = (_SRC.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
-    assert [room for room in HOUSE if room not in drawn] == []
+    assert [room for room in (*HOUSE, *FEED) if f"`{room}`" not in drawn] == []
+
+
+def test_every_folder_is_small_enough_to_find_ones_way_in() -> None:
+    counts = Counter(path.parent for path in _SRC.rglob("*.py"))
+
+    assert [folder for folder, count in counts.items() if count > MOST_MODULES] == []
+
+
+def test_every_room_of_feed_says_why_it_exists() -> None:
+    sources = read_sources(_SRC)
+
+    assert [room for room in FEED if not ast.get_docstring(ast.parse(sources[f"tablefeed.feed.{room}"]))] == []
 
 
 def test_the_sources_that_are_read_are_those_of_both_packages() -> None:
@@ -42,6 +56,9 @@ def test_the_sources_that_are_read_are_those_of_both_packages() -> None:
         ("tablefeed.feed.x", "from tablefeed.spark import options", "imports tablefeed.spark"),
         ("tablefeed.spark.x", "from tablefeed.delta.codec import parse", "imports tablefeed.delta.codec"),
         ("tablefeed.spark.x", "import orjson", "imports orjson"),
+        ("tablefeed.feed.scan.x", "from tablefeed.feed.write.plan import P", "imports tablefeed.feed.write.plan"),
+        ("tablefeed.feed.write.x", "from tablefeed.feed.commit import y", "imports tablefeed.feed.commit"),
+        ("tablefeed.feed.x", "import tablefeed.feed.snapshot.y", "imports tablefeed.feed.snapshot.y"),
         ("tablefeed.cli", "from pyspark.sql import SparkSession", "imports pyspark.sql"),
         ("pyspark_tablefeed", "if TYPE_CHECKING:\n    import pyarrow", "imports pyarrow"),
     ],

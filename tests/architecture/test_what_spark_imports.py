@@ -14,8 +14,8 @@ print(*sorted(set(sys.modules) - before))
 """
 
 _WRITER_AND_READER = "tablefeed.spark.analysis, tablefeed.spark.sink, tablefeed.spark.source"
-_MOST = 150
-"""Modules of ours for a query from table to table."""
+_MOST = 160
+"""Modules and packages of ours for a query from table to table."""
 
 
 def imported(what: str, *, after: str) -> list[str]:

@@ -17,10 +17,10 @@ import pytest
 from support.corpus import corpus_folder
 from tablefeed.delta.columns import to_add_files
 from tablefeed.errors import TablefeedError
-from tablefeed.feed.open_log import open_log
-from tablefeed.feed.pruning import Pruner
-from tablefeed.feed.scan import ScanTask, read_task, scan_file, table_columns
-from tablefeed.feed.table_log import Snapshot
+from tablefeed.feed.scan.pruning import Pruner
+from tablefeed.feed.scan.task import ScanTask, read_task, scan_file, table_columns
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.model.actions import AddFile
 
 _FOLDER = corpus_folder()

@@ -18,7 +18,7 @@ from support.split_bytes import LZ4, NONE, U64, ZSTD, a_field, a_store, bundle, 
 from tablefeed.data.read import ReadPlan
 from tablefeed.data.splits import SplitFile, read_split_batches
 from tablefeed.errors import DataFileError, UnsupportedFeatureError
-from tablefeed.indextables.nested import Instant
+from tablefeed.indextables.split.nested import Instant
 
 SCHEMA = pa.schema(
     [

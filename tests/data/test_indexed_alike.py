@@ -17,10 +17,10 @@ pytest.importorskip("tantivy")
 from support.corpus_splits import URL, index_of, read, table, written
 from tablefeed.data.split_writer import SplitLayout
 from tablefeed.errors import InvalidRowsError
-from tablefeed.indextables import schema_registry
-from tablefeed.indextables.indexing import Indexed, Indexing, Style
-from tablefeed.indextables.table_indexing import indexing_of
-from tablefeed.indextables.term_file import decode_terms
+from tablefeed.indextables.log import schema_registry
+from tablefeed.indextables.split.indexing import Indexed, Indexing, Style
+from tablefeed.indextables.split.table_indexing import indexing_of
+from tablefeed.indextables.split.term_file import decode_terms
 
 TABLES = (
     "it053_events_avro",

@@ -22,10 +22,10 @@ from tablefeed.data.split_writer import SplitLayout, WrittenSplit, write_splits
 from tablefeed.data.splits import SplitFile, read_split_batches
 from tablefeed.data.write import NewFile
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError, StoreConfigError, UnsupportedFeatureError
-from tablefeed.indextables.hotcache import decode_hotcache
-from tablefeed.indextables.schema_registry import doc_mapping_hash
-from tablefeed.indextables.tantivy_file import decode_marked, decode_parts
-from tablefeed.indextables.term_file import decode_terms
+from tablefeed.indextables.log.schema_registry import doc_mapping_hash
+from tablefeed.indextables.split.hotcache import decode_hotcache
+from tablefeed.indextables.split.tantivy_file import decode_marked, decode_parts
+from tablefeed.indextables.split.term_file import decode_terms
 
 if TYPE_CHECKING:
     import tantivy

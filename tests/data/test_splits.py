@@ -19,8 +19,8 @@ from support.split_bytes import LZ4, NONE, U64, ZSTD, Document, Raw, a_field, a_
 from tablefeed.data.read import ReadPlan
 from tablefeed.data.splits import SplitFile, chunks_of, read_split_batches
 from tablefeed.errors import DataFileError, ObjectNotFoundError, UnsupportedFeatureError
-from tablefeed.indextables.nested import Instant
-from tablefeed.indextables.split import Chunk
+from tablefeed.indextables.split.nested import Instant
+from tablefeed.indextables.split.split_file import Chunk
 
 UTC_US = pa.timestamp("us", "UTC")
 

@@ -16,7 +16,7 @@ import pytest
 
 from tablefeed.data.read import ReadPlan
 from tablefeed.data.splits import SplitFile, read_split_batches
-from tablefeed.delta.schema import parse_schema, to_arrow
+from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ import pytest
 from support.split_bytes import bundle
 from tablefeed.data.read import ReadPlan
 from tablefeed.data.splits import SplitFile, chunks_of, read_split_batches
-from tablefeed.indextables.split import Chunk, read_split
+from tablefeed.indextables.split.split_file import Chunk, read_split
 
 if TYPE_CHECKING:
     import tantivy

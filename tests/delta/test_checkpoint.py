@@ -14,7 +14,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from tablefeed.delta import names
-from tablefeed.delta.checkpoint import read_files, read_top_level
+from tablefeed.delta.checkpoint.reading import read_files, read_top_level
 from tablefeed.delta.columns import FILE_COLUMNS, decode_commit_columns
 from tablefeed.errors import CorruptLogError
 from tablefeed.model.actions import DomainMetadata, Facts, Metadata, Protocol, Txn, Version

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablefeed.delta.checksum import Checksum, differences, parse_checksum
+from tablefeed.delta.checkpoint.checksum import Checksum, differences, parse_checksum
 from tablefeed.model.actions import Facts, Metadata, Protocol
 
 METADATA = {"id": "t", "format": {"provider": "parquet"}, "schemaString": "{}", "partitionColumns": []}

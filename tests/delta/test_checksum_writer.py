@@ -8,8 +8,8 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from tablefeed.delta.checksum import parse_checksum
-from tablefeed.delta.checksum_writer import (
+from tablefeed.delta.checkpoint.checksum import parse_checksum
+from tablefeed.delta.checkpoint.checksum_writer import (
     SIZE_BINS,
     FileCounts,
     Tally,

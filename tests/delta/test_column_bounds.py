@@ -10,7 +10,7 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from tablefeed.delta.column_bounds import ColumnBounds, Leaf, read_bounds
+from tablefeed.delta.stats.column_bounds import ColumnBounds, Leaf, read_bounds
 from tablefeed.model import schema as model
 from tablefeed.model.schema import Primitive
 

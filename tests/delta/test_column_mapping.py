@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tablefeed.delta.column_mapping import (
+from tablefeed.delta.schema.column_mapping import (
     FIELD_ID,
     MappedSchema,
     MappingMode,

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import json
 
+from tablefeed.delta.checkpoint.compaction import compact
 from tablefeed.delta.codec import decode_commit
-from tablefeed.delta.compaction import compact
 from tablefeed.model.actions import Commit, Version
 
 

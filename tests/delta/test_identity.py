@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tablefeed.delta.identity import identity_columns, with_high_water_marks
+from tablefeed.delta.schema.identity import identity_columns, with_high_water_marks
 from tablefeed.errors import UnsupportedFeatureError
 from tablefeed.model.rules import IdentityColumn
 from tablefeed.model.schema import DataType, Field, Primitive, Struct

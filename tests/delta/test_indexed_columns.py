@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tablefeed.delta.indexed_columns import check_indexed, column_names, statistics_shape
-from tablefeed.delta.stats import StatisticsShape
+from tablefeed.delta.stats.indexed_columns import check_indexed, column_names, statistics_shape
+from tablefeed.delta.stats.stats_text import StatisticsShape
 from tablefeed.errors import SchemaMismatchError
 from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.schema import Array, DataType, Decimal, Field, Primitive, Struct

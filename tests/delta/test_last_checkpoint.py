@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablefeed.delta.last_checkpoint import Hint, canonical, parse_last_checkpoint
+from tablefeed.delta.checkpoint.last_checkpoint import Hint, canonical, parse_last_checkpoint
 from tablefeed.model.actions import Version
 
 # The sample of PROTOCOL.md, "JSON checksum".

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tablefeed.delta.metadata_difference import difference
+from tablefeed.delta.schema.metadata_difference import difference
 from tablefeed.model.actions import Metadata
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tablefeed.delta.rules import table_rules
+from tablefeed.delta.schema.rules import table_rules
 from tablefeed.errors import UnsupportedFeatureError
 from tablefeed.model.rules import Check, TableRules
 from tablefeed.model.schema import Array, DataType, Field, Primitive, Struct

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablefeed.delta.spark_hash import part_of
+from tablefeed.delta.checkpoint.spark_hash import part_of
 from tablefeed.model.murmur import murmur3
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablefeed.delta.stats import StatisticsShape, encode_stats, num_records
+from tablefeed.delta.stats.stats_text import StatisticsShape, encode_stats, num_records
 from tablefeed.model.statistics import Bound, ColumnStatistics, FileStatistics
 
 

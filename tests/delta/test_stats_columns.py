@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 
-from tablefeed.delta.stats import num_records
-from tablefeed.delta.stats_columns import record_counts, texts_of
+from tablefeed.delta.stats.stats_columns import record_counts, texts_of
+from tablefeed.delta.stats.stats_text import num_records
 
 # --- texts -----------------------------------------------------------------------------------------------------------
 

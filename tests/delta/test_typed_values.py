@@ -9,8 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tablefeed.delta import typed_values
-from tablefeed.delta.typed_values import parsed_partition_values, parsed_stats, partition_schema, stats_schema
+from tablefeed.delta.checkpoint import typed_values
+from tablefeed.delta.checkpoint.typed_values import (
+    parsed_partition_values,
+    parsed_stats,
+    partition_schema,
+    stats_schema,
+)
 from tablefeed.model.schema import Array, DataType, Decimal, Field, Primitive, Struct
 
 

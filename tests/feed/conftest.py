@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from feed.logs import LONG_ID, a_log, add, metadata, protocol, put
-from feed.tracking import Checkpoint, mapped
+from support.logs import LONG_ID, a_log, add, metadata, protocol, put
+from support.tracking import Checkpoint, mapped
 from tablefeed.store import LocalStore
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablefeed.errors import IllegalOptionError
-from tablefeed.feed.timeline import parse_timestamp
+from tablefeed.feed.snapshot.timeline import parse_timestamp
 from tablefeed.feed.timestamp_text import in_zone, read_timestamp, read_zone
 
 BERLIN = ZoneInfo("Europe/Berlin")

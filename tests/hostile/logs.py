@@ -15,8 +15,8 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from feed.logs import commit_path, info, metadata, protocol, txn
-from tablefeed.feed.upkeep import wait_until_done
+from support.logs import commit_path, info, metadata, protocol, txn
+from tablefeed.feed.upkeep.after_commit import wait_until_done
 
 Json = Any  # Any: what JSON can hold
 Key = tuple[str, str | None]

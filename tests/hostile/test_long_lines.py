@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import tablefeed
-from feed.logs import add, metadata, protocol
 from hostile.judge import IN_CI
 from hostile.logs import SCHEMA, Folder, line
 from hostile.ways_in import ask, ids_of
+from support.logs import add, metadata, protocol
 from tablefeed.errors import TablefeedError
 
 LENGTH = 100_000_000 if IN_CI else 4_000_000

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from feed.logs import add, commit_path, info, metadata, protocol, remove, txn
 from hostile.checkpoints import SCHEMA, checkpoint, checkpoint_path, checkpoint_rows, part_paths
 from hostile.judge import agrees, is_answered
 from hostile.logs import DATA, Folder, Json, line
 from hostile.logs import SCHEMA as COLUMNS
 from hostile.ways_in import OTHER_WAYS, ask, ask_everything
+from support.logs import add, commit_path, info, metadata, protocol, remove, txn
 from tablefeed.errors import (
     CommitError,
     CorruptLogError,

@@ -13,12 +13,12 @@ import hypothesis.strategies as st
 import pyarrow as pa
 
 import tablefeed
-from feed.logs import commit_path
+from support.logs import commit_path
 from tablefeed.errors import TablefeedError
-from tablefeed.feed.open_log import open_log
-from tablefeed.feed.scan import read_task
-from tablefeed.feed.source import open_source
-from tablefeed.feed.source_options import SourceOptions
+from tablefeed.feed.scan.task import read_task
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.stream.source import open_source
+from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.log.plan import Limits
 
 Outcome = object

@@ -14,9 +14,10 @@ from hypothesis import given
 
 from support.index_log import METADATA, SYNC, URL, IndexLog, add, json_log, manifest, state_log, states_of
 from tablefeed.errors import CorruptLogError, LogError, TablefeedError, UnsupportedFeatureError
-from tablefeed.indextables import avro_file, avro_schemas, avro_state, columns, names, state_writer
-from tablefeed.indextables.avro_state import Bounds, Manifest, State
-from tablefeed.indextables.version_file import Writer
+from tablefeed.indextables import names
+from tablefeed.indextables.log import avro_file, avro_schemas, avro_state, columns, state_writer
+from tablefeed.indextables.log.avro_state import Bounds, Manifest, State
+from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Version
 from tablefeed.model.split import Split
 

@@ -6,8 +6,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from tablefeed.indextables.avro_state import Bounds, Manifest
-from tablefeed.indextables.bounds import Comparison, Operator, bounds_of, manifests_that_may_hold
+from tablefeed.indextables.log.avro_state import Bounds, Manifest
+from tablefeed.indextables.log.bounds import Comparison, Operator, bounds_of, manifests_that_may_hold
 from tablefeed.model.schema import Primitive
 
 KINDS = {"day": "date", "n": "long", "s": "string", "b": "boolean", "d": "double"}

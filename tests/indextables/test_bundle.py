@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tablefeed.indextables.bundle import encode_bundle
-from tablefeed.indextables.hotcache import CachedFile, decode_hotcache
-from tablefeed.indextables.split import Split, read_split
+from tablefeed.indextables.split.bundle import encode_bundle
+from tablefeed.indextables.split.hotcache import CachedFile, decode_hotcache
+from tablefeed.indextables.split.split_file import Split, read_split
 
 
 def places_of(split: bytes) -> dict[str, tuple[int, int]]:

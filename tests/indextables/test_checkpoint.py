@@ -7,8 +7,10 @@ import pytest
 
 from support.index_log import METADATA, PROTOCOL, URL, IndexLog, add, json_log, remove
 from tablefeed.errors import CorruptLogError
-from tablefeed.indextables import checkpoint, names, version_file
-from tablefeed.indextables.version_file import Writer
+from tablefeed.indextables import names
+from tablefeed.indextables.log import json_checkpoint as checkpoint
+from tablefeed.indextables.log import version_file
+from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import Commit, FileAction, Txn, Version
 
 HISTORY: dict[int, list[FileAction]] = {

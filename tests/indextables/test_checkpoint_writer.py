@@ -11,10 +11,12 @@ from hypothesis import given
 
 from support.index_log import METADATA, PROTOCOL, URL, IndexLog, add, json_log
 from tablefeed.errors import CorruptLogError
-from tablefeed.indextables import checkpoint, columns, names, version_file
-from tablefeed.indextables.checkpoint_writer import Attempt, CheckpointFile, CheckpointShape, checkpoint_files
-from tablefeed.indextables.last_checkpoint import Hint
-from tablefeed.indextables.version_file import Writer
+from tablefeed.indextables import names
+from tablefeed.indextables.log import columns, version_file
+from tablefeed.indextables.log import json_checkpoint as checkpoint
+from tablefeed.indextables.log.json_checkpoint_writer import Attempt, CheckpointFile, CheckpointShape, checkpoint_files
+from tablefeed.indextables.log.last_checkpoint import Hint
+from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Facts, Txn, Version
 from tablefeed.model.split import Split
 

@@ -12,9 +12,9 @@ import pytest
 from support.corpus import Tally
 from support.index_log import URL, IndexLog, rows_by_version
 from tablefeed.errors import LogGapError
-from tablefeed.indextables import avro_file, avro_schemas, columns, listing, protocol, schema_registry, version_file
-from tablefeed.indextables.listing import Flavour
-from tablefeed.indextables.version_file import Writer
+from tablefeed.indextables.log import avro_file, avro_schemas, columns, listing, protocol, schema_registry, version_file
+from tablefeed.indextables.log.listing import Flavour
+from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Protocol, RemoveFile, Version
 
 pytest.importorskip("fastavro")

@@ -7,9 +7,9 @@ import struct
 import pytest
 
 from support.split_bytes import LZ4, NONE, ZSTD, a_store, block, marks, packed, vint
-from tablefeed.indextables import doc_store
-from tablefeed.indextables.damage import DamagedSplitError, UnsupportedSplitError
-from tablefeed.indextables.doc_store import DocStore, Documents, read_blocks, read_store, unpacked
+from tablefeed.indextables.split import doc_store
+from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
+from tablefeed.indextables.split.doc_store import DocStore, Documents, read_blocks, read_store, unpacked
 
 BLOCKS = [[b"one", b"two"], [b"three"], [b"four", b"five", b"six"]]
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.split_bytes import U64, Document, Raw, document, vint
-from tablefeed.indextables.damage import DamagedSplitError, UnsupportedSplitError
-from tablefeed.indextables.doc_store import Documents
-from tablefeed.indextables.documents import read_pieces
-from tablefeed.indextables.nested import MOST_LEVELS, Code, Instant
-from tablefeed.indextables.shapes import Key, Wanted
+from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
+from tablefeed.indextables.split.doc_store import Documents
+from tablefeed.indextables.split.documents import read_pieces
+from tablefeed.indextables.split.nested import MOST_LEVELS, Code, Instant
+from tablefeed.indextables.split.shapes import Key, Wanted
 
 
 def run_of(encoded: list[bytes]) -> Documents:

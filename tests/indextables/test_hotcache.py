@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablefeed.indextables.damage import DamagedSplitError, UnsupportedSplitError
-from tablefeed.indextables.hotcache import CachedFile, Slice, decode_hotcache, encode_hotcache
+from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
+from tablefeed.indextables.split.hotcache import CachedFile, Slice, decode_hotcache, encode_hotcache
 
 
 def test_every_cache_of_the_corpus_holds_slices_of_the_files_of_its_split(corpus: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablefeed.indextables.last_checkpoint import Hint, encode_last_checkpoint, parse_last_checkpoint
+from tablefeed.indextables.log.last_checkpoint import Hint, encode_last_checkpoint, parse_last_checkpoint
 from tablefeed.model.actions import Version
 
 SCALA = (

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 
 from tablefeed.errors import LogError, LogGapError, TableNotFoundError, VersionNotFoundError
-from tablefeed.indextables import listing, names
-from tablefeed.indextables.listing import Flavour, Log, StateChange
+from tablefeed.indextables import names
+from tablefeed.indextables.log import listing
+from tablefeed.indextables.log.listing import Flavour, Log, StateChange
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFile
 

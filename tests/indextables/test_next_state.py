@@ -14,11 +14,12 @@ from hypothesis import given
 from support.corpus import corpus_folder
 from support.index_log import METADATA, SYNC, URL, IndexLog, add
 from tablefeed.errors import LogError
-from tablefeed.indextables import avro_file, avro_state, columns, names, schema_registry
-from tablefeed.indextables.avro_state import Bounds, State
-from tablefeed.indextables.last_checkpoint import Hint
-from tablefeed.indextables.next_state import NextState, StateShape, StateUpdate, hint_of, next_state
-from tablefeed.indextables.version_file import Writer
+from tablefeed.indextables import names
+from tablefeed.indextables.log import avro_file, avro_state, columns, schema_registry
+from tablefeed.indextables.log.avro_state import Bounds, State
+from tablefeed.indextables.log.last_checkpoint import Hint
+from tablefeed.indextables.log.next_state import NextState, StateShape, StateUpdate, hint_of, next_state
+from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Version
 from tablefeed.model.split import Split
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from tablefeed.errors import LogError
-from tablefeed.indextables.indexing import Style
-from tablefeed.indextables.partition_values import Constants, timestamp_text
+from tablefeed.indextables.log.partition_values import Constants, timestamp_text
+from tablefeed.indextables.split.indexing import Style
 
 
 def refuse(reason: str) -> LogError:

@@ -6,7 +6,7 @@ import pytest
 
 from support.index_log import METADATA, URL, add
 from tablefeed.errors import UnsupportedFeatureError
-from tablefeed.indextables.protocol import NEW_TABLE, refuse_companion, refuse_reading, refuse_writing
+from tablefeed.indextables.log.protocol import NEW_TABLE, refuse_companion, refuse_reading, refuse_writing
 from tablefeed.model.actions import Protocol
 from tablefeed.model.split import Split
 

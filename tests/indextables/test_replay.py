@@ -9,8 +9,9 @@ from hypothesis import given
 
 from support.index_log import IndexLog, add, json_log, remove, rows_by_version, state_log, states_of
 from tablefeed.errors import ChangeDataError, CorruptLogError, LogError
-from tablefeed.indextables import names, replay, version_file
-from tablefeed.indextables.version_file import Writer
+from tablefeed.indextables import names
+from tablefeed.indextables.log import replay, version_file
+from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, FileAction, Version
 
 pytest.importorskip("fastavro")

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 
 from tablefeed.errors import LogError, TableNotFoundError
-from tablefeed.indextables import listing, names
-from tablefeed.indextables.listing import Log
-from tablefeed.indextables.retention import Retention, expired, unnamed
+from tablefeed.indextables import names
+from tablefeed.indextables.log import listing
+from tablefeed.indextables.log.listing import Log
+from tablefeed.indextables.log.retention import Retention, expired, unnamed
 from tablefeed.model.actions import Version
 
 DAY = 24 * 3_600_000

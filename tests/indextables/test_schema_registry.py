@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from tablefeed.indextables.schema_registry import (
+from tablefeed.indextables.log.schema_registry import (
     canonical,
     doc_mapping_hash,
     registry_of,

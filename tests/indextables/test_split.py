@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 
 from support.split_bytes import a_field, a_split, a_store, bundle, document
-from tablefeed.indextables.damage import DamagedSplitError, UnsupportedSplitError
-from tablefeed.indextables.doc_store import DocStore
-from tablefeed.indextables.split import Field, Split, chunks, read_split
+from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
+from tablefeed.indextables.split.doc_store import DocStore
+from tablefeed.indextables.split.split_file import Field, Split, chunks, read_split
 
 SEGMENT = {"segment_id": "0a-0b", "max_doc": 1, "deletes": None}
 STORE = a_store([[document([(0, "x")])]])

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from tablefeed.errors import LogError, UnsupportedFeatureError
-from tablefeed.indextables.doc_mapping import doc_mapping
-from tablefeed.indextables.index_schema import fields
-from tablefeed.indextables.indexing import Indexed, Indexing, Style
-from tablefeed.indextables.table_indexing import indexing_of
+from tablefeed.indextables.split.doc_mapping import doc_mapping
+from tablefeed.indextables.split.index_schema import fields
+from tablefeed.indextables.split.indexing import Indexed, Indexing, Style
+from tablefeed.indextables.split.table_indexing import indexing_of
 
 URL = "memory://t"
 SCHEMA = pa.schema(

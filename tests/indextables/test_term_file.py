@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.split_bytes import marks
-from tablefeed.indextables.damage import DamagedSplitError, UnsupportedSplitError
-from tablefeed.indextables.fst import decode_fst
-from tablefeed.indextables.sstable import Term, TermInfo, decode_sstable, encode_sstable
-from tablefeed.indextables.tantivy_file import Part, decode_marked, decode_parts, encode_parts
-from tablefeed.indextables.term_file import as_sstables, decode_terms
+from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
+from tablefeed.indextables.split.fst import decode_fst
+from tablefeed.indextables.split.sstable import Term, TermInfo, decode_sstable, encode_sstable
+from tablefeed.indextables.split.tantivy_file import Part, decode_marked, decode_parts, encode_parts
+from tablefeed.indextables.split.term_file import as_sstables, decode_terms
 
 if TYPE_CHECKING:
     import tantivy

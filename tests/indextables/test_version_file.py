@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from tablefeed.errors import CorruptLogError, TablefeedError, UnsupportedFeatureError
-from tablefeed.indextables.version_file import Writer, decode_commit, encode_commit
+from tablefeed.indextables.log.version_file import Writer, decode_commit, encode_commit
 from tablefeed.model.actions import AddFile, Commit, Metadata, Protocol, RemoveFile, Txn, Version
 from tablefeed.model.split import Split
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablefeed.feed.offset_json import offset_to_json
+from tablefeed.feed.stream.offset_json import offset_to_json
 from tablefeed.log.plan import Limits, Step, furthest, pack
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Offset

@@ -14,7 +14,7 @@ import pytest
 from tablefeed.delta import names
 from tablefeed.delta.columns import decode_paths
 from tablefeed.errors import LogGapError, VersionNotFoundError
-from tablefeed.feed.segment_reader import Reading, SegmentReader
+from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader
 from tablefeed.log.replay import live_files
 from tablefeed.log.segment import LogSegment, build_segment
 from tablefeed.model.actions import Version

@@ -15,7 +15,7 @@ from tablefeed.data.assignment import Assignment, Policy, is_assignable
 from tablefeed.data.retype import LossyConversionError
 from tablefeed.data.spark_texts import nearest_single
 from tablefeed.data.storing import assigned
-from tablefeed.delta.schema import parse_schema
+from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.model.schema import DataType
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 
 import tablefeed
 from peer.jar_log import JarLog
-from tablefeed.feed.upkeep import wait_until_done
+from tablefeed.feed.upkeep.after_commit import wait_until_done
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

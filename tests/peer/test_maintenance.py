@@ -11,9 +11,9 @@ import pytest
 
 import tablefeed
 from peer.rows import rows
-from tablefeed.feed.open_log import open_log
-from tablefeed.feed.upkeep import wait_until_done
-from tablefeed.feed.vacuum import vacuumed
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.upkeep.after_commit import wait_until_done
+from tablefeed.feed.upkeep.vacuum import vacuumed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

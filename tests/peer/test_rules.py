@@ -15,7 +15,7 @@ from peer.logs import actions_of_kind
 from peer.rows import rows
 from peer.test_schema_evolution import error_class
 from spark.streams import finish, grow
-from tablefeed.feed.open_log import open_log
+from tablefeed.feed.snapshot.open_log import open_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

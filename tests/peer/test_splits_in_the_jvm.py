@@ -15,8 +15,8 @@ pytest.importorskip("tantivy")
 
 from peer.jvm_splits import Library, Searched
 from support.corpus_splits import Table, all_written, index_of, read, table, written
-from tablefeed.indextables.indexing import Indexed, Indexing, Style
-from tablefeed.indextables.table_indexing import indexing_of
+from tablefeed.indextables.split.indexing import Indexed, Indexing, Style
+from tablefeed.indextables.split.table_indexing import indexing_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,9 +14,9 @@ import pytest
 import tablefeed
 from peer.jar_log import JarLog
 from peer.rows import rows
-from tablefeed.feed.checkpointing import CheckpointShape, write_checkpoint
-from tablefeed.feed.open_log import open_log
-from tablefeed.feed.upkeep import wait_until_done
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.upkeep.after_commit import wait_until_done
+from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from feed.maintained import said
 from peer.jar_log import JarLog
-from tablefeed.feed.commit import commit
-from tablefeed.feed.open_log import open_log
-from tablefeed.feed.operations import batch_write
-from tablefeed.feed.sink import plan_write, write_task
-from tablefeed.feed.transaction import Surroundings, Transaction
-from tablefeed.feed.upkeep import after_commit
+from support.maintained import said
+from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.commit.operations import batch_write
+from tablefeed.feed.commit.transaction import Surroundings, Transaction
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.upkeep.after_commit import after_commit
+from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.log.transaction import WriteKind
 
 if TYPE_CHECKING:

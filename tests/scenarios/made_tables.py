@@ -16,9 +16,9 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import tablefeed
-from feed.logs import ID, Action, a_log, metadata, protocol
+from support.logs import ID, Action, a_log, metadata, protocol
 from tablefeed.errors import InvalidRowsError
-from tablefeed.feed.sink import write_task
+from tablefeed.feed.write.sink import write_task
 from tablefeed.spark.sink import StreamWriter, Written
 from tablefeed.store import LocalStore
 

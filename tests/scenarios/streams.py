@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from feed.logs import TABLE_ID, Action, metadata
+from support.logs import TABLE_ID, Action, metadata
 from support.micro_batches import Batch, Frame, Query, SparkModel
 
 BY_NAME = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "2"}

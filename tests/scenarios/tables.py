@@ -15,9 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from feed.checkpoints import classic_name, put_checkpoint
-from feed.logs import Action, add, metadata, protocol, put
-from feed.recorded import cdc, removed, vector
+from support.checkpoints import classic_name, put_checkpoint
+from support.logs import Action, add, metadata, protocol, put
+from support.recorded import cdc, removed, vector
 from tablefeed.store import LocalStore
 
 _ARROW = {"string": pa.string(), "integer": pa.int32(), "byte": pa.int8(), "long": pa.int64()}

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from feed.logs import add, metadata, protocol
-from feed.recorded import data_file, schema
 from scenarios.streams import append, commit, grown, stream
+from support.logs import add, metadata, protocol
+from support.recorded import data_file, schema
 from tablefeed.errors import IllegalOptionError, OffsetError, UnsupportedFeatureError
 
 

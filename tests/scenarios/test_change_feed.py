@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from feed.logs import info, protocol
-from feed.recorded import VECTORS, removed
 from scenarios.queries import Stream
 from scenarios.tables import Column, Table
+from support.logs import info, protocol
+from support.recorded import VECTORS, removed
 
 ON = {"enableChangeDataFeed": "true"}
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from feed.recorded import VECTORS, removed, vector
 from scenarios.queries import Stream
 from scenarios.tables import Table
+from support.recorded import VECTORS, removed, vector
 
 ONE = [{"maxFilesPerTrigger": "1"}, {"maxBytesPerTrigger": "1b"}]
 one_at_a_time = pytest.mark.parametrize("limit", [pytest.param(limit, id=next(iter(limit))) for limit in ONE])

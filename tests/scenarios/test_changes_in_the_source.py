@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from feed.logs import add, metadata, protocol
-from feed.recorded import VECTORS, data_file, recorded, removed, schema, vector
 from scenarios.streams import append, commit, grown, stream
+from support.logs import add, metadata, protocol
+from support.recorded import VECTORS, data_file, recorded, removed, schema, vector
 from tablefeed.errors import ChangeRefusedError
 
 IGNORE_DELETES = {"ignoreDeletes": "true"}

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from feed.logs import metadata, protocol, put
 from scenarios.made_tables import BOTH, Write, a_map, a_struct, an_array, by_batch, is_untouched, make, refused, rows
+from support.logs import metadata, protocol, put
 from tablefeed.errors import InvalidRowsError, UnsupportedExpressionError
 from tablefeed.store import LocalStore
 

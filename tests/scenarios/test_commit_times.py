@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from feed.logs import NOW_MS, Action, a_log, a_write, actions_of, info, metadata, protocol, put, still
 from scenarios.queries import Stream
 from scenarios.tables import Table
-from tablefeed.feed.commit import commit
+from support.logs import NOW_MS, Action, a_log, a_write, actions_of, info, metadata, protocol, put, still
+from tablefeed.feed.commit.loop import commit
 
 FEATURES = ["inCommitTimestamp", "changeDataFeed", "appendOnly", "invariants"]
 

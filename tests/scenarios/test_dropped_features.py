@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from feed.logs import Action, add, protocol
-from feed.recorded import data_file, recorded
 from scenarios.streams import Stream, commit, commit_file, stream
+from support.logs import Action, add, protocol
+from support.recorded import data_file, recorded
 from tablefeed.errors import UnsupportedFeatureError
 
 CLEAN = protocol(3, 7, readerFeatures=[], writerFeatures=["changeDataFeed"])

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from feed.logs import add, at, delivered, log_of, protocol
-from feed.recorded import data_file, recorded
 from scenarios.streams import append, commit, commit_file, grown, stream
+from support.logs import add, at, delivered, log_of, protocol
+from support.recorded import data_file, recorded
 from tablefeed.errors import LogError, LogGapError
-from tablefeed.feed.source import StreamSource
-from tablefeed.feed.source_options import SourceOptions
+from tablefeed.feed.stream.source import StreamSource
+from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.log.plan import Limits
 from tablefeed.store.local import LocalStore
 

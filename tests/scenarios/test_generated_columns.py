@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from feed.logs import protocol, put, remove
 from scenarios.made_tables import (
     BOTH,
     Column,
@@ -27,6 +26,7 @@ from scenarios.made_tables import (
     refused,
     rows,
 )
+from support.logs import protocol, put, remove
 from support.micro_batches import SparkModel
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError, UnsupportedExpressionError
 from tablefeed.store import LocalStore

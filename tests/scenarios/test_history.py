@@ -9,13 +9,13 @@ import pytest
 from pyspark.sql.types import LongType, StructType
 
 import tablefeed
-from feed.logs import add, info, metadata, protocol
-from feed.recorded import schema, vector
 from scenarios.sinks import operations, save, stream_into, told_by
 from scenarios.streams import commit
+from support.logs import add, info, metadata, protocol
+from support.recorded import schema, vector
 from tablefeed.errors import TablefeedError
-from tablefeed.feed.known_state import newest_state
-from tablefeed.feed.sink import plan_write, write_task
+from tablefeed.feed.snapshot.known_state import newest_state
+from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.log.transaction import WriteKind
 from tablefeed.spark.sink import BatchWriter, Written
 

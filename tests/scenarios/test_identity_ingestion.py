@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from feed.logs import protocol
 from scenarios.made_tables import BOTH, Row, Write, Writes, a_struct, actions, is_untouched, make, rows
+from support.logs import protocol
 from tablefeed.errors import SchemaMismatchError
 
 either = pytest.mark.parametrize("write", BOTH.values(), ids=BOTH)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from feed.logs import info, metadata, protocol
 from scenarios.streams import append, commit, grown, stream
+from support.logs import info, metadata, protocol
 from tablefeed.errors import IllegalOptionError
 
 

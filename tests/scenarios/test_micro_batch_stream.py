@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from feed.logs import a_log, a_source, add, at, delivered, info, metadata, protocol
-from tablefeed.feed.table_log import TableLog
+from support.logs import a_log, a_source, add, at, delivered, info, metadata, protocol
+from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 

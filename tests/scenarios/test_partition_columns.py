@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from feed.logs import Action, add, metadata, protocol
-from feed.recorded import data_file, schema
 from scenarios.streams import commit, mapped, stream
+from support.logs import Action, add, metadata, protocol
+from support.recorded import data_file, schema
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from feed.logs import Action, protocol
 from scenarios.made_tables import (
     BOTH,
     Column,
@@ -26,6 +25,7 @@ from scenarios.made_tables import (
     make,
     rows,
 )
+from support.logs import Action, protocol
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError
 
 either = pytest.mark.parametrize("write", BOTH.values(), ids=BOTH)

@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablefeed
-from feed.logs import ID, Action, a_log, a_write, actions_of, add, metadata, protocol, put, still
-from feed.test_commit_features import ENABLED, TRACKED, ids, mark, marks, write
+from feed.commit.test_commit_features import ENABLED, TRACKED, ids, mark, marks, write
 from scenarios.made_tables import BOTH, Row, Write, Writes, a_struct, actions, by_batch, make, rows
+from support.logs import ID, Action, a_log, a_write, actions_of, add, metadata, protocol, put, still
 from tablefeed.errors import ConflictError, SchemaMismatchError
-from tablefeed.feed.commit import commit
-from tablefeed.feed.evolution import SchemaMode
-from tablefeed.feed.upkeep import wait_until_done
-from tablefeed.feed.write_rules import WriteRules
+from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.upkeep.after_commit import wait_until_done
+from tablefeed.feed.write.evolution import SchemaMode
+from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.store import LocalStore
 
 either = pytest.mark.parametrize("write_rows", BOTH.values(), ids=BOTH)

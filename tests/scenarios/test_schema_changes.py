@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType
 
-from feed.logs import Action, add, metadata, protocol
-from feed.recorded import data_file, schema
 from scenarios.streams import append, commit, mapped, stream
+from support.logs import Action, add, metadata, protocol
+from support.recorded import data_file, schema
 from tablefeed.errors import SchemaChangedError, TablefeedError
 
 ID, MORE = ("id", "string"), ("newcol", "string")

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from feed.logs import protocol
-from feed.recorded import cdc, data_file, removed
 from scenarios.queries import BLOCKED, METADATA_EVOLUTION, PASSED, REACHED, RENAME, Stream, texts
 from scenarios.tables import Column, Table
+from support.logs import protocol
+from support.recorded import cdc, data_file, removed
 
 
 def a_table(path: Path, mapping: str) -> Table:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from feed.logs import TABLE_ID
 from scenarios.queries import INIT_FAILED, METADATA_EVOLUTION, NON_ADDITIVE, PASSED, RENAME, Stream, texts
 from scenarios.tables import Table
+from support.logs import TABLE_ID
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from feed.logs import Action, a_log, a_source, add, at, delivered, metadata, protocol, put
+from support.logs import Action, a_log, a_source, add, at, delivered, metadata, protocol, put
 from tablefeed.errors import SchemaChangedError
 from tablefeed.log.plan import Limits
 

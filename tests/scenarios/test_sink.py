@@ -13,11 +13,11 @@ from deltalake import DeltaTable
 from pyspark.sql.types import IntegerType, LongType, NullType, StringType, StructType, UserDefinedType
 
 import tablefeed
-from feed.logs import metadata, protocol
-from feed.recorded import schema
 from scenarios.sinks import Sink, rows_of, save, stream_into, told_by, types_of
 from scenarios.streams import commit
 from scenarios.tables import Column, Table
+from support.logs import metadata, protocol
+from support.recorded import schema
 from tablefeed.errors import SchemaMismatchError
 
 MAPPINGS = pytest.mark.parametrize("mapping", ["none", "id", "name"])

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from feed.logs import metadata, protocol
-from feed.recorded import schema
 from scenarios.sinks import Sink, operations, rows_of, stream_into, types_of
 from scenarios.streams import commit
 from scenarios.tables import Column, Table
+from support.logs import metadata, protocol
+from support.recorded import schema
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError, TablefeedError
 
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1

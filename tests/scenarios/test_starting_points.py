@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from feed.logs import add, info, metadata, protocol
-from feed.recorded import data_file
 from scenarios.streams import append, commit, commit_file, stream
+from support.logs import add, info, metadata, protocol
+from support.recorded import data_file
 from tablefeed.errors import IllegalOptionError, OptionError, TableError, VersionNotFoundError
 
 START_S = 1_594_795_800

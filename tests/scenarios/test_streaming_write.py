@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 import tablefeed
-from feed.logs import metadata, protocol, put
 from scenarios.made_tables import Column, Writes, a_struct, actions, by_batch, make, rows
+from support.logs import metadata, protocol, put
 from tablefeed.errors import ConflictError
 from tablefeed.store import LocalStore
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from feed.logs import TABLE_ID, protocol
 from scenarios.queries import METADATA_EVOLUTION, Stream
 from scenarios.tables import Table
+from support.logs import TABLE_ID, protocol
 
 IN_FORCE = {"allowSourceColumnRename": "always", "allowSourceColumnDrop": "always"}
 

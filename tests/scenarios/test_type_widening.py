@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from feed.logs import protocol
-from feed.recorded import removed
 from scenarios.queries import BLOCKED, METADATA_EVOLUTION, SCHEMA_CHANGED, Stream
 from scenarios.tables import Column, Table
+from support.logs import protocol
+from support.recorded import removed
 
 WIDENING = protocol(3, 7, readerFeatures=["typeWidening"], writerFeatures=["typeWidening", "appendOnly", "invariants"])
 ALLOWED = {"allowSourceColumnTypeChange": "always"}

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from feed.logs import add, metadata, protocol
-from feed.recorded import log
 from spark.streams import PATIENCE_S, finish, reader, refusal
+from support.logs import add, metadata, protocol
+from support.recorded import log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from feed.logs import protocol, put
 from scenarios.tables import Column, Table
 from spark.streams import actions, newest_version, reader, refusal, write_out
+from support.logs import protocol, put
 from tablefeed.store import LocalStore
 
 if TYPE_CHECKING:

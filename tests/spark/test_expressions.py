@@ -14,7 +14,7 @@ import pytest
 from support.expressions import EXPRESSIONS, SCHEMA, rows
 from tablefeed.data.sql import Asked, NotExactError, Program, RowFailedError, compile_expressions
 from tablefeed.data.sql.terms import spelt
-from tablefeed.delta.schema import format_schema
+from tablefeed.delta.schema.schema_string import format_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,8 +14,8 @@ import pytest
 from deltalake import write_deltalake
 
 from spark.streams import drain, grow, ids_of, newest_version, offsets, refusal
-from tablefeed.feed.scan import read_task
-from tablefeed.feed.snapshot_tasks import snapshot_tasks
+from tablefeed.feed.scan.snapshot_tasks import snapshot_tasks
+from tablefeed.feed.scan.task import read_task
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

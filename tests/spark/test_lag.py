@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from spark.streams import PATIENCE_S, action, grow, ids_by_delta_rs, reader
-from tablefeed.feed.lag import Lag, lag_from_json
+from tablefeed.feed.stream.lag import Lag, lag_from_json
 from tablefeed.spark import LagListener
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from feed.logs import Action, add, metadata, protocol
-from feed.recorded import log, schema
 from scenarios.tables import Table
 from spark.streams import PATIENCE_S, reader, refusal
+from support.logs import Action, add, metadata, protocol
+from support.recorded import log, schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

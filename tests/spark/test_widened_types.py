@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from feed.logs import protocol
 from scenarios.tables import Column, Table
 from spark.streams import PATIENCE_S, reader, refusal
+from support.logs import protocol
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,7 +17,7 @@ from opentelemetry.metrics import CallbackOptions, NoOpMeter, Observation
 from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
 from pyspark.sql.streaming.listener import QueryIdleEvent, QueryProgressEvent, QueryTerminatedEvent
 
-from tablefeed.feed.lag import Lag, lag_to_json
+from tablefeed.feed.stream.lag import Lag, lag_to_json
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Offset
 from tablefeed.spark import LagListener

@@ -12,8 +12,8 @@ from pyspark.sql.types import StructType
 
 import tablefeed
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, OptionError
-from tablefeed.feed.source_options import SourceOptions
-from tablefeed.feed.stream_bounds import Bound
+from tablefeed.feed.stream.source_options import SourceOptions
+from tablefeed.feed.stream.stream_bounds import Bound
 from tablefeed.log.plan import Limits
 from tablefeed.spark.analysis import analyse
 from tablefeed.spark.options import parse_options

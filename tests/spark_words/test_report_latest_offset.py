@@ -10,10 +10,10 @@ from pyspark.sql.streaming.datasource import ReadMaxFiles
 from pyspark.sql.types import LongType, StructField, StructType
 
 import tablefeed
-from tablefeed.feed.open_log import open_log
-from tablefeed.feed.source import StreamSource
-from tablefeed.feed.source_options import SourceOptions
-from tablefeed.feed.table_log import TableLog
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.table_log import TableLog
+from tablefeed.feed.stream.source import StreamSource
+from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.model.actions import Version
 from tablefeed.spark.analysis import analyse
 from tablefeed.spark.source import StreamReader

@@ -13,11 +13,11 @@ from deltalake import DeltaTable
 from pyspark.sql.types import LongType, StructType
 
 import tablefeed
-from feed.logs import a_log, metadata, protocol
+from support.logs import a_log, metadata, protocol
 from tablefeed.errors import CommitError, IllegalOptionError, UnknownOptionError, UnsupportedFeatureError
-from tablefeed.feed.known_state import newest_state
-from tablefeed.feed.sink import plan_write, write_task
-from tablefeed.feed.upkeep import wait_until_done
+from tablefeed.feed.snapshot.known_state import newest_state
+from tablefeed.feed.upkeep.after_commit import wait_until_done
+from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.log.transaction import WriteKind
 from tablefeed.spark.options import parse_options
 from tablefeed.spark.sink import BatchWriter, StreamWriter, Written

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from feed.logs import LONG_ID, a_log, add, metadata, protocol, put
+from support.logs import LONG_ID, a_log, add, metadata, protocol, put
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, MetadataEvolvedError, UnsupportedOptionError
-from tablefeed.feed.schema_tracking import TrackingOptions
-from tablefeed.feed.schema_unblock import Allowed
+from tablefeed.feed.stream.schema_tracking import TrackingOptions
+from tablefeed.feed.stream.schema_unblock import Allowed
 from tablefeed.spark.analysis import Analysis, analyse, spark_schema
 from tablefeed.spark.batch import BatchReader
 from tablefeed.spark.options import parse_options

@@ -16,11 +16,11 @@ from tablefeed.data.read import ReadPlan
 from tablefeed.data.split_writer import SplitLayout, WrittenSplit, write_splits
 from tablefeed.data.splits import SplitFile, read_split_batches
 from tablefeed.data.write import NewFile
-from tablefeed.delta.schema import parse_schema, to_arrow
-from tablefeed.indextables import schema_registry
-from tablefeed.indextables.indexing import Indexing
-from tablefeed.indextables.split import read_index
-from tablefeed.indextables.table_indexing import indexing_of
+from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
+from tablefeed.indextables.log import schema_registry
+from tablefeed.indextables.split.indexing import Indexing
+from tablefeed.indextables.split.split_file import read_index
+from tablefeed.indextables.split.table_indexing import indexing_of
 
 URL = "memory://t"
 

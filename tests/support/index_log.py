@@ -12,18 +12,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from tablefeed.errors import CorruptLogError, LogError
-from tablefeed.indextables import (
-    avro_state,
-    checkpoint,
-    columns,
-    listing,
-    names,
-    replay,
-    state_writer,
-    version_file,
-)
-from tablefeed.indextables.avro_state import Manifest, State
-from tablefeed.indextables.version_file import Writer
+from tablefeed.indextables import names
+from tablefeed.indextables.log import avro_state, columns, listing, replay, state_writer, version_file
+from tablefeed.indextables.log import json_checkpoint as checkpoint
+from tablefeed.indextables.log.avro_state import Manifest, State
+from tablefeed.indextables.log.version_file import Writer
 from tablefeed.log.replay import fold, live_files
 from tablefeed.model.actions import (
     AddFile,

@@ -15,7 +15,7 @@ def page(name: str) -> str:
 
 def names_of_no_module(text: str, *, of: int) -> list[str]:
     """The modules that a page of more than `of` names and that are no files."""
-    named = set(re.findall(r"`(\w+/\w+\.py)`", text))
+    named = set(re.findall(r"`((?:\w+/)+\w+\.py)`", text))
     assert len(named) > of
     return [module for module in sorted(named) if not (ROOT / "src" / "tablefeed" / module).is_file()]
 

@@ -1,7 +1,7 @@
 """Splits from Python values, for what no writer at hand would write: other compressors, odd values, damage.
 
-By the layout as indextables/split.py and doc_store.py describe it, told here a second time. The skip index has its
-lowest layer alone, which is what readers of all rows need.
+By the layout as indextables/split/split_file.py and doc_store.py describe it, told here a second time. The skip index
+has its lowest layer alone, which is what readers of all rows need.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import accumulate
 
 import pyarrow as pa
 
-from tablefeed.indextables.nested import Instant
+from tablefeed.indextables.split.nested import Instant
 
 NONE, LZ4, ZSTD = 0, 1, 4
 

@@ -13,11 +13,12 @@ import pytest
 from support.index_log import PROTOCOL, SYNC
 from tablefeed.data.split_writer import SplitLayout, WrittenSplit, write_splits
 from tablefeed.data.write import NewFile
-from tablefeed.delta.schema import format_schema, from_arrow
-from tablefeed.feed.index_log import IndexTablesLog
-from tablefeed.indextables import names, state_writer, version_file
-from tablefeed.indextables.avro_state import Bounds, Manifest, State
-from tablefeed.indextables.version_file import Writer
+from tablefeed.delta.schema.schema_string import format_schema, from_arrow
+from tablefeed.feed.snapshot.index_log import IndexTablesLog
+from tablefeed.indextables import names
+from tablefeed.indextables.log import state_writer, version_file
+from tablefeed.indextables.log.avro_state import Bounds, Manifest, State
+from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Commit, Metadata, Version
 from tablefeed.store import MemoryStore, Store
 

@@ -1,7 +1,7 @@
 """The index of a split's rows: made by Tantivy, in the wheel `tantivy` (extra `indextables`), in a folder for a time.
 
-The fields are those of indextables/index_schema.py. Nothing of the wheel goes beyond here: what is handed on are the
-bytes of the index's files, as IndexTables opens them, under names that come of the split's own.
+The fields are those of indextables/split/index_schema.py. Nothing of the wheel goes beyond here: what is handed on are
+the bytes of the index's files, as IndexTables opens them, under names that come of the split's own.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.errors import InvalidRowsError, StoreConfigError, StoreError
-from tablefeed.indextables.damage import DamagedSplitError, UnfitValueError, UnsupportedSplitError
-from tablefeed.indextables.index_schema import Json, encode_managed, encode_meta, fields, is_object
-from tablefeed.indextables.indexing import Indexed, Indexing
-from tablefeed.indextables.plain import addresses, json_objects, objects
-from tablefeed.indextables.tantivy_file import decode_marked
-from tablefeed.indextables.term_file import as_sstables
+from tablefeed.indextables.split.damage import DamagedSplitError, UnfitValueError, UnsupportedSplitError
+from tablefeed.indextables.split.index_schema import Json, encode_managed, encode_meta, fields, is_object
+from tablefeed.indextables.split.indexing import Indexed, Indexing
+from tablefeed.indextables.split.plain import addresses, json_objects, objects
+from tablefeed.indextables.split.tantivy_file import decode_marked
+from tablefeed.indextables.split.term_file import as_sstables
 
 _FORMAT = 7
 """Of the index's files: the one that IndexTables' Tantivy and this reader know."""

@@ -23,11 +23,11 @@ from tablefeed.data.splits import SplitFile, read_split_batches
 from tablefeed.data.windows import windows
 from tablefeed.data.write import OpenFile, conformed
 from tablefeed.errors import DataFileError, InvalidRowsError, UnsupportedFeatureError
-from tablefeed.indextables.bundle import Bundle, encode_bundle
-from tablefeed.indextables.doc_mapping import doc_mapping
-from tablefeed.indextables.index_schema import check_types
-from tablefeed.indextables.indexing import Indexed, Indexing
-from tablefeed.indextables.schema_registry import doc_mapping_hash
+from tablefeed.indextables.log.schema_registry import doc_mapping_hash
+from tablefeed.indextables.split.bundle import Bundle, encode_bundle
+from tablefeed.indextables.split.doc_mapping import doc_mapping
+from tablefeed.indextables.split.index_schema import check_types
+from tablefeed.indextables.split.indexing import Indexed, Indexing
 from tablefeed.model.split import Split
 
 _MIB = 1024 * 1024

@@ -16,13 +16,13 @@ from tablefeed.data.conform import no_columns
 from tablefeed.data.read import ReadPlan
 from tablefeed.data.required import RequiredColumns
 from tablefeed.errors import DataFileError, ObjectNotFoundError, UnsupportedFeatureError
-from tablefeed.indextables import split as splits
-from tablefeed.indextables.damage import DamagedSplitError, UnsupportedSplitError
-from tablefeed.indextables.doc_store import Checksum, Read, read_blocks, unpacked
-from tablefeed.indextables.documents import Pieces, read_pieces
-from tablefeed.indextables.row_columns import column
-from tablefeed.indextables.shapes import Wanted
-from tablefeed.indextables.split import Chunk, Split
+from tablefeed.indextables.split import split_file as splits
+from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
+from tablefeed.indextables.split.doc_store import Checksum, Read, read_blocks, unpacked
+from tablefeed.indextables.split.documents import Pieces, read_pieces
+from tablefeed.indextables.split.row_columns import column
+from tablefeed.indextables.split.shapes import Wanted
+from tablefeed.indextables.split.split_file import Chunk, Split
 
 CHUNK_ROWS = 65_536
 CHUNK_BYTES = 8 << 20

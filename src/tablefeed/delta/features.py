@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from tablefeed.delta import names, row_tracking
-from tablefeed.delta.type_changes import unknown_type_change
+from tablefeed.delta.schema.type_changes import unknown_type_change
 from tablefeed.errors import AppendOnlyError, LogError, UnsupportedFeatureError
 from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.schema import Array, DataType, Map, Primitive, Struct
@@ -233,11 +233,11 @@ FEATURES: Mapping[str, Feature] = {
     feature.name: feature
     for feature in (
         _writers("appendOnly", _HANDLED, _property(names.APPEND_ONLY), implied_from=2),
-        # Rows are held against the rules of the table, which feed/row_rules.py finds.
+        # Rows are held against the rules of the table, which feed/write/row_rules.py finds.
         _writers("invariants", _HANDLED, _column_key(names.COLUMN_INVARIANTS), implied_from=2),
         _writers("checkConstraints", _HANDLED, _constrained, implied_from=3),
         # Appends and removes of whole files are changes without a cdc file ("Reader Requirements for AddCDCFile"); of
-        # files that are written anew, feed/change_writing.py tells the changes.
+        # files that are written anew, feed/write/change_writing.py tells the changes.
         _writers("changeDataFeed", _HANDLED, _property(names.ENABLE_CHANGE_DATA_FEED), implied_from=4),
         _writers("generatedColumns", _HANDLED, _column_key(names.GENERATION_EXPRESSION), implied_from=4),
         _both("columnMapping", _HANDLED, _HANDLED, _mapped, implied_from=5),
@@ -250,7 +250,7 @@ FEATURES: Mapping[str, Feature] = {
         _both("timestampNtz", _HANDLED, _HANDLED, _type("timestamp_ntz")),
         # Domains stay as they are: we write that of row tracking, and that of clustering of a table that we make.
         _writers("domainMetadata", _HANDLED),
-        # Written where the policy asks for them (feed/checkpointing.py).
+        # Written where the policy asks for them (feed/upkeep/checkpointing.py).
         _both("v2Checkpoint", _HANDLED, _HANDLED, _property(names.CHECKPOINT_POLICY, "v2")),
         _both("catalogManaged", _REFUSED, _REFUSED),
         _both("catalogManaged-preview", _REFUSED, _REFUSED),
@@ -264,14 +264,14 @@ FEATURES: Mapping[str, Feature] = {
         _writers("icebergWriterCompatV3", _REFUSED),
         # Our files are as yet unclustered ones, with statistics of the clustering columns (clustering.py).
         _writers(names.CLUSTERING, _HANDLED),
-        # feed/vacuum.py asks what a writer must know, of any table.
+        # feed/upkeep/vacuum.py asks what a writer must know, of any table.
         _both("vacuumProtocolCheck", _HANDLED, _HANDLED),
-        # Cleanup stops short of what is protected (feed/log_cleanup.py), and checkpoints are of the newest version.
+        # Cleanup stops short of what is protected (feed/upkeep/log_cleanup.py). Checkpoints are of the newest version.
         _writers("checkpointProtection", _HANDLED),
         _writers("inCommitTimestamp", _HANDLED, _property(names.ENABLE_IN_COMMIT_TIMESTAMPS)),
         # Its properties have names of their own, which no released writer but Delta-Spark 3.2 knows.
         _writers("inCommitTimestamp-preview", _REFUSED),
-        # What columns were is kept in their metadata, and told of those that a write widens (feed/evolution.py).
+        # What columns were is kept in their metadata, and told of those that a write widens (feed/write/evolution.py).
         _both("typeWidening", _HANDLED, _HANDLED, _widened),
         _both("typeWidening-preview", _HANDLED, _HANDLED),
         _both(_VARIANT, _HANDLED, _HANDLED, _type("variant")),

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from tablefeed.delta import names
 from tablefeed.delta.features import FEATURES
 from tablefeed.delta.file_layout import CODECS, named_codec, target_file_bytes
-from tablefeed.delta.indexed_columns import column_names
 from tablefeed.delta.retention import parse_interval
+from tablefeed.delta.stats.indexed_columns import column_names
 from tablefeed.errors import IllegalOptionError
 
 PREFIX = "delta."

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.delta import fields, names
-from tablefeed.delta.checksum_writer import FileCounts, Tally
+from tablefeed.delta.checkpoint.checksum_writer import FileCounts, Tally
 from tablefeed.delta.json_texts import number_texts, object_texts, string_texts, texts_of_map
 
 _ROWS = 8192

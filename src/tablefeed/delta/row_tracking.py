@@ -1,7 +1,7 @@
 """Which ids and versions the rows of a commit get, and the high water mark that says so (PROTOCOL.md, "Row Tracking").
 
 Ids are given against the state that a commit follows: after a lost race they are given anew. Rows that have ids are
-never copied or updated here (feed/optimize.py refuses such tables), so no column of materialised ids is written.
+never copied or updated here (feed/upkeep/optimize.py refuses such tables), so no column of materialised ids is written.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 import orjson
 
 from tablefeed.delta import names
-from tablefeed.delta.stats import num_records
+from tablefeed.delta.stats.stats_text import num_records
 from tablefeed.errors import CommitError, LogError, UnsupportedFeatureError
 from tablefeed.model.actions import AddFile, DomainMetadata, Metadata, Protocol, Version
 

@@ -1,7 +1,7 @@
 """One entry of the log in which a stream tracks a table's metadata, as Delta-Spark writes it. Bytes to value and back.
 
 The format is no part of the protocol: a line with its version, then JSON (Delta-Spark's PersistedMetadata). Where the
-entries stand is `tablefeed.feed.schema_log`'s; what a stream does with them is `schema_tracking`'s.
+entries stand is `tablefeed.feed.stream.schema_log`'s; what a stream does with them is `schema_tracking`'s.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import orjson
 
 from tablefeed.delta import names
 from tablefeed.delta.fields import BadActionError, read_protocol, write_protocol
-from tablefeed.delta.schema import format_schema, parse_schema
+from tablefeed.delta.schema.schema_string import format_schema, parse_schema
 from tablefeed.errors import LogError, SchemaLogError, UnsupportedFeatureError
 from tablefeed.model.actions import Metadata, Protocol, Version
 from tablefeed.model.schema import Struct

@@ -1,6 +1,6 @@
 """A position in a table's feed: that of the first file not yet delivered. There are no sentinel values.
 
-How an offset is written for Spark is `tablefeed.feed.offset_json`'s.
+How an offset is written for Spark is `tablefeed.feed.stream.offset_json`'s.
 """
 
 from __future__ import annotations

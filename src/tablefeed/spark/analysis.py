@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tablefeed.errors import IllegalOptionError, SchemaMismatchError, TableNotFoundError
-from tablefeed.feed.change_rules import refuse_reserved_names
-from tablefeed.feed.schema_analysis import tracked_schema
-from tablefeed.feed.table import open_table
+from tablefeed.feed.api.table import open_table
+from tablefeed.feed.changes.change_rules import refuse_reserved_names
+from tablefeed.feed.stream.schema_analysis import tracked_schema
 from tablefeed.feed.timestamp_text import in_zone
 from tablefeed.spark.char import CHAR_TYPE
 from tablefeed.spark.options import (
@@ -82,7 +82,7 @@ def analyse(options: Mapping[str, str]) -> Analysis:
     if change_feed:
         refuse_reserved_names(names, url=path)
     if parsed["where"] is not None:
-        from tablefeed.feed.where import check_where
+        from tablefeed.feed.scan.where import check_where
 
         check_where(parsed["where"], schema_string, url=path)
     names = (*names, *(CHANGE_COLUMNS if change_feed else ()))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, UnsupportedOptionError
-from tablefeed.feed.change_range import Bounds
-from tablefeed.feed.changes import change_tasks
+from tablefeed.feed.api.changes import change_tasks
+from tablefeed.feed.changes.change_range import Bounds
 from tablefeed.spark.options import (
     ParsedOptions,
     check_one_end,
@@ -61,7 +61,7 @@ class BatchReader(DataSourceReader):
             "least_tasks": self._least_tasks,
         }
         if self._bounds is None:
-            from tablefeed.feed.snapshot_tasks import snapshot_tasks
+            from tablefeed.feed.scan.snapshot_tasks import snapshot_tasks
 
             tasks = snapshot_tasks(self._path, **asked)
         else:

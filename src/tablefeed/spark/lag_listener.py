@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from tablefeed.feed.lag import Lag, lag_from_json
+from tablefeed.feed.stream.lag import Lag, lag_from_json
 from tablefeed.spark.lag_board import (
     LagBoard,
     Reading,

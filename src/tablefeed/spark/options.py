@@ -20,9 +20,9 @@ from tablefeed.errors import (
     UnknownOptionError,
     UnsupportedOptionError,
 )
-from tablefeed.feed.schema_tracking import TrackingOptions
-from tablefeed.feed.schema_unblock import Allowed
-from tablefeed.feed.write_rules import TYPEMAP_PREFIX
+from tablefeed.feed.stream.schema_tracking import TrackingOptions
+from tablefeed.feed.stream.schema_unblock import Allowed
+from tablefeed.feed.write.write_rules import TYPEMAP_PREFIX
 from tablefeed.spark.option_tables import AS_IF_UNSET, CHANGE_FEED, IGNORED, NOT_YET, SPECS, TRACKING, version_as_of
 
 logger = logging.getLogger(__name__)

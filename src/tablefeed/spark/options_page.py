@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
-from tablefeed.feed.write_rules import TYPEMAP_PREFIX
+from tablefeed.feed.write.write_rules import TYPEMAP_PREFIX
 from tablefeed.spark.option_tables import AS_IF_UNSET, IGNORED, NOT_YET, SPECS, OptionSpec
 from tablefeed.spark.options import PROPERTY_PREFIX, STORAGE_PREFIX
 

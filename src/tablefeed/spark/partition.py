@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from tablefeed.feed.scan import ScanTask, read_task
+from tablefeed.feed.scan.task import ScanTask, read_task
 from tablefeed.spark.worker import settle
 
 if TYPE_CHECKING:

@@ -16,18 +16,18 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from tablefeed.errors import CommitError
-from tablefeed.feed.auto_compact import compact_if_wanted
-from tablefeed.feed.commit import changes_nothing, commit
-from tablefeed.feed.commit_entry import new_table
-from tablefeed.feed.gathering import gathered
-from tablefeed.feed.known_state import newest_state, remember
-from tablefeed.feed.losers import delete_losers, delete_uncommitted
-from tablefeed.feed.operations import batch_write, micro_batch
-from tablefeed.feed.sink import plan_write, rows_of_spark, write_task
-from tablefeed.feed.transaction import Surroundings, Transaction
-from tablefeed.feed.upkeep import UpkeepOptions, after_commit, look_after, waited_for
-from tablefeed.feed.write_plan import WritePlan
-from tablefeed.feed.write_rules import Scope, refuse_of_splits, schema_asked, schema_mode, write_rules
+from tablefeed.feed.commit.entry import new_table
+from tablefeed.feed.commit.loop import changes_nothing, commit
+from tablefeed.feed.commit.losers import delete_losers, delete_uncommitted
+from tablefeed.feed.commit.operations import batch_write, micro_batch
+from tablefeed.feed.commit.transaction import Surroundings, Transaction
+from tablefeed.feed.snapshot.known_state import newest_state, remember
+from tablefeed.feed.upkeep.after_commit import UpkeepOptions, after_commit, look_after, waited_for
+from tablefeed.feed.upkeep.auto_compact import compact_if_wanted
+from tablefeed.feed.write.gathering import gathered
+from tablefeed.feed.write.sink import plan_write, rows_of_spark, write_task
+from tablefeed.feed.write.write_plan import WritePlan
+from tablefeed.feed.write.write_rules import Scope, refuse_of_splits, schema_asked, schema_mode, write_rules
 from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.outcome import AlreadyApplied
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from tablefeed.feed.table_log import Snapshot
+    from tablefeed.feed.snapshot.table_log import Snapshot
 
 DELTA_UPKEEP = ("compactEvery", "logCompactionEvery", "checkpointPartSize")
 """Options that only a Delta table's log and files have a meaning for."""
@@ -112,7 +112,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         # What replaces the table leaves nothing to fold, and a fold would stand in the way of the next batch.
         folds = self._kind is WriteKind.APPEND and every is not None and (batchId + 1) % every == 0
         if folds:
-            from tablefeed.feed.optimize import fold_behind
+            from tablefeed.feed.upkeep.optimize import fold_behind
 
             fold_behind(after, _upkeep(self._options))
         elif self._kind is WriteKind.APPEND:

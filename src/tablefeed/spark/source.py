@@ -1,4 +1,4 @@
-"""The stream reader: Spark's offsets, limits and partitions to and from `tablefeed.feed.source`.
+"""The stream reader: Spark's offsets, limits and partitions to and from `tablefeed.feed.stream.source`.
 
 One instance plans for a query's life in a process of its own; others, elsewhere, only read. So the feed is opened
 on first use and never crosses. Options are judged then too: Spark hides what a reader's constructor raises behind an
@@ -24,10 +24,10 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from tablefeed.errors import ConflictingOptionsError, OptionError, TablefeedError
-from tablefeed.feed.lag import lag_to_json
-from tablefeed.feed.offset_json import offset_from_json, offset_to_json
-from tablefeed.feed.source import StreamSource, open_source
-from tablefeed.feed.source_options import SourceOptions
+from tablefeed.feed.stream.lag import lag_to_json
+from tablefeed.feed.stream.offset_json import offset_from_json, offset_to_json
+from tablefeed.feed.stream.source import StreamSource, open_source
+from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version

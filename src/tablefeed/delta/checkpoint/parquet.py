@@ -1,0 +1,242 @@
+"""One Parquet file of a checkpoint, or a sidecar (PROTOCOL.md, "Checkpoint Schema"): actions and file columns.
+
+A row is one action: a column for each kind, null in all columns but its own. Writers differ in which columns and
+members they write, in their order and in their physical types: so all is found by name, and what is absent is null.
+What the file may hold is checkpoint.py's to judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tablefeed.delta import fields, names
+from tablefeed.delta.columns import DELETION_VECTOR, FILE_COLUMNS, STRING_MAP, file_keys
+from tablefeed.delta.fields import BadActionError
+from tablefeed.delta.stats.stats_columns import texts_of
+from tablefeed.model.limits import MOST_IN_A_LIST
+
+
+class CheckpointParquet:
+    """The actions in an open, seekable file; each method reads the columns that it needs and no others.
+
+    Raises BadActionError for what the protocol does not allow, and for broken Parquet whatever pyarrow raises.
+    """
+
+    def __init__(self, source: BinaryIO) -> None:
+        # Where the writer gave its pages checksums, damage in the middle of one is an error and no other value.
+        # INT96, which Delta-Spark has in statistics: as nanoseconds it would wrap outside the years 1677 to 2262.
+        self._file = pq.ParquetFile(
+            source,
+            coerce_int96_timestamp_unit="us",
+            page_checksum_verification=True,
+            thrift_container_size_limit=MOST_IN_A_LIST,
+        )
+
+    def actions(self, kinds: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The actions of `kinds`, each with its kind, as if parsed from JSON; null is absent.
+
+        In the file's order within a kind. They are few, and what they cost is that the file is read: once for all.
+        """
+        present = [kind for kind in kinds if self._members(kind)]
+        if not present:
+            return
+        for batch in self._batches(present):
+            for kind in present:
+                column = batch.column(kind)
+                for row in pc.indices_nonzero(column.is_valid()).to_pylist():
+                    action = _plain(column[row].as_py(), column.type)
+                    # Where a writer has no null structs, an action of another kind is one with nothing in it.
+                    if action:
+                        yield kind, action
+
+    def has_files(self) -> bool:
+        """Whether there is an add."""
+        if _PATH not in self._members(names.ADD):
+            return False
+        batches = self._batches([f"{names.ADD}.{_PATH}"])
+        return any(pc.struct_field(batch.column(names.ADD), _PATH).is_valid().true_count for batch in batches)
+
+    def files(self, *, with_stats: bool) -> Iterator[pa.RecordBatch]:
+        """The adds as batches of `columns.FILE_COLUMNS`, in the file's order, a bounded number of rows at a time."""
+        members = self._members(names.ADD)
+        wanted = [wire for name, wire in _WIRE.items() if wire in members and (with_stats or wire != _STATS)]
+        if with_stats and _STATS_STRUCT in members and not self._has_every_text(members):
+            wanted.append(_STATS_STRUCT)
+        if not members:
+            return
+        if _PATH not in members:
+            raise BadActionError("is missing", names.ADD, _PATH)
+        parsed = self._stats_struct() if _STATS_STRUCT in wanted else None
+        for batch in self._batches([f"{names.ADD}.{wire}" for wire in wanted]):
+            files = _to_files(batch.column(names.ADD), frozenset(wanted), parsed)
+            if files.num_rows > 0:
+                yield files
+
+    def removed(self) -> Iterator[pa.RecordBatch]:
+        """The removes as batches of `columns.FILE_COLUMNS`, as `files` gives the adds."""
+        members = self._members(names.REMOVE)
+        wanted = [wire for wire in _REMOVE_WIRE.values() if wire in members]
+        if not members:
+            return
+        if _PATH not in members:
+            raise BadActionError("is missing", names.REMOVE, _PATH)
+        for batch in self._batches([f"{names.REMOVE}.{wire}" for wire in wanted]):
+            columns = _columns(batch.column(names.REMOVE), names.REMOVE, _REMOVE_WIRE, frozenset(wanted))
+            files = _batch(columns, is_add=False)
+            if files.num_rows > 0:
+                yield files
+
+    def all_columns(self) -> Iterator[pa.RecordBatch]:
+        """All rows with every column as it is in the file, also those that only other readers go by."""
+        return self._batches(None)
+
+    def _batches(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+        """All rows. Arrow ends a column whose pages are damaged as if it were at its end: that is told here."""
+        found = 0
+        for batch in self._file.iter_batches(_BATCH_ROWS, columns=columns):
+            yield batch
+            found += batch.num_rows
+        if found != self._file.metadata.num_rows:
+            raise ValueError(f"it has {found} rows, but its footer speaks of {self._file.metadata.num_rows}")
+
+    def _members(self, column: str) -> frozenset[str]:
+        """The members of a column of actions; none where there is no such column."""
+        schema = self._file.schema_arrow
+        if column not in schema.names:
+            return frozenset()
+        kind = schema.field(column).type
+        if not pa.types.is_struct(kind):
+            raise BadActionError(f"is {kind}, not a struct", column)
+        return frozenset(member.name for member in kind)
+
+    def _stats_struct(self) -> pa.DataType:
+        """The type of `stats_parsed` with the instants that came as INT96, which Arrow takes for wall clocks."""
+        columns = self._file.schema
+        physical = (columns.column(i).physical_type for i in range(len(columns)))
+        typed = {field.name: _with_instants(field, physical).type for field in self._file.schema_arrow}
+        return typed[names.ADD].field(_STATS_STRUCT).type
+
+    def _has_every_text(self, members: frozenset[str]) -> bool:
+        """Whether the footer tells that each add has its statistics as text, so that their struct need not be read."""
+        if _STATS not in members:
+            return False
+        nulls = {f"{names.ADD}.{_PATH}": 0, f"{names.ADD}.{_STATS}": 0}
+        metadata = self._file.metadata
+        for group in range(metadata.num_row_groups):
+            for index in range(metadata.num_columns):
+                chunk = metadata.row_group(group).column(index)
+                if chunk.path_in_schema in nulls:
+                    if chunk.statistics is None or not chunk.statistics.has_null_count:
+                        return False
+                    nulls[chunk.path_in_schema] += chunk.statistics.null_count
+        return len(set(nulls.values())) == 1
+
+
+_WIRE: Mapping[str, str] = {name: fields.FILE_FIELDS[name] for name in FILE_COLUMNS.names if name in fields.FILE_FIELDS}
+_PATH, _STATS, _STATS_STRUCT = _WIRE["log_path"], _WIRE["stats"], "stats_parsed"
+_REQUIRED = ("partition_values", "size_bytes", "modified_ms", "data_change")
+_REQUIRED_OF_REMOVES = ("data_change",)
+_REMOVE_WIRE: Mapping[str, str] = {
+    name: fields.REMOVE_FIELDS[name] for name in FILE_COLUMNS.names if name in fields.REMOVE_FIELDS and name != "stats"
+}
+_VECTOR_WIRE = fields.DELETION_VECTOR_FIELDS
+_BATCH_ROWS = 64 << 10  # bounds the memory; larger ones are not faster
+
+
+def _plain(value: Any, kind: pa.DataType) -> Any:  # Any: what JSON can hold
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return dict(value)
+    if pa.types.is_struct(kind):
+        members = {member.name: _plain(value[member.name], member.type) for member in kind}
+        return {name: member for name, member in members.items() if member is not None}
+    return value
+
+
+def _with_instants(field: pa.Field, physical: Iterator[str]) -> pa.Field:
+    """`field` with each INT96 in it an instant; `physical` gives Parquet's types of its leaves, in order."""
+    kind = field.type
+    if not pa.types.is_nested(kind):
+        return field.with_type(pa.timestamp("us", "UTC")) if next(physical) == "INT96" else field
+    inner = [_with_instants(kind.field(i), physical) for i in range(kind.num_fields)]
+    return field.with_type(pa.struct(inner)) if pa.types.is_struct(kind) else field
+
+
+def _to_files(adds: pa.StructArray, wanted: frozenset[str], parsed: pa.DataType | None) -> pa.RecordBatch:
+    """The adds; `parsed` is the type of their statistics where those may be in a struct."""
+    columns = _columns(adds, names.ADD, _WIRE, wanted)
+    if parsed is not None and columns["stats"].null_count > 0:
+        structs = pc.struct_field(adds, _STATS_STRUCT)
+        columns["stats"] = pc.coalesce(columns["stats"], texts_of(_retyped(structs, parsed)))
+    return _batch(columns, is_add=True)
+
+
+def _columns(
+    actions: pa.StructArray, kind: str, wires: Mapping[str, str], wanted: frozenset[str]
+) -> dict[str, pa.Array]:
+    """The members of `actions`, which are of `kind`, as columns; null where they are not `wanted`."""
+    columns: dict[str, pa.Array] = {}
+    for name in FILE_COLUMNS.names[2:]:
+        arrow, wire = FILE_COLUMNS.field(name).type, wires.get(name, "")
+        found = pc.struct_field(actions, wire) if wire in wanted else pa.nulls(len(actions), arrow)
+        try:
+            columns[name] = _retyped(found, arrow)
+        except BadActionError as bad:
+            raise BadActionError(bad.reason, kind, wire, *bad.path) from None
+        except (pa.ArrowException, ValueError) as error:
+            raise BadActionError(f"cannot be {arrow}: {error}", kind, wire) from error
+    return columns
+
+
+def _batch(columns: dict[str, pa.Array], *, is_add: bool) -> pa.RecordBatch:
+    if columns["log_path"].null_count > 0:  # rows of other actions
+        rows = columns["log_path"].is_valid()
+        columns = {name: column.filter(rows) for name, column in columns.items()}
+    for name in _REQUIRED if is_add else _REQUIRED_OF_REMOVES:
+        if columns[name].null_count > 0:
+            raise BadActionError("is missing", names.ADD if is_add else names.REMOVE, _WIRE[name])
+    columns["is_add"] = pa.repeat(pa.scalar(is_add), len(columns["log_path"]))
+    columns["key"] = file_keys(columns["log_path"], columns["deletion_vector"])
+    files = pa.RecordBatch.from_arrays([columns[name] for name in FILE_COLUMNS.names], schema=FILE_COLUMNS)
+    files.validate(full=True)  # Arrow takes any bytes for text until they are asked for
+    return files
+
+
+def _retyped(found: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The values of `found` as `kind`. Raises what Arrow raises where they do not fit."""
+    if kind == DELETION_VECTOR and pa.types.is_struct(found.type):
+        return _vectors(found)
+    if kind == STRING_MAP and _is_list_of_pairs(found.type):
+        keys, values = (_retyped(member, pa.string()) for member in found.values.flatten())
+        return pa.MapArray.from_arrays(found.offsets, keys, values, mask=found.is_null())
+    return found if found.type == kind else found.cast(kind)
+
+
+def _vectors(found: pa.StructArray) -> pa.StructArray:
+    present = frozenset(member.name for member in found.type)
+    members = [
+        _retyped(pc.struct_field(found, wire), DELETION_VECTOR.field(name).type)
+        if wire in present
+        else pa.nulls(len(found), DELETION_VECTOR.field(name).type)
+        for name, wire in _VECTOR_WIRE.items()
+    ]
+    kinds, places = members[0], members[1]
+    # A writer without null structs says "none" by a vector with nothing in it.
+    none = pc.and_(kinds.is_null(), places.is_null())
+    if not pc.all(pc.or_(none, pc.is_in(kinds, value_set=pa.array(fields.STORAGE_TYPES)))).as_py():
+        raise BadActionError("is of a kind that is not known", _VECTOR_WIRE["storage_type"])
+    for (name, wire), member in zip(_VECTOR_WIRE.items(), members, strict=True):
+        if name != "offset" and pc.any(pc.and_not(member.is_null(), none)).as_py():
+            raise BadActionError("is missing", wire)
+    return pa.StructArray.from_arrays(members, fields=list(DELETION_VECTOR), mask=none)
+
+
+def _is_list_of_pairs(kind: pa.DataType) -> bool:
+    """How a map comes whose writer did not say that it is one (Parquet, "Backward-compatibility rules" of MAP)."""
+    return bool(pa.types.is_list(kind) and pa.types.is_struct(kind.value_type) and kind.value_type.num_fields == 2)

@@ -1,0 +1,206 @@
+"""Checkpoints, of both specs and all three ways to name them (PROTOCOL.md, "Checkpoints", "Checkpoint Specs").
+
+The files that a listing shows are the top level: facts are there, and the table's files too, unless it names sidecars,
+which then hold all of them. What a checkpoint says of removed files is for VACUUM: only who writes the next checkpoint
+reads it. Bytes of Parquet are checkpoint_parquet.py's, JSON is read as a commit is.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from tablefeed.delta import fields, names
+from tablefeed.delta.checkpoint.parquet import CheckpointParquet
+from tablefeed.delta.codec import Gathered, read_lines
+from tablefeed.delta.columns import FileRows
+from tablefeed.delta.fields import BadActionError
+from tablefeed.delta.paths import below_root, decode_path
+from tablefeed.errors import CorruptLogError
+from tablefeed.model.actions import Facts
+from tablefeed.model.logfile import LogFile, LogFileKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopLevel:
+    """What the top level of a checkpoint says: a protocol and metadata at the least, and where the table's files are.
+
+    `sidecars` are names below the table's root; where there are none, the top level holds the files itself.
+    """
+
+    facts: Facts
+    sidecars: tuple[str, ...]
+
+
+def read_top_level(parts: Iterable[tuple[LogFile, BinaryIO]], *, url: str) -> TopLevel:
+    """What the files of one checkpoint say together. The columns of the table's files are not read.
+
+    Each comes opened and seekable; the caller closes it. `in_commit_timestamp_ms` is None: no checkpoint has
+    commitInfo. Raises CorruptLogError, naming the file, for what is not Parquet or JSON, an action or a combination
+    of them that the protocol does not allow, a checkpoint without protocol or metadata, one with two values for an
+    application or a domain, and a sidecar outside `_delta_log/_sidecars`.
+    """
+    gathered = Gathered()
+    sidecars: list[str] = []
+    log_file = None
+    for log_file, source in parts:
+        with _blamed_on(log_file.name, url=url):
+            found = _take(gathered, log_file, source, url=url)
+            sidecars += (_sidecar_name(log_path, url=url) for log_path in found)
+    with _blamed_on(log_file.name if log_file else "", url=url):
+        facts = gathered.facts()
+    if log_file is not None and (facts.protocol is None or facts.metadata is None):
+        missing = names.METADATA if facts.protocol else names.PROTOCOL
+        raise CorruptLogError(f"it holds no {missing}", url=url, log_file=log_file.name)
+    return TopLevel(facts=facts, sidecars=tuple(sidecars))
+
+
+def read_files(source: BinaryIO, *, with_stats: bool, url: str, log_file: str) -> Iterator[pa.RecordBatch]:
+    """The adds of one top-level file as batches of `columns.FILE_COLUMNS`, in the file's order.
+
+    Where there are sidecars it has none. Parquet is read as the iterator goes, a bounded number of rows at a time;
+    `source` must stay open. `stats` is null without `with_stats`; where the writer kept statistics as a struct only
+    (`stats_parsed`), the text that the struct says. Raises CorruptLogError as `read_top_level` does, also where a
+    required field is null.
+    """
+    with _blamed_on(log_file, url=url):
+        if log_file.endswith(".json"):
+            yield from _json_files(source, names.ADD, with_stats=with_stats, url=url, log_file=log_file)
+        else:
+            yield from CheckpointParquet(source).files(with_stats=with_stats)
+
+
+def read_sidecar(source: BinaryIO, *, with_stats: bool, url: str, log_file: str) -> Iterator[pa.RecordBatch]:
+    """The adds of a sidecar, as `read_files`.
+
+    Raises CorruptLogError also for a sidecar that holds any other action ("Sidecar Files"): one that it names would
+    be missed, and so would a fact.
+    """
+    with _blamed_on(log_file, url=url):
+        parquet = CheckpointParquet(source)
+        for kind, _ in parquet.actions(_TOP_LEVEL_ACTIONS):
+            raise BadActionError("is no action of a sidecar", kind)
+        yield from parquet.files(with_stats=with_stats)
+
+
+def read_actions(source: BinaryIO, *, url: str, log_file: LogFile) -> list[dict[str, Any]] | None:
+    """All actions of one top-level file as the log spells them; None where it has no sidecars and may hold files.
+
+    Raises CorruptLogError as `read_top_level` does.
+    """
+    with _blamed_on(log_file.name, url=url):
+        found = [{kind: values} for _, kind, values in _actions(source, url=url, log_file=log_file.name)]
+    return found if any(names.SIDECAR in action for action in found) else None
+
+
+def read_removed(source: BinaryIO, *, url: str, log_file: str) -> Iterator[pa.RecordBatch]:
+    """The removes of one top-level file or sidecar as batches of `columns.FILE_COLUMNS`, as `read_files` the adds."""
+    with _blamed_on(log_file, url=url):
+        if log_file.endswith(".json"):
+            yield from _json_files(source, names.REMOVE, with_stats=False, url=url, log_file=log_file)
+        else:
+            yield from CheckpointParquet(source).removed()
+
+
+def read_all_columns(source: BinaryIO, *, url: str, log_file: str) -> Iterator[pa.RecordBatch]:
+    """All columns of a top-level file or sidecar in Parquet, the unknown ones too, as the iterator goes.
+
+    None of a top-level file in JSON, of which its readers parse everything. Raises CorruptLogError.
+    """
+    if not log_file.endswith(".json"):
+        with _blamed_on(log_file, url=url):
+            yield from CheckpointParquet(source).all_columns()
+
+
+_TOP_LEVEL_ACTIONS = (
+    names.PROTOCOL,
+    names.METADATA,
+    names.TXN,
+    names.DOMAIN_METADATA,
+    names.CHECKPOINT_METADATA,
+    names.SIDECAR,
+)
+
+
+@contextmanager
+def _blamed_on(log_file: str, *, url: str) -> Iterator[None]:
+    try:
+        yield
+    except BadActionError as bad:
+        raise CorruptLogError(str(bad), url=url, log_file=log_file) from bad
+    except (pa.ArrowException, OSError, ValueError) as error:  # pyarrow tells broken Parquet by any of these
+        raise CorruptLogError(f"it cannot be read as Parquet: {error}", url=url, log_file=log_file) from error
+
+
+def _take(gathered: Gathered, log_file: LogFile, source: BinaryIO, *, url: str) -> list[str]:
+    """Takes in the facts of one top-level file; gives its sidecars as logged."""
+    sidecars: list[str] = []
+    versions: list[int] = []
+    has_files = False
+    for line, kind, values in _actions(source, url=url, log_file=log_file.name):
+        try:
+            if kind == names.SIDECAR:
+                sidecars.append(fields.read_sidecar(values))
+            elif kind == names.CHECKPOINT_METADATA:
+                versions.append(fields.read_checkpoint_version(values))
+            elif kind == names.ADD:
+                has_files = True
+            else:
+                gathered.take(kind, values)
+        except BadActionError as bad:
+            raise CorruptLogError(bad.of(kind), url=url, log_file=log_file.name, line=line) from bad
+    _check_spec(log_file, versions, has_sidecars=bool(sidecars), has_files=has_files)
+    return sidecars
+
+
+def _check_spec(log_file: LogFile, versions: list[int], *, has_sidecars: bool, has_files: bool) -> None:
+    """Raises BadActionError for what neither spec allows ("V2 Spec", "V1 Spec", "Checkpoint Naming Scheme")."""
+    if len(versions) > 1:
+        raise BadActionError("comes a second time", names.CHECKPOINT_METADATA)
+    if versions and versions[0] != log_file.version:
+        raise BadActionError(f"is of version {versions[0]}", names.CHECKPOINT_METADATA)
+    if not versions and (has_sidecars or log_file.kind is LogFileKind.CHECKPOINT_V2):
+        raise BadActionError("is missing", names.CHECKPOINT_METADATA)
+    if has_sidecars and log_file.kind is LogFileKind.CHECKPOINT_PART:
+        raise BadActionError("is no action of a checkpoint in parts", names.SIDECAR)
+    if has_sidecars and has_files:
+        raise BadActionError("stands beside sidecars, which hold all files or none", names.ADD)
+
+
+def _actions(source: BinaryIO, *, url: str, log_file: str) -> Iterator[tuple[int | None, str, dict[str, Any]]]:
+    """The line, kind and fields of each action but removes. Of adds in Parquet, that there are any beside sidecars."""
+    if log_file.endswith(".json"):
+        known = frozenset({*_TOP_LEVEL_ACTIONS, names.ADD})
+        yield from read_lines(io.BytesIO(source.read()), url=url, log_file=log_file, known_actions=known)
+        return
+    parquet = CheckpointParquet(source)
+    has_sidecars = False
+    for kind, values in parquet.actions(_TOP_LEVEL_ACTIONS):
+        has_sidecars |= kind == names.SIDECAR
+        yield None, kind, values
+    if has_sidecars and parquet.has_files():
+        yield None, names.ADD, {}
+
+
+def _sidecar_name(log_path: str, *, url: str) -> str:
+    """The name below the table's root of the sidecar `log_path`. Raises BadActionError where it is not in its place."""
+    path, folder = decode_path(log_path), f"{names.LOG_DIR}/{names.SIDECARS_DIR}/"
+    is_name = "/" not in path and ":" not in path
+    name = below_root(f"{folder}{path}" if is_name else path, root_url=url)
+    if name is None or not name.startswith(folder):
+        raise BadActionError(f"is {log_path!r}, which is not in {folder}", names.SIDECAR, "path")
+    return name
+
+
+def _json_files(source: BinaryIO, kind: str, *, with_stats: bool, url: str, log_file: str) -> Iterator[pa.RecordBatch]:
+    rows = FileRows(url=url, with_stats=with_stats)
+    stream = io.BytesIO(source.read())
+    for line, action, values in read_lines(stream, url=url, log_file=log_file, known_actions=frozenset({kind})):
+        rows.take(action, values, log_file=log_file, line=line, end=stream.tell())
+        yield from rows.full()
+    yield from rows.rest()

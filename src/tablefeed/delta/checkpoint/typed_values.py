@@ -1,0 +1,244 @@
+"""Statistics and partition values in the types of their columns: `stats_parsed` and `partitionValues_parsed`.
+
+PROTOCOL.md, "Checkpoints" and "Checkpoint Schema"; the columns that have statistics are indexed_columns.py's. What a
+text says is taken as it stands, so that the struct bounds what the text does. What is no value of its column's type, or
+could become a narrower bound on the way, is null.
+"""
+
+from __future__ import annotations
+
+import decimal
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
+
+from tablefeed.delta import partition_values
+from tablefeed.delta.schema.column_mapping import physical_name
+from tablefeed.delta.schema.schema_string import to_arrow
+from tablefeed.delta.stats.indexed_columns import has_bounds, indexed_columns
+from tablefeed.errors import TablefeedError
+from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct
+
+
+def stats_schema(
+    schema: Struct, properties: Mapping[str, str], *, partition_columns: Sequence[str], has_vectors: bool
+) -> Struct:
+    """The members of `stats_parsed`, by physical names: numRecords, and of the indexed columns bounds and null counts.
+
+    `has_vectors`: the table supports deletion vectors, so that statistics say how tight their bounds are.
+    """
+    indexed = indexed_columns(schema, properties, partition_columns=partition_columns)
+    bounds, nulls = _bounded(indexed), _counted(indexed)
+    members = [
+        _member("numRecords", _LONG),
+        *(_member(name, bounds) for name in ("minValues", "maxValues") if bounds.fields),
+        *([_member("nullCount", nulls)] if nulls.fields else []),
+        *([_member("tightBounds", Primitive("boolean"))] if has_vectors else []),
+    ]
+    return Struct(tuple(members))
+
+
+def parsed_stats(texts: pa.StringArray, schema: Struct) -> pa.StructArray:
+    """The statistics in `texts` as structs of `schema`; null where a text is null or no JSON object."""
+    kind = pa.struct(list(to_arrow(schema)))
+    quickly = _parsed_quickly(texts, kind)
+    if quickly is not None:
+        return quickly
+    parsed = [_loads(text) for text in texts.to_pylist()]
+    return pa.array([None if p is None else _read(p, schema) for p in parsed], kind)
+
+
+def partition_schema(schema: Struct, partition_columns: Sequence[str]) -> Struct:
+    """The members of `partitionValues_parsed`, by physical names, in the order of `partition_columns`."""
+    by_name = {f.name: f for f in schema}
+    return Struct(tuple(_member(physical_name(by_name[name]), by_name[name].type) for name in partition_columns))
+
+
+def parsed_partition_values(values: pa.MapArray, schema: Struct) -> pa.StructArray:
+    """The texts of partition values as structs of `schema`."""
+    columns = []
+    for member in schema:
+        texts = pc.map_lookup(values, query_key=member.name, occurrence="first").dictionary_encode()
+        kind = _arrow(member.type)
+        read = pa.array([_partition_value(text, member.type) for text in texts.dictionary.to_pylist()], kind)
+        columns.append(read.take(texts.indices))
+    return pa.StructArray.from_arrays(columns, fields=list(to_arrow(schema)))
+
+
+_LONG = Primitive("long")
+
+
+def _member(name: str, kind: DataType) -> Field:
+    return Field(name, kind, nullable=True)
+
+
+def _arrow(kind: DataType) -> pa.DataType:
+    return to_arrow(Struct((_member("value", kind),))).field(0).type
+
+
+# --- which columns -------------------------------------------------------------------------------------------------
+
+
+def _bounded(struct: Struct) -> Struct:
+    members = []
+    for field in struct:
+        match field.type:
+            case Struct():
+                inner = _bounded(field.type)
+                if inner.fields:
+                    members.append(_member(physical_name(field), inner))
+            case kind if has_bounds(kind):
+                members.append(_member(physical_name(field), kind))
+    return Struct(tuple(members))
+
+
+def _counted(struct: Struct) -> Struct:
+    members = []
+    for field in struct:
+        kind: DataType = _counted(field.type) if isinstance(field.type, Struct) else _LONG
+        if kind == _LONG or (isinstance(kind, Struct) and kind.fields):
+            members.append(_member(physical_name(field), kind))
+    return Struct(tuple(members))
+
+
+# --- many at once --------------------------------------------------------------------------------------------------
+
+
+def _parsed_quickly(texts: pa.StringArray, kind: pa.StructType) -> pa.StructArray | None:
+    """`parsed_stats` by Arrow's JSON reader; None where a text is not as plain as it asks for."""
+    if len(texts) == 0:
+        return pa.array([], kind)
+    lines = pc.fill_null(texts, "{}")
+    if pc.any(pc.match_substring_regex(lines, r"^[^{]|[^}]$|\n")).as_py():
+        return None
+    data = "\n".join(lines.to_pylist()).encode()
+    try:
+        table = pyarrow.json.read_json(
+            pa.BufferReader(data),
+            read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            parse_options=pyarrow.json.ParseOptions(
+                explicit_schema=pa.schema(list(_wire_kind(kind))), unexpected_field_behavior="ignore"
+            ),
+        )
+        if table.num_rows != len(texts):
+            return None
+        columns = [table[name].combine_chunks() for name in table.column_names]
+        read = [_cast(column, member.type) for column, member in zip(columns, kind, strict=True)]
+    except (pa.ArrowException, ValueError):
+        return None
+    return pa.StructArray.from_arrays(read, fields=list(kind), mask=texts.is_null())
+
+
+def _wire_kind(kind: pa.DataType) -> pa.DataType:
+    """What Arrow's JSON reader reads the values of `kind` as: strict in the numbers, texts for the rest."""
+    if pa.types.is_struct(kind):
+        return pa.struct([(member.name, _wire_kind(member.type)) for member in kind])
+    if pa.types.is_temporal(kind):
+        return pa.string()
+    if pa.types.is_integer(kind):
+        return pa.int64()
+    return pa.float64() if pa.types.is_floating(kind) else kind
+
+
+def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(kind) and kind.tz and not pc.all(pc.ends_with(values, "Z"), min_count=0).as_py():
+        raise ValueError("some are not in UTC")
+    if pa.types.is_struct(kind):
+        members = [_cast(values.field(member.name), member.type) for member in kind]
+        return pa.StructArray.from_arrays(members, fields=list(kind), mask=values.is_null())
+    return values.cast(kind, safe=not pa.types.is_floating(kind))
+
+
+# --- one by one ----------------------------------------------------------------------------------------------------
+
+
+def _loads(text: str | None) -> dict[str, Any] | None:
+    try:
+        # Digits are kept: a decimal that went through a double may bound too much.
+        parsed = None if text is None else json.loads(text, parse_float=decimal.Decimal)
+    except (ValueError, ArithmeticError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, dict) else None
+
+
+def _read(value: Any, kind: DataType) -> Any:  # Any: JSON, and what pyarrow takes
+    match kind:
+        case Struct():
+            return {f.name: _read(value.get(f.name), f.type) for f in kind} if isinstance(value, dict) else None
+        case Decimal():
+            return _decimal(value, kind)
+        case Primitive(name=name):
+            return _READERS[name](value)
+        case _:
+            return None
+
+
+def _decimal(value: Any, kind: Decimal) -> decimal.Decimal | None:
+    if type(value) not in (int, decimal.Decimal):
+        return None
+    unrounded = decimal.Context(prec=kind.precision, traps=[decimal.Inexact, decimal.InvalidOperation])
+    try:
+        return decimal.Decimal(value).quantize(decimal.Decimal(1).scaleb(-kind.scale), context=unrounded)
+    except decimal.DecimalException:
+        return None
+
+
+def _integer(bits: int) -> Any:
+    limit = 1 << bits - 1
+    return lambda value: value if type(value) is int and -limit <= value < limit else None
+
+
+_ZONED = re.compile(r"(?:Z|[+-][0-9]{2}:?[0-9]{2})\Z")
+_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def _float(value: Any) -> float | None:
+    if isinstance(value, str):
+        return _WORDS.get(value)
+    try:
+        return float(value) if type(value) in (int, decimal.Decimal) else None
+    except OverflowError:
+        return None
+
+
+def _temporal(name: str) -> Any:
+    return lambda value: _partition_value(value, Primitive(name)) if isinstance(value, str) else None
+
+
+_LAST_ODD_OFFSET_US = 63_072_000_000_000  # 1972: until then some zones had seconds, which texts leave out
+
+
+def _timestamp(value: Any) -> Any:
+    if not isinstance(value, str) or not _ZONED.search(value):
+        return None  # of which zone it is nobody knows
+    instant = _partition_value(value, Primitive("timestamp"))
+    certain = value.endswith("Z") or (instant is not None and instant > _LAST_ODD_OFFSET_US)
+    return instant if certain else None
+
+
+def _partition_value(text: str | None, kind: DataType) -> Any:
+    try:
+        return partition_values.parse(text, kind, refuse=TablefeedError)
+    except TablefeedError:
+        return None
+
+
+_READERS: Mapping[str, Any] = {
+    "byte": _integer(8),
+    "short": _integer(16),
+    "integer": _integer(32),
+    "long": _integer(64),
+    "float": _float,
+    "double": _float,
+    "boolean": lambda value: value if isinstance(value, bool) else None,
+    "string": lambda value: value if isinstance(value, str) else None,
+    "date": _temporal("date"),
+    "timestamp": _timestamp,
+    "timestamp_ntz": _temporal("timestamp_ntz"),
+}

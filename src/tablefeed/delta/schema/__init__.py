@@ -1,0 +1,1 @@
+"""A Delta table's schema and what its fields' metadata says: column mapping, identity, rules, partitioning."""

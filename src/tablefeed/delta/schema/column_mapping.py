@@ -1,0 +1,268 @@
+"""What a table's files call its columns (PROTOCOL.md, "Column Mapping").
+
+In mode `name` by physical names, in mode `id` by the field ids of Parquet. Partition values and statistics go by
+physical names in both. Without a mode the logical name is the physical one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+
+from tablefeed.delta import names
+from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
+from tablefeed.errors import LogError
+from tablefeed.model.actions import Metadata
+from tablefeed.model.schema import Array, DataType, Field, Map, Struct, fields_of
+
+FIELD_ID = b"PARQUET:field_id"
+"""The key of an Arrow field's metadata under which pyarrow keeps Parquet's field id."""
+
+
+class MappingMode(StrEnum):
+    """The words of the table property `delta.columnMapping.mode`."""
+
+    NONE = "none"
+    NAME = "name"
+    ID = "id"
+
+
+def mapping_mode(metadata: Metadata, *, url: str) -> MappingMode:
+    """Gives the table's mode. Raises LogError for a word that is none."""
+    word = metadata.configuration.get(names.COLUMN_MAPPING_MODE, MappingMode.NONE)
+    try:
+        return MappingMode(word.lower())
+    except ValueError as error:
+        raise LogError(
+            f"The property {names.COLUMN_MAPPING_MODE} of {url} is {word!r}, which is neither none, name nor id. "
+            "Restore the table's metadata.",
+            url=url,
+        ) from error
+
+
+def physical_name(field: Field) -> str:
+    """Gives the name of a column or member in files, statistics and partition values; its own where it has no other."""
+    name = field.metadata.get(names.PHYSICAL_NAME)
+    return name if isinstance(name, str) else field.name
+
+
+def stored_schema(schema: Struct, mode: MappingMode, *, url: str) -> pa.Schema | None:
+    """Gives the Arrow schema of `schema` as files have it, in the same shape; None where that is the same.
+
+    Names are physical at every depth; in mode `id` every field also has its id under `FIELD_ID`. Raises LogError
+    where one has none, where a physical name is no text, and where two columns would be one in files.
+    """
+    if mode is MappingMode.NONE:
+        return None
+    _check_names(schema, url=url)
+    if mode is MappingMode.ID:
+        _check_ids(schema, url=url)
+    stored = to_arrow(_renamed(schema))
+    if mode is MappingMode.NAME:
+        return stored
+    return pa.schema([_with_ids(arrow, field) for arrow, field in zip(stored, schema, strict=True)])
+
+
+def files_schema(schema: Struct, mode: MappingMode, *, url: str) -> pa.Schema | None:
+    """Gives the Arrow schema with which files of a mapped table are written; None where columns are not mapped.
+
+    Names are physical, and every field has its id, in both modes ("Writer Requirements for Column Mapping"). Raises
+    LogError as `stored_schema` does.
+    """
+    return None if mode is MappingMode.NONE else stored_schema(schema, MappingMode.ID, url=url)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedSchema:
+    """A schema and the mode in which the table was when it had it."""
+
+    schema: Struct
+    mode: MappingMode
+
+
+def mapped_schema(metadata: Metadata, *, url: str) -> MappedSchema:
+    """Gives those of `metadata`. Raises LogError and UnsupportedFeatureError where it does not tell them."""
+    schema = parse_schema(metadata.schema_string, url=url)
+    return MappedSchema(schema=schema, mode=mapping_mode(metadata, url=url))
+
+
+def has_mapping_change(*, older: MappedSchema, newer: MappedSchema) -> bool:
+    """Says whether files of the one cannot be read with the other, as a column was renamed or dropped between them.
+
+    The rule is Delta-Spark's. Turning mapping on changes nothing, for the names of then become the physical ones;
+    turning it off does. So does another id of a column that files have by its id, which would be read as null.
+    """
+    if newer.mode is MappingMode.NONE:
+        return older.mode is not MappingMode.NONE
+    if older.mode is newer.mode is MappingMode.ID and _renumbered(older.schema, newer.schema):
+        return True
+    now = {physical: logical[-1] for physical, logical in _paths(newer.schema)}
+    return any(now.get(physical) != logical[-1] for physical, logical in _paths(older.schema))
+
+
+def has_renewed_column(*, older: Struct, newer: Struct) -> bool:
+    """Says whether a column of `newer` has the name that another column had in `older`: values of that are not its."""
+    then = {logical: physical for physical, logical in _paths(older)}
+    return any(then.get(logical, physical) != physical for physical, logical in _paths(newer))
+
+
+def renamed_columns(*, older: Struct, newer: Struct) -> list[tuple[str, str]]:
+    """Gives the columns, at every depth, that are in files what they were and have another name: then and now."""
+    now = dict(_paths(newer))
+    both = ((logical, now[physical]) for physical, logical in _paths(older) if physical in now)
+    return [(".".join(then), ".".join(since)) for then, since in both if then[-1] != since[-1]]
+
+
+def dropped_columns(*, older: Struct, newer: Struct) -> list[str]:
+    """Gives the columns of `older`, at every depth, that files written under `newer` do not have any more."""
+    now = {physical for physical, _ in _paths(newer)}
+    return [".".join(logical) for physical, logical in _paths(older) if physical not in now]
+
+
+def physical_schema(schema: Struct) -> Struct:
+    """Gives `schema` with the names that files have, at every depth."""
+    return _renamed(schema)
+
+
+def _renumbered(older: Struct, newer: Struct) -> bool:
+    now = _numbers(newer)
+    return any(now.get(physical, number) != number for physical, number in _numbers(older).items())
+
+
+def _numbers(schema: Struct) -> dict[_Path, object]:
+    fields = zip(_paths(schema), fields_of(schema), strict=True)
+    return {physical: field.metadata.get(names.COLUMN_ID) for (physical, _), field in fields}
+
+
+def _check_names(schema: Struct, *, url: str) -> None:
+    for field in fields_of(schema):
+        if not isinstance(field.metadata.get(names.PHYSICAL_NAME, ""), str):
+            raise _unmapped(f"its column {field.name!r} has a {names.PHYSICAL_NAME} that is no text", url)
+    seen: dict[_Path, _Path] = {}
+    for physical, logical in _paths(schema):
+        if physical in seen:
+            both = f"{'.'.join(seen[physical])!r} and {'.'.join(logical)!r}"
+            raise _unmapped(f"its columns {both} have one {names.PHYSICAL_NAME}, {physical[-1]!r}", url)
+        seen[physical] = logical
+
+
+def _check_ids(schema: Struct, *, url: str) -> None:
+    seen: dict[object, str] = {}
+    for field in fields_of(schema):
+        number = field.metadata.get(names.COLUMN_ID)
+        if not isinstance(number, int):
+            raise _unmapped(f"its column {field.name!r} has no {names.COLUMN_ID}", url)
+        if number in seen:
+            raise _unmapped(
+                f"its columns {seen[number]!r} and {field.name!r} have one {names.COLUMN_ID}, {number}", url
+            )
+        seen[number] = field.name
+
+
+def _unmapped(what: str, url: str) -> LogError:
+    return LogError(
+        f"The table at {url} maps its columns to others in its files, but {what}: which column of a file it is cannot "
+        "be told. Restore the table's metadata.",
+        url=url,
+    )
+
+
+def _renamed(struct: Struct) -> Struct:
+    return Struct(
+        tuple(Field(physical_name(f), _renamed_inside(f.type), f.nullable, f.metadata) for f in struct.fields)
+    )
+
+
+def _renamed_inside(kind: DataType) -> DataType:
+    match kind:
+        case Struct():
+            return _renamed(kind)
+        case Array(element=element, contains_null=contains_null):
+            return Array(_renamed_inside(element), contains_null)
+        case Map(key=key, value=value, value_contains_null=contains_null):
+            return Map(_renamed_inside(key), _renamed_inside(value), contains_null)
+        case _:
+            return kind
+
+
+def nested_id_keys(field: Field) -> Iterator[str]:
+    """Gives the names under which a column keeps the ids of the lists and maps that it has down to structs.
+
+    "Writer Requirements for IcebergCompatV2": paths from its physical name on, parents before what is in them.
+    """
+    return _nested_keys(field.type, physical_name(field))
+
+
+def _nested_keys(kind: DataType, path: str) -> Iterator[str]:
+    match kind:
+        case Array(element=element):
+            yield f"{path}.element"
+            yield from _nested_keys(element, f"{path}.element")
+        case Map(key=key, value=value):
+            yield f"{path}.key"
+            yield from _nested_keys(key, f"{path}.key")
+            yield f"{path}.value"
+            yield from _nested_keys(value, f"{path}.value")
+
+
+def _with_ids(arrow: pa.Field, field: Field) -> pa.Field:
+    nested = field.metadata.get(names.NESTED_IDS)
+    within = _Nested(nested if isinstance(nested, Mapping) else {}, physical_name(field))
+    numbered = arrow.with_type(_type_with_ids(arrow.type, field.type, within))
+    return numbered.with_metadata({FIELD_ID: str(field.metadata[names.COLUMN_ID]).encode()})
+
+
+@dataclass(frozen=True, slots=True)
+class _Nested:
+    """The ids of a column's lists and maps by their keys, and the key of where we are."""
+
+    ids: Mapping[str, object]
+    key: str
+
+    def of(self, part: str) -> _Nested:
+        return _Nested(self.ids, f"{self.key}.{part}")
+
+    def numbered(self, arrow: pa.Field) -> pa.Field:
+        number = self.ids.get(self.key)
+        return arrow if number is None else arrow.with_metadata({FIELD_ID: str(number).encode()})
+
+
+def _type_with_ids(arrow: pa.DataType, kind: DataType, within: _Nested) -> pa.DataType:
+    # Elements, keys and values of lists and maps need no id, there is one of each; a table for Iceberg has given them.
+    match kind:
+        case Struct():
+            return pa.struct([_with_ids(member, field) for member, field in zip(arrow, kind, strict=True)])
+        case Array(element=element):
+            return pa.list_(_inner_with_ids(arrow.value_field, element, within.of("element")))
+        case Map(key=key, value=value):
+            return pa.map_(
+                _inner_with_ids(arrow.key_field, key, within.of("key")),
+                _inner_with_ids(arrow.item_field, value, within.of("value")),
+            )
+        case _:
+            return arrow
+
+
+def _inner_with_ids(arrow: pa.Field, kind: DataType, within: _Nested) -> pa.Field:
+    return within.numbered(arrow.with_type(_type_with_ids(arrow.type, kind, within)))
+
+
+_Path = tuple[str, ...]
+
+
+def _paths(kind: DataType, physical: _Path = (), logical: _Path = ()) -> Iterator[tuple[_Path, _Path]]:
+    """Each column at every depth by the names that files have of it, and by those that users have."""
+    match kind:
+        case Struct():
+            for field in kind:
+                inside = (*physical, physical_name(field)), (*logical, field.name)
+                yield inside
+                yield from _paths(field.type, *inside)
+        case Array(element=element):
+            yield from _paths(element, (*physical, "element"), (*logical, "element"))
+        case Map(key=key, value=value):
+            yield from _paths(key, (*physical, "key"), (*logical, "key"))
+            yield from _paths(value, (*physical, "value"), (*logical, "value"))

@@ -1,0 +1,80 @@
+"""Which changes of a table's protocol and metadata leave files valid that were written before them.
+
+Those that only turn on what every later commit has to hold, and ours then does (row ids, commit times), or what asks
+nothing of new files (deletion vectors, checkpoints), and those that only move the marks of identity columns.
+Delta-Spark's list (ConflictChecker.scala) has more: a column mapping that begins, whose ids our files would lack, and
+Iceberg's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tablefeed.delta import names
+from tablefeed.delta.features import supported_features
+from tablefeed.delta.schema.iceberg_compat import compat_version
+from tablefeed.delta.schema.identity import differ_in_marks_alone
+from tablefeed.delta.schema.schema_string import parse_schema
+from tablefeed.model.actions import Commit, Metadata, Protocol
+
+_HONOURED_FEATURES = frozenset(
+    {
+        names.ROW_TRACKING,
+        "domainMetadata",
+        "inCommitTimestamp",
+        "deletionVectors",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "timestampNtz",
+        # Listed alone they ask for nothing; what makes them active is a property, which is no such change.
+        "appendOnly",
+        "changeDataFeed",
+    }
+)
+
+_HONOURED_PROPERTIES: Mapping[str, str | None] = {
+    names.ENABLE_ROW_TRACKING: "true",
+    names.MATERIALIZED_ROW_ID_COLUMN: None,
+    names.MATERIALIZED_ROW_VERSION_COLUMN: None,
+    names.ENABLE_IN_COMMIT_TIMESTAMPS: "true",
+    names.IN_COMMIT_TIMESTAMPS_SINCE_VERSION: None,
+    names.IN_COMMIT_TIMESTAMPS_SINCE_TIME: None,
+    names.ENABLE_DELETION_VECTORS: "true",
+    names.CHECKPOINT_POLICY: "v2",
+}
+"""By property the value that it may get; None: any, where it had none before."""
+
+
+def only_adds_features(before: Protocol, after: Protocol) -> bool:
+    """Whether `after` has all features of `before`, and of others those alone that ask nothing of files."""
+    had, has = supported_features(before), supported_features(after)
+    return had <= has and has - had <= _HONOURED_FEATURES
+
+
+def only_enables(before: Mapping[str, str], after: Metadata) -> bool:
+    """Whether the properties of `after` are those `before`, but for what is turned on and asks nothing of files."""
+    now = after.configuration
+    changed = {name for name, value in now.items() if before.get(name) != value}
+    return (
+        before.keys() <= now.keys()
+        and (not changed or compat_version(now) is None)
+        and all(name in _HONOURED_PROPERTIES and _may_become(name, before.get(name), now[name]) for name in changed)
+    )
+
+
+def only_moves_marks(schema_string: str, configuration: Mapping[str, str], winner: Commit, *, url: str) -> bool:
+    """Whether the metadata of `winner` differs from that in the marks of identity columns alone, and it says so.
+
+    As for Delta-Spark the commit has to say so. What it says is looked at all the same.
+    """
+    tags = (winner.info or {}).get("tags")
+    says_so = isinstance(tags, Mapping) and str(tags.get(names.IDENTITY_ONLY_TAG)).lower() == "true"
+    if winner.metadata is None or not says_so or dict(winner.metadata.configuration) != dict(configuration):
+        return False
+    before, after = (parse_schema(text, url=url) for text in (schema_string, winner.metadata.schema_string))
+    return differ_in_marks_alone(before, after)
+
+
+def _may_become(name: str, then: str | None, now: str) -> bool:
+    wanted = _HONOURED_PROPERTIES[name]
+    return then is None if wanted is None else now.lower() == wanted

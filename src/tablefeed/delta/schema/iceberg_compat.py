@@ -1,0 +1,144 @@
+"""What keeps a table convertible to Iceberg, as its writers must (PROTOCOL.md, "Iceberg Compatibility V1", "V2").
+
+Nothing is converted here. The third version, which is no part of the protocol, is refused where it is in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tablefeed.delta import names
+from tablefeed.delta.schema.column_mapping import nested_id_keys
+from tablefeed.errors import UnsupportedFeatureError
+from tablefeed.model.actions import Protocol
+from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struct, fields_of
+
+VERSIONS = (1, 2)
+"""The versions that are handled."""
+
+_V2_TYPES = frozenset(
+    [
+        "byte",
+        "short",
+        "integer",
+        "long",
+        "float",
+        "double",
+        "string",
+        "binary",
+        "boolean",
+        "timestamp",
+        "timestamp_ntz",
+        "date",
+        "decimal",
+    ]
+)
+
+_ICEBERG_WIDENS = frozenset(
+    {("byte", "short"), ("byte", "integer"), ("short", "integer")}
+    | {(narrow, "long") for narrow in ("byte", "short", "integer")}
+    | {("float", "double")}
+)
+"""Type changes that Iceberg knows too: its integers begin with 32 bits. Decimals may gain digits before the point."""
+
+
+def compat_version(properties: Mapping[str, str]) -> int | None:
+    """The version that is in use, the greater of two."""
+    on = (n for n in VERSIONS if properties.get(f"{names.ENABLE_ICEBERG_COMPAT_PREFIX}V{n}", "").lower() == "true")
+    return max(on, default=None)
+
+
+def stores_partition_columns(protocol: Protocol | None, properties: Mapping[str, str]) -> bool:
+    """Whether files must hold the partition columns too, behind the others; `protocol` is None for a new table's."""
+    listed = protocol is not None and names.MATERIALIZE_PARTITION_COLUMNS in (protocol.writer_features or ())
+    asked = properties.get(f"{names.FEATURE_PREFIX}{names.MATERIALIZE_PARTITION_COLUMNS}") is not None
+    enabled = properties.get(names.ENABLE_MATERIALIZE_PARTITION_COLUMNS, "").lower() == "true"
+    return listed or asked or enabled or compat_version(properties) is not None
+
+
+def file_tags(properties: Mapping[str, str]) -> dict[str, str] | None:
+    """The tags of a new file: for which version it was written."""
+    return {names.ICEBERG_COMPAT_TAG: "2"} if compat_version(properties) == 2 else None
+
+
+def check_compatible(
+    properties: Mapping[str, str],
+    schema: Struct,
+    partition_columns: tuple[str, ...],
+    *,
+    before: tuple[str, ...],
+    url: str,
+) -> None:
+    """Raises UnsupportedFeatureError where a table that is to be convertible would not be after a write.
+
+    `before` are the columns by which it was partitioned.
+    """
+    version = compat_version(properties)
+    reason = (
+        None if version is None else next(_violations(version, properties, schema, partition_columns, before), None)
+    )
+    if reason is not None:
+        raise UnsupportedFeatureError(
+            f"{url} is to stay convertible to Iceberg (icebergCompatV{version}), and {reason}. Nothing was written. "
+            f"Change that first, or set {names.ENABLE_ICEBERG_COMPAT_PREFIX}V{version} to false.",
+            url=url,
+            features=(f"icebergCompatV{version}",),
+            error_class="DELTA_ICEBERG_COMPAT_VIOLATION",
+        )
+
+
+def _violations(
+    version: int,
+    properties: Mapping[str, str],
+    schema: Struct,
+    partition_columns: tuple[str, ...],
+    before: tuple[str, ...],
+) -> Iterator[str]:
+    others = [n for n in (1, 2, 3) if properties.get(f"{names.ENABLE_ICEBERG_COMPAT_PREFIX}V{n}", "").lower() == "true"]
+    if len(others) > 1:
+        yield f"only one of the versions {', '.join(f'V{n}' for n in others)} may be enabled"
+    if properties.get(names.COLUMN_MAPPING_MODE, "none").lower() not in ("name", "id"):
+        yield f"its columns are not mapped: {names.COLUMN_MAPPING_MODE} must be name or id"
+    if properties.get(names.ENABLE_DELETION_VECTORS, "").lower() == "true":
+        yield f"it may get deletion vectors: {names.ENABLE_DELETION_VECTORS} must be false"
+    if before and before != partition_columns:
+        yield f"a table that is partitioned by ({', '.join(before)}) must stay so"
+    for field in fields_of(schema):
+        if reason := _unconvertible(version, field):
+            yield reason
+
+
+def _unconvertible(version: int, field: Field) -> str | None:
+    for kind in _types_of(field.type):
+        if version == 1 and isinstance(kind, Array | Map):
+            return f"its column {field.name!r} is a list or a map"
+        if isinstance(kind, Primitive) and kind.name.partition("(")[0] not in _V2_TYPES:
+            return f"its column {field.name!r} has the type {kind.name}"
+    ids = field.metadata.get(names.NESTED_IDS, {})
+    if version == 2 and not (isinstance(ids, Mapping) and set(nested_id_keys(field)) <= set(ids)):
+        return f"the lists and maps of its column {field.name!r} have no ids ({names.NESTED_IDS})"
+    changes = field.metadata.get(names.TYPE_CHANGES, [])
+    for change in [one for one in changes if isinstance(one, Mapping)] if isinstance(changes, list) else []:
+        then, now = str(change.get("fromType")), str(change.get("toType"))
+        if not _iceberg_widens(then, now):
+            return f"its column {field.name!r} was widened from {then} to {now}, which Iceberg does not know"
+    return None
+
+
+def _types_of(kind: DataType) -> Iterator[DataType]:
+    """The types of a column down to structs, whose members are columns of their own."""
+    yield kind
+    match kind:
+        case Array(element=element):
+            yield from _types_of(element)
+        case Map(key=key, value=value):
+            yield from _types_of(key)
+            yield from _types_of(value)
+
+
+def _iceberg_widens(then: str, now: str) -> bool:
+    if (then, now) in _ICEBERG_WIDENS:
+        return True
+    if then.startswith("decimal(") and now.startswith("decimal("):
+        return then.rstrip(")").rpartition(",")[2].strip() == now.rstrip(")").rpartition(",")[2].strip()
+    return False

@@ -1,0 +1,46 @@
+"""What of a table's metadata is another after a commit, in words for whom that commit excludes. Decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tablefeed.delta import names
+from tablefeed.delta.schema.schema_string import parse_schema
+from tablefeed.model.actions import Metadata
+from tablefeed.model.schema import Field
+
+
+def difference(
+    after: Metadata, *, schema_string: str, partition_columns: Sequence[str], configuration: Mapping[str, str], url: str
+) -> str:
+    """Says what `after` has that the metadata with those parts had not; properties by their names alone."""
+    had, has = ({field.name: field for field in parse_schema(s, url=url)} for s in (schema_string, after.schema_string))
+    both = had.keys() & has.keys()
+    changed = {name for name in both if had[name] != has[name]}
+    marks = {name for name in changed if _without_mark(had[name]) == _without_mark(has[name])}
+    properties = {
+        name
+        for name in configuration.keys() | after.configuration.keys()
+        if configuration.get(name) != after.configuration.get(name)
+    }
+    told = [
+        (f"it made values for the identity column {_listed(marks)}", marks),
+        (f"its schema has the new column {_listed(has.keys() - had.keys())}", has.keys() - had.keys()),
+        (f"its schema has lost the column {_listed(had.keys() - has.keys())}", had.keys() - has.keys()),
+        (f"its schema has another column {_listed(changed - marks)}", changed - marks),
+        (
+            f"its partitioning is by ({', '.join(after.partition_columns)})",
+            after.partition_columns != partition_columns,
+        ),
+        (f"its properties changed: {_listed(properties)}", properties),
+    ]
+    return " and ".join(text for text, holds in told if holds) or "its metadata was written anew"
+
+
+def _listed(columns: set[str]) -> str:
+    return ", ".join(sorted(columns))
+
+
+def _without_mark(field: Field) -> Field:
+    kept = {key: value for key, value in field.metadata.items() if key != names.IDENTITY_MARK}
+    return Field(field.name, field.type, field.nullable, kept)

@@ -1,0 +1,52 @@
+"""By which columns a table's files are partitioned, and what the log calls them (PROTOCOL.md, "Change Metadata").
+
+The metadata says it, for every file of a snapshot and whatever keys the file's partition values have: a key that is
+none of these columns means nothing, and a column without its key is null, as in Delta-Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tablefeed.delta.schema.column_mapping import MappingMode, mapping_mode, physical_name
+from tablefeed.delta.schema.schema_string import parse_schema
+from tablefeed.errors import LogError
+from tablefeed.model.actions import Metadata
+from tablefeed.model.schema import Struct
+
+
+def check_partition_columns(schema: Struct, columns: Sequence[str], *, url: str) -> None:
+    """Raises LogError unless each of `columns` is a column of `schema`, by its exact name, and none comes twice."""
+    names = set(schema.names)
+    bad = next((name for name in columns if name not in names), None)
+    if bad is not None:
+        what = f"by {bad!r}, which is no column of its schema"
+    elif len(set(columns)) < len(columns):
+        what = "by one column twice"
+    else:
+        return
+    raise LogError(
+        f"The metadata of {url} says that the table is partitioned {what} (partitionColumns: {', '.join(columns)}; "
+        f"columns: {', '.join(schema.names)}). Restore the table's metadata.",
+        url=url,
+    )
+
+
+def partition_names(metadata: Metadata, *, url: str) -> tuple[str, ...]:
+    """Gives the keys that partition values of files under `metadata` have: physical names where columns are mapped.
+
+    Raises LogError where the metadata does not tell.
+    """
+    if not metadata.partition_columns:
+        return ()
+    schema = parse_schema(metadata.schema_string, url=url)
+    check_partition_columns(schema, metadata.partition_columns, url=url)
+    if mapping_mode(metadata, url=url) is MappingMode.NONE:
+        return metadata.partition_columns
+    physical = {field.name: physical_name(field) for field in schema}
+    return tuple(physical[name] for name in metadata.partition_columns)
+
+
+def of_columns(values: Mapping[str, str | None], names: Sequence[str]) -> Mapping[str, str | None]:
+    """Gives the partition values of a file that is partitioned by the columns that the log calls `names`."""
+    return {name: values.get(name) for name in names}

@@ -1,0 +1,1 @@
+"""Per-file statistics of a Delta log: which columns have them, their JSON text, and the bounds that they give."""

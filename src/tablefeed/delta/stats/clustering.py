@@ -1,0 +1,197 @@
+"""The columns by which a table is clustered, of which every file must have statistics (PROTOCOL.md, "Clustered Table").
+
+A writer of rows need cluster none: files without a `clusteringProvider` are for a clustering implementation to take.
+What a new table may be clustered by is Delta-Spark's to say (ClusteredTableUtils.scala).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import orjson
+
+from tablefeed.delta import names
+from tablefeed.delta.schema.column_mapping import physical_name
+from tablefeed.delta.stats.indexed_columns import indexed_columns
+from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, LogError, SchemaMismatchError
+from tablefeed.model.actions import DomainMetadata, Protocol
+from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct
+from tablefeed.model.statistics import LeafPath
+
+OPTION = "clusterBy"
+
+MOST_COLUMNS = 4
+"""Delta-Spark's limit; more columns cluster none of them well."""
+
+
+def clustering_columns(protocol: Protocol, domains: Mapping[str, DomainMetadata], *, url: str) -> tuple[LeafPath, ...]:
+    """The clustering columns as files call them, each as the path to a leaf; none where the table is not clustered.
+
+    The protocol's example has a column as a text, Delta-Spark writes each as the list of its parts: both are read.
+    Raises LogError where the domain says neither.
+    """
+    domain = domains.get(names.CLUSTERING_DOMAIN)
+    if domain is None or names.CLUSTERING not in (protocol.writer_features or ()):
+        return ()
+    try:
+        columns = orjson.loads(domain.configuration)[names.CLUSTERING_COLUMNS]
+    except (orjson.JSONDecodeError, KeyError, TypeError, IndexError):
+        columns = None
+    if isinstance(columns, list):
+        paths = [(column,) if isinstance(column, str) else column for column in columns]
+        if all(isinstance(p, list | tuple) and p and all(isinstance(part, str) for part in p) for p in paths):
+            return tuple(tuple(path) for path in paths)
+    raise LogError(
+        f"The log of {url} does not say by which columns the table is clustered: domain {domain.domain} has "
+        f"{domain.configuration!r:.200}. Nothing was written; let the writer that put it there correct it.",
+        url=url,
+    )
+
+
+def check_clustered(
+    columns: tuple[LeafPath, ...], schema: Struct, partition_columns: tuple[str, ...], *, url: str
+) -> None:
+    """Raises SchemaMismatchError where a table of `schema` cannot be clustered by `columns`, as it is after a write."""
+    missing = next((path for path in columns if not _is_leaf(path, schema)), None)
+    if missing is not None:
+        reason = f"{'.'.join(missing)!r}, by which it is clustered, would be no column of values"
+    elif columns and partition_columns:
+        reason = "it is clustered, and cannot be partitioned too"
+    else:
+        return
+    raise SchemaMismatchError(
+        f"Nothing was written to {url}: {reason}. Keep its columns, or change its clustering first "
+        "(ALTER TABLE ... CLUSTER BY).",
+        url=url,
+    )
+
+
+def new_clustering(
+    columns: Sequence[LeafPath], schema: Struct, partition_columns: Sequence[str], properties: Mapping[str, str]
+) -> tuple[LeafPath, ...]:
+    """Gives `columns`, named as in `schema` in any case, as the files of a new table clustered by them call them.
+
+    Raises ConflictingOptionsError where it is to be partitioned as well; IllegalOptionError for too many columns, one
+    that is named twice, is not there, is of a type without bounds, or is none of those of which a table with
+    `properties` has statistics.
+    """
+    if not columns:
+        return ()
+    if partition_columns:
+        raise ConflictingOptionsError(
+            options=(OPTION, "partitionBy"),
+            remedy="A table is clustered or partitioned: leave one of them out.",
+            error_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
+        )
+    if len(columns) > MOST_COLUMNS:
+        raise _refused(columns, f"names more than {MOST_COLUMNS} columns", "DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS")
+    found = [_fields(column, schema, columns) for column in columns]
+    physical = tuple(tuple(physical_name(field) for field in fields) for fields in found)
+    if len({*physical}) < len(physical):
+        raise _refused(columns, "names a column twice", "DELTA_DUPLICATE_COLUMNS_FOUND")
+    unbounded = [fields for fields in found if not _has_bounds(fields[-1].type)]
+    if unbounded:
+        reason = f"names {_shown(unbounded[0])!r}, of whose type there are no bounds"
+        raise _refused(columns, reason, "DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED")
+    known = indexed_columns(schema, properties, partition_columns=())
+    missing = [fields for fields in found if not _has(known, [field.name for field in fields])]
+    if missing:
+        reason = (
+            f"names {_shown(missing[0])!r}, of which the table would have no statistics; move the column up, or set "
+            f"{names.INDEXED_COLUMNS}"
+        )
+        raise _refused(columns, reason, "DELTA_CLUSTERING_COLUMN_MISSING_STATS")
+    return physical
+
+
+def check_same_clustering(
+    columns: Sequence[LeafPath], actual: tuple[LeafPath, ...], schema: Struct, *, url: str
+) -> None:
+    """Raises SchemaMismatchError where a table of `schema`, clustered by `actual`, is not so by `columns`, if any."""
+    if not columns:
+        return
+    asked = tuple(tuple(physical_name(field) for field in _fields(column, schema, columns)) for column in columns)
+    if asked != actual:
+        found = _listed(_logical(actual, schema)) or "no column"
+        raise SchemaMismatchError(
+            f"{url} is clustered by {found}, not by {_listed(columns)}. Leave {OPTION} out: an existing table keeps "
+            "its clustering.",
+            url=url,
+            error_class="DELTA_CLUSTERING_COLUMNS_MISMATCH",
+        )
+
+
+def clustering_domain(columns: Sequence[LeafPath]) -> DomainMetadata:
+    """Gives what says in the log that a table is clustered by `columns`, as its files call them."""
+    configuration = {names.CLUSTERING_COLUMNS: [list(path) for path in columns], "domainName": names.CLUSTERING_DOMAIN}
+    return DomainMetadata(
+        domain=names.CLUSTERING_DOMAIN, configuration=orjson.dumps(configuration).decode(), removed=False
+    )
+
+
+def _fields(column: LeafPath, schema: Struct, columns: Sequence[LeafPath]) -> list[Field]:
+    """The fields on the way to `column`."""
+    found: list[Field] = []
+    kind: DataType = schema
+    for name in column:
+        members = kind.fields if isinstance(kind, Struct) else ()
+        field = next((field for field in members if field.name.lower() == name.lower()), None)
+        if field is None:
+            reason = f"names {'.'.join(column)!r}, which is no column of the table"
+            raise _refused(columns, reason, "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA")
+        found.append(field)
+        kind = field.type
+    return found
+
+
+def _logical(columns: Sequence[LeafPath], schema: Struct) -> list[LeafPath]:
+    """`columns`, as files call them, by their names; one that is not there as it stands."""
+    found: list[LeafPath] = []
+    for column in columns:
+        kind: DataType = schema
+        path: LeafPath = ()
+        for name in column:
+            members = kind.fields if isinstance(kind, Struct) else ()
+            field = next((field for field in members if physical_name(field) == name), None)
+            path = (*path, name if field is None else field.name)
+            kind = Struct(()) if field is None else field.type
+        found.append(path)
+    return found
+
+
+def _has_bounds(kind: DataType) -> bool:
+    return isinstance(kind, Decimal) or (isinstance(kind, Primitive) and kind.name in _BOUNDED)
+
+
+_BOUNDED = frozenset({"byte", "short", "integer", "long", "float", "double", "string", "date", "timestamp"}) | {
+    "timestamp_ntz"
+}
+"""Delta-Spark's SkippingEligibleDataType, but for variants."""
+
+
+def _has(struct: Struct, path: Sequence[str]) -> bool:
+    field = next((field for field in struct if field.name == path[0]), None)
+    if field is None:
+        return False
+    return len(path) == 1 or (isinstance(field.type, Struct) and _has(field.type, path[1:]))
+
+
+def _refused(columns: Sequence[LeafPath], reason: str, error_class: str) -> IllegalOptionError:
+    return IllegalOptionError(option=OPTION, value=_listed(columns), explain=reason, error_class=error_class)
+
+
+def _shown(fields: Sequence[Field]) -> str:
+    return ".".join(field.name for field in fields)
+
+
+def _listed(columns: Sequence[LeafPath]) -> str:
+    return ", ".join(".".join(path) for path in columns)
+
+
+def _is_leaf(path: LeafPath, schema: Struct) -> bool:
+    field = next((field for field in schema if physical_name(field) == path[0]), None)
+    if field is None:
+        return False
+    if isinstance(field.type, Struct):
+        return len(path) > 1 and _is_leaf(path[1:], field.type)
+    return len(path) == 1 and field.type != Primitive("void")

@@ -1,0 +1,197 @@
+"""Which columns of a table have statistics, and to which length (Delta-Spark's StatisticsCollection.scala).
+
+The protocol leaves it to writers. Readers of Delta-Spark's kind look no further than what the table's properties say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from tablefeed.delta import names
+from tablefeed.delta.features import supported_features
+from tablefeed.delta.schema.column_mapping import MappingMode, mapping_mode, physical_schema
+from tablefeed.delta.stats.stats_text import PREFIX_LENGTH, StatisticsShape
+from tablefeed.errors import SchemaMismatchError
+from tablefeed.model.actions import Metadata, Protocol
+from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct
+from tablefeed.model.statistics import LeafPath
+
+MOST_LEAVES = 32
+"""Delta-Spark's default for `delta.dataSkippingNumIndexedCols`."""
+
+_UNBOUNDED = frozenset({"boolean", "binary", "void", "variant"})
+
+
+def statistics_shape(
+    schema: Struct, metadata: Metadata, protocol: Protocol, *, also: Iterable[LeafPath], url: str
+) -> StatisticsShape:
+    """The shape of a table with `schema` and the properties and partitioning of `metadata`.
+
+    `also` are leaves, as files call them, that have statistics whatever the properties say: those of clustering and
+    identity columns. Raises LogError for a mapping mode that is none.
+    """
+    properties, partition_columns = metadata.configuration, metadata.partition_columns
+    is_mapped = mapping_mode(metadata, url=url) is not MappingMode.NONE
+    indexed = indexed_columns(schema, properties, partition_columns=partition_columns)
+    wanted = {*dict(_leaves((), _in_files(indexed, is_mapped=is_mapped))), *also}
+    found = {path: kind for path, kind in _leaves((), _in_files(schema, is_mapped=is_mapped)) if path in wanted}
+    prefix_length = _whole(properties.get(names.PREFIX_LENGTH, ""))
+    return StatisticsShape(
+        leaves=tuple(found),
+        bounded=tuple(path for path, kind in found.items() if has_bounds(kind)),
+        prefix_length=PREFIX_LENGTH if prefix_length is None else max(prefix_length, 0),
+        tells_tightness="deletionVectors" in supported_features(protocol),
+    )
+
+
+def has_bounds(kind: DataType) -> bool:
+    """Whether values of a leaf's type have an order that readers go by: Delta-Spark's SkippingEligibleDataType."""
+    return isinstance(kind, Decimal) or (isinstance(kind, Primitive) and kind.name not in _UNBOUNDED)
+
+
+def indexed_columns(schema: Struct, properties: Mapping[str, str], *, partition_columns: Sequence[str]) -> Struct:
+    """The columns of `schema`, and their members, that the table's properties give statistics.
+
+    Those that it names, or the first so many leaves, in which lists and maps count as one; partition columns have none.
+    """
+    data = Struct(tuple(field for field in schema if field.name not in partition_columns))
+    named = properties.get(names.INDEXED_COLUMNS)
+    if named is not None:
+        return _named(data, [[part.lower() for part in path] for path in column_names(named) or ()])
+    most = _whole(properties.get(names.INDEXED_LEAVES, ""))
+    if most is None:
+        most = MOST_LEAVES
+    return data if most < 0 else _first(data, most)[0]
+
+
+def check_indexed(properties: Mapping[str, str], schema: Struct, partition_columns: Sequence[str], *, url: str) -> None:
+    """Raises SchemaMismatchError where the columns that `properties` name for statistics can have none."""
+    paths = column_names(properties.get(names.INDEXED_COLUMNS, "")) or []
+    partitions = {column.lower() for column in partition_columns}
+    seen: Counter[LeafPath] = Counter()
+    for path in paths:
+        told = ".".join(path)
+        if len(path) == 1 and path[0].lower() in partitions:
+            error_class = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN"
+            raise _refused(f"{told!r} is a partition column", error_class, url)
+        kind = _type_at(path, schema)
+        if kind is None:
+            raise _refused(f"there is no column {told!r}", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", url)
+        if len(path) == 1 and not isinstance(kind, Struct) and not has_bounds(kind):
+            error_class = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"
+            raise _refused(f"values of {told!r} have no order", error_class, url)
+        # Twice is in the same case, as for Delta-Spark.
+        named = tuple(path)
+        seen.update((named + inner for inner, _ in _leaves((), kind)) if isinstance(kind, Struct) else [named])
+    twice = next((path for path, count in seen.items() if count > 1), None)
+    if twice is not None:
+        raise _refused(f"{'.'.join(twice)!r} is named twice", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS", url)
+
+
+def column_names(text: str) -> list[list[str]] | None:
+    """The parts of each column in a list with commas and dots; None where it is no such list.
+
+    Between backticks a dot or a comma is part of a name, and two backticks are one (Spark's multipartIdentifierList).
+    """
+    if not text.strip():
+        return []
+    paths: list[list[str]] = [[]]
+    rest = text
+    while True:
+        part, rest = _part(rest.lstrip())
+        if not part:
+            return None
+        paths[-1].append(part)
+        rest = rest.lstrip()
+        if not rest:
+            return paths
+        if rest[0] not in ",.":
+            return None
+        if rest[0] == ",":
+            paths.append([])
+        rest = rest[1:]
+
+
+def _part(text: str) -> tuple[str, str]:
+    """The name at the beginning of `text`, "" where there is none, and what follows it."""
+    found = _PART.match(text)
+    if found is None:
+        return "", text
+    quoted = found["quoted"]
+    return found["plain"] if quoted is None else quoted.replace("``", "`"), text[found.end() :]
+
+
+_PART = re.compile(r"(?P<plain>\w+)|`(?P<quoted>(?:[^`]|``)+)`")
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"[+-]?[0-9]{1,19}", text.strip(), re.ASCII) else None
+
+
+def _in_files(schema: Struct, *, is_mapped: bool) -> Struct:
+    return physical_schema(schema) if is_mapped else schema
+
+
+def _named(struct: Struct, paths: Sequence[Sequence[str]]) -> Struct:
+    """The fields at `paths`, whose names are in lower case; of a struct that is named itself all."""
+    taken: list[Field] = []
+    for field in struct:
+        rests = [path[1:] for path in paths if path[0] == field.name.lower()]
+        if not rests:
+            continue
+        if all(not rest for rest in rests):
+            taken.append(field)
+        elif isinstance(field.type, Struct):
+            inner = _named(field.type, [rest for rest in rests if rest])
+            taken.append(Field(field.name, inner, field.nullable, field.metadata))
+    return Struct(tuple(taken))
+
+
+def _first(struct: Struct, most: int) -> tuple[Struct, int]:
+    """The fields up to the leaf `most`, and how many leaves they have; a list or map counts as one."""
+    taken: list[Field] = []
+    count = 0
+    for field in struct:
+        if count >= most:
+            break
+        if isinstance(field.type, Struct):
+            inner, leaves = _first(field.type, most - count)
+            field, count = Field(field.name, inner, field.nullable, field.metadata), count + leaves
+        else:
+            count += 1
+        taken.append(field)
+    return Struct(tuple(taken)), count
+
+
+def _leaves(parent: LeafPath, struct: Struct) -> Iterator[tuple[LeafPath, DataType]]:
+    for field in struct:
+        path = (*parent, field.name)
+        if isinstance(field.type, Struct):
+            yield from _leaves(path, field.type)
+        else:
+            yield path, field.type
+
+
+def _type_at(path: Iterable[str], schema: Struct) -> DataType | None:
+    kind: DataType = schema
+    for part in path:
+        match kind:
+            case Struct():
+                found = next((field.type for field in kind if field.name.lower() == part.lower()), None)
+                if found is None:
+                    return None
+                kind = found
+            case _:
+                return None
+    return kind
+
+
+def _refused(reason: str, error_class: str, url: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"Nothing was written to {url}: its property {names.INDEXED_COLUMNS} says which columns have statistics, and "
+        f"{reason}. Correct the property, or keep its columns.",
+        url=url,
+        error_class=error_class,
+    )

@@ -1,0 +1,155 @@
+"""The statistics of many files at once: texts from structs, and counts from texts, without a value per file.
+
+PROTOCOL.md, "Per-file Statistics". The spelling is that of stats.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.delta.stats.stats_text import num_records
+
+
+def texts_of(parsed: pa.StructArray) -> pa.Array:
+    """The statistics of `stats_parsed` as the JSON that `stats` would hold; null where the struct is null.
+
+    Names are as they stand: physical ones. A bound without a spelling is left out: of a binary or variant column, of
+    a date or timestamp after the year 9999. So is a date before 1582-10-15 or an instant before 1900, which Spark may
+    have counted in the Julian calendar (`datetimeRebaseModeInWrite`). Timestamps are cut to milliseconds so that they
+    still bound, as those of our own files are. Raises what Arrow raises.
+    """
+    members = {field.name: pc.struct_field(parsed, field.name) for field in parsed.type}
+    texts = [_named(name, _text(members[name], end)) for name, end in _MEMBERS if name in members]
+    return pc.if_else(parsed.is_valid(), _object(texts, len(parsed)), pa.scalar(None, pa.string()))
+
+
+def record_counts(stats: pa.Array) -> pa.Array:
+    """The numRecords of each text as int64, null where it is not known (`stats.num_records`).
+
+    Writers put numRecords first, so that a look at the text's begin tells it; the other texts are parsed.
+    """
+    found = pc.struct_field(pc.extract_regex(stats, _COUNT_FIRST), "count")
+    # A text that does not end as an object is none: its writer died.
+    counts = pc.if_else(pc.ends_with(stats, "}"), found, pa.scalar(None, found.type)).cast(pa.int64())
+    others = pc.and_(counts.is_null(), stats.is_valid())
+    parsed = [num_records(text) for text in stats.filter(others).to_pylist()]
+    return pc.replace_with_mask(counts, others, pa.array(parsed, pa.int64())) if parsed else counts
+
+
+# Up to 18 digits: no number that does not fit; a leading zero is no JSON.
+_COUNT_FIRST = r'^\{"numRecords":(?P<count>0|[1-9][0-9]{0,17})[,}]'
+
+_End = Literal["low", "high"] | None
+"""Which way a bound may be moved; None: no bound."""
+
+_MEMBERS: tuple[tuple[str, _End], ...] = (
+    ("numRecords", None),
+    ("minValues", "low"),
+    ("maxValues", "high"),
+    ("nullCount", None),
+    ("tightBounds", None),
+)
+
+
+def _object(texts: Sequence[pa.Array], rows: int) -> pa.Array:
+    """JSON objects of members, each a column of `,"name":value`, null where the member is left out."""
+    # Not by null_handling="skip" and a separator: that drops the rows in which all are null.
+    none = pa.repeat("", rows)
+    inner = pc.binary_join_element_wise(none, *texts, "", null_handling="replace", null_replacement="")
+    return pc.binary_join_element_wise(pa.scalar("{"), pc.utf8_ltrim(inner, ","), pa.scalar("}"), "")
+
+
+def _named(name: str, values: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise(pa.scalar(f",{orjson.dumps(name).decode()}:"), values, "")
+
+
+def _text(values: pa.Array, end: _End) -> pa.Array:
+    """The JSON of each value, null where it is null or has no spelling."""
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return _text(values.cast(kind.value_type), end)
+    if pa.types.is_struct(kind):
+        spelt = [field.name for field in kind if _has_spelling(field.type)]
+        members = [_named(name, _text(pc.struct_field(values, name), end)) for name in spelt]
+        return pc.if_else(values.is_valid(), _object(members, len(values)), pa.scalar(None, pa.string()))
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return values.cast(pa.string())
+    if pa.types.is_floating(kind):
+        return _floats(values.cast(pa.float64()))
+    if pa.types.is_decimal(kind):
+        return _decimals(values)
+    if pa.types.is_date(kind):
+        days = values.cast(pa.date32())
+        days = _since(days, pa.scalar(_GREGORIAN_DAY, pa.date32()))
+        return _quoted(_of_the_calendar(days.cast(pa.string())))
+    if pa.types.is_timestamp(kind):
+        return _timestamps(values, end)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return _strings(values.cast(pa.string()))
+    return pa.nulls(len(values), pa.string())
+
+
+def _has_spelling(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_has_spelling(field.type) for field in kind)
+    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _floats(values: pa.Array) -> pa.Array:
+    texts = pc.replace_substring_regex(values.cast(pa.string()), r"^(-?[0-9]+)$", r"\1.0")
+    for number, name in ((math.nan, '"NaN"'), (math.inf, '"Infinity"'), (-math.inf, '"-Infinity"')):
+        this = pc.is_nan(values) if math.isnan(number) else pc.equal(values, number)
+        texts = pc.if_else(this, name, texts)
+    return texts
+
+
+def _decimals(values: pa.Array) -> pa.Array:
+    texts = values.cast(pa.string())
+    small = pc.match_substring(texts, "E")  # how Arrow spells what is close to zero
+    return _replaced(texts, small, (format(value, "f") for value in values.filter(small).to_pylist()))
+
+
+def _timestamps(values: pa.Array, end: _End) -> pa.Array:
+    zone = "" if values.type.tz is None else "Z"
+    if values.type.tz is not None:
+        values = _since(values, pa.scalar(_STANDARD_TIME_US, pa.timestamp("us", "UTC")))
+    instants = values.cast(pa.timestamp(values.type.unit))
+    cut = pc.ceil_temporal if end == "high" else pc.floor_temporal
+    texts = cut(instants, unit="millisecond").cast(pa.timestamp("ms")).cast(pa.string())
+    texts = pc.replace_substring(_of_the_calendar(texts), " ", "T")
+    return _quoted(pc.binary_join_element_wise(texts, pa.scalar(zone), ""))
+
+
+_GREGORIAN_DAY = -141_427  # 1582-10-15
+_STANDARD_TIME_US = -2_208_988_800_000_000  # 1900-01-01
+
+
+def _since(values: pa.Array, first: pa.Scalar) -> pa.Array:
+    """The values from `first` on; null for those before."""
+    return pc.if_else(pc.less(values, first.cast(values.type)), pa.scalar(None, values.type), values)
+
+
+def _of_the_calendar(texts: pa.Array) -> pa.Array:
+    """Dates whose year has four digits; null for others, which few readers take."""
+    return pc.if_else(pc.match_substring_regex(texts, r"^[0-9]{4}-"), texts, pa.scalar(None, pa.string()))
+
+
+def _strings(values: pa.Array) -> pa.Array:
+    escaped = pc.match_substring_regex(values, r'["\\\x00-\x1f]')
+    return _replaced(_quoted(values), escaped, (orjson.dumps(v).decode() for v in values.filter(escaped).to_pylist()))
+
+
+def _quoted(texts: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise(pa.scalar('"'), texts, pa.scalar('"'), "")
+
+
+def _replaced(texts: pa.Array, mask: pa.Array, by: Iterable[str]) -> pa.Array:
+    mask = pc.fill_null(mask, fill_value=False)
+    replacements = pa.array(list(by), pa.string())
+    return pc.replace_with_mask(texts, mask, replacements) if len(replacements) else texts

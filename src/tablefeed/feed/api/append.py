@@ -1,0 +1,255 @@
+"""`tablefeed.append`: Arrow rows committed to a table without Spark."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import tzinfo
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from tablefeed.data.assignment import Assignment
+from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, SchemaMismatchError
+from tablefeed.feed.arguments import column_names, location, store_options, switch, text, whole_number
+from tablefeed.feed.commit.entry import new_table
+from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.commit.operations import batch_write
+from tablefeed.feed.commit.replays import check_replay, read_on_collision
+from tablefeed.feed.commit.transaction import Surroundings, Transaction
+from tablefeed.feed.snapshot.dialect import read_table_format
+from tablefeed.feed.snapshot.known_state import newest_state, remember
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.timestamp_text import read_zone
+from tablefeed.feed.upkeep.after_commit import UpkeepOptions, after_commit, waited_for
+from tablefeed.feed.upkeep.auto_compact import compact_if_wanted
+from tablefeed.feed.write.evolution import SchemaMode
+from tablefeed.feed.write.sink import plan_write, write_task
+from tablefeed.feed.write.write_rules import (
+    WriteRules,
+    codec,
+    column_paths,
+    policy,
+    read_scope,
+    refuse_of_splits,
+    schema_asked,
+    schema_mode,
+)
+from tablefeed.log.transaction import WriteKind
+from tablefeed.model.actions import Txn
+from tablefeed.model.outcome import AlreadyApplied, Committed
+from tablefeed.model.statistics import LeafPath
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@waited_for()
+def append(
+    url: str | os.PathLike[str],
+    data: Any,
+    *,
+    mode: Literal["append", "overwrite"] = "append",
+    partition_by: Sequence[str] = (),
+    cluster_by: Sequence[str] = (),
+    table_format: Literal["delta", "indextables"] | None = None,
+    index_as: Mapping[str, str] | None = None,
+    app_id: str | None = None,
+    txn_version: int | None = None,
+    merge_schema: bool = False,
+    overwrite_schema: bool = False,
+    store_assignment: Literal["ansi", "strict", "legacy"] = "ansi",
+    time_zone: str | None = None,
+    txn_version_collision: Literal["skip", "warn", "fail"] = "warn",
+    replace_where: str | None = None,
+    partition_overwrite_mode: Literal["static", "dynamic"] = "static",
+    compression: str | None = None,
+    max_records_per_file: int | None = None,
+    user_metadata: str | None = None,
+    log_compaction_every: int | None = None,
+    checkpoint_part_size: int | None = None,
+    properties: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Committed | AlreadyApplied:
+    """Commits the rows of `data` to the table at `url` in one version, making the table where there is none.
+
+    `table_format` is that of the table that is made, Delta's by default; one that is there is what it is. `index_as`
+    says of columns of strings how a new IndexTables table indexes them: "string", as one term, by default, or "text",
+    "json" or "ip". `data` is a pyarrow Table, RecordBatch or RecordBatchReader, anything with `__arrow_c_stream__`, or
+    an iterable of record batches; it is read once and never held whole. With `app_id` and `txn_version` the rows are
+    committed once: where the table records that application at that version or above, nothing is written and
+    AlreadyApplied comes back; above, with a warning, or with an error where `txn_version_collision` is "fail".
+    "overwrite" replaces all rows in the same version, or those for which the predicate `replace_where` is true, which
+    it must be of the rows of `data` too, or, with "dynamic", those of the partitions that rows are written to.
+    `properties` are a new table's, and so is `cluster_by`: columns such as "id" and "place.city", by which other
+    writers cluster it.
+
+    Values are cast to the table's types as Spark's ANSI store assignment does, "strict" only where nothing can be
+    lost, "legacy" with numbers wrapped and nulls for what does not fit; `time_zone` is where days, clocks and texts
+    are read as moments. `merge_schema` adds the columns that the table has not, and widens types where it allows that;
+    `overwrite_schema` gives an overwritten table the rows' schema and `partition_by`.
+
+    Data files are compressed with `compression`: "snappy", "zstd", "gzip", "brotli", "lz4_raw" or "uncompressed"; None:
+    as the table says. `max_records_per_file` is the most rows of one, None: any number. `user_metadata` is a text that
+    the commit keeps for `Table.history`. `log_compaction_every` and `checkpoint_part_size` are the writer options
+    logCompactionEvery and checkpointPartSize: a log compaction file behind each so many commits, and about how many
+    actions a file of a checkpoint holds; None: no such file, and checkpoints of one file. Raises SchemaMismatchError,
+    InvalidRowsError, ConflictError, CommitUnknownError, NotExclusiveError, CommitError, OptionError.
+    """
+    kind = _kind(mode)
+    merge = switch(merge_schema, argument="merge_schema")
+    overwrite = switch(overwrite_schema, argument="overwrite_schema")
+    rules = WriteRules(
+        schema=_schema_mode(merge=merge, overwrite=overwrite, kind=kind),
+        asked=schema_asked(merge=merge, overwrite=overwrite),
+        assignment=Assignment(policy=policy(store_assignment, "store_assignment"), zone=_zone(time_zone)),
+        properties=_texts(properties, argument="properties"),
+        scope=read_scope("partition_overwrite_mode", partition_overwrite_mode),
+        cluster_by=_cluster_by(cluster_by),
+        index_as=_texts(index_as, argument="index_as"),
+        replace_where=None if replace_where is None else text(replace_where, argument="replace_where"),
+        codec=None if compression is None else codec(text(compression, argument="compression"), "compression"),
+        most_rows_of_a_file=_count(max_records_per_file, "max_records_per_file"),
+    )
+    upkeep = UpkeepOptions(
+        part_actions=_count(checkpoint_part_size, "checkpoint_part_size"),
+        compact_every=_count(log_compaction_every, "log_compaction_every", least=2),
+    )
+    txn = _txn(app_id, txn_version)
+    on_collision = read_on_collision("txn_version_collision", txn_version_collision)
+    told = None if user_metadata is None else text(user_metadata, argument="user_metadata")
+    partition_by = column_names(
+        (partition_by,) if isinstance(partition_by, str) else partition_by, argument="partition_by"
+    )
+    if len({*partition_by}) < len(partition_by):
+        raise IllegalOptionError(option="partition_by", value=", ".join(partition_by), explain="names a column twice")
+    made_as = None if table_format is None else read_table_format("table_format", table_format)
+    location_, options = location(url), store_options(storage_options)
+    reader = _reader(data, open_log(location_, options, table_format=made_as).url)
+    log, state = newest_state(location_, options, table_format=made_as)
+    if log.has_splits:
+        refuse_of_splits({"log_compaction_every": upkeep.compact_every, "checkpoint_part_size": upkeep.part_actions})
+    plan = plan_write(log, state, reader.schema, partition_by=partition_by, kind=kind, rules=rules)
+    if txn is not None and state is not None and plan.recorded.get(txn.app_id, -1) >= txn.txn_version:
+        recorded = plan.recorded[txn.app_id]
+        check_replay(txn, recorded, on_collision, url=log.url)
+        return AlreadyApplied(version=state.version, recorded_txn_version=recorded)
+    if state is None and not plan.has_splits:
+        new_table(plan, now_ms=_now_ms())  # refused before a file is written
+    files = write_task(plan, reader, task=0, task_count=1, txn=txn, now_ms=_now_ms())
+    transaction = Transaction(
+        plan=plan,
+        files=files,
+        kind=kind,
+        operation=batch_write(kind, plan.partition_columns, rules),
+        txn=txn,
+        user_metadata=told,
+        on_collision=on_collision,
+    )
+    around = Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=partial(after_commit, options=upkeep))
+    outcome, after = commit(log, state, transaction, around)
+    remember(log, after)
+    if isinstance(outcome, Committed):
+        compact_if_wanted(after, len(files), upkeep)
+    return outcome
+
+
+def _kind(mode: object) -> WriteKind:
+    if not isinstance(mode, str) or mode not in ("append", "overwrite"):
+        raise IllegalOptionError(option="mode", value=str(mode), explain="must be 'append' or 'overwrite'")
+    return WriteKind(mode)
+
+
+def _schema_mode(*, merge: bool, overwrite: bool, kind: WriteKind) -> SchemaMode:
+    if overwrite and kind is not WriteKind.OVERWRITE:
+        raise ConflictingOptionsError(
+            options=("mode", "overwrite_schema"), remedy="Only an overwrite replaces the schema: set mode='overwrite'."
+        )
+    return schema_mode(kind, merge=merge, overwrite=overwrite)
+
+
+def _cluster_by(given: object) -> tuple[LeafPath, ...]:
+    names = column_names((given,) if isinstance(given, str) else given, argument="cluster_by")
+    paths = [column_paths(name, "cluster_by") for name in names]
+    if any(len(each) > 1 for each in paths):
+        raise IllegalOptionError(option="cluster_by", value=", ".join(names), explain="must be a list of columns")
+    return tuple(path for each in paths for path in each)
+
+
+def _zone(name: object) -> tzinfo | None:
+    if name is None:
+        return None
+    zone = read_zone(text(name, argument="time_zone").strip())
+    if zone is None:
+        raise IllegalOptionError(
+            option="time_zone", value=str(name), explain="must be a time zone such as 'Europe/Berlin' or '+01:00'"
+        )
+    return zone
+
+
+def _txn(app_id: str | None, txn_version: int | None) -> Txn | None:
+    if app_id is None and txn_version is None:
+        return None
+    if app_id is None or txn_version is None:
+        raise ConflictingOptionsError(options=("app_id", "txn_version"), remedy="Give both or neither.")
+    return Txn(
+        app_id=text(app_id, argument="app_id"), txn_version=whole_number(txn_version, argument="txn_version", least=0)
+    )
+
+
+def _count(given: object, argument: str, *, least: int = 1) -> int | None:
+    return None if given is None else whole_number(given, argument=argument, least=least)
+
+
+def _texts(given: object, *, argument: str) -> dict[str, str]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise IllegalOptionError(option=argument, value=str(given), explain="must map names to values, both text")
+    return {text(name, argument=argument): text(given[name], argument=f"{argument}[{name!r}]") for name in given}
+
+
+def _reader(data: Any, url: str) -> pa.RecordBatchReader:
+    import pyarrow as pa
+
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if isinstance(data, pa.Table):
+        return data.to_reader()
+    if isinstance(data, pa.RecordBatchReader):
+        return data
+    if hasattr(data, "__arrow_c_stream__"):
+        try:
+            return pa.RecordBatchReader.from_stream(data)
+        except pa.ArrowException as error:
+            raise SchemaMismatchError(f"The rows for {url} are no table: {error}.", url=url) from error
+    if isinstance(data, Iterable):
+        batches = iter(data)
+        first = next(batches, None)
+        if isinstance(first, pa.RecordBatch):
+            return pa.RecordBatchReader.from_batches(first.schema, _chain(first, batches, url))
+    raise SchemaMismatchError(
+        f"The rows for {url} are a {type(data).__name__}: give a pyarrow Table, RecordBatchReader, an object with "
+        "__arrow_c_stream__, or a non-empty iterable of record batches.",
+        url=url,
+    )
+
+
+def _chain(first: pa.RecordBatch, rest: Iterator[Any], url: str) -> Iterator[pa.RecordBatch]:
+    # pyarrow takes a batch of other columns for one of the first's, by position.
+    import pyarrow as pa
+
+    yield first
+    for batch in rest:
+        if not isinstance(batch, pa.RecordBatch) or batch.schema != first.schema:
+            found = batch.schema if isinstance(batch, pa.RecordBatch) else type(batch).__name__
+            raise SchemaMismatchError(
+                f"The rows for {url} change on the way: the first batch has {first.schema.to_string()!r}, another is "
+                f"{str(found)!r}. Nothing was committed; give batches of one schema.",
+                url=url,
+            )
+        yield batch
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

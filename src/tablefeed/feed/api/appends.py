@@ -1,0 +1,154 @@
+"""`tablefeed.appends`: the rows that a stream would deliver, as a bounded read without Spark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
+from typing import TYPE_CHECKING
+
+from tablefeed.delta.schema.column_mapping import has_mapping_change, mapped_schema
+from tablefeed.delta.schema.partitioning import partition_names
+from tablefeed.errors import IllegalOptionError, LogError, SchemaChangedError
+from tablefeed.feed.arguments import (
+    delivered,
+    location,
+    selected,
+    store_options,
+    switch,
+    whole_number,
+)
+from tablefeed.feed.scan.task import ScanTask, TableColumns, read_task, scan_file, table_columns
+from tablefeed.feed.snapshot.bounds import check_available, check_protocol, check_same_table, read_commits
+from tablefeed.feed.snapshot.in_force import metadata_at
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.log.admission import ChangePolicy, delivered_files, first_said
+from tablefeed.log.compatibility import can_read_older
+from tablefeed.model.actions import AddFile, Commit, Metadata, Version
+from tablefeed.model.logfile import LogFile, LogFileKind
+from tablefeed.model.schema import Struct
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+
+def appends(
+    url: str | os.PathLike[str],
+    *,
+    start_version: int | None = None,
+    end_version: int | None = None,
+    skip_change_commits: bool = False,
+    ignore_changes: bool = False,
+    ignore_deletes: bool = False,
+    columns: Sequence[str] | None = None,
+    filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
+    storage_options: Mapping[str, str] | None = None,
+) -> pa.RecordBatchReader:
+    """Gives the rows added by the versions `start_version` to `end_version`, both included, in commit order.
+
+    None: from the earliest commit that the log still has, to the newest. Rows come in the schema of `end_version`, of
+    the newest version where the log does not go back to that. Only files that change data count, and those that the
+    log rules out by `filter` are not opened. Raises ChangeRefusedError for a commit that deletes or rewrites rows
+    unless an option says what to do with it, SchemaChangedError where that schema cannot read every row,
+    VersionNotFoundError, LogGapError, OffsetError for versions of two tables, DataFileError.
+    """
+    log = open_log(location(url), store_options(storage_options))
+    newest = log.load()
+    log_files = log.listing()
+    versions = _versions(log_files, newest, start_version, end_version)
+    policy = ChangePolicy(
+        ignore_deletes=switch(ignore_deletes, argument="ignore_deletes"),
+        ignore_changes=switch(ignore_changes, argument="ignore_changes"),
+        skip_change_commits=switch(skip_change_commits, argument="skip_change_commits"),
+    )
+    read = _as_of(versions[-1], newest)
+    start = metadata_at(versions[0], newest)
+    _check(start, versions[0], read)
+    wanted = selected(read.arrow_schema, columns, url=log.url)
+
+    def rows(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return _rows(read, start, read_commits(newest, log_files, versions), policy, schema, filter)
+
+    return delivered(rows, wanted, filter, available=read.arrow_schema, url=log.url)
+
+
+def _as_of(version: int, newest: Snapshot) -> Snapshot:
+    if version == newest.version:
+        return newest
+    try:
+        return newest.log.load(Version(version))
+    except LogError:
+        return newest  # the log still has the commit, but not all that came before it
+
+
+def _versions(log_files: Iterable[LogFile], snapshot: Snapshot, start: int | None, end: int | None) -> range:
+    versions = [f.version for f in log_files if f.kind is LogFileKind.COMMIT]
+    earliest = min(versions, default=Version(snapshot.version + 1))
+    first = earliest if start is None else whole_number(start, argument="start_version")
+    last = snapshot.version if end is None else whole_number(end, argument="end_version")
+    check_available((first, last), earliest=earliest, newest=snapshot.version, url=snapshot.log.url)
+    if first > last:
+        raise IllegalOptionError(
+            option="end_version", value=str(end), explain=f"must be at least start_version, {first}"
+        )
+    return range(first, last + 1)
+
+
+def _rows(
+    read: Snapshot,
+    metadata: Metadata,
+    commits: Iterable[Commit],
+    policy: ChangePolicy,
+    schema: pa.Schema,
+    condition: pc.Expression | None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of `commits` in `schema`; `metadata` holds at the first."""
+    log = read.log
+    columns = _columns(read, metadata)
+    for commit in commits:
+        check_protocol(commit, read.metadata, url=log.url)
+        if commit.metadata is not None:
+            _check(commit.metadata, commit.version, read)
+            columns = _columns(read, commit.metadata)
+        files = [add for _, add in first_said(delivered_files(commit, policy, url=log.url))]
+        for add in files if condition is None else _matching(files, condition, read.schema, columns):
+            task = ScanTask(
+                url=log.location, storage_options=log.storage_options, files=(scan_file(add),), columns=columns
+            )
+            yield from read_task(task, schema, store=log.store)
+
+
+def _columns(read: Snapshot, metadata: Metadata) -> TableColumns:
+    """How the columns of `read` are found in files of `metadata`, whose partitioning an overwrite may have changed."""
+    url = read.log.url
+    return table_columns(read.schema, read.metadata, url=url, partitioned_by=partition_names(metadata, url=url))
+
+
+def _matching(
+    files: Sequence[AddFile], condition: pc.Expression, schema: Struct, columns: TableColumns
+) -> Iterator[AddFile]:
+    from tablefeed.feed.scan.pruning import Pruner
+
+    pruner = Pruner(condition, schema=schema, columns=columns)
+    return compress(files, pruner.choose([f.partition_values for f in files], [f.stats for f in files]))
+
+
+def _check(metadata: Metadata, version: int, read: Snapshot) -> None:
+    """Refuses rows of `version`, at which `metadata` holds, where the schema of `read` would lose one of their values.
+
+    A stream also stops where the partitioning differs. Here each file is read by its own.
+    """
+    url = read.log.url
+    check_same_table(metadata, version, table_id=read.metadata.table_id, url=url)
+    older, newer = mapped_schema(metadata, url=url), mapped_schema(read.metadata, url=url)
+    if has_mapping_change(older=older, newer=newer) or not can_read_older(newer.schema, older.schema):
+        raise SchemaChangedError(
+            f"The schema of {url} at version {version} cannot be read with that of version {read.version}: read the "
+            "two sides of the change apart (end_version, start_version), or the table as it was "
+            f"(open_table, version={version}).",
+            url=url,
+            version=version,
+            error_class="DELTA_SCHEMA_CHANGED_WITH_VERSION",
+        )

@@ -1,0 +1,264 @@
+"""`tablefeed.changes`: what happened to the rows of a table, version by version, as a bounded read without Spark.
+
+Which rows of which files a commit changed is `tablefeed.log.changes`', which versions are meant change_range.py's, and
+what the table must be change_rules.py's. Here these are joined and the files read, one after another.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Literal
+
+from tablefeed.feed.arguments import delivered, location, selected, store_options, switch
+from tablefeed.feed.changes.change_files import ChangeReader, change_schema, changed_scan_file, row_change
+from tablefeed.feed.changes.change_partitions import partitioned
+from tablefeed.feed.changes.change_range import Bounds, change_versions
+from tablefeed.feed.changes.change_rules import (
+    OneSchema,
+    Recorded,
+    RowsTracked,
+    is_mapped,
+    refuse_reserved_names,
+    rows_tracked,
+)
+from tablefeed.feed.changes.read_time import Deduplication, ReadTimeRows, deduplication
+from tablefeed.feed.scan.spread import spread
+from tablefeed.feed.scan.task import BATCH_ROWS, ScanTask, table_columns
+from tablefeed.feed.snapshot.bounds import check_protocol, read_commits
+from tablefeed.feed.snapshot.in_force import metadata_before
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.snapshot.timeline import monotone
+from tablefeed.log.changes import ChangedFile, ChangeType, changed_files, implied_changes
+from tablefeed.model.actions import Commit, Metadata, Version
+from tablefeed.model.logfile import LogFile, LogFileKind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+
+def changes(
+    url: str | os.PathLike[str],
+    *,
+    start_version: int | None = None,
+    end_version: int | None = None,
+    start_timestamp: str | datetime | date | None = None,
+    end_timestamp: str | datetime | date | None = None,
+    columns: Sequence[str] | None = None,
+    filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
+    deduplication_mode: Literal["none", "dropCarryovers"] | None = None,
+    compute_updates: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+) -> pa.RecordBatchReader:
+    """Gives the changed rows of the versions from the start to the end, both included, in the order of versions.
+
+    The table's columns, then `_change_type` (insert, delete, update_preimage or update_postimage), `_commit_version`
+    and `_commit_timestamp`; `columns` and `filter` may name these too. Without a start, from the earliest version that
+    the log still has; without an end, to the newest. A start time means the first commit at or after it, an end time
+    the last at or before it, in UTC where it names no zone. Rows come in the schema of the newest version, of a table
+    with column mapping in that of the end; columns that a row's file has not are null. Rows of one version are in no
+    stated order. Held in memory is one commit's actions, and some batches of one file.
+
+    With `deduplication_mode` the table need not have recorded its changes, and what it recorded is not looked at: what
+    its commits put in is inserted and what they took out deleted, in the schema of the end. "none" gives all of it,
+    with "dropCarryovers" rows that a commit took out of one file and put, unchanged to the last bit, into another are
+    left out; for that, the rows that one commit put in and took out are held in memory. `compute_updates` tells rows
+    that a commit took out and put in changed as updates, by their row ids: of tables that track rows only.
+
+    Raises ChangeDataError where the table did not record its changes (DELTA_MISSING_CHANGE_DATA) or they cannot be
+    told, SchemaChangedError where one schema cannot read them all, DataFileError for a file that is gone;
+    VersionNotFoundError, LogGapError, OptionError, TableError, UnsupportedFeatureError.
+    """
+    compute_updates = switch(compute_updates, argument="compute_updates")
+    mode = deduplication(deduplication_mode, compute_updates=compute_updates)
+    log = open_log(location(url), store_options(storage_options))
+    newest = log.load()
+    log_files = log.listing()
+    bounds = Bounds(
+        start_version=start_version,
+        end_version=end_version,
+        start_timestamp=start_timestamp,
+        end_timestamp=end_timestamp,
+    )
+    versions = change_versions(bounds, newest, log_files)
+    feed = _open_feed(newest, versions, mode, compute_updates=compute_updates) if versions else None
+    if feed is not None:
+        _check_start(feed, log_files)
+    available = change_schema(feed.read if feed else newest)
+    wanted = selected(available, columns, url=log.url)
+
+    def rows(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return _rows(feed, log_files, schema) if feed else iter(())
+
+    return delivered(rows, wanted, filter, available=available, url=log.url)
+
+
+def change_tasks(
+    url: str,
+    bounds: Bounds,
+    *,
+    version: int,
+    storage_options: Mapping[str, str],
+    where: str | None = None,
+    least_tasks: int | None = None,
+) -> list[ScanTask]:
+    """Gives the recorded changes of the versions that `bounds` mean, spread over tasks.
+
+    `version` is the newest that counts; rows are of its schema. `where` may name the table's columns alone, and leaves
+    out rows but no file. Raises as `changes` and `row_filter` do, for any of the versions before a row is read.
+    """
+    log = open_log(url, storage_options)
+    newest = log.load(Version(version))
+    log_files = log.listing()
+    versions = change_versions(bounds, newest, log_files)
+    if not versions:
+        return []
+    feed = _open_feed(newest, versions, None, compute_updates=False, read=newest)
+    _check_start(feed, log_files)
+    files = tuple(
+        changed_scan_file(file, row_change(commit, file.change_type, url=log.url))
+        for commit, changed in _commits(feed, log_files)
+        for file in changed
+    )
+    columns = table_columns(newest.schema, newest.metadata, url=log.url, by_file=True)
+    rows = None
+    if where is not None:
+        from tablefeed.feed.scan.where import row_filter
+
+        rows = row_filter(where, newest.schema)
+    whole = ScanTask(url=url, storage_options=storage_options, files=files, columns=columns, rows=rows)
+    return spread(whole, least_tasks=least_tasks, store=log.store)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Feed:
+    """A range of versions to read, chosen by the log of `newest`.
+
+    `start` is the table at its first, `read` the one whose schema rows come in.
+
+    `mode` None: changes are as recorded. `rule` is what every metadata of the range must obey besides `one_schema`.
+    """
+
+    newest: Snapshot
+    versions: range
+    start: Snapshot
+    read: Snapshot
+    mode: Deduplication | None
+    rule: Recorded | RowsTracked | None
+    one_schema: OneSchema
+
+    @property
+    def log(self) -> TableLog:
+        return self.read.log
+
+
+def _open_feed(
+    newest: Snapshot,
+    versions: range,
+    mode: Deduplication | None,
+    *,
+    compute_updates: bool,
+    read: Snapshot | None = None,
+) -> _Feed:
+    """Loads what holds at the start and at the end, and checks that changes are told at the start.
+
+    `read` is the version whose schema recorded changes come in; None: `newest`, of a table with mapped columns the end.
+    Others come in that of the end.
+    """
+    log = newest.log
+    start = newest if versions[0] == newest.version else log.load(Version(versions[0]))
+    rule: Recorded | RowsTracked | None = None
+    if mode is None:
+        rule = Recorded(versions=versions, url=log.url)
+        rule.check(start.metadata, versions[0])
+        if read is None:
+            read = _end(newest, start, versions) if _any_mapped(start, newest) else newest
+        one_schema = OneSchema(versions=versions, read=read)
+    else:
+        read = _end(newest, start, versions)
+        changed = "DELTA_CHANGELOG_SCHEMA_CHANGE_IN_RANGE"
+        one_schema = OneSchema(versions=versions, read=read, start_class=changed, change_class=changed)
+        if compute_updates:
+            rule = rows_tracked(read, versions)
+            rule.check(start.metadata, versions[0])
+    refuse_reserved_names(read.schema.names, url=log.url)
+    return _Feed(newest=newest, versions=versions, start=start, read=read, mode=mode, rule=rule, one_schema=one_schema)
+
+
+def _check_start(feed: _Feed, log_files: Sequence[LogFile]) -> None:
+    """Refuses a start whose rows cannot be read; by the first later version that cannot be read, where there is one."""
+    if not feed.one_schema.reads(feed.start.metadata):
+        for commit in read_commits(feed.newest, log_files, feed.versions):
+            _check_metadata(feed, commit)
+        raise feed.one_schema.start_refusal()
+
+
+def _end(newest: Snapshot, start: Snapshot, versions: range) -> Snapshot:
+    known = {newest.version: newest, start.version: start}
+    last = Version(versions[-1])
+    return known[last] if last in known else newest.log.load(last)
+
+
+def _any_mapped(*snapshots: Snapshot) -> bool:
+    return any(is_mapped(snapshot.metadata, url=snapshot.log.url) for snapshot in snapshots)
+
+
+def _rows(feed: _Feed, log_files: Sequence[LogFile], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    from tablefeed.data.windows import coalesced
+
+    commits = _commits(feed, log_files)
+    reader = ChangeReader(feed.read)
+    if feed.mode is None:
+        batches = (batch for c, files in commits for file in files for batch in reader.rows(file, c, schema))
+    else:
+        compared = ReadTimeRows(
+            reader=reader,
+            mode=feed.mode,
+            table_schema=feed.read.arrow_schema,
+            row_id_column=feed.rule.row_id_column if isinstance(feed.rule, RowsTracked) else None,
+            url=feed.log.url,
+        )
+        batches = (batch for c, files in commits for batch in compared.rows(files, c, schema))
+    return coalesced(batches, most_rows=BATCH_ROWS)
+
+
+def _commits(feed: _Feed, log_files: Sequence[LogFile]) -> Iterator[tuple[Commit, tuple[ChangedFile, ...]]]:
+    """Each commit, timed, with its changed files, once all that they need to be read is sure."""
+    before = metadata = feed.start.metadata
+    tell = changed_files if feed.mode is None else implied_changes
+    timed = monotone(f for f in log_files if f.kind is LogFileKind.COMMIT)
+    for commit in read_commits(feed.newest, timed, feed.versions):
+        check_protocol(commit, before, url=feed.log.url)
+        if commit.metadata is not None:
+            metadata = commit.metadata
+            _check_metadata(feed, commit)
+        changed = tell(commit, url=feed.log.url)
+        earlier = _before_the_first(feed, commit, changed) if commit.version == feed.versions[0] else before
+        yield commit, partitioned(changed, commit, in_force=metadata, before=earlier, url=feed.log.url)
+        before = metadata
+
+
+def _check_metadata(feed: _Feed, commit: Commit) -> None:
+    if commit.metadata is not None and commit.version > feed.versions[0]:
+        if feed.rule is not None:
+            feed.rule.check(commit.metadata, commit.version)
+        feed.one_schema.check(commit.metadata, commit.version)
+
+
+def _before_the_first(feed: _Feed, commit: Commit, changed: Sequence[ChangedFile]) -> Metadata | None:
+    """The metadata under which the files came that the first commit, of `changed`, removes; None: not known any more.
+
+    Refuses rows of mapped columns that the commit made anew: theirs would come as null. Of later versions, `one_schema`
+    has checked what held before them.
+    """
+    removes = any(file.change_type is ChangeType.DELETE for file in changed)
+    if commit.metadata is None or not removes:
+        return feed.start.metadata
+    before = metadata_before(commit.version, feed.start.metadata, feed.log)
+    if is_mapped(feed.read.metadata, url=feed.log.url):
+        feed.one_schema.check_removed(before, commit.version)
+    return before

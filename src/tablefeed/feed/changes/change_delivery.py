@@ -1,0 +1,138 @@
+"""What the commits of a table deliver to a stream of its row changes (`readChangeFeed`).
+
+The rows of the initial snapshot come as inserts of its version. That the table records its changes is checked as
+Delta-Spark does it: where a batch is read and not where it is planned, so that a checkpoint has the offset that it
+would have; and at the batch's first version. Of later ones that recorded nothing, rewritten rows come as deleted and
+inserted, which they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from tablefeed.delta.schema.partitioning import of_columns, partition_names
+from tablefeed.errors import LogError
+from tablefeed.feed.changes.change_files import changed_scan_file, row_change
+from tablefeed.feed.changes.change_partitions import partitioned
+from tablefeed.feed.changes.change_rules import Recorded
+from tablefeed.feed.scan.task import RowChange, ScanFile, scan_file
+from tablefeed.feed.snapshot.commit_times import CommitTimes
+from tablefeed.feed.snapshot.in_force import metadata_at, metadata_before
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.log.change_plan import ChangeStep, furthest_changes
+from tablefeed.log.changes import ChangeType, changed_files, counted_actions
+from tablefeed.log.java_regex import JavaRegex
+from tablefeed.log.plan import Limits, Step
+from tablefeed.model.actions import AddFile, CdcFile, Commit, Metadata, Version
+from tablefeed.model.offset import Offset
+
+
+class ChangeDelivery:
+    """The rows that commits changed. Files that `exclude` finds are numbered, and neither counted nor read."""
+
+    by_file = True
+
+    def __init__(self, newest: Snapshot, *, exclude: JavaRegex | None, times: CommitTimes) -> None:
+        self._newest, self._exclude, self._times = newest, exclude, times
+        self._url = newest.log.url
+        self._in_force: tuple[Version, Metadata] | None = None
+        self._batch: tuple[Offset, Offset] | None = None
+
+    def sizes(self, commit: Commit) -> Sequence[int]:
+        """As of `Delivery`."""
+        return [action.size_bytes or 0 for action in counted_actions(commit)]
+
+    def step(self, commit: Commit) -> ChangeStep:
+        """As of `Delivery`."""
+        counted = counted_actions(commit)
+        return ChangeStep(
+            version=commit.version,
+            sizes=[action.size_bytes or 0 for action in counted],
+            excluded=self._excluded(action.log_path for action in counted),
+            recorded=any(isinstance(action, CdcFile) for action in counted),
+            whole=any(
+                not isinstance(file, CdcFile) and file.data_change and file.deletion_vector is not None
+                for file in commit.files
+            ),
+        )
+
+    def snapshot_step(self, snapshot: Step, log_paths: Iterable[str]) -> ChangeStep:
+        """As of `Delivery`."""
+        return ChangeStep(
+            version=snapshot.version, sizes=snapshot.sizes, excluded=self._excluded(log_paths), in_snapshot=True
+        )
+
+    def furthest(self, start: Offset, steps: Iterable[ChangeStep], limits: Limits, *, stop_at: Offset | None) -> Offset:
+        """As of `Delivery`."""
+        return furthest_changes(start, steps, limits, stop_at=stop_at)
+
+    def begin(self, start: Offset, end: Offset) -> None:
+        """As of `Delivery`. Raises ChangeDataError where the initial snapshot's version did not record changes."""
+        self._batch = (start, end)
+        if self._in_force is None or not start.version - 1 <= self._in_force[0] <= start.version:
+            self._in_force = self._metadata_at(start.version)
+        if start.in_snapshot:
+            self._check_recorded(start.version)
+
+    def files(self, commit: Commit, begin: int, stop: int | None) -> Iterator[ScanFile]:
+        """As of `Delivery`. Raises ChangeDataError where the first recorded no changes, or one does not tell them."""
+        before, in_force = self._moved_to(commit)
+        if self._batch is not None and self._batch[0].version == commit.version:
+            self._check_recorded(commit.version)
+        timed = replace(commit, committed_at_ms=self._times.of(commit))
+        files = [
+            file
+            for file in changed_files(commit, url=self._url)
+            if begin <= file.index and (stop is None or file.index < stop) and not self._is_excluded(file.log_path)
+        ]
+        for file in partitioned(files, commit, in_force=in_force, before=before, url=self._url):
+            yield changed_scan_file(file, row_change(timed, file.change_type, url=self._url))
+
+    def snapshot_files(self, adds: Iterable[AddFile], version: Version) -> Iterator[ScanFile]:
+        """As of `Delivery`."""
+        at_ms = self._times.of_version(version)
+        change = RowChange(
+            type=ChangeType.INSERT.value, version=version, committed_at_us=None if at_ms is None else at_ms * 1000
+        )
+        # The stream's own: a snapshot of another partitioning is not begun with.
+        names = partition_names(self._newest.metadata, url=self._url)
+        for add in adds:
+            if not self._is_excluded(add.log_path):
+                values = of_columns(add.partition_values, names)
+                yield replace(scan_file(add), change=change, partition_values=values)
+
+    def _moved_to(self, commit: Commit) -> tuple[Metadata | None, Metadata]:
+        """The metadata before `commit` and that at it, which is what is in force from now on.
+
+        The first is not known any more where the log has been cleaned up to here.
+        """
+        version, known = self._in_force or self._metadata_at(commit.version)
+        in_force = commit.metadata or known
+        self._in_force = (commit.version, in_force)
+        if commit.metadata is None or version < commit.version:
+            return known, in_force
+        return metadata_before(commit.version, in_force, self._newest.log), in_force
+
+    def _metadata_at(self, version: Version) -> tuple[Version, Metadata]:
+        log = self._newest.log
+        try:
+            later = version > self._newest.version
+            at = log.load(version).metadata if later else metadata_at(version, self._newest)
+        except LogError:
+            return version, self._newest.metadata  # cleaned up, or its commit is still to come
+        return version, at
+
+    def _check_recorded(self, version: Version) -> None:
+        if self._batch is not None and self._in_force is not None:
+            start, end = self._batch
+            versions = range(start.version, max(end.version, start.version + 1))
+            Recorded(versions=versions, url=self._url).check(self._in_force[1], version)
+
+    def _is_excluded(self, log_path: str) -> bool:
+        return self._exclude is not None and self._exclude.finds(log_path)
+
+    def _excluded(self, log_paths: Iterable[str]) -> frozenset[int]:
+        if self._exclude is None:
+            return frozenset()
+        return frozenset(index for index, path in enumerate(log_paths) if self._exclude.finds(path))

@@ -1,0 +1,116 @@
+"""The rows of changed files as a change feed delivers them: the table's columns, and three of the feed's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tablefeed.delta import names
+from tablefeed.errors import ChangeDataError
+from tablefeed.feed.scan.task import RowChange, ScanFile, ScanTask, change_constants, read_task, table_columns
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.log.changes import ChangedFile, ChangeType
+from tablefeed.model.actions import Commit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_MOST_US = 2**63 - 1
+
+
+def change_schema(read: Snapshot) -> pa.Schema:
+    """Gives the columns of the table as of `read`, then those of the feed."""
+    import pyarrow as pa
+
+    own = [
+        (names.CHANGE_TYPE, pa.string()),
+        (names.COMMIT_VERSION, pa.int64()),
+        (names.COMMIT_TIMESTAMP, pa.timestamp("us", tz="UTC")),
+    ]
+    return pa.schema([*read.arrow_schema, *(pa.field(name, kind) for name, kind in own)])
+
+
+def row_change(commit: Commit, change_type: ChangeType | None, *, url: str) -> RowChange:
+    """Gives what `commit` did to rows; None: what their file says of each.
+
+    Raises ChangeDataError where the commit says that it was made at a time that no timestamp holds.
+    """
+    at_us = (commit.committed_at_ms or 0) * 1000
+    if abs(at_us) > _MOST_US:
+        raise ChangeDataError(
+            f"Version {commit.version} of {url} says that it was made {commit.committed_at_ms} ms after 1970, which no "
+            "timestamp holds. Read from a later version.",
+            url=url,
+            version=commit.version,
+        )
+    return RowChange(type=change_type and change_type.value, version=commit.version, committed_at_us=at_us)
+
+
+def changed_scan_file(file: ChangedFile, change: RowChange | None) -> ScanFile:
+    """Gives what a task needs of `file`, whose rows it delivers as `change` tells; None: as they are.
+
+    The columns that it has partition values of are found in those (`change_partitions.partitioned`).
+    """
+    return ScanFile(
+        path=file.path,
+        size_bytes=file.size_bytes,
+        partition_values=file.partition_values or {},
+        deletion_vector=file.deletion_vector,
+        only_in=file.only_in,
+        change=change,
+    )
+
+
+class ChangeReader:
+    """Reads the files that commits changed in the schema of one version, `read`. For one reader, not for threads."""
+
+    def __init__(self, read: Snapshot) -> None:
+        self._read = read
+        # The partitioning of a file's version need not be the commit's: an overwrite may have changed it.
+        self._columns = table_columns(read.schema, read.metadata, url=read.log.url, by_file=True)
+
+    def rows(self, file: ChangedFile, commit: Commit, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Gives the rows of `file` that `commit` changed, as batches of `schema`: any columns of `change_schema`.
+
+        Raises DataFileError where the file is gone, is not what the log says, or, recorded by its writer, does not say
+        of each row what became of it; ChangeDataError for a commit of an impossible time.
+        """
+        import pyarrow as pa
+
+        read = schema
+        if file.change_type is None and names.CHANGE_TYPE not in schema.names:
+            read = schema.append(pa.field(names.CHANGE_TYPE, pa.string()))
+        scanned = changed_scan_file(file, row_change(commit, file.change_type, url=self._read.log.url))
+        for batch in read_task(self._task(scanned), read, store=self._read.log.store):
+            yield batch if read is schema else batch.select(schema.names)
+
+    def stored_rows(
+        self, file: ChangedFile, schema: pa.Schema, *, positions: str | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Gives the changed rows of `file` as batches of `schema`: columns of the table, and others that files have.
+
+        `positions` names the column that takes each row's place in the file, from 0.
+        """
+        task = self._task(changed_scan_file(file, None))
+        return read_task(task, schema, store=self._read.log.store, positions=positions)
+
+    def _task(self, file: ScanFile) -> ScanTask:
+        log = self._read.log
+        return ScanTask(url=log.location, storage_options=log.storage_options, files=(file,), columns=self._columns)
+
+
+def stamped(batch: pa.RecordBatch, schema: pa.Schema, change: RowChange) -> pa.RecordBatch:
+    """Gives the rows of `batch` in `schema`, with the feed's columns filled in as `change` tells."""
+    import pyarrow as pa
+
+    from tablefeed.data.conform import no_columns
+
+    if not schema.names:
+        return no_columns(batch.num_rows)
+    constants = change_constants(change)
+    columns = [
+        pa.repeat(constants[field.name], batch.num_rows) if field.name in constants else batch[field.name]
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

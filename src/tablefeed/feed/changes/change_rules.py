@@ -1,0 +1,179 @@
+"""What a table must be, and stay, for its changes to be read: recorded, and of one schema that reads them all.
+
+The rules are Delta-Spark's for batch reads (CDCReader, `checkBatchCdfReadSchemaIncompatibility`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tablefeed.delta import names
+from tablefeed.delta.schema.column_mapping import (
+    MappedSchema,
+    MappingMode,
+    has_mapping_change,
+    has_renewed_column,
+    mapped_schema,
+    mapping_mode,
+)
+from tablefeed.delta.schema.schema_string import parse_schema
+from tablefeed.errors import ChangeDataError, SchemaChangedError, SchemaMismatchError, TableError
+from tablefeed.feed.snapshot.dialect import has_splits
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.log.compatibility import can_read
+from tablefeed.model.actions import Metadata
+
+
+def records_changes(metadata: Metadata) -> bool:
+    """Says whether writers must record their changes; the property's older name counts where the newer is not set.
+
+    An IndexTables log tells of whole files alone, all of whose rows came or went.
+    """
+    if has_splits(metadata):
+        return True
+    properties = metadata.configuration
+    older = properties.get(names.ENABLE_CHANGE_DATA_CAPTURE, "false")
+    return properties.get(names.ENABLE_CHANGE_DATA_FEED, older).lower() == "true"
+
+
+def refuse_reserved_names(columns: Iterable[str], *, url: str) -> None:
+    """Raises SchemaMismatchError for a table that has a column of a name that the change feed gives."""
+    reserved = (names.CHANGE_TYPE, names.COMMIT_VERSION, names.COMMIT_TIMESTAMP)
+    taken = [name for name in columns if name.lower() in reserved]
+    if taken:
+        raise SchemaMismatchError(
+            f"{url} has a column {taken[0]!r}, a name that its change feed needs. Rename the column.",
+            url=url,
+            error_class="DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """The rule that every version of a range records its changes; `versions` is the range."""
+
+    versions: range
+    url: str
+
+    def check(self, metadata: Metadata, version: int) -> None:
+        """Raises ChangeDataError (DELTA_MISSING_CHANGE_DATA) where `metadata`, that of `version`, says no."""
+        if records_changes(metadata):
+            return
+        raise ChangeDataError(
+            f"The changes of versions {self.versions[0]} to {self.versions[-1]} of {self.url} cannot be read: version "
+            f"{version} did not record them. Read a range in which the property {names.ENABLE_CHANGE_DATA_FEED} is "
+            "true; set it to record changes from now on.",
+            url=self.url,
+            version=version,
+            error_class="DELTA_MISSING_CHANGE_DATA",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsTracked:
+    """The rule that every version of a range tracks its rows; `row_id_column` is where files keep ids of their own."""
+
+    versions: range
+    url: str
+    row_id_column: str
+
+    def check(self, metadata: Metadata, version: int) -> None:
+        """Raises ChangeDataError (DELTA_CHANGELOG_ROW_TRACKING_DISABLED_IN_RANGE) where `metadata` does not say so."""
+        if _row_id_column(metadata) == self.row_id_column:
+            return
+        raise ChangeDataError(
+            f"Which rows of versions {self.versions[0]} to {self.versions[-1]} of {self.url} were updated cannot be "
+            f"told: version {version} did not track rows as the last one does. Read a range in which "
+            f"{names.ENABLE_ROW_TRACKING} is true, or leave compute_updates out.",
+            url=self.url,
+            version=version,
+            error_class="DELTA_CHANGELOG_ROW_TRACKING_DISABLED_IN_RANGE",
+        )
+
+
+def rows_tracked(read: Snapshot, versions: range) -> RowsTracked:
+    """Gives the rule by which rows are known again ("Row Tracking").
+
+    Raises TableError (DELTA_CHANGELOG_REQUIRES_ROW_TRACKING) for a table that, as of `read`, tracks none.
+    """
+    row_id_column = _row_id_column(read.metadata)
+    if row_id_column is None:
+        raise TableError(
+            f"{read.log.url} does not track its rows, so that which of them were updated cannot be told. Leave "
+            f"compute_updates out, or turn row tracking on ({names.ENABLE_ROW_TRACKING}).",
+            url=read.log.url,
+            error_class="DELTA_CHANGELOG_REQUIRES_ROW_TRACKING",
+        )
+    return RowsTracked(versions=versions, url=read.log.url, row_id_column=row_id_column)
+
+
+def _row_id_column(metadata: Metadata) -> str | None:
+    is_on = metadata.configuration.get(names.ENABLE_ROW_TRACKING, "false").lower() == "true"
+    return metadata.configuration.get(names.MATERIALIZED_ROW_ID_COLUMN) if is_on else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneSchema:
+    """The rule that rows of every version of a range can be read with the schema of `read`.
+
+    `start_class` is Delta-Spark's class where the schema at the start, `change_class` where a later one does not fit.
+    """
+
+    versions: range
+    read: Snapshot
+    start_class: str = "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA"
+    change_class: str = "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE"
+
+    def reads(self, metadata: Metadata) -> bool:
+        """Says whether rows that were written under `metadata` can be read.
+
+        Columns must be there under their names with their types; where columns are mapped, none may have been renamed
+        or dropped, nor another have come under its name, and the partitioning must be the same.
+        """
+        url = self.read.log.url
+        newer = MappedSchema(schema=self.read.schema, mode=mapping_mode(self.read.metadata, url=url))
+        older = mapped_schema(metadata, url=url)
+        if not can_read(newer.schema, older.schema) or has_mapping_change(older=older, newer=newer):
+            return False
+        if newer.mode is MappingMode.NONE:
+            return True
+        same_mode = older.mode in (MappingMode.NONE, newer.mode)
+        return same_mode and metadata.partition_columns == self.read.metadata.partition_columns
+
+    def start_refusal(self) -> SchemaChangedError:
+        """Gives the error for a range whose start cannot be read, though every later version can."""
+        return self._refusal(self.versions[0], self.start_class, "Start after the schema changed.")
+
+    def check_removed(self, before: Metadata | None, version: int) -> None:
+        """Raises SchemaChangedError where rows that `version` removes, which came under `before`, would lose a value.
+
+        One that another column now has the name of would come as null. None: what was before is not known any more.
+        """
+        url = self.read.log.url
+        if before is None or has_renewed_column(
+            older=parse_schema(before.schema_string, url=url), newer=self.read.schema
+        ):
+            raise self._refusal(version, self.start_class, f"It removes older rows: start at version {version + 1}.")
+
+    def check(self, metadata: Metadata, version: int) -> None:
+        """Raises SchemaChangedError where `metadata`, which `version` brings, is of rows that cannot be read."""
+        if not self.reads(metadata):
+            remedy = f"Read versions {self.versions[0]} to {version - 1} and from {version} on apart."
+            raise self._refusal(version, self.change_class, remedy)
+
+    def _refusal(self, version: int, error_class: str, remedy: str) -> SchemaChangedError:
+        url = self.read.log.url
+        return SchemaChangedError(
+            f"The changes of versions {self.versions[0]} to {self.versions[-1]} of {url} are read with the schema of "
+            f"version {self.read.version} ({', '.join(self.read.schema.names)}), and that of version {version} cannot "
+            f"be read with it. {remedy}",
+            url=url,
+            version=version,
+            error_class=error_class,
+        )
+
+
+def is_mapped(metadata: Metadata, *, url: str) -> bool:
+    """Says whether the table maps its columns to names of their own in files ("Column Mapping")."""
+    return mapping_mode(metadata, url=url) is not MappingMode.NONE

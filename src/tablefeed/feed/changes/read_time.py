@@ -1,0 +1,129 @@
+"""Changes that a table did not record, told by what its commits put in and took out: Spark's read-time change feed.
+
+The words are Spark's (`deduplicationMode`, `computeUpdates` of `CHANGES FROM ...`), as are the rules for what goes
+with what. Equal rows and row ids are `tablefeed.data.row_changes`'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from tablefeed.errors import ChangeDataError, IllegalOptionError, UnsupportedOptionError
+from tablefeed.feed.changes.change_files import ChangeReader, row_change, stamped
+from tablefeed.feed.scan.task import BATCH_ROWS
+from tablefeed.log.changes import ChangedFile, ChangeType
+from tablefeed.model.actions import Commit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Deduplication(StrEnum):
+    """What is done with rows that a commit took out of one file and put, unchanged, into another."""
+
+    NONE = "none"
+    DROP_CARRYOVERS = "dropCarryovers"
+
+
+def deduplication(mode: object, *, compute_updates: bool) -> Deduplication | None:
+    """Gives what the arguments of `changes` mean; None: the recorded changes. Raises OptionError."""
+    if mode is not None and not isinstance(mode, str):
+        raise _no_mode(mode)
+    if mode == "netChanges":
+        raise UnsupportedOptionError(
+            option="deduplication_mode='netChanges'",
+            remedy="Read with 'dropCarryovers', and keep the first and last change of each key.",
+        )
+    if mode is not None and mode not in list(Deduplication):
+        raise _no_mode(mode)
+    if compute_updates and mode != Deduplication.DROP_CARRYOVERS:
+        raise IllegalOptionError(
+            option="compute_updates",
+            value="True",
+            explain="needs deduplication_mode='dropCarryovers': recorded changes tell updates by themselves, and "
+            "where rows that did not change are left in, each would look like one",
+        )
+    return None if mode is None else Deduplication(mode)
+
+
+def _no_mode(mode: object) -> IllegalOptionError:
+    explain = "must be None, 'none' or 'dropCarryovers'"
+    return IllegalOptionError(option="deduplication_mode", value=str(mode), explain=explain)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadTimeRows:
+    """Delivers the changed rows of commits, file by file or, where a commit both takes out and puts in, compared.
+
+    `table_schema` has all columns by which rows are equal. `row_id_column` is where files keep row ids of their own;
+    None: updates are not asked for.
+    """
+
+    reader: ChangeReader
+    mode: Deduplication
+    table_schema: pa.Schema
+    row_id_column: str | None
+    url: str
+
+    def rows(self, changed: Sequence[ChangedFile], commit: Commit, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Gives the rows of `changed`, the files of `commit`, as batches of `schema`.
+
+        Where rows are compared, those of the commit are held in memory, all columns of them.
+        """
+        out = [file for file in changed if file.change_type is ChangeType.DELETE]
+        into = [file for file in changed if file.change_type is ChangeType.INSERT]
+        if self.mode is Deduplication.NONE or not out or not into:
+            for file in changed:
+                yield from self.reader.rows(file, commit, schema)
+            return
+        for change_type, rows in self._compared(self._table(out, commit), self._table(into, commit)):
+            change = row_change(commit, change_type, url=self.url)
+            for batch in rows.to_batches(max_chunksize=BATCH_ROWS):
+                yield stamped(batch, schema, change)
+
+    def _compared(self, out: pa.Table, into: pa.Table) -> Iterator[tuple[ChangeType, pa.Table]]:
+        from tablefeed.data.row_changes import split_updates, without_carryovers
+
+        deleted, inserted = without_carryovers(out, into)
+        if self.row_id_column is not None:
+            before, gone = split_updates(deleted, inserted, row_id=self.row_id_column)
+            after, new = split_updates(inserted, deleted, row_id=self.row_id_column)
+            yield ChangeType.UPDATE_PREIMAGE, before
+            yield ChangeType.UPDATE_POSTIMAGE, after
+            deleted, inserted = gone, new
+        yield ChangeType.DELETE, deleted
+        yield ChangeType.INSERT, inserted
+
+    def _table(self, files: Sequence[ChangedFile], commit: Commit) -> pa.Table:
+        import pyarrow as pa
+
+        if self.row_id_column is None:
+            stored = (batch for file in files for batch in self.reader.stored_rows(file, self.table_schema))
+            if not self.table_schema.names:  # their rows are all equal, and a table without columns forgets the count
+                return pa.table({"row": pa.nulls(sum(batch.num_rows for batch in stored))})
+            return pa.Table.from_batches(stored, self.table_schema)
+        schema = self.table_schema.append(pa.field(self.row_id_column, pa.int64()))
+        numbered = (batch for file in files for batch in self._with_row_ids(file, commit, schema, self.row_id_column))
+        return pa.Table.from_batches(numbered, schema)
+
+    def _with_row_ids(
+        self, file: ChangedFile, commit: Commit, schema: pa.Schema, row_id: str
+    ) -> Iterator[pa.RecordBatch]:
+        """The id that the file keeps for a row, else its place in the file after the file's first ("Row IDs")."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if file.base_row_id is None:
+            raise ChangeDataError(
+                f"Version {commit.version} of {self.url} does not say which ids the rows of the file {file.path} have, "
+                "so that its updates cannot be told. Leave compute_updates out, or read from a later version.",
+                url=self.url,
+                version=commit.version,
+            )
+        place = f"{row_id} place"
+        for batch in self.reader.stored_rows(file, schema.append(pa.field(place, pa.int64())), positions=place):
+            ids = pc.coalesce(batch[row_id], pc.add(batch[place], file.base_row_id))
+            yield pa.RecordBatch.from_arrays([*batch.columns[: len(self.table_schema)], ids], schema=schema)

@@ -1,0 +1,79 @@
+"""What a table's features ask of a commit besides its files: row ids, a time of its own.
+
+Told against the state that the commit follows, for each attempt anew: a rival that won took ids and time with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tablefeed.delta import names, row_tracking
+from tablefeed.delta.commit_info import in_commit_timestamp
+from tablefeed.errors import LogError
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.model.actions import AddFile, DomainMetadata, Metadata, Protocol, Version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Featured:
+    """The added files as the features want them, the domains that go with them, and what commitInfo has to say."""
+
+    files: tuple[AddFile, ...]
+    domains: tuple[DomainMetadata, ...] = ()
+    in_commit_timestamp_ms: int | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def featured(
+    files: Sequence[AddFile], state: Snapshot | None, table: tuple[Protocol, Metadata], *, now_ms: int, url: str
+) -> Featured:
+    """Gives what a commit that adds `files` after `state` has to hold, where it leaves the table as `table`.
+
+    Raises LogError where the log before does not say what has to be counted on from, CommitError where ids cannot be
+    given.
+    """
+    protocol, metadata = table
+    version = Version(0 if state is None else state.version + 1)
+    domain = None
+    if row_tracking.is_supported(protocol) and not row_tracking.is_suspended(metadata):
+        domains = {} if state is None else state.facts.domains
+        files, domain = row_tracking.with_row_ids(files, domains, version=version, url=url)
+    return Featured(
+        files=tuple(files),
+        domains=() if domain is None else (domain,),
+        in_commit_timestamp_ms=_in_commit_timestamp(state, metadata, now_ms=now_ms),
+        # No row that has an id is copied or changed here: those that stay keep their files.
+        tags={names.ROW_TRACKING_PRESERVED: "true"} if row_tracking.is_enabled(metadata) else {},
+    )
+
+
+def _in_commit_timestamp(state: Snapshot | None, metadata: Metadata, *, now_ms: int) -> int | None:
+    if not _keeps_times(metadata):
+        return None
+    if state is None or not _keeps_times(state.metadata):
+        return in_commit_timestamp(now_ms=now_ms, previous_ms=None)
+    return in_commit_timestamp(now_ms=now_ms, previous_ms=_previous_ms(state))
+
+
+def _keeps_times(metadata: Metadata) -> bool:
+    return metadata.configuration.get(names.ENABLE_IN_COMMIT_TIMESTAMPS, "").lower() == "true"
+
+
+def _previous_ms(state: Snapshot) -> int:
+    known, info = state.facts.in_commit_timestamp_ms, None
+    if known is None:
+        # A snapshot that begins with a checkpoint of its own version has read no commit.
+        commit = state.log.commit(state.version)
+        info = None if commit is None else commit.info
+        found = None if info is None else info.get(names.IN_COMMIT_TIMESTAMP)
+        known = found if type(found) is int else None
+    if known is None:
+        raise LogError(
+            f"Version {state.version} of {state.log.url} has no in-commit timestamp, which every commit of the table "
+            f"must have ({names.ENABLE_IN_COMMIT_TIMESTAMPS}). Nothing was committed: another writer broke the log; "
+            "turn the property off and on again.",
+            url=state.log.url,
+            error_class="DELTA_MISSING_COMMIT_INFO" if info is None else "DELTA_MISSING_COMMIT_TIMESTAMP",
+        )
+    return known

@@ -1,0 +1,166 @@
+"""The commit that stands for a transaction: all of its actions, as they follow on a state of the table."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+from tablefeed._version import VERSION
+from tablefeed.delta import features, names, row_tracking
+from tablefeed.delta.checkpoint.checksum_writer import FileCounts
+from tablefeed.delta.commit_info import Provenance, Write, commit_info
+from tablefeed.delta.properties import is_kept
+from tablefeed.delta.removes import Removal
+from tablefeed.delta.stats.clustering import clustering_domain
+from tablefeed.delta.stats.stats_columns import record_counts
+from tablefeed.errors import CommitError
+from tablefeed.feed.commit.commit_features import featured
+from tablefeed.feed.commit.metrics import metrics
+from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.write.identity import marks_moved
+from tablefeed.feed.write.replacement import Replacement
+from tablefeed.feed.write.row_replacement import Rewriting
+from tablefeed.feed.write.write_plan import WritePlan
+from tablefeed.log.transaction import WriteKind
+from tablefeed.model.actions import Commit, DomainMetadata, Metadata, Protocol, RemoveFile, Version
+
+ENGINE = f"tablefeed/{VERSION}"
+"""commitInfo's engineInfo."""
+
+
+def commit_entry(
+    transaction: Transaction,
+    state: Snapshot | None,
+    *,
+    replaced: FileCounts,
+    replaced_rows: int | None,
+    now_ms: int,
+) -> Commit:
+    """Gives the commit to put after `state`, but for removes of the live files that it replaces, which are `replaced`.
+
+    Raises CommitError where no version can follow that.
+    """
+    if state is not None and state.version >= names.LAST_VERSION:
+        raise CommitError(
+            f"Nothing was committed to {state.log.url}: it is at version {state.version}, the last that there can be. "
+            "Its log is damaged: remove the files of versions that were never committed.",
+            url=state.log.url,
+        )
+    folded = _folded(transaction, now_ms)
+    txn = transaction.txn
+    protocol, metadata = transaction.plan.protocol, transaction.plan.metadata
+    if state is None:
+        protocol, metadata = table = new_table(transaction.plan, now_ms=now_ms)
+    else:
+        table = protocol or state.protocol, metadata or state.metadata
+    rewriting = transaction.rewriting or Rewriting()
+    added = (*transaction.files, *rewriting.added)
+    asked = featured(added, state, table, now_ms=now_ms, url=transaction.plan.location)
+    marks = _marks_moved(transaction, state)
+    # By it Delta-Spark's other writers know that nothing else of the table is new.
+    moved = {names.IDENTITY_ONLY_TAG: "true"} if marks is not None and metadata is None else {}
+    info = commit_info(
+        transaction.operation,
+        Provenance(
+            timestamp_ms=now_ms,
+            txn_id=str(uuid.uuid4()),
+            engine=ENGINE,
+            # What was read, not what the commit comes behind.
+            read_version=None if transaction.plan.found is None else transaction.plan.found.version,
+            user_metadata=transaction.user_metadata,
+            in_commit_timestamp_ms=asked.in_commit_timestamp_ms,
+            tags={**asked.tags, **moved},
+        ),
+        is_blind_append=transaction.kind is WriteKind.APPEND,
+        metrics=metrics(
+            transaction.operation,
+            transaction.files,
+            folded,
+            replaced=replaced,
+            replaced_rows=replaced_rows,
+            rewriting=transaction.rewriting,
+        ),
+    )
+    return Commit(
+        version=Version(0 if state is None else state.version + 1),
+        files=(*asked.files, *folded, *rewriting.changes),
+        txns=() if txn is None else (replace(txn, last_updated_ms=now_ms),),
+        metadata=metadata if marks is None else marks,
+        protocol=protocol,
+        domains=(*asked.domains, *_new_domains(transaction.plan, state)),
+        info=info,
+        committed_at_ms=None,
+    )
+
+
+def _new_domains(plan: WritePlan, state: Snapshot | None) -> tuple[DomainMetadata, ...]:
+    return (clustering_domain(plan.clustered_by),) if state is None and plan.clustered_by else ()
+
+
+def _marks_moved(transaction: Transaction, state: Snapshot | None) -> Metadata | None:
+    """The table's metadata with the marks of its identity columns moved; None where no value was made."""
+    plan = transaction.plan
+    if state is None or not plan.identity or not transaction.files:
+        return None
+    metadata = plan.metadata or state.metadata
+    return marks_moved(metadata, plan.identity, transaction.files, plan.mapping, url=state.log.url)
+
+
+def new_table(plan: WritePlan, *, now_ms: int) -> tuple[Protocol, Metadata]:
+    """Gives what a table made under `plan` is. Raises UnsupportedFeatureError for properties that we cannot honour."""
+    from tablefeed.delta.schema.schema_string import parse_schema
+
+    schema = parse_schema(plan.schema_string, url=plan.location)
+    protocol = features.required_protocol(schema, plan.configuration)
+    kept = {name: value for name, value in plan.configuration.items() if is_kept(name)}
+    configuration = row_tracking.with_column_names(kept, protocol, new_name=lambda: str(uuid.uuid4()))
+    metadata = Metadata(
+        table_id=str(uuid.uuid4()),
+        schema_string=plan.schema_string,
+        partition_columns=plan.partition_columns,
+        configuration=configuration,
+        created_ms=now_ms,
+    )
+    features.check_writable(protocol, metadata, url=plan.location, removes=False)
+    return protocol, metadata
+
+
+def removal_of(transaction: Transaction, state: Snapshot | None, now_ms: int) -> tuple[Removal, int | None]:
+    """Gives the removes of the live files that an overwrite replaces, more than could be values, and their rows.
+
+    These are counted where the commit tells how many they are; None: some file does not.
+    """
+    removal = Removal(deletion_timestamp_ms=now_ms)
+    rows: int | None = 0
+    if state is None or transaction.kind is not WriteKind.OVERWRITE or transaction.rewriting is not None:
+        return removal, rows
+    counts_rows = isinstance(transaction.operation, Write) and transaction.operation.predicate is not None
+    replacement = Replacement(transaction.plan.replaces, transaction.files, url=state.log.url)
+    for batch in replacement.of(state.live_files(with_stats=counts_rows)):
+        if counts_rows and rows is not None:
+            counted = record_counts(batch["stats"])
+            rows = None if counted.null_count else rows + (counted.sum().as_py() or 0)
+        removal.take(batch)
+    return removal, rows
+
+
+def _folded(transaction: Transaction, now_ms: int) -> tuple[RemoveFile, ...]:
+    """Gives the removes of the files whose rows were written anew."""
+    rewriting = transaction.rewriting or Rewriting()
+    return tuple(
+        RemoveFile(
+            path=add.path,
+            log_path=add.log_path,
+            data_change=transaction.kind is not WriteKind.OPTIMIZE,
+            deletion_timestamp_ms=now_ms,
+            extended_file_metadata=True,
+            partition_values=add.partition_values,
+            size_bytes=add.size_bytes,
+            tags=add.tags,
+            deletion_vector=add.deletion_vector,
+            base_row_id=add.base_row_id,
+            default_row_commit_version=add.default_row_commit_version,
+        )
+        for add in (*transaction.folded, *rewriting.removed)
+    )

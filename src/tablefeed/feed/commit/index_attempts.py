@@ -1,0 +1,167 @@
+"""Which write of an application an IndexTables table has: once it was tried, whatever became of its files since.
+
+A log of states records no txn, and neither the live files nor a state that was compacted still show a batch whose
+splits were merged: only the version that it made does. So whoever is about to commit a write first notes, beside the
+log, at which version of the table that was first tried. The write is then in one of the versions after that one, or in
+none. A write without a note was never tried. Notes of writes before one that is committed are deleted.
+
+A version that adds no split has no name to tell its write by. Where it is a state alone, a second note says before it
+is put which manifests that state has: no other writer makes manifests of these names.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import orjson
+
+from tablefeed.errors import CommitUnknownError, LogError, StoreError
+from tablefeed.feed.snapshot.index_log import IndexTablesLog
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.indextables import names
+from tablefeed.indextables.split.split_name import application_key, newest_of
+from tablefeed.model.actions import Commit, Txn, Version
+from tablefeed.store import Within
+
+logger = logging.getLogger(__name__)
+
+NOTES_DIR = f"{names.LOG_DIR}/_tablefeed"
+"""No name below it is like that of a log file: some readers look at nothing but the last part of a path."""
+
+_NAME = re.compile(r"(?:txn-(?P<tried>[0-9]+)|made-(?P<made>[0-9]+)-(?P<manifest_id>[0-9a-f]+))", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A version of the table that holds a write of the application, and which of its writes that is."""
+
+    commit: Commit
+    txn_version: int
+
+
+def recorded(log: IndexTablesLog, state: Snapshot, txn: Txn, *, since: Version | None = None) -> Recorded | None:
+    """Gives the version that holds `txn` or a later write of its application, up to `state`; None where none does.
+
+    Every version since the first try is read, or since `since` where those before were read already. Raises
+    CommitUnknownError where one of them is gone: what it held cannot be told.
+    """
+    noted = _noted(log, txn)
+    first = _first_tried(log, txn, noted) if since is None else since
+    if first is None:
+        return None
+    made = {note.manifest_id: note.txn_version for note in noted if note.txn_version >= txn.txn_version}
+    for version in range(state.version, first, -1):
+        commit = _commit(log, Version(version), txn)
+        found = _record(commit, txn) or _recorded_without_splits(log, commit, made)
+        if found is not None:
+            return found
+    return None
+
+
+def note(log: TableLog, state: Snapshot, txn: Txn) -> None:
+    """Notes that `txn` is tried from now on, after the version of `state`; what was noted first stays."""
+    data = orjson.dumps({"appId": txn.app_id, "after": state.version})
+    log.store.put_if_absent(_tried(txn, txn.txn_version), data, within=Within(directory=names.LOG_DIR))
+
+
+def note_manifests(log: TableLog, txn: Txn, manifests: Iterable[str]) -> None:
+    """Notes that a state with `manifests`, by their names in the log, is about to be put for `txn` alone."""
+    for name in manifests:
+        manifest_id = name.removesuffix(".avro").rpartition("-")[2]
+        path = f"{_folder(txn)}/made-{txn.txn_version:020d}-{manifest_id}"
+        log.store.put_if_absent(path, b"", within=Within(directory=names.LOG_DIR))
+
+
+def forget(log: TableLog, txn: Txn) -> None:
+    """Deletes the notes of writes before `txn`, which stands. What cannot be deleted costs a little time later."""
+    try:
+        for older in _noted(log, txn):
+            if older.txn_version < txn.txn_version:
+                log.store.delete(f"{_folder(txn)}/{older.name}")
+    except StoreError as error:
+        logger.warning("notes table=%s app_id=%s: %s", log.url, txn.app_id, error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Note:
+    """A note by its name: that the write `txn_version` was tried, or with an id, which manifest was made for it."""
+
+    name: str
+    txn_version: int
+    manifest_id: str | None
+
+
+def _noted(log: TableLog, txn: Txn) -> list[_Note]:
+    found = (_NAME.fullmatch(entry.name) for entry in log.store.list(_folder(txn)))
+    return [
+        _Note(name=each[0], txn_version=int(each["tried"] or each["made"]), manifest_id=each["manifest_id"])
+        for each in found
+        if each
+    ]
+
+
+def _folder(txn: Txn) -> str:
+    return f"{NOTES_DIR}/{application_key(txn.app_id)}"
+
+
+def _tried(txn: Txn, txn_version: int) -> str:
+    return f"{_folder(txn)}/txn-{txn_version:020d}"
+
+
+def _first_tried(log: TableLog, txn: Txn, noted: Iterable[_Note]) -> Version | None:
+    """The version after which `txn`, or a later write of its application, was first tried; None: none was."""
+    tried = (note.txn_version for note in noted if note.manifest_id is None and note.txn_version >= txn.txn_version)
+    return min((_after(log, txn, txn_version) for txn_version in tried), default=None)
+
+
+def _after(log: TableLog, txn: Txn, txn_version: int) -> Version:
+    name = _tried(txn, txn_version)
+    try:
+        after = orjson.loads(log.store.read(name))["after"]
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise LogError(
+            f"{name} of {log.url} is damaged: it is to say after which version of the table the write {txn_version} of "
+            f"{txn.app_id} was tried. Look whether its rows are in the table; then delete that file.",
+            url=log.url,
+        ) from error
+    return Version(after)
+
+
+def _commit(log: TableLog, version: Version, txn: Txn) -> Commit:
+    try:
+        commit = log.commit(version)
+    except LogError as error:
+        raise _unknown(log, version, txn) from error
+    if commit is None:
+        raise _unknown(log, version, txn)
+    return commit
+
+
+def _unknown(log: TableLog, version: Version, txn: Txn) -> CommitUnknownError:
+    return CommitUnknownError(
+        f"The write {txn.txn_version} of {txn.app_id} to {log.url} was tried before, and whether version {version} of "
+        "the table holds it cannot be told any more: what that version changed was purged from the log. Nothing was "
+        "written. Look whether its rows are in the table; if they are, go on with the next write, else with another "
+        "application id (a stream: a new checkpoint).",
+        url=log.url,
+        version=version,
+    )
+
+
+def _record(commit: Commit, txn: Txn) -> Recorded | None:
+    told = [each.txn_version for each in commit.txns if each.app_id == txn.app_id]
+    named = newest_of(txn.app_id, (add.path for add in commit.added))
+    newest = max((*told, *(() if named is None else (named,))), default=None)
+    return None if newest is None or newest < txn.txn_version else Recorded(commit=commit, txn_version=newest)
+
+
+def _recorded_without_splits(log: IndexTablesLog, commit: Commit, made: Mapping[str | None, int]) -> Recorded | None:
+    """Looks whether the state of a version has a manifest of `made`; a later state may name it again."""
+    state = log.state(commit.version) if any(made) else None
+    named = () if state is None else (manifest.name for manifest in state.manifests)
+    ids = {names.shared_manifest_name(each): each for each in made if each is not None}
+    found = [made[ids[name]] for name in named if name in ids]
+    return Recorded(commit=commit, txn_version=max(found)) if found else None

@@ -1,0 +1,213 @@
+"""The states of an IndexTables log: which a commit has to leave behind, and how they are put.
+
+Manifests first, the state's `_manifest.avro` last and only where there is none: a state that has it is whole. Then the
+hint in `_last_checkpoint`, which only ever moves forward.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from tablefeed.errors import ObjectNotFoundError, StoreError, TablefeedError, TableReplacedError
+from tablefeed.feed.commit import index_attempts
+from tablefeed.feed.commit.own_log import in_log_of, taken_back
+from tablefeed.feed.snapshot.index_log import IndexTablesLog
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.write.write_plan import discard
+from tablefeed.indextables import names
+from tablefeed.indextables.log import last_checkpoint, schema_registry
+from tablefeed.indextables.log.avro_state import State
+from tablefeed.indextables.log.last_checkpoint import Hint
+from tablefeed.indextables.log.next_state import NextState, StateShape, StateUpdate, hint_of, next_state
+from tablefeed.indextables.log.version_file import Writer
+from tablefeed.model.actions import AddFile, Commit, Version
+from tablefeed.store import Within
+
+logger = logging.getLogger(__name__)
+
+_GZIP = b"\x1f\x8b"
+
+Put = Callable[[str, bytes], bool]
+"""Puts a file by its name in the log: False where another's stands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """What a version of the table is made of, commits or states or both, and in whose words."""
+
+    has_commits: bool
+    has_states: bool
+    writer: Writer
+
+
+def form_of(log: IndexTablesLog, state: Snapshot) -> Form:
+    """Gives the form of the version after `state`: that of `state` itself.
+
+    A table without any rows yet gets both, which every reader of its log finds its way in.
+    """
+    version = state.version
+    if state.head is not None and state.head.name.endswith(names.state_name(version)):
+        return Form(has_commits=False, has_states=True, writer=Writer.SCALA)
+    if version == 0:
+        return Form(has_commits=True, has_states=True, writer=Writer.SCALA)
+    begin = log.store.read(f"{names.LOG_DIR}/{names.commit_name(version)}", end=len(_GZIP))
+    return Form(
+        has_commits=True,
+        has_states=log.keeps_states(version),
+        writer=Writer.NATIVE if begin == _GZIP else Writer.SCALA,
+    )
+
+
+def put_state_commit(
+    log: IndexTablesLog, state: Snapshot, entry: Commit, put: Put, *, mappings: Mapping[str, str], replaces: bool
+) -> bool:
+    """Commits `entry` after `state` as a state alone, with its doc `mappings` by hash; says whether it is committed.
+
+    A state has no place for a txn: where no split's name tells it, what the state will be is noted first.
+    """
+    base = log.state(state.version)
+    if base is None:
+        raise ObjectNotFoundError(url=log.url, name=names.state_name(state.version))
+    update = StateUpdate(
+        version=entry.version,
+        created_ms=entry.committed_at_ms or 0,
+        added=entry.added,
+        replaces_all=replaces,
+        registry=mappings,
+        protocol_version=base.protocol_version,
+        metadata=base.metadata,
+    )
+    new = _next(log, base, update, Writer.SCALA, live=lambda: log.live_in(base))
+    for txn in entry.txns if not entry.added else ():
+        index_attempts.note_manifests(log, txn, (name for name, _ in new.manifests))
+    if not _put(log, new, put):
+        return False
+    with suppress(TableReplacedError):  # the commit holds, whatever the hint says
+        point_to(log, hint_of(new.state), in_log_of(state))
+    return True
+
+
+def follow(log: IndexTablesLog, after: Snapshot, entry: Commit, *, writer: Writer, replaces: bool) -> None:
+    """Puts the state of a commit of ours that stands, `entry`, which made `after`. What fails is a warning."""
+    before = Version(entry.version - 1)
+    try:
+        base = None if replaces else log.agreed_state(before)
+        update = _update(after, created_ms=entry.committed_at_ms or 0, added=entry.added, replaces=replaces)
+
+        def live() -> Iterable[pa.RecordBatch]:
+            # A state that came since may be of a writer that does not see commits.
+            later = frozenset({names.state_name(before)})
+            return log.files_of(before, after.unreadable | later) if base is None else log.live_in(base)
+
+        if _put_beside(log, after, _next(log, base, update, writer, live=live)):
+            log.made_state(entry.version)
+    except TablefeedError as error:
+        logger.warning("state failed table=%s version=%d: %s", log.url, entry.version, error)
+
+
+def complete(log: IndexTablesLog, state: Snapshot, *, now_ms: int) -> None:
+    """Puts the state of `state` where its writer died between the commit and that. What fails is a warning."""
+    try:
+        form = form_of(log, state)
+        if form.has_commits and form.has_states and state.version and log.state(state.version) is None:
+            put_whole(log, state, writer=form.writer, now_ms=now_ms)
+    except TablefeedError as error:
+        logger.warning("state failed table=%s version=%d: %s", log.url, state.version, error)
+
+
+def put_whole(log: IndexTablesLog, state: Snapshot, *, writer: Writer, now_ms: int) -> bool:
+    """Puts the state of a version that has none, from all its files; says whether that stands, and not another's."""
+    update = _update(state, created_ms=now_ms)
+    files = partial(log.files_of, state.version, state.unreadable)
+    return _put_beside(log, state, _next(log, None, update, writer, live=files))
+
+
+def _update(after: Snapshot, *, created_ms: int, added: Sequence[AddFile] = (), replaces: bool = False) -> StateUpdate:
+    return StateUpdate(
+        version=after.version,
+        created_ms=created_ms,
+        added=added,
+        replaces_all=replaces,
+        registry=schema_registry.registry_of_configuration(after.metadata.configuration),
+        protocol_version=after.protocol.min_writer_version,
+        metadata=after.metadata,
+    )
+
+
+def _next(
+    log: IndexTablesLog,
+    base: State | None,
+    update: StateUpdate,
+    writer: Writer,
+    *,
+    live: Callable[[], Iterable[pa.RecordBatch]],
+) -> NextState:
+    return next_state(
+        base,
+        update,
+        writer=writer,
+        shape=StateShape(),
+        live=live,
+        new_id=lambda: uuid.uuid4().hex,
+        sync=lambda: os.urandom(16),
+        url=log.url,
+    )
+
+
+def _put_beside(log: IndexTablesLog, state: Snapshot, new: NextState) -> bool:
+    """Puts the state of `state`, a version that is committed, and the hint to it."""
+    within, published = in_log_of(state), list[str]()
+
+    def put(name: str, data: bytes) -> bool:
+        path = f"{names.LOG_DIR}/{name}"
+        created = log.store.put_if_absent(path, data, within=within)
+        published.extend([path] if created else [])
+        return created
+
+    with taken_back(state, published):
+        stands = _put(log, new, put)
+        if stands:
+            point_to(log, hint_of(new.state), within)
+    return stands
+
+
+def _put(log: IndexTablesLog, new: NextState, put: Put) -> bool:
+    manifests = {f"{names.LOG_DIR}/{name}": data for name, data in new.manifests}
+    for path, data in manifests.items():
+        # Nobody sees a manifest before its state, so it is the state's put that looks whose log this is.
+        if not log.store.put_if_absent(path, data, within=Within(directory=names.LOG_DIR)):
+            raise StoreError(f"{path} of {log.url} is there already: run the write again.", url=log.url)
+    # Where this raises the state may stand all the same, and then its manifests must.
+    try:
+        stands = put(names.state_name(new.state.version), new.state_file)
+    except TableReplacedError:
+        discard(log.store, manifests)
+        raise
+    if not stands:
+        discard(log.store, manifests)
+    return stands
+
+
+def point_to(log: IndexTablesLog, hint: Hint, within: Within) -> None:
+    """Moves `_last_checkpoint` forward to `hint`: a state is ahead of a checkpoint of its version.
+
+    Readers can do without this hint, so a StoreError is ignored. Raises TableReplacedError as `within` does.
+    """
+    path = f"{names.LOG_DIR}/{names.LAST_CHECKPOINT}"
+    with suppress(StoreError):
+        try:
+            found = last_checkpoint.parse_last_checkpoint(log.store.read(path))
+        except ObjectNotFoundError:
+            found = None
+        if found is None or (found.version, found.is_state) < (hint.version, hint.is_state):
+            log.store.replace(path, last_checkpoint.encode_last_checkpoint(hint), within=within)
+            # Hadoop's checksum of what stood there before.
+            log.store.delete(f"{names.LOG_DIR}/.{names.LAST_CHECKPOINT}.crc")

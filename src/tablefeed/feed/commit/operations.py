@@ -1,0 +1,32 @@
+"""What our commits call themselves, in Delta-Spark's words: for callers that may not know the dialect."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tablefeed.delta.commit_info import Optimize, StreamingUpdate, Write
+from tablefeed.feed.write.evolution import SchemaMode
+from tablefeed.feed.write.write_rules import Scope, WriteRules
+from tablefeed.log.transaction import WriteKind
+
+Operation = StreamingUpdate | Write | Optimize
+
+
+def micro_batch(kind: WriteKind, query_id: str, batch_id: int) -> Operation:
+    """The batch `batch_id` of a streaming query in append mode, or in complete mode, where each batch is all rows."""
+    mode: Literal["Append", "Complete"] = "Append" if kind is WriteKind.APPEND else "Complete"
+    return StreamingUpdate(output_mode=mode, query_id=query_id, epoch_id=batch_id)
+
+
+def batch_write(kind: WriteKind, partition_columns: tuple[str, ...], rules: WriteRules | None = None) -> Operation:
+    """A batch append or overwrite, by `rules`."""
+    rules = rules or WriteRules()
+    replaces = kind is not WriteKind.APPEND
+    return Write(
+        mode="Overwrite" if replaces else "Append",
+        partition_by=partition_columns,
+        predicate=rules.replace_where if replaces else None,
+        is_dynamic=replaces and rules.scope is Scope.PARTITIONS,
+        can_overwrite_schema=SchemaMode.OVERWRITE in rules.asked,
+        can_merge_schema=SchemaMode.MERGE in rules.asked,
+    )

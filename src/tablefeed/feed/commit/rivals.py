@@ -1,0 +1,178 @@
+"""What commits came before ours, and whether one of them excludes it: then nothing is committed.
+
+The rules are `tablefeed.log.transaction`'s; what of a rival's metadata and protocol our files can live with is found
+here.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+from tablefeed.delta import features
+from tablefeed.delta.schema.enablement import only_adds_features, only_enables, only_moves_marks
+from tablefeed.delta.schema.iceberg_compat import stores_partition_columns
+from tablefeed.delta.schema.identity import differ_in_marks_alone
+from tablefeed.delta.schema.metadata_difference import difference
+from tablefeed.errors import ConflictError
+from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.write.replacement import Replacement
+from tablefeed.feed.write.row_replacement import Rewriting, reader_of
+from tablefeed.feed.write.row_rules import rules_in_force
+from tablefeed.feed.write.sink import clustering_of
+from tablefeed.feed.write.write_plan import WritePlan
+from tablefeed.log.transaction import Tolerance, WriteKind, conflict_with
+from tablefeed.model.actions import Commit, Metadata, Version
+from tablefeed.model.rules import TableRules
+from tablefeed.model.schema import Struct
+
+METADATA_CHANGED = "DELTA_METADATA_CHANGED"
+
+
+def check_rivals(
+    log: TableLog, transaction: Transaction, state: Snapshot | None, checked: Version | None
+) -> Version | None:
+    """Refuses to go on where a commit after `checked` excludes ours; gives the version up to which none does."""
+    if state is None:
+        if transaction.plan.table_id is None:
+            return None
+        raise ConflictError(
+            f"Nothing was committed to {log.url}: the table is gone, deleted while it was written to. Run the write "
+            "again to make it anew.",
+            url=log.url,
+            winner=-1,
+            error_class=METADATA_CHANGED,
+        )
+    plan = transaction.plan
+    if plan.table_id is None and checked is None:
+        _check_made_by_another(log, transaction, state)
+        return state.version
+    if plan.table_id is not None and state.metadata.table_id != plan.table_id:
+        raise _conflict(log, "it was deleted and made anew", state.version, METADATA_CHANGED)
+    reads = reader_of(plan, log) or Replacement(plan.replaces, transaction.files, url=log.url).reads
+    rewriting = transaction.rewriting or Rewriting()
+    folded = frozenset(add.path for add in (*transaction.folded, *rewriting.removed))
+    for version in range((checked if checked is not None else -1) + 1, state.version + 1):
+        winner = log.commit(Version(version))
+        if winner is None:
+            raise _conflict(log, "its log was cleaned up under this write", version, "DELTA_CONCURRENT_TRANSACTION")
+        found = conflict_with(
+            winner,
+            kind=transaction.kind,
+            txn=transaction.txn,
+            tolerance=_tolerance(winner, transaction),
+            reads=reads,
+            folded=folded,
+        )
+        if found is not None:
+            reason = _what_changed(winner, plan) if found.error_class == METADATA_CHANGED else found.reason
+            raise _conflict(log, reason, found.winner, found.error_class)
+        if winner.protocol is not None or winner.metadata is not None:
+            features.check_writable(
+                state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
+            )
+    _check_shape(log, plan, state)
+    return state.version
+
+
+def _check_made_by_another(log: TableLog, transaction: Transaction, state: Snapshot) -> None:
+    """Refuses to go on where another first batch made another table than we would have; else ours appends to it."""
+    plan = transaction.plan
+    _check_shape(log, plan, state)
+    if clustering_of(state) != plan.clustered_by:
+        reason = "another writer made it, clustered by other columns; run the write again"
+        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
+    if _rules(state, log.url) != (None if plan.kept is None else plan.kept.rules):
+        reason = "another writer made it, with other rules than these rows were held against; run the write again"
+        raise _conflict(log, reason, state.version, METADATA_CHANGED)
+    features.check_writable(
+        state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
+    )
+    if stores_partition_columns(state.protocol, state.metadata.configuration) and not plan.stores_partitions:
+        reason = "another writer made it, with partition columns in its files; run the write again"
+        raise _conflict(log, reason, state.version, METADATA_CHANGED)
+    if transaction.kind is WriteKind.OVERWRITE:
+        raise _conflict(log, "another writer made it first", state.version, "DELTA_CONCURRENT_APPEND")
+
+
+def _rules(state: Snapshot, url: str) -> TableRules | None:
+    return rules_in_force(state.schema, state.metadata.configuration, state.protocol, url=url)
+
+
+def _check_shape(log: TableLog, plan: WritePlan, state: Snapshot) -> None:
+    # Marks that moved were judged with the commits that moved them.
+    if not _has_shape(state.metadata, plan, differ_in_marks_alone):
+        reason = "its schema or partitioning changed; run the write again (restart the query) on what it is now"
+        raise _conflict(log, reason, state.version, METADATA_CHANGED)
+    if not set(clustering_of(state)) <= set(plan.clustered_by):
+        reason = "it is clustered by columns of which the files have no statistics; run the write again"
+        raise _conflict(log, reason, state.version, METADATA_CHANGED)
+
+
+def _tolerance(winner: Commit, transaction: Transaction) -> Tolerance:
+    """Gives what of a rival's changes our write, which changes neither protocol nor metadata, can live with.
+
+    Marks of identity columns that moved, where we make no values. Other things not where we write rows of the table
+    anew: the rival may have begun to track rows, whose ids would have to be kept.
+    """
+    plan = transaction.plan
+    found = plan.found
+    if found is None or plan.metadata is not None:
+        return Tolerance()
+    makes_values = bool(plan.identity and transaction.files)
+    marks = (
+        not makes_values
+        and winner.metadata is not None
+        and winner.metadata.table_id == found.table_id
+        and winner.metadata.partition_columns == found.partition_columns
+        and only_moves_marks(found.schema_string, found.configuration, winner, url=plan.location)
+    )
+    if transaction.kind is WriteKind.OPTIMIZE or plan.replaces.by_row is not None:
+        return Tolerance(metadata=marks)
+    return Tolerance(
+        protocol=winner.protocol is not None and only_adds_features(found.protocol, winner.protocol),
+        metadata=marks
+        or (
+            winner.metadata is not None
+            and winner.metadata.table_id == found.table_id
+            and _has_shape(winner.metadata, plan)
+            and only_enables(found.configuration, winner.metadata)
+        ),
+    )
+
+
+def _what_changed(winner: Commit, plan: WritePlan) -> str:
+    if winner.metadata is None or plan.found is None:
+        return "its metadata changed; run the write again"
+    found = plan.found
+    said = difference(
+        winner.metadata,
+        schema_string=found.schema_string,
+        partition_columns=found.partition_columns,
+        configuration=found.configuration,
+        url=plan.location,
+    )
+    return f"{said}; run the write again (restart the query) on what the table is now"
+
+
+def _has_shape(metadata: Metadata, plan: WritePlan, alike: Callable[[Struct, Struct], bool] = operator.eq) -> bool:
+    expected = plan if plan.found is None else plan.found
+    if metadata.partition_columns != expected.partition_columns:
+        return False
+    if metadata.schema_string == expected.schema_string:
+        return True
+    from tablefeed.delta.schema.schema_string import parse_schema
+
+    # Writers space their JSON differently.
+    theirs, ours = (parse_schema(text, url=plan.location) for text in (metadata.schema_string, expected.schema_string))
+    return alike(theirs, ours)
+
+
+def _conflict(log: TableLog, reason: str, winner: int, error_class: str) -> ConflictError:
+    return ConflictError(
+        f"Nothing was committed to {log.url}: version {winner} excludes this write: {reason}.",
+        url=log.url,
+        winner=winner,
+        error_class=error_class,
+    )

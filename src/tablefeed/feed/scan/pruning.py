@@ -1,0 +1,157 @@
+"""Which files a filter asks for: those that may hold a row that it lets through. The others are never opened.
+
+What a file may hold is what its partition values are and its statistics bound; the rules are verdicts.py's.
+
+Not taken: Arrow's own simplification of a filter by a guarantee (`Fragment.partition_expression`, `get_fragments`).
+It takes a NaN in a filter for greater than all, so that `~(x <= NaN)` loses rows; it needs Python objects for each
+file; and its rules are those of the pyarrow that happens to be installed. Here a filter is decoded once, and a part of
+it is judged for thousands of files at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.data.condition import columns_in, tree
+from tablefeed.data.windows import windows
+from tablefeed.delta import partition_values
+from tablefeed.delta.columns import STRING_MAP
+from tablefeed.delta.schema.column_mapping import physical_name
+from tablefeed.delta.stats.column_bounds import Leaf, read_bounds
+from tablefeed.errors import TablefeedError
+from tablefeed.feed.scan.task import PartitionColumn, TableColumns
+from tablefeed.feed.snapshot.verdicts import Known, answers, judged_columns, may_hold
+from tablefeed.log.replay import without_statistics
+from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct
+from tablefeed.model.statistics import LeafPath
+
+MAY_MATCH = pa.field("may_match", pa.bool_())
+"""Whether a file may have a row that the filter lets through."""
+
+_WITHOUT_ORDER = (Primitive("void"), Primitive("variant"))
+_WINDOW_FILES = 10_000
+_WINDOW_BYTES = 32 << 20  # of columns, most of it texts of statistics, whose parsed form is a few times that
+
+
+class Pruner:
+    """Judges files by `condition`. `schema` is the table's, `columns` tells how the log names its columns.
+
+    `condition` may name columns that the table has not: of those nothing is known, so that any file may match.
+    """
+
+    def __init__(self, condition: pc.Expression, *, schema: Struct, columns: TableColumns) -> None:
+        self._condition = condition
+        self._tree = tree(condition)
+        paths = [] if self._tree is None else [column.path for column in columns_in(self._tree)]
+        leaves = {path: leaf for path in paths if (leaf := leaf_at(path, schema, columns)) is not None}
+        self._partitions = {p: leaf for p, leaf in leaves.items() if len(p) == 1 and p[0] in columns.partitions}
+        self._asks_partitions_alone = 0 < len(self._partitions) == len(paths)
+        judged = frozenset() if self._tree is None else judged_columns(self._tree)
+        self._bounded = {p: leaf for p, leaf in leaves.items() if p in judged and p not in self._partitions}
+
+    def matching(self, files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Gives those of `files` (`tablefeed.delta.columns.FILE_COLUMNS`) that may match, in order; `stats` is null."""
+        for batch in judged_windows(files):
+            yield without_statistics(batch.filter(self.may_match(batch["partition_values"], batch["stats"])))
+
+    def marked(self, files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Gives all of `files` with the column `MAY_MATCH` after their own."""
+        for batch in judged_windows(files):
+            yield batch.append_column(MAY_MATCH, self.may_match(batch["partition_values"], batch["stats"]))
+
+    def choose(
+        self, partition_values: Sequence[Mapping[str, str | None] | None], stats: Sequence[str | None]
+    ) -> Sequence[bool]:
+        """Says of each of a commit's files whether it may match, as `may_match` does."""
+        pairs = [None if values is None else list(values.items()) for values in partition_values]
+        chosen = self.may_match(pa.array(pairs, type=STRING_MAP), pa.array(stats, type=pa.string()))
+        return chosen.to_pylist()  # type: ignore[no-any-return]  # pyarrow has no types
+
+    def may_match(self, values: pa.MapArray, stats: pa.StringArray) -> pa.BooleanArray:
+        """Says of each file whether a row may match, by its partition values and statistics as the log has them."""
+        everything = pa.repeat(pa.scalar(value=True), len(stats))
+        if self._tree is None:
+            return everything
+        known = self._known(values)
+        if self._asks_partitions_alone:
+            # Whatever functions are in it: all that it asks of is known.
+            held = answers(self._condition, pa.table({path[0]: column.values for path, column in known.items()}))
+            unknown = [pc.invert(column.is_known) for column in known.values()]
+            return everything if held is None else reduce(pc.or_, unknown, pc.fill_null(held, fill_value=False))
+        # What the partition values rule out has no statistics parsed.
+        may = may_hold(self._tree, known, {}, file_count=len(stats))
+        if not self._bounded:
+            return may
+        left = pc.indices_nonzero(may)
+        known = {path: column.take(left) for path, column in known.items()}
+        bounds = dict(zip(self._bounded, read_bounds(stats.take(left), list(self._bounded.values())), strict=True))
+        return pc.replace_with_mask(may, may, may_hold(self._tree, known, bounds, file_count=len(left)))
+
+    def _known(self, values: pa.MapArray) -> Mapping[LeafPath, Known]:
+        if not self._partitions:
+            return {}
+        files = _pairs(values)
+        return {path: _read_values(files, leaf) for path, leaf in self._partitions.items()}
+
+
+def judged_windows(files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Gives `files` in batches whose statistics can be parsed at once."""
+    for window in windows(files, most_rows=_WINDOW_FILES, most_bytes=_WINDOW_BYTES):
+        yield from window.combine_chunks().to_batches()
+
+
+def partition_values_of(values: pa.MapArray, leaf: Leaf) -> Known:
+    """Gives what the partition column `leaf` is in files with the partition values `values`."""
+    return _read_values(_pairs(values), leaf)
+
+
+def leaf_of(column: PartitionColumn) -> Leaf:
+    """Gives the leaf of a partition column. Raises TypeError for a type that no table is partitioned by."""
+    if not isinstance(column.type, Primitive | Decimal):
+        raise TypeError(f"a table partitioned by {column.type}")
+    return Leaf(path=(column.physical_name,), type=column.type)
+
+
+def leaf_at(path: LeafPath, schema: Struct, columns: TableColumns) -> Leaf | None:
+    """Gives the leaf at `path` by the log's names; None for what has no bounds: lists, maps, structs, variants."""
+    name_of = _logical_name if columns.stored is None else physical_name
+    logged: list[str] = []
+    kind: DataType = schema
+    for name in path:
+        field = next((f for f in kind if f.name == name), None) if isinstance(kind, Struct) else None
+        if field is None:
+            return None
+        logged.append(name_of(field))
+        kind = field.type
+    if not isinstance(kind, Primitive | Decimal) or kind in _WITHOUT_ORDER:
+        return None
+    return Leaf(path=tuple(logged), type=kind)
+
+
+def _logical_name(field: Field) -> str:
+    return field.name
+
+
+def _pairs(values: pa.MapArray) -> list[dict[str, str | None]]:
+    return [dict(pairs or ()) for pairs in values.to_pylist()]
+
+
+def _read_values(files: Sequence[Mapping[str, str | None]], leaf: Leaf) -> Known:
+    (name,) = leaf.path
+    texts = {file[name] for file in files if name in file}
+    read = {text: value for text in texts for value in _readings(text, leaf)}
+    values = [read.get(file.get(name)) for file in files]
+    is_known = [name in file and file[name] in read for file in files]
+    return Known(values=pa.array(values, type=leaf.arrow_type), is_known=pa.array(is_known, type=pa.bool_()))
+
+
+def _readings(text: str | None, leaf: Leaf) -> list[partition_values.PartitionValue | None]:
+    """The value that `text` spells; none where it spells none, which is for who reads the file to say."""
+    try:
+        return [partition_values.parse(text, leaf.type, refuse=TablefeedError)]
+    except TablefeedError:
+        return []

@@ -1,0 +1,38 @@
+"""One version of a table as the tasks of a batch read: its live files, but for those that a predicate rules out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tablefeed.delta.columns import to_add_files
+from tablefeed.feed.scan.pruning import Pruner
+from tablefeed.feed.scan.spread import spread
+from tablefeed.feed.scan.task import ScanTask, scan_file, table_columns
+from tablefeed.feed.scan.where import row_filter
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.model.actions import Version
+
+
+def snapshot_tasks(
+    location: str,
+    *,
+    version: int,
+    storage_options: Mapping[str, str],
+    where: str | None = None,
+    least_tasks: int | None = None,
+) -> list[ScanTask]:
+    """Gives the live files of the table at `location` as of `version`, spread over tasks.
+
+    With `where`, those that may have such rows, of which these are delivered. Raises as `row_filter` does.
+    """
+    snapshot = open_log(location, storage_options).load(Version(version))
+    columns = table_columns(snapshot.schema, snapshot.metadata, url=snapshot.log.url)
+    if where is None:
+        rows, live = None, snapshot.live_files()
+    else:
+        rows = row_filter(where, snapshot.schema)
+        live = snapshot.live_files(with_stats=True, asked=rows.condition)
+        live = Pruner(rows.condition, schema=snapshot.schema, columns=columns).matching(live)
+    files = tuple(scan_file(add) for batch in live for add in to_add_files(batch))
+    whole = ScanTask(url=location, storage_options=storage_options, files=files, columns=columns, rows=rows)
+    return spread(whole, least_tasks=least_tasks, store=snapshot.log.store)

@@ -1,0 +1,83 @@
+"""The rows of splits, the data files of an IndexTables table, by the ranges of them that are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tablefeed.data.read import ReadPlan
+from tablefeed.data.splits import SplitFile, chunks_of, read_split_batches, share_places
+from tablefeed.delta.paths import refuse_escape
+from tablefeed.errors import DataFileError
+from tablefeed.indextables.log.partition_values import Constants
+
+if TYPE_CHECKING:
+    from tablefeed.indextables.split.doc_store import Read
+    from tablefeed.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitShare:
+    """A split, or a share of it, as of `ScanFile`. `known` are values that all of its rows have, by column."""
+
+    path: str
+    size_bytes: int
+    row_count: int | None
+    partition_values: Mapping[str, str | None]
+    known: Mapping[str, pa.Scalar]
+    share: tuple[int | None, int | None] | None
+
+
+def read_split(
+    split: SplitShare, plan: ReadPlan, store: Store, *, partitions: Collection[str]
+) -> Iterator[pa.RecordBatch]:
+    """Gives the rows of `split`, of a table partitioned by `partitions`, as batches of the plan's schema.
+
+    Raises DataFileError where it is gone or is not what the log says, LogError where it is outside the table,
+    UnsupportedFeatureError for what is in it and not read.
+    """
+    refuse_escape(split.path, root_url=store.url, clones=False)
+
+    read = _reads(split.path, store)
+
+    def refuse(reason: str) -> DataFileError:
+        return DataFileError(
+            f"The log of {store.url} describes the split {split.path} wrongly: {reason}.",
+            url=store.url,
+            path=split.path,
+        )
+
+    columns = pa.schema([field for field in plan.schema if field.name in partitions])
+    values = Constants(texts=split.partition_values, columns=columns, refuse=refuse, known=split.known)
+    whole = SplitFile(
+        path=split.path,
+        size_bytes=split.size_bytes or _size(split.path, store),
+        num_records=split.row_count,
+        constants=values,
+    )
+    if split.share is not None:
+        whole = replace(whole, chunks=chunks_of(read, plan, whole, split.share))
+    yield from read_split_batches(read, plan, whole)
+
+
+def split_places(path: str, size_bytes: int, store: Store, *, most: int) -> list[tuple[int, int]]:
+    """Gives the places in bytes by which tasks can share a split, at most some `most`, and what lies there of it.
+
+    Raises as `read_split`.
+    """
+    refuse_escape(path, root_url=store.url, clones=False)
+    plan = ReadPlan(url=store.url, schema=pa.schema([]), batch_rows=1)
+    file = SplitFile(path=path, size_bytes=size_bytes, num_records=None)
+    return share_places(_reads(path, store), plan, file, most=most)
+
+
+def _reads(path: str, store: Store) -> Read:
+    return lambda offset, length: store.read(path, start=offset, end=offset + length)
+
+
+def _size(path: str, store: Store) -> int:
+    entry = store.stat(path)
+    return 0 if entry is None else entry.size_bytes  # its reader says that it is gone

@@ -1,0 +1,314 @@
+"""One task's share of a batch: small, frozen values that cross to where the rows are read, and the reading.
+
+Planned where the log is known, read where it is not: a task carries all that its files need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from tablefeed.delta import names, partition_values
+from tablefeed.delta.schema.column_mapping import mapping_mode, physical_name, stored_schema
+from tablefeed.delta.stats.stats_text import num_records
+from tablefeed.errors import DataFileError, ObjectNotFoundError
+from tablefeed.feed.arguments import filtered
+from tablefeed.feed.snapshot.dialect import has_splits
+from tablefeed.feed.snapshot.table_files import TableFiles, for_store
+from tablefeed.model.actions import AddFile, DeletionVector, Metadata
+from tablefeed.model.schema import DataType, Struct
+from tablefeed.store import Store, open_store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from tablefeed.data.selection import RowSelection
+    from tablefeed.feed.scan.vectors import VectorReader
+
+SPLIT_SUFFIX = ".split"
+
+BATCH_ROWS = 65_536
+"""Rows of one Arrow batch. Measured: 8k rows cost up to 3x in the hand-over to Spark, more than 64k gain nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowChange:
+    """What the commit of `version`, made at `committed_at_us` after 1970 UTC, did to the rows of a file.
+
+    The time is None where it is not known any more. `type` is the change of all of them, in the protocol's words; None
+    where the file says it row by row, in its column `_change_type`.
+    """
+
+    type: str | None
+    version: int
+    committed_at_us: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanFile:
+    """One data file to read: its decoded path, size in bytes, partition values as the log has them, and which rows.
+
+    A row is delivered where it is not in `deletion_vector`, and only where it is in `only_in`, if that is given.
+    `change` is what became of its rows, for a feed that tells. `share` is the part of the file that is meant, by its
+    first byte and the one behind its last, None at the file's own ends; None: all of it.
+    """
+
+    path: str
+    size_bytes: int
+    partition_values: Mapping[str, str | None]
+    deletion_vector: DeletionVector | None = None
+    only_in: DeletionVector | None = None
+    change: RowChange | None = None
+    share: tuple[int | None, int | None] | None = None
+    row_count: int | None = None
+    """Of a split, what the log says; None: it does not, or the file is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionColumn:
+    """What the log calls a partition column, and its type."""
+
+    physical_name: str
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableColumns:
+    """How a table's columns are found: partition columns by logical name, and the schema as files have it.
+
+    `stored` is None where files have the table's own names. Where files need not be partitioned alike, `by_file` is
+    true: a file's partition columns are those of `partitions`, then all columns, that its `ScanFile` has values of.
+    `in_splits`: files are splits, which may hold the partition columns themselves.
+    """
+
+    partitions: Mapping[str, PartitionColumn]
+    stored: Mapping[str, pa.Field] | None = None
+    by_file: bool = False
+    in_splits: frozenset[str] | None = None
+    """The partition columns of a table whose files are splits; None: they are Parquet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFilter:
+    """Which rows are delivered: those of which `condition` is true, neither false nor null.
+
+    `fields` are the table's columns that it names.
+    """
+
+    condition: pc.Expression
+    fields: pa.Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanTask:
+    """Files of one table that one task reads, in order, and how its columns are found in them.
+
+    `rows` None: all of their rows are delivered.
+    """
+
+    url: str
+    storage_options: Mapping[str, str]
+    files: tuple[ScanFile, ...]
+    columns: TableColumns
+    rows: RowFilter | None = None
+
+
+def scan_file(add: AddFile) -> ScanFile:
+    """Gives what a task needs of `add`."""
+    return ScanFile(
+        path=add.path,
+        size_bytes=add.size_bytes,
+        partition_values=add.partition_values,
+        deletion_vector=add.deletion_vector,
+        row_count=num_records(add.stats) if add.path.endswith(SPLIT_SUFFIX) else None,
+    )
+
+
+def table_columns(
+    schema: Struct,
+    metadata: Metadata,
+    *,
+    url: str,
+    partitioned_by: Collection[str] | None = None,
+    by_file: bool = False,
+) -> TableColumns:
+    """Gives how the columns of `schema` are found in files of the table.
+
+    `partitioned_by` are the log's names of the columns by which the files are partitioned; None: as `metadata` says.
+    `by_file` files need not be partitioned alike. Raises LogError where the schema does not tell.
+    """
+    if has_splits(metadata):
+        return TableColumns(partitions={}, in_splits=frozenset(metadata.partition_columns))
+    stored = stored_schema(schema, mapping_mode(metadata, url=url), url=url)
+    logged = {f.name: f.name if stored is None else physical_name(f) for f in schema}
+    if by_file:
+        partitioned_by = logged.values()
+    elif partitioned_by is None:
+        partitioned_by = [logged[name] for name in metadata.partition_columns if name in logged]
+    return TableColumns(
+        partitions={
+            f.name: PartitionColumn(physical_name=logged[f.name], type=f.type)
+            for f in schema
+            if logged[f.name] in partitioned_by
+        },
+        stored=None if stored is None else dict(zip(schema.names, stored, strict=True)),
+        by_file=by_file,
+    )
+
+
+def read_task(
+    task: ScanTask, schema: pa.Schema, *, store: Store | None = None, positions: str | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Gives the rows of `task` as batches of exactly `schema`, of some 64k rows each, over the bounds of files.
+
+    `positions` names the column of `schema`, a long, that takes each row's place in its file, from 0.
+    Raises DataFileError where a file is gone or is not what the log says, LogError where it is outside the table and
+    the storage options do not allow that.
+    """
+    from tablefeed.data.windows import coalesced
+
+    return coalesced(_read_rows(task, schema, store, positions), most_rows=BATCH_ROWS)
+
+
+def _read_rows(
+    task: ScanTask, schema: pa.Schema, store: Store | None, positions: str | None
+) -> Iterator[pa.RecordBatch]:
+    if task.rows is None:
+        return _read_files(task, schema, store, positions)
+    import pyarrow as pa
+
+    read = pa.schema([*schema, *(field for field in task.rows.fields if field.name not in schema.names)])
+    return filtered(_read_files(task, read, store, positions), task.rows.condition, schema, url=task.url)
+
+
+def _read_files(
+    task: ScanTask, schema: pa.Schema, store: Store | None, positions: str | None
+) -> Iterator[pa.RecordBatch]:
+    if task.columns.in_splits is not None:
+        yield from _read_splits(task, schema, store or task_store(task), task.columns.in_splits)
+        return
+    from tablefeed.data.read import FileColumns, ReadPlan, Share, read_batches
+    from tablefeed.feed.scan.vectors import VectorReader
+
+    store = store or task_store(task)
+    plan = ReadPlan(url=store.url, schema=schema, stored=_stored(task.columns, schema), batch_rows=BATCH_ROWS)
+    files = TableFiles(store, storage_options=task.storage_options)
+    vectors = VectorReader(files)
+    for file in task.files:
+        try:
+            source = files.open_input(file.path)
+        except ObjectNotFoundError as error:
+            raise DataFileError(
+                f"The data file {file.path} of {store.url} is gone, though the log still names it: VACUUM or another "
+                "hand removed it. Restart from a newer version, or keep deleted files longer "
+                "(delta.deletedFileRetentionDuration).",
+                url=store.url,
+                path=file.path,
+                error_class="DELTA_FILE_NOT_FOUND",
+            ) from error
+        with source:
+            columns = FileColumns(
+                path=file.path,
+                constants=_constants(file, task.columns, schema, store.url),
+                selection=_selection(file, vectors),
+                share=None if file.share is None else Share(begin=file.share[0], end=file.share[1]),
+                positions=positions,
+            )
+            for batch in read_batches(source, plan, columns):
+                _check_told(file, batch, store.url)
+                yield batch
+
+
+def _read_splits(
+    task: ScanTask, schema: pa.Schema, store: Store, partitions: frozenset[str]
+) -> Iterator[pa.RecordBatch]:
+    from tablefeed.data.read import ReadPlan
+    from tablefeed.feed.scan.split_scan import SplitShare, read_split
+
+    plan = ReadPlan(url=store.url, schema=schema, stored=None, batch_rows=BATCH_ROWS)
+    for file in task.files:
+        split = SplitShare(
+            path=file.path,
+            size_bytes=file.size_bytes,
+            row_count=file.row_count,
+            partition_values=file.partition_values,
+            known={} if file.change is None else change_constants(file.change),
+            share=file.share,
+        )
+        yield from read_split(split, plan, store, partitions=partitions)
+
+
+def _stored(columns: TableColumns, schema: pa.Schema) -> pa.Schema | None:
+    """The schema that files have for the columns of `schema`; what is no column of the table has its own name."""
+    import pyarrow as pa
+
+    if columns.stored is None:
+        return None
+    return pa.schema([columns.stored.get(field.name, field) for field in schema])
+
+
+def _selection(file: ScanFile, vectors: VectorReader) -> RowSelection | None:
+    from tablefeed.data.selection import RowSelection
+
+    if file.deletion_vector is None and file.only_in is None:
+        return None
+    return RowSelection(
+        without=None if file.deletion_vector is None else vectors.positions(file.deletion_vector, of_file=file.path),
+        only=None if file.only_in is None else vectors.positions(file.only_in, of_file=file.path),
+    )
+
+
+def _constants(file: ScanFile, columns: TableColumns, schema: pa.Schema, url: str) -> dict[str, pa.Scalar]:
+    import pyarrow as pa
+
+    def refuse(reason: str) -> DataFileError:
+        return DataFileError(
+            f"The log of {url} describes the data file {file.path} wrongly: {reason}.", url=url, path=file.path
+        )
+
+    constants = {} if file.change is None else change_constants(file.change)
+    for name, column in columns.partitions.items():
+        has_value = not columns.by_file or column.physical_name in file.partition_values
+        if has_value and name in schema.names:
+            text = file.partition_values.get(column.physical_name)
+            value = partition_values.parse(text, column.type, refuse=refuse)
+            constants[name] = pa.scalar(value, type=schema.field(name).type)
+    return constants
+
+
+def change_constants(change: RowChange) -> dict[str, pa.Scalar]:
+    """Gives the values of the feed's columns that all rows of `change` have."""
+    import pyarrow as pa
+
+    constants = {
+        names.COMMIT_VERSION: pa.scalar(change.version, pa.int64()),
+        names.COMMIT_TIMESTAMP: pa.scalar(change.committed_at_us, pa.timestamp("us", tz="UTC")),
+    }
+    if change.type is not None:
+        constants[names.CHANGE_TYPE] = pa.scalar(change.type, pa.string())
+    return constants
+
+
+def _check_told(file: ScanFile, batch: pa.RecordBatch, url: str) -> None:
+    """Raises DataFileError for a row of which `file` should say, and does not, what became of it."""
+    if file.change is None or names.CHANGE_TYPE not in batch.schema.names or not batch[names.CHANGE_TYPE].null_count:
+        return
+    raise DataFileError(
+        f"The file {file.path} of the changes of version {file.change.version} of {url} does not say of each row what "
+        f"became of it ({names.CHANGE_TYPE} is null or missing). Read from a later version.",
+        url=url,
+        path=file.path,
+    )
+
+
+def task_store(task: ScanTask) -> Store:
+    """Gives the store of the table of `task`, opened once a process."""
+    return _store(task.url, tuple(sorted(task.storage_options.items())))
+
+
+@lru_cache(maxsize=32)
+def _store(url: str, storage_options: tuple[tuple[str, str], ...]) -> Store:
+    return open_store(url, for_store(dict(storage_options)))

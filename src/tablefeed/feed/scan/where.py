@@ -1,0 +1,262 @@
+"""The option `where`: a predicate of Spark's SQL over a table's columns, as the filter that a task reads rows by.
+
+sqlglot reads the text; what it makes of it is taken only where Spark reads the same, and all else is refused by name,
+for a condition that means something else here than in a query is a wrong row. Of the comparisons that is
+comparison.py's to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal as Number
+from operator import and_, or_
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
+from tablefeed.errors import IllegalOptionError, UnsupportedOptionError
+from tablefeed.feed.scan.comparison import Comparison, Operand, Value, among, compared, joined
+from tablefeed.feed.scan.task import RowFilter
+from tablefeed.model.schema import DataType, Field, Primitive, Struct
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+ALLOWED = (
+    "allowed are AND, OR, NOT, =, <>, <, <=, >, >=, <=>, IN (...), BETWEEN and IS [NOT] NULL between a column and "
+    "literals: numbers, 'texts' without a backslash, TRUE, FALSE, DATE'2024-01-31', "
+    "TIMESTAMP'2024-01-31 12:00:00Z' and TIMESTAMP_NTZ'2024-01-31 12:00:00'"
+)
+
+
+def row_filter(text: str, schema: Struct, *, option: str = "where") -> RowFilter:
+    """Gives what lets the rows of a table of `schema` through for which Spark finds `text`, of `option`, true.
+
+    Raises IllegalOptionError for what is not understood or would not mean the same to Spark, UnsupportedOptionError
+    where sqlglot is not installed.
+    """
+    reading = _Reading(text, schema, option)
+    try:
+        condition = reading.condition(_parsed(text, reading.refuse, option))
+    except RecursionError as error:
+        raise reading.refuse("nests too deep") from error
+    fields = [field for field in to_arrow(schema) if field.name in reading.columns]
+    return RowFilter(condition=condition, fields=pa.schema(fields))
+
+
+def check_where(text: str, schema_string: str, *, url: str) -> None:
+    """Raises as `row_filter` does, of a table with the schema text `schema_string`."""
+    row_filter(text, parse_schema(schema_string, url=url))
+
+
+def _parsed(text: str, refuse: Callable[[str], IllegalOptionError], option: str) -> exp.Expr:
+    try:
+        from sqlglot import exp
+        from sqlglot.dialects.spark import Spark
+        from sqlglot.errors import SqlglotError
+    except ImportError as error:
+        raise UnsupportedOptionError(
+            option=option,
+            remedy='It needs sqlglot, where the driver\'s Python runs: pip install "tablefeed[where]".',
+        ) from error
+    if "\\" in text:
+        # Whether it escapes what follows is a setting of Spark's session.
+        raise refuse("has a backslash")
+    try:
+        found = Spark().parse_into(exp.Condition, text)
+    except (SqlglotError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise refuse("is no predicate that can be read; a name that is a word of SQL stands in backticks") from error
+    if len(found) != 1 or found[0] is None:
+        raise refuse("is not one predicate")
+    return found[0]
+
+
+class _Reading:
+    """One text, read as a question about rows of `schema`. `columns` are those that it named so far."""
+
+    def __init__(self, text: str, schema: Struct, option: str) -> None:
+        self._text, self._schema, self._option = text, schema, option
+        self.columns: set[str] = set()
+
+    def refuse(self, reason: str) -> IllegalOptionError:
+        """The error of the text for `reason`."""
+        return IllegalOptionError(option=self._option, value=self._text, explain=f"{reason}; {ALLOWED}")
+
+    def condition(self, node: exp.Expr) -> pc.Expression:
+        """Gives what is asked of a row: true, false or null, joined as SQL and Kleene do."""
+        from sqlglot import exp
+
+        self._check_parts(node)
+        match node:
+            case exp.Paren():
+                return self.condition(node.this)
+            case exp.And() | exp.Or():
+                parts = [self.condition(part) for part in node.flatten(unnest=False)]
+                return joined(parts, and_ if isinstance(node, exp.And) else or_)
+            case exp.Not():
+                return ~self.condition(node.this)
+            case exp.Is() if type(node.expression) is exp.Null:
+                return self._column(node.this, compared=False).expression.is_null()
+            case exp.Between():
+                column = self._column(node.this)
+                low, high = (self._value(node.args[end]) for end in ("low", "high"))
+                return compared(column, ">=", low) & compared(column, "<=", high)
+            case exp.In() if node.expressions:
+                return among(self._column(node.this), [self._value(value) for value in node.expressions])
+            case exp.Binary() if node.key in _COMPARISONS:
+                return self._comparison(node, _COMPARISONS[node.key])
+            case exp.Column() | exp.Dot():
+                column = self._column(node)
+                if column.type != Primitive("boolean"):
+                    raise self.refuse(f"asks whether {column.name} holds, which is {column.kind} and no boolean")
+                return column.expression
+            case _:
+                raise self._unknown(node)
+
+    def _comparison(self, node: exp.Expr, comparison: Comparison) -> pc.Expression:
+        from sqlglot import exp
+
+        left, right = _bare(node.args["this"]), _bare(node.args["expression"])
+        if isinstance(right, exp.Column | exp.Dot) and not isinstance(left, exp.Column | exp.Dot):
+            left, right, comparison = right, left, _FLIPPED.get(comparison, comparison)
+        column = self._column(left)
+        if type(right) is exp.Null:
+            if comparison == "<=>":
+                return column.expression.is_null()
+            raise self.refuse("compares with NULL, which is never true: write IS NULL")
+        return compared(column, comparison, self._value(right))
+
+    def _column(self, node: exp.Expr, *, compared: bool = True) -> Operand:
+        from sqlglot import exp
+
+        node = _bare(node)
+        if not isinstance(node, exp.Column | exp.Dot):
+            raise self._unknown(node)
+        self._check_parts(node)
+        fields = self._fields([self._name(part) for part in node.parts])
+        if compared and any(_is_special_text(field) for field in fields):
+            name = ".".join(field.name for field in fields)
+            raise self.refuse(f"compares {name}, a CHAR or a collated column, which Spark compares by rules of its own")
+        self.columns.add(fields[0].name)
+        kind = fields[-1].type
+        if kind == Primitive("variant"):
+            raise self.refuse(f"names {fields[-1].name}, a variant")
+        return Operand(path=tuple(field.name for field in fields), type=kind, refuse=self.refuse)
+
+    def _name(self, part: exp.Expr) -> str:
+        from sqlglot import exp
+
+        if type(part) is not exp.Identifier:
+            raise self._unknown(part)
+        return str(part.this)
+
+    def _fields(self, names: Sequence[str]) -> list[Field]:
+        found: list[Field] = []
+        kind: DataType = self._schema
+        for name in names:
+            members = kind if isinstance(kind, Struct) else ()
+            # As Spark by default: a name in any case. Where it is of two, it must be exactly one of them.
+            alike = [field for field in members if field.name.lower() == name.lower()]
+            exact = [field for field in alike if field.name == name]
+            if len(alike) != 1 and len(exact) != 1:
+                known = ", ".join(field.name for field in members) or "no members"
+                within = ".".join(field.name for field in found) or "the table"
+                raise self.refuse(f"names {name!r}, but {within} has {known}")
+            found.append((exact or alike)[0])
+            kind = found[-1].type
+        return found
+
+    def _value(self, node: exp.Expr) -> Value:
+        from sqlglot import exp
+
+        node = _bare(node)
+        self._check_parts(node)
+        match node:
+            case exp.Literal(is_string=True):
+                return str(node.this)
+            case exp.Literal():
+                return self._number(str(node.this))
+            case exp.Neg() if isinstance(number := _bare(node.this), exp.Literal) and not number.is_string:
+                return self._number(f"-{number.this}")
+            case exp.Boolean():
+                return bool(node.this)
+            case exp.Cast() if type(node) is exp.Cast and isinstance(node.this, exp.Literal) and node.this.is_string:
+                return self._time(node, str(node.this.this))
+            case _:
+                raise self._unknown(node)
+
+    def _number(self, text: str) -> Value:
+        spelt = _NUMBER.fullmatch(text)
+        if spelt is None or len(text) > _MOST_CHARACTERS:
+            raise self.refuse(f"has {text:.40} where a number should stand")
+        return float(text) if spelt["exponent"] else Number(text) if spelt["point"] else int(text)
+
+    def _time(self, node: exp.Expr, text: str) -> Value:
+        kind = node.args["to"].this.name
+        pattern = _TIMES.get(kind)
+        try:
+            if pattern is not None and pattern.fullmatch(text):
+                return date.fromisoformat(text) if kind == "DATE" else datetime.fromisoformat(_iso(text))
+        except ValueError:
+            pass  # the 30th of February
+        raise self.refuse(f"has {text!r:.60}, which is no such time, or one whose zone the session would decide")
+
+    def _check_parts(self, node: exp.Expr) -> None:
+        """Refuses what stands at a node besides the parts that are read: SYMMETRIC, a subquery of IN."""
+        odd = [name for name, part in node.args.items() if part and name not in _PARTS]
+        if odd:
+            raise self.refuse(f"has {odd[0].upper()} in {node.sql('spark'):.60}")
+
+    def _unknown(self, node: exp.Expr) -> IllegalOptionError:
+        return self.refuse(f"has {node.sql('spark'):.60} where something else should stand")
+
+
+_COMPARISONS: Mapping[str, Comparison] = {
+    "eq": "=",
+    "neq": "<>",
+    "lt": "<",
+    "lte": "<=",
+    "gt": ">",
+    "gte": ">=",
+    "nullsafeeq": "<=>",
+}
+_FLIPPED: Mapping[Comparison, Comparison] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+_PARTS = frozenset(
+    {"this", "expression", "expressions", "low", "high", "to", "is_string", "quoted", "table", "db", "catalog"}
+)
+
+_NUMBER = re.compile(r"-?(?:[0-9]+(?P<point>\.[0-9]*)?)(?P<exponent>[eE][+-]?[0-9]+)?")
+_MOST_CHARACTERS = 100
+
+_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_MOMENT = _DAY + r"[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
+_WITH_ZONE = re.compile(_MOMENT + r"(?: ?(?:Z|UTC)|[+-][0-9]{2}:[0-9]{2})")
+_TIMES: Mapping[str, re.Pattern[str]] = {
+    "DATE": re.compile(_DAY),
+    "TIMESTAMP": _WITH_ZONE,
+    "TIMESTAMPTZ": _WITH_ZONE,
+    "TIMESTAMPLTZ": _WITH_ZONE,
+    "TIMESTAMPNTZ": re.compile(_MOMENT),
+}
+
+
+def _iso(text: str) -> str:
+    return re.sub(r" ?(Z|UTC)$", "+00:00", text)
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    from sqlglot import exp
+
+    while type(node) is exp.Paren:
+        node = node.this
+    return node
+
+
+def _is_special_text(field: Field) -> bool:
+    declared = str(field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", ""))
+    return "__COLLATIONS" in field.metadata or re.search(r"(?<!var)char\(", declared) is not None

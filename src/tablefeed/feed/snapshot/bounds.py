@@ -1,0 +1,63 @@
+"""The commits of a bounded read: whether the log has the versions that a caller asks for, and each commit, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tablefeed.errors import LogGapError, ObjectNotFoundError, OffsetError, VersionNotFoundError
+from tablefeed.feed.snapshot.dialect import check_readable
+from tablefeed.feed.snapshot.same_table import SameTable
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.model.actions import Commit, Metadata, Version
+from tablefeed.model.logfile import LogFile, LogFileKind
+
+
+def check_available(versions: Iterable[int], *, earliest: Version, newest: Version, url: str) -> None:
+    """Raises VersionNotFoundError for the first of `versions` that is not among `earliest` to `newest`."""
+    for version in versions:
+        if not earliest <= version <= newest:
+            raise VersionNotFoundError(url=url, version=version, earliest=earliest, latest=newest)
+
+
+def read_commits(newest: Snapshot, log_files: Iterable[LogFile], versions: range) -> Iterator[Commit]:
+    """Gives the commits of `versions`, each read when it is asked for, with the times that `log_files` have.
+
+    `log_files` is the log of `newest` as listed. Raises LogGapError for a version that is not in it or was removed
+    since, and the errors of `SameTable` where another table was made at the same path.
+    """
+    log = newest.log
+    same_table = SameTable(newest, remedy="Read again.")
+    listed = {f.version: f for f in log_files if f.kind is LogFileKind.COMMIT and f.version in versions}
+    for version in versions:
+        try:
+            commit = log.required_commit(listed[Version(version)])
+        except (KeyError, ObjectNotFoundError) as error:
+            same_table.look()
+            raise LogGapError(
+                url=log.url,
+                expected=version,
+                found=None,
+                remedy="Its log file was removed while the log was read, or before. Read from a later version.",
+            ) from error
+        same_table.look()
+        yield commit
+
+
+def check_protocol(commit: Commit, metadata: Metadata, *, url: str) -> None:
+    """Raises UnsupportedFeatureError where `commit` changes the protocol to one that is not handled.
+
+    `metadata` is the table's where the commit has none.
+    """
+    if commit.protocol is not None:
+        check_readable(commit.protocol, commit.metadata or metadata, url=url)
+
+
+def check_same_table(metadata: Metadata, version: int, *, table_id: str, url: str) -> None:
+    """Raises OffsetError where `metadata`, which holds at `version`, is of another table than `table_id`."""
+    if metadata.table_id != table_id:
+        raise OffsetError(
+            f"The table at {url} was made anew under another id: at version {version} it has {metadata.table_id}, and "
+            f"what is read here is of {table_id}. Read the versions of one table at a time.",
+            url=url,
+            error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
+        )

@@ -1,0 +1,60 @@
+"""Live files as users see them, and by their rows: what is told of them beside the log's own columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.delta.columns import STRING_MAP, decode_paths
+from tablefeed.delta.stats.stats_columns import record_counts
+
+NUM_RECORDS = pa.field("num_records", pa.int64())
+"""How many rows the statistics of a file count, deleted ones included; null where they do not say."""
+
+DESCRIPTION = pa.schema(
+    [
+        ("path", pa.string()),
+        ("size_bytes", pa.int64()),
+        ("modified_ms", pa.int64()),
+        ("partition_values", STRING_MAP),
+        NUM_RECORDS,
+        ("has_deletion_vector", pa.bool_()),
+    ]
+)
+
+
+def described(batch: pa.RecordBatch, partitions: Mapping[str, str]) -> pa.RecordBatch:
+    """Gives live files (`tablefeed.delta.columns.FILE_COLUMNS`) in the columns of `DESCRIPTION`.
+
+    `partitions` gives what users call a partition column by what the log calls it; another key stays as it is.
+    """
+    return pa.RecordBatch.from_arrays(
+        [
+            decode_paths(batch["log_path"]),
+            batch["size_bytes"],
+            batch["modified_ms"],
+            _renamed(batch["partition_values"], partitions),
+            record_counts(batch["stats"]),
+            pc.is_valid(batch["deletion_vector"]),
+        ],
+        schema=DESCRIPTION,
+    )
+
+
+def with_num_records(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Gives live files with the column `NUM_RECORDS` after their own."""
+    return batch.append_column(NUM_RECORDS, record_counts(batch["stats"]))
+
+
+def _renamed(values: pa.MapArray, names: Mapping[str, str]) -> pa.MapArray:
+    if all(key == name for key, name in names.items()):
+        return values
+    known = pc.index_in(values.keys, value_set=pa.array(names.keys(), pa.string()))
+    keys = pc.coalesce(pa.array(names.values(), pa.string()).take(known), values.keys)
+    entries = pa.StructArray.from_arrays([keys, values.items], fields=[STRING_MAP.key_field, STRING_MAP.item_field])
+    validity_and_offsets = values.buffers()[:2]
+    return pa.Array.from_buffers(
+        STRING_MAP, len(values), validity_and_offsets, values.null_count, values.offset, children=[entries]
+    )

@@ -1,0 +1,404 @@
+"""An IndexTables table's log as the feed reads it, in the words of the Delta log: facts, files and changes.
+
+Which files give what is `tablefeed.indextables`' to say; index_reader.py lists and reads them. What the feed meets from
+here on is what it knows: files in Delta's columns, extremes as statistics, commits with adds and removes. A state alone
+says what there is and not what was done: its commit is its difference to the version before.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tablefeed.delta.schema.partitioning import check_partition_columns
+from tablefeed.errors import CorruptLogError, LogError, LogGapError, ObjectNotFoundError, UnsupportedFeatureError
+from tablefeed.feed.snapshot.dialect import check_readable
+from tablefeed.feed.snapshot.index_reader import Choice, IndexReader, log_path
+from tablefeed.feed.snapshot.split_facts import Vocabulary, described_commit, described_files, described_metadata
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.indextables import names
+from tablefeed.indextables.log import listing as plans
+from tablefeed.indextables.log.schema_registry import registry_of_configuration
+from tablefeed.indextables.log.version_file import Writer, writer_of
+from tablefeed.log.replay import fold
+from tablefeed.log.segment import LogSegment
+from tablefeed.model.actions import Commit, Facts, Version
+from tablefeed.model.logfile import LogFile, LogFileKind
+from tablefeed.store import Entry
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from tablefeed.indextables.log.avro_state import State
+    from tablefeed.indextables.split.indexing import Indexing
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexSnapshot(Snapshot):
+    """An IndexTables table as of one version."""
+
+    log: IndexTablesLog
+    doc_mappings: Mapping[str, str]
+    """By their hashes."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """By what its files are understood."""
+        return Vocabulary(schema=self.schema, doc_mappings=self.doc_mappings)
+
+    def live_files(self, *, with_stats: bool = False, asked: pc.Expression | None = None) -> Iterator[pa.RecordBatch]:
+        """As of `Snapshot`, but for memory: what a state says of all files is held, in columns.
+
+        Rows are counted in any case: their readers hold that against what they find. A manifest whose partitions
+        `asked` rules out is not read.
+        """
+        vocabulary = self.vocabulary if with_stats else None
+        files = self.log.files_of(self.version, self.unreadable, choose=None if asked is None else self._choice(asked))
+        return (described_files(batch, vocabulary) for batch in files)
+
+    def _choice(self, asked: pc.Expression) -> Choice:
+        from tablefeed.feed.snapshot.manifest_pruning import asked_manifests
+
+        types = {field.name: field.type for field in self.schema if field.name in self.metadata.partition_columns}
+        return lambda manifests: asked_manifests(manifests, asked, types=types)
+
+
+class IndexTablesLog(TableLog):
+    """The log at a store's root. Raises as `TableLog`; what only Delta's log has is refused by name."""
+
+    directory = names.LOG_DIR
+    has_splits = True
+    _has_states: bool | None = None
+    _agreed: Version | None = None
+    """A version whose state is there and what its commit led to."""
+    """Whether there are states beside commits; None: not looked yet."""
+    known_indexing: tuple[str, Indexing] | None = None
+    """How the splits of the table with that id index its columns; None: not looked yet (split_indexing.py)."""
+
+    def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:
+        """Gives what stands for log files of versions from `start` on: commits, and checkpoints that tell a version.
+
+        A state is both where what it changed can be told. Of states before `start` none is asked about but the last.
+        """
+        log = self._reader.listed()
+        log = self._reader.known(log, [version for version in log.states if version >= start - 1])
+        first = Version(0) if over_holes else log.earliest_change
+        commits = [
+            replace(log.commits.get(version) or log.states[version], kind=LogFileKind.COMMIT)
+            for version in sorted({*log.commits, *log.states})
+            if first is not None and version >= first
+        ]
+        bases = [
+            replace(file, kind=LogFileKind.CHECKPOINT) for file in (*log.states.values(), *log.checkpoints.values())
+        ]
+        return [file for file in (*commits, *bases) if file.version >= start]
+
+    def load(self, version: Version | None = None) -> IndexSnapshot:
+        """As of `TableLog`."""
+        reader, log = self._reader, self._reader.listed()
+        self._agreed = None  # the table may have been made anew
+        without: frozenset[str] = frozenset()
+        first: CorruptLogError | ObjectNotFoundError | None = None
+        while True:
+            try:
+                log, segment = self._segment(log, version, without=without)
+            except LogError as error:
+                if first is None:
+                    raise
+                raise first from error
+            try:
+                commits = [reader.commit(file) for file in segment.commits]
+                of_base, doc_mappings = reader.base_facts(log, segment.base)
+                facts = fold(of_base, commits)
+            except (CorruptLogError, ObjectNotFoundError) as error:
+                if segment.base is None:
+                    raise
+                first, without = first or error, without | {segment.base.name}
+                continue
+            return self._snapshot(segment.version, facts, doc_mappings, unreadable=without)
+
+    def load_for_files(self, version: Version | None = None) -> Snapshot:
+        """As of `TableLog`; nothing is kept of the log."""
+        return self.load(version)
+
+    def advance(self, snapshot: Snapshot) -> Snapshot:
+        """As of `TableLog`; read anew where there is anything new."""
+        newer = self.head(Version(snapshot.version + 1)) is not None or self.head(snapshot.version) != snapshot.head
+        return self.load() if newer else snapshot
+
+    def segment(self, version: Version | None = None, *, without: frozenset[str] = frozenset()) -> LogSegment:
+        """Refuses: only what writes to a Delta table asks for one."""
+        del version, without
+        raise self._refusal()
+
+    def check_maintained(self) -> None:
+        """As of `TableLog`: IndexTables has its own MERGE SPLITS and PURGE."""
+        raise self._refusal()
+
+    def _refusal(self) -> UnsupportedFeatureError:
+        return UnsupportedFeatureError(
+            f"{self.url} is an IndexTables table: its files are not folded or deleted here. Nothing was done. Use "
+            "MERGE SPLITS and PURGE INDEXTABLE of IndexTables.",
+            url=self.url,
+            features=("indextables maintenance",),
+            error_class="INDEXTABLES_MAINTENANCE_UNSUPPORTED",
+        )
+
+    def commit(
+        self,
+        version: Version,
+        *,
+        timed: bool = False,  # noqa: ARG002 - it always is
+        over_holes: bool = False,
+    ) -> Commit | None:
+        """As of `TableLog`; when a commit was made is told by its files, or by its state."""
+        name = names.commit_name(version)
+        try:
+            data = self.store.read(log_path(name))
+        except ObjectNotFoundError:
+            return self._commit_of_state(version, over_holes=over_holes)
+        found = self._reader.decoded_commit(data, version, name)
+        if version and found.files and self._is_lost(found, data):
+            return self._commit_of_state(version, over_holes=over_holes)
+        return described_commit(found, self._vocabulary)
+
+    def required_commit(self, log_file: LogFile) -> Commit:
+        """As of `TableLog`."""
+        commit = self.commit(log_file.version)
+        if commit is None:
+            raise ObjectNotFoundError(url=self.url, name=log_file.name)
+        return commit
+
+    def head(self, version: Version) -> Entry | None:
+        """As of `TableLog`: the commit's file, or the state's."""
+        commit = self.store.stat(log_path(names.commit_name(version)))
+        return commit or (self.store.stat(log_path(names.state_name(version))) if version else None)
+
+    def keeps_states(self, version: Version) -> bool:
+        """Says whether the log has states beside its commits, of which `version` is the newest."""
+        if not self._has_states and self._reader.state_file(version) is not None:
+            self._has_states = True
+        if self._has_states is None:
+            log = self._reader.listed()
+            self._has_states = bool(self._reader.known(log, log.states.keys()).states)
+        return self._has_states
+
+    def state(self, version: Version) -> State | None:
+        """Gives the state of `version`, None where there is none."""
+        file = self._reader.state_file(version) if version else None
+        return None if file is None else self._reader.state(file)
+
+    def agreed_state(self, version: Version) -> State | None:
+        """Gives the state beside the commit of `version`, None where there is none.
+
+        Raises LogError (INDEXTABLES_MIXED_LOG) where the two part: whoever goes on from that state loses the commit.
+        """
+        name = names.commit_name(version)
+        if version and self._agreed != version:
+            data = self.store.read(log_path(name))
+            self._is_lost(self._reader.decoded_commit(data, version, name), data)
+        return self.state(version)
+
+    def made_state(self, version: Version) -> None:
+        """Takes it that the state of `version` is there and what its commit led to."""
+        self._agreed = version
+
+    def live_in(self, state: State) -> Iterator[pa.RecordBatch]:
+        """Gives the live files of a state, in IndexTables' columns."""
+        return self._reader.live_in(state)
+
+    def files_of(
+        self, version: Version, unreadable: frozenset[str], *, choose: Choice | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Gives the live files of `version` in IndexTables' columns, read from what can be read.
+
+        Of a state those are given that are in the manifests that `choose` gives back.
+        """
+        from tablefeed.indextables.log import columns
+        from tablefeed.log.replay import live_files
+
+        reader, log = self._reader, self._reader.listed()
+        while True:
+            log, segment = reader.segment_of(log, version, without=unreadable)
+            try:
+                base = list(reader.base_files(log, segment.base, choose=choose))
+                turns = ([columns.of_commit(reader.commit(file))] for file in reversed(segment.commits))
+                found = list(live_files(base, turns))
+            except (CorruptLogError, ObjectNotFoundError):
+                if segment.base is None:
+                    raise
+                unreadable |= {segment.base.name}
+                continue
+            return iter(found)
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        """The table's: no version changes its schema, and a doc mapping that comes later comes with its files."""
+        return self.load().vocabulary
+
+    @property
+    def _reader(self) -> IndexReader:
+        return IndexReader(self.store)
+
+    def after(self, before: Snapshot, entry: Commit, doc_mappings: Mapping[str, str], head: Entry) -> Snapshot:
+        """Gives the table after `entry`, a commit of ours behind `before` that brings those `doc_mappings`.
+
+        `head` is its file. It is not read back: a store that fails now must not hide that the commit stands.
+        """
+        known = before.doc_mappings if isinstance(before, IndexSnapshot) else {}
+        facts = fold(before.facts, [entry])
+        mappings = {**known, **doc_mappings}
+        return self._snapshot(entry.version, facts, mappings, unreadable=before.unreadable, head=head)
+
+    def _snapshot(
+        self,
+        version: Version,
+        facts: Facts,
+        doc_mappings: Mapping[str, str],
+        *,
+        unreadable: frozenset[str],
+        head: Entry | None = None,
+    ) -> IndexSnapshot:
+        if facts.protocol is None or facts.metadata is None:
+            missing = "protocol" if facts.protocol is None else "metadata"
+            raise LogError(
+                f"The log of {self.url} holds no {missing} up to version {version}: it is damaged. Restore the missing "
+                "log files.",
+                url=self.url,
+                error_class="INDEXTABLES_STATE_INCONSISTENT",
+            )
+        metadata = described_metadata(facts.metadata)
+        check_readable(facts.protocol, metadata, url=self.url)
+        snapshot = IndexSnapshot(
+            log=self,
+            version=version,
+            facts=replace(facts, metadata=metadata),
+            protocol=facts.protocol,
+            metadata=metadata,
+            head=head or self.head(version),
+            unreadable=unreadable,
+            doc_mappings={**doc_mappings, **registry_of_configuration(metadata.configuration)},
+        )
+        check_partition_columns(snapshot.schema, metadata.partition_columns, url=self.url)
+        return snapshot
+
+    def _commit_of_state(self, version: Version, *, over_holes: bool) -> Commit | None:
+        reader = self._reader
+        after = None if version == 0 else reader.state_file(version)
+        if after is None:
+            return None
+        before = reader.state_file(Version(version - 1)) if version > 1 else None
+        if before is None:
+            source = self._listed_source(version, over_holes=over_holes)
+        else:  # as the log would say, which is not listed for each version that is gone through
+            source = plans.StateChange(
+                version=version,
+                before=plans.Segment(version=before.version, base=before, commits=()),
+                after=after,
+            )
+        changed = self._state_change(source) if isinstance(source, plans.StateChange) else reader.commit(source)
+        return described_commit(changed, self._vocabulary)
+
+    def _listed_source(self, version: Version, *, over_holes: bool) -> plans.ChangeSource:
+        log = self._reader.listed()
+        log = self._reader.known(log, [each for each in log.states if each <= version]).without_commit(version)
+        try:
+            source = plans.change_source(log, version, url=self.url)
+        except LogGapError:
+            if not over_holes or version not in log.states:
+                raise
+            for earlier in range(version - 2, -1, -1):
+                try:
+                    _, before = self._segment(log, Version(earlier))
+                except LogError:
+                    continue
+                return plans.StateChange(version=version, before=before, after=log.states[version])
+            raise  # of all that came before nothing is known: what there is would be told as new
+        if isinstance(source, plans.StateChange):
+            _, before = self._segment(log, source.before.version)
+            return replace(source, before=before)
+        return source
+
+    # --- commits that no state knows of ------------------------------------------------------------------------------
+
+    def _segment(
+        self, log: plans.Log, version: Version | None, *, without: frozenset[str] = frozenset()
+    ) -> tuple[plans.Log, plans.Segment]:
+        """Gives `IndexReader.segment_of`, whose commits and states agree, and `log` without the commits that are lost.
+
+        Raises LogError (INDEXTABLES_MIXED_LOG) where they do not, and nothing tells which of them holds.
+        """
+        while True:
+            log, segment = self._reader.segment_of(log, version, without=without)
+            twin = segment.twin
+            if twin is None:
+                return log, segment
+            data = self.store.read(log_path(twin.commit.name))
+            if not self._is_lost(self._reader.decoded_commit(data, twin.commit.version, twin.commit.name), data):
+                return log, segment
+            log = log.without_commit(twin.commit.version)
+
+    def _is_lost(self, commit: Commit, data: bytes) -> bool:
+        """Whether the JSON `commit`, of the file `data`, is an orphan beside the state of its version, if there is one.
+
+        Raises LogError (INDEXTABLES_MIXED_LOG) where the two part and that is not certain. A state that cannot be read
+        is held against nothing: who needs it says so.
+        """
+        from tablefeed.indextables.log import replay
+
+        reader, file = self._reader, self._reader.state_file(commit.version)
+        if file is None:
+            return False
+        try:
+            state = reader.state(file)
+            where = replay.parted(commit, reader.live_in(state))
+            if where is None:
+                self._agreed = commit.version
+                return False
+            forms = replay.Forms(commit=writer_of(data), table=self._form_of_table())
+            is_orphan = replay.is_orphan(commit, state, reader.live_in(state), forms=forms)
+        except (CorruptLogError, ObjectNotFoundError):
+            return False
+        if not is_orphan:
+            raise replay.parted_error(commit.version, where, url=self.url)
+        name = names.commit_name(commit.version)
+        if name not in self._passed_over:
+            self._passed_over.add(name)
+            logger.warning("passed over orphan commit table=%s file=%s files=%d", self.url, name, len(commit.files))
+        return True
+
+    def _form_of_table(self) -> Writer | None:
+        try:
+            return writer_of(self.store.read(log_path(names.commit_name(0))))
+        except ObjectNotFoundError:
+            return None
+
+    @cached_property
+    def _passed_over(self) -> set[str]:
+        return set()
+
+    def _state_change(self, source: plans.StateChange) -> Commit:
+        from tablefeed.indextables.log import avro_state, columns, replay
+        from tablefeed.log.replay import live_files
+
+        reader = self._reader
+        after, base = reader.state(source.after), source.before.base
+        if base is not None and base.kind is LogFileKind.STATE and not source.before.commits:
+            before = reader.state(base)
+            read = replay.compared(before, after)
+            return replay.state_commit(
+                after,
+                avro_state.live_among(after, reader.bytes_of(read.after), url=self.url),
+                before=avro_state.live_among(before, reader.bytes_of(read.before), url=self.url),
+                file_count_before=before.file_count,
+                url=self.url,
+            )
+        turns = ([columns.of_commit(reader.commit(file))] for file in reversed(source.before.commits))
+        there = live_files(reader.base_files(reader.listed(), base), turns)
+        return replay.state_commit(after, reader.live_in(after), before=there, file_count_before=None, url=self.url)

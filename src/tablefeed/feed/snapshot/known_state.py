@@ -1,0 +1,73 @@
+"""The newest state of each table that this process has seen: so that a batch reads only what came since the last.
+
+An optimisation, never a need: what is taken from here is brought up to date against the log, or loaded anew, before
+it is used. Spark re-uses the processes that plan and commit a sink's batches, and a program that appends goes on
+appending: what a commit costs does not grow with the log then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from tablefeed.errors import TableNotFoundError
+from tablefeed.feed.snapshot.dialect import TableFormat
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+
+KEPT_TABLES = 16
+"""More tables than one process writes to at a time; a state is small (no files)."""
+
+_Key = tuple[int, str, str, bool, tuple[tuple[str, str], ...]]
+_known: dict[_Key, tuple[TableLog, Snapshot | None]] = {}
+"""The one used last at the end. Each call here is one of dict's, which threads may make at the same time."""
+
+
+def newest_state(
+    location: str, storage_options: Mapping[str, str], *, table_format: TableFormat | None = None
+) -> tuple[TableLog, Snapshot | None]:
+    """Gives the log at `location` and the table's newest state, None where there is no table.
+
+    `table_format`: see `open_log`.
+    """
+    opened = open_log(location, storage_options, table_format=table_format)
+    log, known = _known.get(_key(opened)) or (opened, None)
+    state = caught_up(log, known)
+    remember(log, state)
+    return log, state
+
+
+def remember(log: TableLog, state: Snapshot | None) -> None:
+    """Keeps `state` as the newest known of its table."""
+    key = _key(log)
+    _known.pop(key, None)
+    _known[key] = (log, state)
+    for longest_unused in list(_known)[:-KEPT_TABLES]:
+        _known.pop(longest_unused, None)
+
+
+def _key(log: TableLog) -> _Key:
+    # The url, for a relative path is another table's where the process went elsewhere; the location, for the url is
+    # without credentials; the kind of log, for one table may be deleted and one of the other kind made there. The
+    # process, for a forked child must not use its parent's connections.
+    return os.getpid(), log.url, log.location, log.has_splits, tuple(sorted(log.storage_options.items()))
+
+
+def current_snapshot(log: TableLog) -> Snapshot | None:
+    """Gives the newest state of a table, None where there is none."""
+    try:
+        return log.load()
+    except TableNotFoundError:
+        if log.store.is_file_at_root():
+            raise
+        return None
+
+
+def caught_up(log: TableLog, known: Snapshot | None) -> Snapshot | None:
+    """Gives the newest state of a table last seen as `known`, None where there is no table, or none any more."""
+    if known is None:
+        return current_snapshot(log)
+    try:
+        return log.advance(known)
+    except TableNotFoundError:
+        return None

@@ -1,0 +1,108 @@
+"""Whether the table at a path is still the one that a reader began with.
+
+A table that is deleted and made again counts its versions from 0 again, so the version numbers alone do not show it.
+What shows it is the file of a commit that was read: its size or its time has changed, or it is gone. Then, and only
+then, the table is loaded and its id as of that commit compared: a later commit of the same log may bring another id.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from tablefeed.errors import LogError, OffsetError, VersionNotFoundError
+from tablefeed.feed.snapshot.in_force import metadata_at
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.model.actions import Metadata, Version
+from tablefeed.store import Entry
+
+logger = logging.getLogger(__name__)
+
+
+class SameTable:
+    """Compares the table at `begun.log` with `begun`, the state with which a reader began.
+
+    `remedy` is the last sentence of an error: what the user of the reader can do now. Raises OffsetError where it is
+    another table, TableNotFoundError where there is none any more, and LogError
+    (DELTA_STREAMING_TRAILING_COMMIT_MISSING) where commits that were read are gone or were replaced; with
+    `data_may_be_lost` that is a warning.
+    """
+
+    def __init__(self, begun: Snapshot, *, remedy: str, data_may_be_lost: bool = False) -> None:
+        self._begun, self._remedy, self._data_may_be_lost = begun, remedy, data_may_be_lost
+        self._seen: tuple[Version, Entry | None] = (begun.version, begun.head)
+        self._table_id = begun.metadata.table_id
+
+    def resume(self, read_to: Version) -> None:
+        """Compares with what an earlier run of the reader read, which is known by its version alone; once."""
+        if read_to > self._seen[0]:
+            self._seen = (read_to, None)
+            self.look()
+
+    def check(self, read_to: Version, brought: Metadata | None = None) -> None:
+        """Compares after the commits up to `read_to` were read and before they are used; one or two requests.
+
+        `brought` is the metadata in them, for a reader that goes on where the table gets another id.
+        """
+        if read_to <= self._seen[0]:
+            self.look()
+            return
+        # The new commit's file is asked for first. If the commit before it is unchanged after that, both are of the
+        # same table.
+        reached = self._begun.log.head(read_to)
+        self.look()
+        self._seen = (read_to, reached)
+        if brought is not None:
+            self._table_id = brought.table_id
+
+    def look(self) -> None:
+        """Compares now; one request where nothing changed."""
+        version, seen = self._seen
+        log = self._begun.log
+        head = log.head(version)
+        if head == seen and head is not None:
+            return
+        now = log.load()
+        found = now.metadata.table_id
+        if found != self._table_id:
+            found = _table_id_at(version, now)
+        refuse_other(log.url, expected=self._table_id, found=found, remedy=self._remedy)
+        if now.version < version or _is_replaced(seen, head):
+            self._lost(version, newest=now.version)
+        self._seen = (version, head)
+
+    def _lost(self, version: Version, *, newest: Version) -> None:
+        url = self._begun.log.url
+        if self._data_may_be_lost:
+            text = "url=%s newest=%d version=%d was read and is gone or replaced: no commit up to that is delivered"
+            logger.warning(text, url, newest, version)
+            return
+        raise LogError(
+            f"The log of {url} was read up to version {version}, whose commit is gone or was replaced; the log is at "
+            f"version {newest} now. Restore the commits that were read, or else: {self._remedy}",
+            url=url,
+            error_class="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
+        )
+
+
+def _is_replaced(seen: Entry | None, head: Entry | None) -> bool:
+    """Whether the file holds another commit. A copied file has another time only; a missing one may be cleaned up."""
+    return seen is not None and head is not None and seen.name == head.name and seen.size_bytes != head.size_bytes
+
+
+def _table_id_at(version: Version, newest: Snapshot) -> str:
+    """The table's id as of `version`; as of `newest` where the log does not say."""
+    try:
+        return metadata_at(version, newest).table_id
+    except VersionNotFoundError:
+        return newest.metadata.table_id
+
+
+def refuse_other(url: str, *, expected: str, found: str, remedy: str) -> None:
+    """Raises OffsetError where the ids of two tables differ."""
+    if found != expected:
+        raise OffsetError(
+            f"{url} was the table with id {expected} and is now the table with id {found}: it was deleted and made "
+            f"again while it was read. {remedy}",
+            url=url,
+            error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
+        )

@@ -1,0 +1,299 @@
+"""A Delta table's log as the feed reads it: which object is read when, and what is tried next if it is bad.
+
+The bytes are `tablefeed.delta`'s, what follows from them `tablefeed.log`'s. Nothing is cached here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tablefeed.delta import codec, features, names
+from tablefeed.delta.checkpoint.last_checkpoint import parse_last_checkpoint
+from tablefeed.delta.schema.partitioning import check_partition_columns
+from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
+from tablefeed.errors import (
+    CorruptLogError,
+    LogError,
+    ObjectNotFoundError,
+    StoreError,
+    TablefeedError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
+from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader, passed_over
+from tablefeed.log.replay import fold
+from tablefeed.log.segment import LogSegment, build_segment, whole_checkpoint_versions
+from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
+from tablefeed.model.logfile import LogFile
+from tablefeed.model.schema import Struct
+from tablefeed.store import Entry, Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """A table as of one version: its facts are loaded, its files are read when asked for.
+
+    Guaranteed: the table has a protocol that this version of tablefeed can read, and metadata.
+    """
+
+    log: TableLog
+    version: Version
+    facts: Facts
+    protocol: Protocol
+    metadata: Metadata
+    head: Entry | None
+    """The newest commit's file as the store lists it: how a table made anew at the same place is told apart.
+    None where there is none (a checkpoint stands for it) or the store did not say."""
+    unreadable: frozenset[str] = frozenset()
+    """Checkpoints and compactions that could not be read when the facts were loaded, by their log files."""
+    reading: Reading | None = None
+    """What is kept of the log for reading the files next; None: nothing, the log is listed again."""
+
+    @cached_property
+    def schema(self) -> Struct:
+        """The table's schema, partition columns included, in its order."""
+        return parse_schema(self.metadata.schema_string, url=self.log.url)
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """The same in Arrow."""
+        return to_arrow(self.schema)
+
+    def live_files(
+        self,
+        *,
+        with_stats: bool = False,
+        asked: pc.Expression | None = None,  # noqa: ARG002 - Delta's checkpoints are read whole
+    ) -> Iterator[pa.RecordBatch]:
+        """Gives the live files in columns (`tablefeed.delta.columns.FILE_COLUMNS`), in no stated order.
+
+        Files without a row for which `asked` is true may be left out, where that spares reading of them; the caller
+        judges the others. Streamed in bounded memory. A checkpoint of which some part cannot be read is passed over as
+        `TableLog.load` does, also where that comes out only after some of its files were given; each file is given
+        once. Raises CorruptLogError and ObjectNotFoundError where no other way leads to them.
+        """
+        from tablefeed.feed.snapshot.live_files import held_against_checksum, stream_live_files
+
+        def segments(without: frozenset[str]) -> LogSegment:
+            return self.log.segment(self.version, without=without)
+
+        reader = SegmentReader(self.log.store)
+        reading = self.reading or Reading(segment=segments(self.unreadable))
+        files = stream_live_files(reader, reading, segments, unreadable=self.unreadable, with_stats=with_stats)
+        return held_against_checksum(files, reader, reading.segment, self.facts, url=self.log.url)
+
+
+class TableLog:
+    """The log at a store's root. Raises LogError, TableError and StoreError with the table's url.
+
+    `location` and `storage_options` are what the store was opened with, for tasks that open it elsewhere; `url` is
+    for people and holds no credentials. `directory` is where the log's files are.
+    """
+
+    directory = names.LOG_DIR
+    has_splits = False
+    """Whether the table is one of IndexTables, whose files are splits."""
+
+    def __init__(self, store: Store, *, location: str, storage_options: Mapping[str, str]) -> None:
+        self.store = store
+        self.url = store.url
+        self.location = location
+        self.storage_options = storage_options
+
+    def check_maintained(self) -> None:
+        """Raises UnsupportedFeatureError where tables of this kind are not optimized or vacuumed here."""
+
+    def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:  # noqa: ARG002 - as of `commit`
+        """Gives the log files of versions from `start` on, by name."""
+        entries = self.store.list(names.LOG_DIR, start=f"{start:020d}")
+        found = (names.parse_name(e.name, size_bytes=e.size_bytes, modified_ms=e.modified_ms) for e in entries)
+        return [log_file for log_file in found if log_file is not None]
+
+    def load(self, version: Version | None = None) -> Snapshot:
+        """Gives the table as of `version`, the newest by default.
+
+        A checkpoint or compaction that cannot be read is passed over for an earlier one or the commits; the error
+        stands only where neither reaches. Raises TableNotFoundError, VersionNotFoundError, LogGapError,
+        UnsupportedFeatureError.
+        """
+        reader = SegmentReader(self.store)
+        return self._load(version, lambda segment: (reader.facts(segment), None))
+
+    def load_for_files(self, version: Version | None = None) -> Snapshot:
+        """Gives the same for a caller that reads the files next: a short tail is read and decoded once.
+
+        The snapshot holds what it keeps of them (`segment_reader.KEPT_TAIL_BYTES`) for as long as it lives.
+        """
+        return self._load(version, SegmentReader(self.store).facts_and_files)
+
+    def _load(self, version: Version | None, read: Callable[[LogSegment], tuple[Facts, Reading | None]]) -> Snapshot:
+        without: frozenset[str] = frozenset()
+        first: CorruptLogError | ObjectNotFoundError | None = None
+        tried: LogSegment | None = None
+        while True:
+            try:
+                segment = self.segment(version, without=without)
+            except TablefeedError as error:
+                if first is None:
+                    raise
+                raise first from error
+            if first is not None and segment == tried:
+                raise first
+            try:
+                facts, reading = read(segment)
+            except (CorruptLogError, ObjectNotFoundError) as error:
+                first = first or error
+                without |= passed_over(segment, error)
+                tried = segment
+                continue
+            return self.snapshot(segment.version, facts, unreadable=without, reading=reading)
+
+    def segment(self, version: Version | None = None, *, without: frozenset[str] = frozenset()) -> LogSegment:
+        """Gives the files that `version`, or the newest version, is read from; `without` leaves checkpoints out."""
+        hint = self._hinted_version()
+        if hint is not None and version is not None and hint > version:
+            hint = None
+        if hint is not None and not without:
+            try:
+                return build_segment(self.listing(hint), version=version, url=self.url, without=without)
+            except (LogError, TableNotFoundError):
+                pass  # the hint was stale or wrong: the whole listing decides
+        files = self.listing()
+        if not files:
+            raise self._no_table()
+        try:
+            return build_segment(files, version=version, url=self.url, without=without)
+        except VersionNotFoundError:
+            raise
+        except LogError as hole:
+            newest = max(whole_checkpoint_versions(files), default=None)
+            if hint is None or (newest is not None and newest >= hint):
+                raise
+            raise LogError(
+                f"The last checkpoint of {self.url}, of version {hint}, is gone or lacks a part, and so are commits "
+                "that it would stand in for. Restore either.",
+                url=self.url,
+                error_class="DELTA_MISSING_PART_FILES",
+            ) from hole
+
+    def commit(
+        self,
+        version: Version,
+        *,
+        timed: bool = False,
+        over_holes: bool = False,  # noqa: ARG002 - a commit tells its own changes, whatever is gone before it
+    ) -> Commit | None:
+        """Gives the commit of `version`, None where there is no such log file; one request.
+
+        `timed` asks the store for the file's time too, so that `committed_at_ms` is known. `over_holes`: a version that
+        tells what there is, and not what it changed, is held against the last one before it that is still there.
+        """
+        name = names.commit_name(version)
+        path = f"{names.LOG_DIR}/{name}"
+        try:
+            data = self.store.read(path)
+        except ObjectNotFoundError:
+            return None
+        entry = self.store.stat(path) if timed else None
+        modified_ms = entry.modified_ms if entry else None
+        return codec.decode_commit(data, version=version, url=self.url, log_file=name, modified_ms=modified_ms)
+
+    def commit_facts(self, version: Version) -> Commit | None:
+        """Gives what the commit of `version` says besides its files, which are not judged; one request."""
+        name = names.commit_name(version)
+        try:
+            data = self.store.read(f"{names.LOG_DIR}/{name}")
+        except ObjectNotFoundError:
+            return None
+        return codec.decode_facts(data, version=version, url=self.url, log_file=name, modified_ms=None)
+
+    def required_commit(self, log_file: LogFile) -> Commit:
+        """Gives the commit in a listed `log_file`; ObjectNotFoundError where it is gone by now."""
+        data = self.store.read(f"{names.LOG_DIR}/{log_file.name}")
+        return codec.decode_commit(
+            data, version=log_file.version, url=self.url, log_file=log_file.name, modified_ms=log_file.modified_ms
+        )
+
+    def head(self, version: Version) -> Entry | None:
+        """Gives the file of the commit of `version` as the store lists it, None where there is none."""
+        return self.store.stat(f"{names.LOG_DIR}/{names.commit_name(version)}")
+
+    def advance(self, snapshot: Snapshot) -> Snapshot:
+        """Gives the newest state, reading only the commits after `snapshot`, each once, by name.
+
+        A table that was deleted and made anew at the same place is noticed by its last commit's file and loaded afresh.
+        """
+        newer: list[Commit] = []
+        while (commit := self.commit_facts(Version(snapshot.version + len(newer) + 1))) is not None:
+            newer.append(commit)
+        if self.head(snapshot.version) != snapshot.head:  # looked at last: what was read before it is of this table
+            return self.load()
+        if not newer:
+            return snapshot
+        return self.snapshot(newer[-1].version, fold(snapshot.facts, newer), unreadable=snapshot.unreadable)
+
+    def snapshot(
+        self,
+        version: Version,
+        facts: Facts,
+        *,
+        unreadable: frozenset[str] = frozenset(),
+        reading: Reading | None = None,
+        head: Entry | None = None,
+    ) -> Snapshot:
+        """Gives the state with `facts` at `version`; refuses what cannot be read, by name.
+
+        `unreadable` are the log files that were passed over on the way, `reading` what is kept for reading the files,
+        `head` is the version's file where that was looked at already.
+        """
+        if facts.protocol is None or facts.metadata is None:
+            missing = "protocol" if facts.protocol is None else "metadata"
+            raise LogError(
+                f"The log of {self.url} holds no {missing} action up to version {version}: it is damaged. "
+                "Restore the missing log files.",
+                url=self.url,
+                error_class="DELTA_STATE_RECOVER_ERROR",
+            )
+        features.check_readable(facts.protocol, facts.metadata, url=self.url)
+        try:
+            head = head or self.head(version)
+        except StoreError:
+            head = None  # unknown, so that the next `advance` loads afresh
+        snapshot = Snapshot(
+            log=self,
+            version=version,
+            facts=facts,
+            protocol=facts.protocol,
+            metadata=facts.metadata,
+            head=head,
+            unreadable=unreadable,
+            reading=reading,
+        )
+        if facts.metadata.partition_columns:
+            check_partition_columns(snapshot.schema, facts.metadata.partition_columns, url=self.url)
+        return snapshot
+
+    def _hinted_version(self) -> Version | None:
+        try:
+            data = self.store.read(f"{names.LOG_DIR}/{names.LAST_CHECKPOINT}")
+        except StoreError:
+            return None  # whatever keeps it from being read, the listing tells the same
+        hint = parse_last_checkpoint(data)
+        return hint.version if hint else None
+
+    def _no_table(self) -> TableNotFoundError:
+        if self.store.is_file_at_root():
+            why = "it is a file. Give the table's folder"
+        else:
+            why = (
+                f"it has no {names.LOG_DIR}, or none with a commit or a checkpoint. Check the path; a table is there "
+                "after its first commit"
+            )
+        return TableNotFoundError(f"There is no Delta table at {self.url}: {why}.", url=self.url)

@@ -1,0 +1,119 @@
+"""The commits after a position, each read and decoded once, found by name.
+
+Owns the little state that a long-lived reader keeps: decoded commits between planning and reading them, and when
+the log was last looked at for a hole. No rule about what a commit means is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tablefeed.errors import LogGapError
+from tablefeed.feed.snapshot.table_log import TableLog
+from tablefeed.model.actions import Commit, Version
+from tablefeed.model.logfile import LogFileKind
+
+CACHED_ACTIONS = 200_000
+"""File actions kept decoded; more are decoded again when they are read. About 130 MB at 640 bytes each."""
+
+GAP_CHECK_S = 60.0
+"""How often a waiting reader lists the log for versions beyond the one it waits for. Commits are made in order, so a
+hole at the end comes only from a hand that removed log files."""
+
+
+class Tail:
+    """The log of one table from any version on, for one reader. `clock` gives seconds that only grow."""
+
+    def __init__(self, log: TableLog, *, clock: Callable[[], float], fail_on_data_loss: bool) -> None:
+        self._log = log
+        self._clock = clock
+        self._fail_on_data_loss = fail_on_data_loss
+        self._cached: dict[Version, Commit] = {}
+        self._cached_actions = 0
+        self._missed: Version | None = None
+        self.reads = 0
+        """How many commits were read from the store."""
+        self._behind_hole: dict[Version, Version] = {}
+        self._gap_checked_at = float("-inf")
+
+    def commits(self, start: Version, *, through: Version | None = None) -> Iterator[Commit]:
+        """Gives the commits from `start` to the newest, or to `through`, in order and without a hole.
+
+        Raises LogGapError where versions are missing; where data loss is allowed, goes on behind the hole. With
+        `through`, which the log had once, a missing version is a hole at once; without, it is first taken for one
+        that is still to come.
+        """
+        version: Version | None = start
+        while version is not None and (through is None or version <= through):
+            commit = self.commit(version)
+            if commit is None:
+                version = self._next_behind_hole(version, was_there=through is not None)
+                continue
+            yield commit
+            version = Version(version + 1)
+
+    def commit(self, version: Version) -> Commit | None:
+        """Gives the commit of `version`, None where it is not there now; one question to the store, by name.
+
+        A watch on the log would spare the question, but tells of a commit some milliseconds late: a query that is
+        asked for all that is available (processAllAvailable) would end without it.
+        """
+        cached = self._cached.get(version)
+        if cached is not None:
+            return cached
+        commit = self._log.commit(version, over_holes=not self._fail_on_data_loss)
+        if commit is None:
+            self._missed = version
+        else:
+            self.reads += 1
+            self._keep(commit)
+        return commit
+
+    def kept(self, version: Version) -> Commit | None:
+        """Gives the commit of `version` if it was read and is kept; the store is not asked."""
+        return self._cached.get(version)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether commits may be read ahead of their turn: half of what is kept is for those whose turn it is."""
+        return self._cached_actions < CACHED_ACTIONS // 2
+
+    def take_missed(self) -> Version | None:
+        """Gives the version that was last asked for and not there; None where none was since this was last called."""
+        missed, self._missed = self._missed, None
+        return missed
+
+    def forget_before(self, version: Version) -> None:
+        """Drops the decoded commits below `version`: they have been delivered."""
+        for old in [v for v in self._cached if v < version]:
+            self._cached_actions -= len(self._cached.pop(old).files)
+
+    def _keep(self, commit: Commit) -> None:
+        if self._cached_actions + len(commit.files) <= CACHED_ACTIONS:
+            self._cached[commit.version] = commit
+            self._cached_actions += len(commit.files)
+
+    def _next_behind_hole(self, version: Version, *, was_there: bool) -> Version | None:
+        now = self._clock()
+        if version in self._behind_hole:
+            return self._behind_hole[version]
+        if not was_there and now - self._gap_checked_at < GAP_CHECK_S:
+            return None
+        listed = self._log.listing(version, over_holes=not self._fail_on_data_loss)
+        later = [f.version for f in listed if f.kind is LogFileKind.COMMIT and f.version > version]
+        if not later:
+            self._gap_checked_at = now
+            return None
+        if self._log.commit(version) is not None:
+            return version  # it came in between
+        if not self._fail_on_data_loss:
+            self._behind_hole[version] = min(later)
+            return min(later)
+        raise LogGapError(
+            url=self._log.url,
+            expected=version,
+            found=min(later),
+            remedy="They were removed before this reader came to them. Restart from a new checkpoint, or set "
+            "failOnDataLoss=false to go on without them.",
+            error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
+        )

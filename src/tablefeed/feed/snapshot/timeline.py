@@ -1,0 +1,239 @@
+"""When each version was committed, and which version a time means.
+
+A commit's time is its in-commit timestamp where the table keeps them (PROTOCOL.md, "In-Commit Timestamps"), before
+that its log file's modification time, made to grow strictly with the version as Delta-Spark makes it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import overload
+
+from tablefeed.delta import names
+from tablefeed.errors import IllegalOptionError, LogError, TableError
+from tablefeed.feed.snapshot.dialect import has_splits
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.timestamp_text import read_timestamp
+from tablefeed.log.segment import earliest_reproducible
+from tablefeed.model.actions import Metadata, Version
+from tablefeed.model.logfile import LogFile, LogFileKind
+
+_NUMBER = re.compile(r"[0-9]{1,19}")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def parse_timestamp(value: str | datetime | date, *, argument: str, zone: tzinfo = UTC) -> int:
+    """Gives milliseconds since 1970 UTC for a text as Spark reads it, a datetime or a date.
+
+    What names no zone is in `zone`. Raises IllegalOptionError (DELTA_TIMESTAMP_INVALID) for anything else.
+    """
+    if isinstance(value, str):
+        text, read = value, read_timestamp(value)
+        if read is None:
+            raise IllegalOptionError(
+                option=argument,
+                value=text,
+                explain="must be a timestamp such as '2024-01-31 12:00:00' or '2024-01-31T12:00:00Z'",
+                error_class="DELTA_TIMESTAMP_INVALID",
+            )
+        value = read
+    if not isinstance(value, date) or value != value:  # as NaT of pandas, a datetime that is no time
+        raise IllegalOptionError(
+            option=argument,
+            value=str(value),
+            explain="must be a text, a datetime or a date",
+            error_class="DELTA_TIMESTAMP_INVALID",
+        )
+    if not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day, tzinfo=zone)
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=zone)
+    return (value - _EPOCH) // timedelta(milliseconds=1)  # in whole numbers: a float loses the last millisecond
+
+
+def version_at(log: TableLog, timestamp_ms: int) -> Version:
+    """Gives the newest version committed at or before `timestamp_ms`, of those that can be read and have a commit.
+
+    Raises as `Timeline.last_at_or_before` does.
+    """
+    newest = log.load()
+    listing = log.listing()
+    earliest = earliest_reproducible(listing) or 0
+    commits = [f for f in listing if f.kind is LogFileKind.COMMIT and earliest <= f.version <= newest.version]
+    return Timeline(newest, commits).last_at_or_before(timestamp_ms)
+
+
+class Timeline:
+    """When `commits`, in ascending order up to the newest version, were made; a question reads few of them.
+
+    From the time on at which a table began to keep in-commit timestamps only the versions since then count, before
+    that time only those before ("Recommendations for Readers of Tables with In-Commit Timestamps"). Questions raise
+    TableError where they have no answer that stays true, and LogError for a commit without the in-commit timestamp
+    that it should have.
+    """
+
+    def __init__(self, newest: Snapshot, commits: Sequence[LogFile]) -> None:
+        self._newest, self._url = newest, newest.log.url
+        self._commits = _with_own_times(newest.log, commits) if has_splits(newest.metadata) else commits
+
+    def last_at_or_before(self, timestamp_ms: int) -> Version:
+        """Gives the newest version committed by then; TableError where there is none, or a newer one may still come."""
+        if not self._commits:
+            raise self._before_earliest(timestamp_ms, "its log holds none that can be read")
+        commits, times = self._that_count(timestamp_ms)
+        if timestamp_ms < times[0]:
+            raise self._before_earliest(timestamp_ms, f"the earliest that can still be read is of {_text(times[0])}")
+        if commits[-1] is self._commits[-1] and timestamp_ms > times[-1]:
+            raise self._after_newest(timestamp_ms, times, "Leave the timestamp out to read the newest version.")
+        return commits[bisect_right(times, timestamp_ms) - 1].version
+
+    def first_at_or_after(self, timestamp_ms: int) -> Version:
+        """Gives the earliest version committed then or later; TableError where none is yet."""
+        if not self._commits:
+            raise self._after_newest(timestamp_ms, (), "Read again when there is a later one.")
+        commits, times = self._that_count(timestamp_ms)
+        found = bisect_left(times, timestamp_ms)
+        if found < len(commits):
+            return commits[found].version
+        if commits[-1] is self._commits[-1]:
+            raise self._after_newest(timestamp_ms, times, "Read again when there is a later one.")
+        return self._commits[len(commits)].version  # the one that turned in-commit timestamps on
+
+    def _that_count(self, timestamp_ms: int) -> tuple[Sequence[LogFile], Sequence[int]]:
+        """Gives those of the commits that a question for `timestamp_ms` is about, and their times."""
+        enablement = _enablement(self._newest.metadata, self._url)
+        if enablement is None:
+            return self._commits, _growing(self._commits)
+        before = [f for f in self._commits if f.version < enablement.version]
+        if before and timestamp_ms < enablement.at_ms:
+            return before, _growing(before)
+        # A property that names a version to come leaves none: the newest commit then tells what is wrong with it.
+        since = self._commits[len(before) :] or self._commits[-1:]
+        own_ms = self._newest.facts.in_commit_timestamp_ms
+        known = {} if own_ms is None else {self._newest.version: own_ms}
+        return since, _InCommitTimes(self._newest.log, since, known)
+
+    def _before_earliest(self, timestamp_ms: int, why: str) -> TableError:
+        return TableError(
+            f"{self._url} has no commit at or before {_text(timestamp_ms)}: {why}.",
+            url=self._url,
+            error_class="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
+        )
+
+    def _after_newest(self, timestamp_ms: int, times: Sequence[int], remedy: str) -> TableError:
+        newest = f", of {_text(times[-1])}" if times else ""
+        return TableError(
+            f"{_text(timestamp_ms)} is after the newest commit of {self._url}{newest}. {remedy}",
+            url=self._url,
+            error_class="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+        )
+
+
+def file_times(commits: Sequence[LogFile], metadata: Metadata, *, url: str) -> dict[Version, int]:
+    """Gives the time in milliseconds, growing strictly, of each commit that has none of its own.
+
+    `commits` come in ascending order. From the version on that turned in-commit timestamps on, a commit has one, and
+    each of IndexTables tells its own.
+    """
+    if has_splits(metadata):
+        return {}
+    enablement = _enablement(metadata, url)
+    plain = [f for f in commits if enablement is None or f.version < enablement.version]
+    return dict(zip((f.version for f in plain), _growing(plain), strict=True))
+
+
+def monotone(commits: Iterable[LogFile]) -> Iterator[LogFile]:
+    """Gives `commits`, which come in order, with modification times that grow strictly.
+
+    So a commit that is read from one of them has its in-commit timestamp, or this time where it has none. Delta-Spark
+    looks back over a hundred commits to make times grow, here it is all that the log still has.
+    """
+    latest_ms: int | None = None
+    for log_file in commits:
+        at_ms = log_file.modified_ms
+        latest_ms = at_ms if latest_ms is None else max(at_ms, latest_ms + 1)
+        yield replace(log_file, modified_ms=latest_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Enablement:
+    """The version that turned in-commit timestamps on, and its own; version 0 at no time: all commits have one."""
+
+    version: int
+    at_ms: float
+
+
+class _InCommitTimes(Sequence[int]):
+    """The in-commit timestamps of `commits`, each read when it is asked for; a search asks for few."""
+
+    def __init__(self, log: TableLog, commits: Sequence[LogFile], known: Mapping[Version, int]) -> None:
+        self._log, self._commits, self._known = log, commits, dict(known)
+
+    def __len__(self) -> int:
+        return len(self._commits)
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[int]: ...
+    def __getitem__(self, index: int | slice) -> int | list[int]:
+        if isinstance(index, slice):
+            return [self._at(log_file) for log_file in self._commits[index]]
+        return self._at(self._commits[index])
+
+    def _at(self, log_file: LogFile) -> int:
+        if log_file.version not in self._known:
+            self._known[log_file.version] = _in_commit_ms(self._log, log_file)
+        return self._known[log_file.version]
+
+
+def _with_own_times(log: TableLog, commits: Sequence[LogFile]) -> Sequence[LogFile]:
+    """Gives `commits` with the times that they tell themselves; each is read."""
+    own = (log.required_commit(log_file).committed_at_ms for log_file in commits)
+    return [replace(f, modified_ms=f.modified_ms if at is None else at) for f, at in zip(commits, own, strict=True)]
+
+
+def _growing(commits: Sequence[LogFile]) -> list[int]:
+    return [log_file.modified_ms for log_file in monotone(commits)]
+
+
+def _in_commit_ms(log: TableLog, log_file: LogFile) -> int:
+    info = log.required_commit(log_file).info
+    at_ms = None if info is None else info.get(names.IN_COMMIT_TIMESTAMP)
+    if not isinstance(at_ms, int):
+        raise LogError(
+            f"The commit {log_file.name} of {log.url} has no in-commit timestamp, though the table has kept them since "
+            "before it: its writer broke the protocol. Name the version that you want.",
+            url=log.url,
+            error_class="DELTA_MISSING_COMMIT_INFO" if info is None else "DELTA_MISSING_COMMIT_TIMESTAMP",
+        )
+    return at_ms
+
+
+def _enablement(metadata: Metadata, url: str) -> _Enablement | None:
+    if metadata.configuration.get(names.ENABLE_IN_COMMIT_TIMESTAMPS, "false").lower() != "true":
+        return None
+    properties = (names.IN_COMMIT_TIMESTAMPS_SINCE_VERSION, names.IN_COMMIT_TIMESTAMPS_SINCE_TIME)
+    found = [metadata.configuration.get(name) for name in properties]
+    if found == [None, None]:
+        return _Enablement(version=0, at_ms=-math.inf)
+    numbers = [int(text) for text in found if text is not None and _NUMBER.fullmatch(text)]
+    if len(numbers) < len(found):
+        raise TableError(
+            f"The properties {' and '.join(properties)} of {url} are {found[0]!r} and {found[1]!r}, which are no "
+            "version and no time. Set both, or neither.",
+            url=url,
+        )
+    return _Enablement(version=numbers[0], at_ms=numbers[1])
+
+
+def _text(at_ms: int) -> str:
+    try:
+        return (_EPOCH + timedelta(milliseconds=at_ms)).isoformat(sep=" ", timespec="milliseconds")
+    except OverflowError:
+        return f"{at_ms} ms since 1970"

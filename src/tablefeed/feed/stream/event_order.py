@@ -1,0 +1,155 @@
+"""The initial snapshot in the order of the times in a column, so that a watermark takes no row of it for late.
+
+Its span of time is cut into buckets as the stream goes, one a batch: a batch reads every file that may have rows
+between two moments, and delivers those rows alone. Rows without a time come with the first; the last goes on for ever,
+so that a row is delivered whatever statistics say of its file. The moments stand in offsets, so that a restart finds
+the same rows whatever its limits are.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tablefeed.errors import OffsetError
+from tablefeed.feed.scan.task import RowFilter
+from tablefeed.feed.stream.event_time import EventTimes, may_have_rows
+from tablefeed.feed.stream.lag import SnapshotLeft
+from tablefeed.feed.stream.offset_json import offset_to_json
+from tablefeed.feed.stream.stream_snapshot import InitialSnapshot
+from tablefeed.log.event_time import Spans, Spread, bucket_end, spans
+from tablefeed.log.plan import Limits
+from tablefeed.model.actions import AddFile, Version
+from tablefeed.model.offset import EventTime, Offset
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+logger = logging.getLogger(__name__)
+
+
+class ByEventTime:
+    """A snapshot whose files have their `event_times` noted; `where` is asked of all rows. A `SnapshotOrder`.
+
+    Of what a batch may take, files that `where` rules out count, as they do file by file.
+    """
+
+    def __init__(
+        self, snapshot: InitialSnapshot, event_times: EventTimes, *, where: RowFilter | None, url: str
+    ) -> None:
+        self._snapshot, self._event_times, self._where, self._url = snapshot, event_times, where, url
+        self._costs: _Costs | None = None
+
+    def furthest(self, start: Offset, limits: Limits) -> Offset:
+        """Gives where a batch that begins at `start`, in the snapshot, ends: in it, or just behind."""
+        behind = Offset(table_id=start.table_id, version=Version(start.version + 1))
+        if limits.take_all:
+            return behind
+        costs = self._costs_of(start.version)
+        if costs.spans is None:
+            if costs.file_count:
+                logger.warning(
+                    "url=%s version=%d has no statistics of %s: the whole table is one batch",
+                    self._url,
+                    start.version,
+                    self._event_times.column,
+                )
+            return behind
+        begin_us = None if start.event_time is None else start.event_time.before_us
+        end_us = bucket_end(begin_us, costs.spans, costs.limited(costs.spans, limits))
+        if end_us is None:
+            return behind
+        return Offset(
+            table_id=start.table_id,
+            version=start.version,
+            in_snapshot=True,
+            event_time=EventTime(column=self._event_times.column, before_us=end_us),
+        )
+
+    def adds(self, version: Version, start: Offset, end: Offset) -> Iterator[AddFile]:
+        """As of `SnapshotOrder`. Raises OffsetError where the two are not of one snapshot, or not in order."""
+        bounds = self._bounds(version, start, end)
+        if bounds is None:
+            return iter(())
+        files = self._snapshot.files(version)
+        return self._snapshot.adds(files.filter(may_have_rows(files, *bounds)))
+
+    def rows(self, version: Version, start: Offset, end: Offset) -> RowFilter | None:
+        """As of `SnapshotOrder`. Raises as `adds` does."""
+        bounds = self._bounds(version, start, end)
+        return self._where if bounds is None else self._event_times.rows(*bounds, self._where)
+
+    def left(self, end: Offset) -> SnapshotLeft:
+        """As of `SnapshotOrder`; bytes are those that `furthest` takes to lie behind `end`."""
+        files, costs = self._snapshot.files(end.version), self._costs_of(end.version)
+        before_us, delivered = None, 0.0
+        if end.event_time is not None and costs.spans is not None:
+            before_us = end.event_time.before_us
+            delivered = costs.spread("size_bytes", costs.spans).before(before_us)
+        return SnapshotLeft(
+            files=may_have_rows(files, before_us, None).true_count,
+            size_bytes=max(costs.size_bytes - int(delivered), 0),
+            total_bytes=costs.size_bytes,
+        )
+
+    def forget(self) -> None:
+        """As of `SnapshotOrder`."""
+        self._snapshot.forget()
+        self._costs = None
+
+    def _bounds(self, version: Version, start: Offset, end: Offset) -> tuple[int | None, int | None] | None:
+        """The moments between which a batch delivers rows; None: it delivers none of the snapshot."""
+        if start.event_time is not None and (start.version != version or end.position < start.position):
+            raise OffsetError(
+                f"The checkpoint's offsets for {self._url} contradict each other: a batch begins within the initial "
+                f"snapshot, at {offset_to_json(start)}, and ends before that, or in another, at {offset_to_json(end)}. "
+                "Start with a new checkpoint.",
+                url=self._url,
+            )
+        if end.in_snapshot and end.event_time is None:
+            return None  # it ends where the snapshot begins
+        return (
+            None if start.event_time is None else start.event_time.before_us,
+            None if end.event_time is None else end.event_time.before_us,
+        )
+
+    def _costs_of(self, version: Version) -> _Costs:
+        if self._costs is None or self._costs.version != version:
+            self._costs = _Costs(version, self._snapshot.files(version))
+        return self._costs
+
+
+class _Costs:
+    """What the files of one version cost, over time; each sum is made when it is first asked for."""
+
+    def __init__(self, version: Version, files: pa.RecordBatch) -> None:
+        import pyarrow.compute as pc
+
+        self.version = version
+        self._files = files
+        self.file_count = files.num_rows
+        self.spans = spans(files["event_low"], files["event_high"], files["event_may_have_value"])
+        self.size_bytes = int(pc.sum(files["size_bytes"]).as_py() or 0)
+        self._spreads: dict[tuple[str, int], Spread] = {}
+
+    def limited(self, over: Spans, limits: Limits) -> Iterator[tuple[Spread, int]]:
+        if limits.files is not None:
+            yield self.spread("files", over), limits.files
+        if limits.size_bytes is not None:
+            yield self.spread("size_bytes", over), limits.size_bytes
+        if limits.rows is not None:
+            yield self.spread("num_records", over, if_unknown=limits.rows), limits.rows
+
+    def spread(self, what: str, over: Spans, *, if_unknown: int = 0) -> Spread:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if (what, if_unknown) not in self._spreads:
+            if what == "files":
+                weights = pa.repeat(pa.scalar(1, pa.int64()), self._files.num_rows)
+            else:
+                weights = pc.fill_null(self._files[what], if_unknown)
+            self._spreads[what, if_unknown] = Spread(over, weights)
+        return self._spreads[what, if_unknown]

@@ -1,0 +1,147 @@
+"""The column of event times by which a stream's initial snapshot is delivered, and what is known of it in each file.
+
+Which files may have rows between two moments is judged by partition values and statistics, as for a filter
+(pruning.py); which rows are, by the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING
+
+from tablefeed.errors import IllegalOptionError, OffsetError
+from tablefeed.model.offset import Offset
+from tablefeed.model.schema import Field, Primitive, Struct
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tablefeed.feed.scan.task import RowFilter, TableColumns
+
+OPTION, COLUMN_OPTION = "withEventTimeOrder", "eventTimeColumn"
+
+_TYPES = (Primitive("timestamp"), Primitive("timestamp_ntz"))
+
+
+def event_time_field(name: str, schema: Struct) -> Field:
+    """Gives the column that `name` means to Spark, in any case. Raises IllegalOptionError for one that has no times."""
+    alike = [field for field in schema if field.name.lower() == name.lower()]
+    found = [field for field in alike if field.name == name] or alike
+    if len(found) != 1:
+        raise IllegalOptionError(
+            option=COLUMN_OPTION, value=name, explain=f"must be a column of the table, of {', '.join(schema.names)}"
+        )
+    if found[0].type not in _TYPES:
+        raise IllegalOptionError(
+            option=COLUMN_OPTION, value=name, explain="must be a column of type timestamp or timestamp_ntz"
+        )
+    return found[0]
+
+
+def check_order(offset: Offset, column: str | None, *, url: str) -> None:
+    """Raises OffsetError where `offset` is within a snapshot in another order than by `column`; None: by files.
+
+    Where a snapshot begins, and behind it, both orders stand alike.
+    """
+    by = None if offset.event_time is None else offset.event_time.column
+    if not offset.in_snapshot or by == column or (by is None and offset.file_index == 0):
+        return
+    there = "of file modification" if by is None else f"of the times in {by}"
+    remedy = f"{OPTION}=false" if by is None else f"{OPTION}=true and {COLUMN_OPTION}={by}"
+    raise OffsetError(
+        f"This query is within the initial snapshot of {url} at version {offset.version}, in the order {there}, and "
+        f"what is left of it in another order is not what is left in that one. Set {remedy} until the snapshot is "
+        "done, or start with a new checkpoint.",
+        url=url,
+    )
+
+
+class EventTimes:
+    """The times in the column `field` of a table of `schema`, whose columns are found as `columns` says."""
+
+    def __init__(self, field: Field, *, schema: Struct, columns: TableColumns) -> None:
+        from tablefeed.delta.schema.schema_string import to_arrow
+        from tablefeed.feed.scan.pruning import leaf_at
+
+        self.column = field.name
+        self._field = to_arrow(Struct((field,))).field(0)
+        leaf = leaf_at((field.name,), schema, columns)
+        if leaf is None:
+            raise TypeError(f"{field.name} has no bounds")
+        self._leaf, self._is_partition = leaf, field.name in columns.partitions
+
+    def marked(self, files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Gives `files` (`tablefeed.delta.columns.FILE_COLUMNS`) with the columns `mark_fields` after their own."""
+        from tablefeed.feed.scan.pruning import judged_windows
+
+        for batch in judged_windows(files):
+            for field, values in zip(mark_fields(), self._marks(batch), strict=True):
+                batch = batch.append_column(field, values)
+            yield batch
+
+    def rows(self, begin_us: int | None, end_us: int | None, also: RowFilter | None) -> RowFilter | None:
+        """Gives what lets the rows from one moment to before another through; those without a time have no begin.
+
+        None is no bound. `also` is asked of them besides.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from tablefeed.feed.scan.task import RowFilter
+
+        time, asked = pc.field(self.column), [] if also is None else [also.condition]
+        if end_us is not None:
+            before = time < pa.scalar(end_us, self._field.type)
+            asked.append(before | time.is_null() if begin_us is None else before)
+        if begin_us is not None:
+            asked.append(time >= pa.scalar(begin_us, self._field.type))
+        if begin_us is None and end_us is None:
+            return also
+        named = [] if also is None else [field for field in also.fields if field.name != self.column]
+        return RowFilter(condition=reduce(and_, asked), fields=pa.schema([*named, self._field]))
+
+    def _marks(self, files: pa.RecordBatch) -> list[pa.Array]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from tablefeed.delta.stats.column_bounds import read_bounds
+        from tablefeed.feed.scan.pruning import partition_values_of
+
+        if self._is_partition:
+            known = partition_values_of(files["partition_values"], self._leaf)
+            at = known.values.cast(pa.int64())
+            dated = at.is_valid()
+            return [at, at, pc.invert(dated), pc.or_(dated, pc.invert(known.is_known))]
+        [bounds] = read_bounds(files["stats"], [self._leaf])
+        ends = [end.cast(pa.int64()) for end in (bounds.low, bounds.high)]
+        return [*ends, bounds.may_be_null, bounds.may_have_value]
+
+
+def mark_fields() -> list[pa.Field]:
+    """Gives the columns that `EventTimes.marked` appends: what is sure of the times in a file.
+
+    The earliest and the latest, in microseconds as offsets have them, null where unknown; whether a row may have none,
+    and whether one may have one.
+    """
+    import pyarrow as pa
+
+    return [
+        pa.field("event_low", pa.int64()),
+        pa.field("event_high", pa.int64()),
+        pa.field("event_may_be_null", pa.bool_()),
+        pa.field("event_may_have_value", pa.bool_()),
+    ]
+
+
+def may_have_rows(files: pa.RecordBatch, begin_us: int | None, end_us: int | None) -> pa.BooleanArray:
+    """Says of each of marked files whether a row may be between two moments, as `EventTimes.rows` lets it through."""
+    import pyarrow.compute as pc
+
+    may = files["event_may_have_value"]
+    if end_us is not None:
+        may = pc.and_(may, pc.fill_null(pc.less(files["event_low"], end_us), fill_value=True))
+    if begin_us is not None:
+        return pc.and_(may, pc.fill_null(pc.greater_equal(files["event_high"], begin_us), fill_value=True))
+    return pc.or_(may, files["event_may_be_null"])

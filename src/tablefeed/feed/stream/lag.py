@@ -1,0 +1,207 @@
+"""How far a stream is behind its table: what is there beyond the offset where a batch ends.
+
+Told in the progress of a query as its source's latest offset (docs/lag.md): the JSON is written and read here and
+nowhere else. Asked for at every trigger, so it rests on what `Tail` has just read; where the stream is not behind, the
+store is asked nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tablefeed.errors import TablefeedError
+from tablefeed.feed.snapshot.table_log import TableLog
+from tablefeed.feed.snapshot.tail import Tail
+from tablefeed.feed.stream.offset_json import offset_to_json
+from tablefeed.model.actions import Commit, Version
+from tablefeed.model.offset import Offset
+
+READ_AHEAD = 8
+"""Commits read for one answer that the stream has not come to yet. They are kept, so each is still read once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lag:
+    """What of the table at `url` a stream has still to deliver; None is what is not known, or does not apply.
+
+    `versions_behind` counts the versions that are not delivered whole, an initial snapshot as one of them;
+    `seconds_behind` is the age of the oldest of these. Files count where they would be delivered.
+    `snapshot_percent` is the share of the initial snapshot's bytes that is delivered, 100 behind it.
+    """
+
+    url: str
+    versions_behind: int
+    seconds_behind: float | None
+    files_outstanding: int | None
+    bytes_outstanding: int | None
+    snapshot_percent: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotLeft:
+    """What of an initial snapshot of `total_bytes` is still to be delivered."""
+
+    files: int
+    size_bytes: int
+    total_bytes: int
+
+
+def lag_to_json(lag: Lag, end: Offset) -> dict[str, object]:
+    """Gives what Spark is told where a batch ends at `end`: the offset behind the newest version, and the lag."""
+    behind_newest = Offset(table_id=end.table_id, version=Version(end.version + lag.versions_behind))
+    return {
+        **offset_to_json(behind_newest),
+        "table": lag.url,
+        "lag": {
+            "versionsBehind": lag.versions_behind,
+            "secondsBehind": lag.seconds_behind,
+            "numFilesOutstanding": lag.files_outstanding,
+            "numBytesOutstanding": lag.bytes_outstanding,
+            "snapshotPercent": lag.snapshot_percent,
+        },
+    }
+
+
+def lag_from_json(text: str | None) -> Lag | None:
+    """Gives the lag in the text of a source's latest offset; None for what is another source's, or says none."""
+    try:
+        report = json.loads(text or "null")
+    except ValueError:
+        return None
+    match report:
+        case {"table": str(url), "lag": {"versionsBehind": int(versions_behind), **told}}:
+            return Lag(
+                url=url,
+                versions_behind=versions_behind,
+                seconds_behind=_number(told.get("secondsBehind")),
+                files_outstanding=_whole(told.get("numFilesOutstanding")),
+                bytes_outstanding=_whole(told.get("numBytesOutstanding")),
+                snapshot_percent=_number(told.get("snapshotPercent")),
+            )
+    return None
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+class LagMeter:
+    """The lag of one reader of `log`, whose commits are read through `tail`; `sizes` gives those of what one delivers.
+
+    Owns what it found out beyond the reader's position: the newest version, what each commit delivers, and when the
+    oldest undelivered one was committed.
+    """
+
+    def __init__(
+        self, log: TableLog, tail: Tail, *, sizes: Callable[[Commit], Sequence[int]], begins_with_snapshot: bool
+    ) -> None:
+        self._log = log
+        self._tail = tail
+        self._sizes_of = sizes
+        self._begins_with_snapshot = begins_with_snapshot
+        self._newest = Version(-1)
+        self._sizes: dict[Version, Sequence[int]] = {}
+        self._timed: tuple[Version, int | None] | None = None
+
+    def behind(
+        self, end: Offset, *, there: Version, snapshot: SnapshotLeft | None, now_ms: int, last: Version | None = None
+    ) -> Lag:
+        """Gives what is there beyond `end`, just after the tail was read to it.
+
+        `there` is a version that the log is known to have, `last` the last that the stream delivers; `snapshot` is what
+        is left of the initial snapshot, where `end` lies in it. A stream that has come to the end of the log costs no
+        question to the store. One that is behind costs a probe for what comes after the newest version (some twice the
+        logarithm of how many versions are new), one for the time of the oldest undelivered one, and the reading of
+        READ_AHEAD commits at most. Files and bytes are None where more are unread, or one of them cannot be delivered.
+        Raises StoreError.
+        """
+        passed = end.version if end.in_snapshot or end.file_index else end.version - 1
+        self._newest = self._newest_version(Version(max(there, self._newest, passed)))
+        if last is not None:
+            self._newest = min(self._newest, last)
+        versions_behind = max(self._newest + 1 - end.version, 0)
+        outstanding = self._outstanding(end, snapshot)
+        return Lag(
+            url=self._log.url,
+            versions_behind=versions_behind,
+            seconds_behind=self._age_s(end.version, now_ms) if versions_behind else 0.0,
+            files_outstanding=None if outstanding is None else outstanding[0],
+            bytes_outstanding=None if outstanding is None else outstanding[1],
+            snapshot_percent=self._percent(snapshot),
+        )
+
+    def _newest_version(self, there: Version) -> Version:
+        """The newest version of a log that has `there`: steps that double until one is missing, then halves."""
+        if self._tail.take_missed() == there + 1:
+            return there
+        newest, step = there, 1
+        while self._is_there(newest + step):
+            newest, step = Version(newest + step), step * 2
+        missing = newest + step
+        while missing - newest > 1:
+            middle = Version((newest + missing) // 2)
+            newest, missing = (middle, missing) if self._is_there(middle) else (newest, middle)
+        return newest
+
+    def _is_there(self, version: int) -> bool:
+        return self._log.head(Version(version)) is not None
+
+    def _outstanding(self, end: Offset, snapshot: SnapshotLeft | None) -> tuple[int, int] | None:
+        """The files beyond `end` and their bytes."""
+        for version in [v for v in self._sizes if v < end.version]:
+            del self._sizes[version]
+        try:
+            commits = self._delivered_sizes(end.version if snapshot is None else Version(end.version + 1))
+        except TablefeedError:
+            return None  # the stream says what is wrong with that commit when it comes to it
+        if commits is None:
+            return None
+        files, size_bytes = sum(len(sizes) for sizes in commits), sum(sum(sizes) for sizes in commits)
+        if snapshot is not None:
+            return files + snapshot.files, size_bytes + snapshot.size_bytes
+        taken = commits[0][: end.file_index] if commits else ()
+        return files - len(taken), size_bytes - sum(taken)
+
+    def _delivered_sizes(self, first: Version) -> list[Sequence[int]] | None:
+        """The sizes of what each commit from `first` to the newest delivers; None where one is not known."""
+        may_read = READ_AHEAD
+        versions = [Version(version) for version in range(first, self._newest + 1)]
+        for version in versions:
+            if version in self._sizes:
+                continue
+            commit = self._tail.kept(version)
+            if commit is None and may_read and self._tail.has_room:
+                may_read -= 1
+                commit = self._tail.commit(version)
+            if commit is None:
+                return None
+            self._sizes[version] = self._sizes_of(commit)
+        return [self._sizes[version] for version in versions]
+
+    def _age_s(self, version: Version, now_ms: int) -> float | None:
+        """How long ago `version` was committed, by the clocks of whoever committed it and of this machine."""
+        if self._timed is None or self._timed[0] != version:
+            self._timed = (version, self._committed_at_ms(version))
+        committed_at_ms = self._timed[1]
+        return None if committed_at_ms is None else max(now_ms - committed_at_ms, 0) / 1000
+
+    def _committed_at_ms(self, version: Version) -> int | None:
+        commit = self._tail.kept(version)
+        if commit is not None and commit.committed_at_ms is not None:
+            return commit.committed_at_ms
+        log_file = self._log.head(version)
+        return None if log_file is None else log_file.modified_ms
+
+    def _percent(self, snapshot: SnapshotLeft | None) -> float | None:
+        if snapshot is None:
+            return 100.0 if self._begins_with_snapshot else None
+        delivered, total = snapshot.total_bytes - snapshot.size_bytes, snapshot.total_bytes
+        # Cut off, not rounded: 100 is said when it is done.
+        return math.floor(1000 * delivered / total) / 10 if total else 0.0

@@ -1,0 +1,142 @@
+"""Whether rows of a version can be delivered in the schema that a query was analysed with, and what to do if not.
+
+The rules are Delta-Spark's for a stream that does not track metadata. That a stream may go on without columns that are
+added is ours (`ignoreAddedColumns`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tablefeed.delta.schema.column_mapping import (
+    MappedSchema,
+    has_mapping_change,
+    mapped_schema,
+    mapping_mode,
+)
+from tablefeed.errors import SchemaChangedError
+from tablefeed.feed.changes.change_rules import refuse_reserved_names
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.stream.schema_unblock import needed_words
+from tablefeed.log.compatibility import added_columns, can_read, can_read_older
+from tablefeed.model.actions import Metadata, Version
+from tablefeed.model.schema import Struct, all_nullable, describe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuerySchema:
+    """The schema that a query reads with, the table's of version `analysed_at`, and what the table was when it began.
+
+    `has_start` says whether the user named a start: the error of a schema that changed then has a class of its own.
+    With `ignore_added` the query goes on without columns that are added to the table; `change_feed` says whether its
+    rows have the feed's own columns beside the table's.
+    """
+
+    schema: Struct
+    analysed_at: Version
+    begun: Snapshot
+    has_start: bool
+    ignore_added: bool = False
+    change_feed: bool = False
+
+    def check(self, metadata: Metadata, version: Version) -> tuple[str, ...]:
+        """Gives the columns and members of `version` that are not read, dotted.
+
+        Raises SchemaChangedError where its rows cannot be delivered with this schema, and SchemaMismatchError where a
+        column that is not read has the name of one of the feed's.
+        """
+        url = self.begun.log.url
+        theirs = mapped_schema(metadata, url=url)
+        added = self._added(theirs.schema, version)
+        is_older = version <= self.analysed_at and not added
+        self._check_mapping(theirs, metadata, version, is_older=is_older)
+        if self.change_feed:
+            refuse_reserved_names(added, url=url)
+        fits = bool(added) or (can_read_older if is_older else can_read)(self.schema, theirs.schema)
+        if fits and metadata.partition_columns == self.begun.metadata.partition_columns:
+            return added
+        raise SchemaChangedError(
+            f"The schema of {url} at version {version} cannot be read with the schema that this query started with. "
+            f"{self._remedy(theirs, metadata, version)} Started with: "
+            f"{_columns(self.schema, self.begun.metadata)}. At that version: {_columns(theirs.schema, metadata)}.",
+            url=url,
+            version=version,
+            error_class="DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS"
+            if self.has_start
+            else "DELTA_SCHEMA_CHANGED_WITH_VERSION",
+        )
+
+    def is_stricter(self, metadata: Metadata) -> bool:
+        """Says whether it is for what may be null alone that rows under older `metadata` are refused."""
+        theirs = mapped_schema(metadata, url=self.begun.log.url)
+        same_partitions = metadata.partition_columns == self.begun.metadata.partition_columns
+        if not same_partitions or has_mapping_change(older=theirs, newer=self._ours):
+            return False
+        return can_read_older(all_nullable(self.schema), theirs.schema)
+
+    def _added(self, theirs: Struct, version: Version) -> tuple[str, ...]:
+        """What the query goes on without. Of a version from before it began that was not dropped again until then."""
+        added = (added_columns(self.schema, theirs) if self.ignore_added else None) or ()
+        if added and version <= self.begun.version:
+            still = added_columns(self.schema, self.begun.schema) or ()
+            return added if set(added) <= set(still) else ()
+        return added
+
+    def _remedy(self, theirs: MappedSchema, metadata: Metadata, version: Version) -> str:
+        """What heals it that rows of `version` cannot be delivered."""
+        is_newer = version > self.analysed_at
+        newest = theirs if version > self.begun.version else replace(self._ours, schema=self.begun.schema)
+        read = self._ours if is_newer else theirs
+        if (
+            newest.schema != self.schema
+            and metadata.partition_columns == self.begun.metadata.partition_columns
+            and can_read_older(newest.schema, read.schema)
+            and not has_mapping_change(older=read, newer=newest)
+        ):
+            restart = "Start the query again from the same checkpoint, with a new DataFrame."
+            if not self.ignore_added and added_columns(self.schema, newest.schema):
+                restart += " With ignoreAddedColumns=true it goes on without columns that are added."
+            return restart
+        return _go_on(self.schema, theirs.schema, version) if is_newer else _go_on(theirs.schema, self.schema, None)
+
+    @property
+    def _ours(self) -> MappedSchema:
+        return MappedSchema(schema=self.schema, mode=mapping_mode(self.begun.metadata, url=self.begun.log.url))
+
+    def _check_mapping(self, theirs: MappedSchema, metadata: Metadata, version: Version, *, is_older: bool) -> None:
+        url = self.begun.log.url
+        older, newer = (theirs, self._ours) if is_older else (self._ours, theirs)
+        if not has_mapping_change(older=older, newer=newer):
+            return
+        raise SchemaChangedError(
+            f"A column of {url} was renamed or dropped, or has another id in files. "
+            f"{self._remedy(theirs, metadata, version)} Version {version} has {', '.join(theirs.schema.names)}, and "
+            f"this query reads {', '.join(self.schema.names)}.",
+            url=url,
+            version=version,
+            error_class="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
+        )
+
+
+def _go_on(older: Struct, newer: Struct, version: Version | None) -> str:
+    """How a stream comes over a change that no restart alone does; `version` made it, None: one that is not known."""
+    begin = "begin with a new checkpoint, with the table as it is then or with " + (
+        "a later startingVersion" if version is None else f"startingVersion={version}"
+    )
+    needed = needed_words(older, newer)
+    if needed is None:
+        return f"No one schema reads what came before that change and what came after: {begin}."
+    which = "the version of that change" if version is None else str(version)
+    words = f" and {' and '.join(needed)} set to {which} or to 'always'" if needed else ""
+    columns = "; ".join(f"{option} for {', '.join(found)}" for option, found in needed.items())
+    return (
+        f"To go on over that change, start it again from the same checkpoint with a schemaTrackingLocation{words}, and "
+        f"once more whenever it stops on purpose. Or {begin}.{f' Needed are {columns}.' if columns else ''}"
+    )
+
+
+def _columns(schema: Struct, metadata: Metadata) -> str:
+    columns = ", ".join(f"{f.name} {describe(f.type)}{'' if f.nullable else ' not null'}" for f in schema)
+    return (
+        f"{columns}; partitioned by {', '.join(metadata.partition_columns)}" if metadata.partition_columns else columns
+    )

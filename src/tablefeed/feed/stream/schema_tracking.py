@@ -1,0 +1,271 @@
+"""How a stream goes on over changes of its table's schema, properties and protocol: it tracks them in a log.
+
+The rules are Delta-Spark's. Rows are read with the newest entry of the log. A commit that changes what that says is a
+barrier: a batch ends before it, a second without rows follows, and when the first is done the change is written to the
+log and the stream stops on purpose, so that its restart is analysed with it (schema_analysis.py). In an empty log what
+held where the stream begins is noted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from tablefeed.delta import names
+from tablefeed.delta.schema.column_mapping import has_mapping_change, mapped_schema
+from tablefeed.delta.schema.schema_string import format_schema, parse_schema
+from tablefeed.delta.tracked import TrackedMetadata
+from tablefeed.errors import MetadataEvolvedError, SchemaChangedError, SchemaLogError
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.stream.schema_log import Entry, SchemaLog, open_schema_log, source_path
+from tablefeed.feed.stream.schema_unblock import Allowed, check_allowed
+from tablefeed.feed.stream.stream_metadata import check_table
+from tablefeed.log.compatibility import can_read
+from tablefeed.model.actions import Commit, Metadata, Protocol, Version
+from tablefeed.model.schema import Array, DataType, Field, Map, Struct
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackingOptions:
+    """Where a stream tracks metadata, and which changes it goes on over. `tracking_id` parts sources of one query."""
+
+    location: str
+    tracking_id: str | None = None
+    allowed: Allowed = field(default_factory=Allowed)
+
+
+class SchemaTracking:
+    """The metadata that one stream reads with. Raises SchemaLogError, StoreError.
+
+    `begun` is the table as it was when the query began, `analysed` the schema in which its rows are delivered.
+    """
+
+    def __init__(self, begun: Snapshot, *, analysed: Struct, options: TrackingOptions) -> None:
+        self._begun, self._analysed, self._options = begun, analysed, options
+        self._url = begun.log.url
+        self._log = schema_log_of(begun.log, begun.metadata, options)
+        self._entry = self._log.newest()
+        self._checked_snapshot: Version | None = None
+        if self._entry is not None:
+            self._check_goes_on(self._entry)
+
+    @property
+    def metadata(self) -> Metadata:
+        """What files are read with."""
+        if self._entry is not None:
+            return self._entry.metadata.over(self._begun.metadata)
+        return replace(self._begun.metadata, schema_string=format_schema(self._analysed))
+
+    @cached_property
+    def schema(self) -> Struct:
+        """As of `StreamMetadata`."""
+        return self.read.schema
+
+    @cached_property
+    def read(self) -> Snapshot:
+        """As of `StreamMetadata`."""
+        return replace(self._begun, metadata=self.metadata)
+
+    def begin(self, held_at: Version, begins_at: Version, *, in_snapshot: bool) -> None:  # noqa: ARG002 - it is exact
+        """As of `StreamMetadata`: what held is noted where nothing is tracked yet.
+
+        Raises MetadataEvolvedError where that is not what is read with.
+        """
+        if self._entry is None:
+            at = self._at(held_at)
+            self._note(at.version, at.metadata, at.protocol)
+        elif in_snapshot:
+            self._begin_snapshot(self._entry, held_at)
+
+    def begin_batch(
+        self, held_at: Version, begins_at: Version, last: Version, commits: Iterable[Commit], *, in_snapshot: bool
+    ) -> None:
+        """As of `StreamMetadata`: where nothing is tracked yet, all of it is read with what its last commit left.
+
+        Raises SchemaLogError (DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA) where that cannot read all
+        of it, and as `begin`.
+        """
+        if self._entry is not None:
+            self.begin(held_at, begins_at, in_snapshot=in_snapshot)
+            return
+        at = self._at(held_at)
+        metadata, protocol = at.metadata, at.protocol
+        seen = [metadata]
+        for commit in commits:
+            if commit.protocol is not None and not _features(protocol) <= _features(commit.protocol):
+                raise self._not_one(held_at, last)
+            protocol = commit.protocol or protocol
+            if commit.metadata is not None:
+                metadata = commit.metadata
+                seen.append(metadata)
+        if not all(self._can_read(metadata, older) for older in seen):
+            raise self._not_one(held_at, last)
+        self._note(last, metadata, protocol)
+
+    def check(self, commit: Commit) -> None:
+        """As of `StreamMetadata`: of the same table."""
+        if commit.metadata is not None:
+            check_table(of_query=self._begun.metadata.table_id, found=commit.metadata.table_id, url=self._url)
+
+    def changes(self, commit: Commit) -> bool:
+        """As of `StreamMetadata`: where it changes what is read with."""
+        return not self._covers(commit.version) and self._differs(commit.metadata, commit.protocol)
+
+    def refuse(self, commit: Commit) -> None:
+        """As of `StreamMetadata`: the stream had passed that change, and the log does not have it."""
+        if self.changes(commit):
+            raise SchemaLogError(
+                f"This stream has read into version {commit.version} of {self._url}, which changes the table's "
+                f"metadata, and what is tracked at {self._log.url} does not have that change: it is another stream's, "
+                "or an older copy. Restore it, or begin anew with a new checkpoint.",
+                url=self._log.url,
+                error_class="DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT",
+            )
+
+    def passed(self, commit: Commit) -> None:
+        """As of `StreamMetadata`. Raises MetadataEvolvedError where it is tracked now: the query is to start again."""
+        if self.changes(commit):
+            self._log.add(self._successor(commit.version, commit.metadata, commit.protocol), after=self._entry)
+            raise self._evolved(commit.version, commit.metadata or self.metadata)
+
+    def _begin_snapshot(self, tracked: Entry, version: Version) -> None:
+        if self._checked_snapshot == version or self._covers(version):
+            return
+        at = self._at(version)
+        if self._differs(at.metadata, at.protocol):
+            # Nothing of the table was delivered under the entry that this one replaces.
+            self._log.replace(tracked, self._successor(at.version, at.metadata, at.protocol))
+            raise self._evolved(at.version, at.metadata)
+        self._checked_snapshot = version
+
+    def _check_goes_on(self, entry: Entry) -> None:
+        previous = self._log.before(entry)
+        if previous is not None:
+            check_allowed(
+                previous=previous.metadata, current=entry.metadata, allowed=self._options.allowed, url=self._url
+            )
+        tracked = parse_schema(entry.metadata.schema_string, url=self._url)
+        if _without_metadata(tracked) != _without_metadata(self._analysed):
+            raise SchemaChangedError(
+                f"The schema of {self._url} that is tracked at {self._log.url} moved on since this query's DataFrame "
+                f"was made. Make a new DataFrame. It has: {', '.join(self._analysed.names)}. Tracked: "
+                f"{', '.join(tracked.names)}.",
+                url=self._url,
+                version=entry.metadata.version,
+                error_class="DELTA_STREAMING_SCHEMA_MISMATCH_ON_RESTART",
+            )
+
+    def _covers(self, version: Version) -> bool:
+        return self._entry is not None and self._entry.metadata.version >= version
+
+    def _differs(self, metadata: Metadata | None, protocol: Protocol | None) -> bool:
+        if protocol is not None and protocol != self._protocol:
+            return True
+        if metadata is None:
+            return False
+        ours = self.metadata
+        theirs, schema = (parse_schema(each.schema_string, url=self._url) for each in (metadata, ours))
+        return (
+            _without_writers_own(theirs) != _without_writers_own(schema)
+            or metadata.partition_columns != ours.partition_columns
+            or _properties(metadata) != _properties(ours)
+        )
+
+    @property
+    def _protocol(self) -> Protocol:
+        tracked = None if self._entry is None else self._entry.metadata.protocol
+        return self._begun.protocol if tracked is None else tracked
+
+    def _at(self, version: Version) -> Snapshot:
+        return self._begun if version >= self._begun.version else self._begun.log.load(version)
+
+    def _note(self, version: Version, metadata: Metadata, protocol: Protocol) -> None:
+        """Writes the first entry."""
+        differs = self._differs(metadata, protocol)
+        path = source_path(self._options.location, self._begun.log.storage_options)
+        if not path:
+            logger.warning(
+                "url=%s is below no checkpoint: keep what is tracked there as long as the query's, and no longer",
+                self._log.url,
+            )
+        entry = self._log.add(TrackedMetadata.of(version, metadata, protocol, source_path=path), after=None)
+        if differs:
+            raise self._evolved(version, metadata)
+        self._entry = entry
+
+    def _successor(self, version: Version, metadata: Metadata | None, protocol: Protocol | None) -> TrackedMetadata:
+        path = "" if self._entry is None else self._entry.metadata.source_path
+        return TrackedMetadata.of(version, metadata or self.metadata, protocol or self._protocol, source_path=path)
+
+    def _evolved(self, version: Version, metadata: Metadata) -> MetadataEvolvedError:
+        schema = parse_schema(metadata.schema_string, url=self._url)
+        return MetadataEvolvedError(
+            f"The schema, properties or protocol of {self._url} are those of version {version} from here on, and this "
+            f"stream tracks them (schemaTrackingLocation): it stopped on purpose. Start it again with a new DataFrame "
+            f"and the same checkpoint. The columns are now: {', '.join(schema.names)}.",
+            url=self._url,
+            version=version,
+        )
+
+    def _can_read(self, newest: Metadata, older: Metadata) -> bool:
+        ours, theirs = mapped_schema(newest, url=self._url), mapped_schema(older, url=self._url)
+        fits = can_read(ours.schema, theirs.schema) and newest.partition_columns == older.partition_columns
+        return fits and not has_mapping_change(older=theirs, newer=ours)
+
+    def _not_one(self, first: Version, last: Version) -> SchemaLogError:
+        return SchemaLogError(
+            f"A batch of this stream was planned before its metadata was tracked, and {self._url} changed within it, "
+            f"between versions {first} and {last}, so that no one schema reads it. Finish it without "
+            "schemaTrackingLocation, or begin anew with a new checkpoint.",
+            url=self._log.url,
+            error_class="DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA",
+        )
+
+
+def schema_log_of(log: TableLog, metadata: Metadata, options: TrackingOptions) -> SchemaLog:
+    """Gives the log of a stream of the table with `metadata` at `log`."""
+    return open_schema_log(
+        options.location,
+        table_id=metadata.table_id,
+        tracking_id=options.tracking_id,
+        storage_options=log.storage_options,
+    )
+
+
+def _properties(metadata: Metadata) -> dict[str, str]:
+    return {key: value for key, value in metadata.configuration.items() if key.startswith("delta.")}
+
+
+def _features(protocol: Protocol) -> frozenset[str]:
+    return (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
+
+
+def _without_writers_own(schema: Struct) -> Struct:
+    """What of a schema counts as changed: all but how writers make values, whose own notes change with every commit."""
+
+    def kept(key: str) -> bool:
+        return key != names.GENERATION_EXPRESSION and not key.startswith(names.IDENTITY_PREFIX)
+
+    return Struct(
+        tuple(replace(f, metadata={key: value for key, value in f.metadata.items() if kept(key)}) for f in schema)
+    )
+
+
+def _without_metadata(schema: Struct) -> Struct:
+    return Struct(tuple(Field(f.name, _bare(f.type), f.nullable) for f in schema))
+
+
+def _bare(kind: DataType) -> DataType:
+    match kind:
+        case Struct():
+            return _without_metadata(kind)
+        case Array():
+            return replace(kind, element=_bare(kind.element))
+        case Map():
+            return replace(kind, key=_bare(kind.key), value=_bare(kind.value))
+        case _:
+            return kind

@@ -1,0 +1,473 @@
+"""The feed of a table as a streaming query's planner holds it: where to begin, how far to go, what to read.
+
+Offsets and files only; rows are read by `scan.py` wherever the tasks run. What a commit delivers, appended files or
+changed rows, and how far a batch of that goes, is the delivery's (delivery.py, change_delivery.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tablefeed.delta.schema.schema_string import parse_schema
+from tablefeed.errors import LogError
+from tablefeed.feed.changes.change_delivery import ChangeDelivery
+from tablefeed.feed.scan.spread import spread
+from tablefeed.feed.scan.task import RowFilter, ScanFile, ScanTask, TableColumns, table_columns
+from tablefeed.feed.snapshot.bounds import check_protocol
+from tablefeed.feed.snapshot.commit_times import CommitTimes
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.same_table import SameTable
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.snapshot.tail import GAP_CHECK_S, Tail
+from tablefeed.feed.stream.delivery import AppendDelivery, Delivery
+from tablefeed.feed.stream.event_time import EventTimes, check_order, event_time_field
+from tablefeed.feed.stream.lag import Lag, LagMeter
+from tablefeed.feed.stream.query_schema import QuerySchema
+from tablefeed.feed.stream.schema_tracking import SchemaTracking
+from tablefeed.feed.stream.source_options import SourceOptions
+from tablefeed.feed.stream.stream_bounds import Ending, start_version
+from tablefeed.feed.stream.stream_metadata import FixedMetadata, StreamMetadata, check_behind_hole, check_table
+from tablefeed.feed.stream.stream_snapshot import REMEDY, ByFiles, InitialSnapshot, SnapshotOrder
+from tablefeed.log.plan import Limits
+from tablefeed.model.actions import Commit, Version
+from tablefeed.model.offset import Barrier, Offset
+from tablefeed.model.schema import Struct
+
+if TYPE_CHECKING:
+    from tablefeed.feed.scan.pruning import Pruner
+    from tablefeed.feed.stream.event_order import ByEventTime
+
+logger = logging.getLogger(__name__)
+
+
+def open_source(
+    location: str,
+    *,
+    storage_options: Mapping[str, str],
+    schema_string: str,
+    analysed_at: Version | None = None,
+    options: SourceOptions,
+    clock: Callable[[], float],
+) -> StreamSource:
+    """Gives the feed of the table at `location` for a query analysed with the schema text `schema_string`."""
+    log = open_log(location, storage_options)
+    schema = parse_schema(schema_string, url=log.url)
+    return StreamSource(log, read_schema=schema, analysed_at=analysed_at, options=options, clock=clock)
+
+
+class StreamSource:
+    """The feed of one table for one query. Every offset it gives is of that table.
+
+    `read_schema` is the schema that the query was analysed with, the table's at `analysed_at` (None: where the query
+    begins); rows are delivered in it for the query's life. Raises IllegalOptionError where it has no such column of
+    event times as the options name.
+    """
+
+    def __init__(
+        self,
+        log: TableLog,
+        *,
+        read_schema: Struct,
+        analysed_at: Version | None = None,
+        options: SourceOptions,
+        clock: Callable[[], float],
+    ) -> None:
+        self._log = log
+        self._schema = read_schema
+        self._analysed_at = analysed_at
+        self._options = options
+        column = options.event_time_column
+        self._event_time = None if column is None else event_time_field(column, read_schema)
+        self._tail = Tail(log, clock=clock, fail_on_data_loss=options.fail_on_data_loss)
+        self._times = CommitTimes(log)
+        self._clock = clock
+        self._looked_at_s = clock()
+        self._checked_behind_holes: set[Version] = set()
+        self._initial: Offset | None = None
+        self._first_end: Offset | None = None
+        self._bound: Offset | None = None
+        self._wants_bound = False
+        self._ended = False
+
+    @property
+    def url(self) -> str:
+        """The table's, without credentials."""
+        return self._log.url
+
+    def initial(self) -> Offset:
+        """Gives where a query without a checkpoint begins; the same for this object's life.
+
+        Raises as `stream_bounds` does where the log has no such beginning, or none before the end.
+        """
+        if self._initial is None:
+            first = start_version(self._options.start, self._begun)
+            if first is None:
+                self._initial = self._offset(self._ending.snapshot(self._begun), in_snapshot=True)
+            else:
+                self._ending.check(self._options.start, first)
+                self._initial = self._offset(first)
+            if self._initial.in_snapshot or self._initial.version > self._begun.version:
+                self._first_end = self._offset(Version(self._begun.version + 1))
+        return self._initial
+
+    def latest(self, start: Offset, limits: Limits) -> Offset:
+        """Gives where a batch that begins at `start` ends under `limits`; `start` where there is nothing new.
+
+        Reads each new commit once. Raises ChangeRefusedError, SchemaChangedError and UnsupportedFeatureError for a
+        commit that cannot be delivered, LogGapError for one that is gone, LogError
+        (DELTA_STREAMING_TRAILING_COMMIT_MISSING) where the log ends before `start`, and where metadata is tracked
+        MetadataEvolvedError, for the query to be started again, and SchemaLogError.
+        """
+        self._check_offset(start)
+        last = self._ending.last
+        if last is not None and start.version > last:
+            self._say_that_it_ended(last)
+            return start
+        self._same_table.resume(_last_read(start))
+        self._metadata.begin(self._held_at(start), start.version, in_snapshot=start.in_snapshot)
+        if start.barrier is Barrier.REACHED:
+            return self._offset(start.version, barrier=Barrier.PASSED)
+        if start.barrier is Barrier.PASSED and self._options.tracking is not None:
+            # As a rule it was tracked when Spark said that all before is done; not if the query ended just then.
+            self._metadata.passed(self._there(start.version))
+        stop_at = None if last is None else self._offset(Version(last + 1))
+        if self._wants_bound and self._bound is None:
+            self._bound = self._furthest(start, Limits(), stop_at)
+        if self._bound is not None and not self._bound.barrier:  # a barrier is met again on the way
+            stop_at = self._bound
+        end = self._not_past_first_end(start, self._furthest(start, limits, stop_at))
+        self._check_table_still_there(start, end)
+        return end
+
+    def lag(self, end: Offset, *, now_ms: int) -> Lag:
+        """Gives what is there beyond `end`, where the last `latest` ended. Raises StoreError and as `tasks` does."""
+        snapshot = self._snapshot_order.left(end) if end.in_snapshot else None
+        return self._meter.behind(
+            end, there=self._begun.version, last=self._ending.last, snapshot=snapshot, now_ms=now_ms
+        )
+
+    def bound_now(self) -> None:
+        """Makes what is there at the next `latest` the end of this query (Trigger.AvailableNow)."""
+        self._wants_bound, self._bound = True, None
+
+    def tasks(self, start: Offset, end: Offset) -> list[ScanTask]:
+        """Gives the files between two offsets as balanced tasks; none where the offsets are equal.
+
+        Raises as `latest` does, and ChangeDataError where changes are asked for that were not recorded.
+        """
+        self._check_offset(start)
+        self._check_offset(end)
+        self._first_end = None
+        start = _as_planned(start, end)
+        if start == end:
+            return []
+        self._begin_batch(start, end)
+        self._delivery.begin(start, end)
+        metadata = self._metadata.read.metadata
+        columns = table_columns(self._metadata.schema, metadata, url=self._log.url, by_file=self._delivery.by_file)
+        return [
+            task
+            for files, rows in self._parts(start, end)
+            for task in spread(
+                ScanTask(
+                    url=self._log.location,
+                    storage_options=self._log.storage_options,
+                    files=tuple(files),
+                    columns=columns,
+                    rows=rows,
+                ),
+                least_tasks=self._options.least_tasks,
+                store=self._log.store,
+            )
+        ]
+
+    def delivered(self, end: Offset) -> None:
+        """Drops what was kept for batches before `end`, all of which are done.
+
+        Raises MetadataEvolvedError where `end` is a change of the metadata that is tracked: it is tracked by now, and
+        the query is to be started again.
+        """
+        self._tail.forget_before(end.version)
+        self._times.forget_before(end.version)
+        if not end.in_snapshot:
+            self._snapshot_order.forget()
+        if end.barrier and self._options.tracking is not None:
+            self._check_offset(end)
+            self._metadata.passed(self._there(end.version))
+
+    def close(self) -> None:
+        """Ends the watch on the log."""
+        self._log.store.close()
+
+    def _parts(self, start: Offset, end: Offset) -> Iterator[tuple[list[ScanFile], RowFilter | None]]:
+        """The files of a batch and which of their rows are asked for: of the initial snapshot, then of commits."""
+        first = start
+        version = _snapshot_version(start, end)
+        if version is not None:
+            adds = self._snapshot_order.adds(version, start, end)
+            files = list(self._delivery.snapshot_files(adds, version))
+            first = self._offset(Version(version + 1))
+            rows = self._snapshot_order.rows(version, start, end)
+            if rows is self._rows and not end.in_snapshot:  # the two are balanced as one
+                files += self._committed_files(first, end)
+                yield files, rows
+                return
+            yield files, rows
+        if not end.in_snapshot:
+            yield list(self._committed_files(first, end)), self._rows
+
+    def _committed_files(self, first: Offset, end: Offset) -> Iterator[ScanFile]:
+        last = end.version if end.file_index else Version(end.version - 1)
+        reads = self._tail.reads
+        seen = Version(first.version - 1)
+        for commit in self._commits(first.version, through=last):
+            begin = first.file_index if commit.version == first.version else 0
+            stop = end.file_index if commit.version == end.version else None
+            self._check_commit(commit)
+            self._metadata.refuse(commit)
+            yield from self._delivery.files(commit, begin, stop)
+            seen = commit.version
+        if seen < last and self._options.fail_on_data_loss:
+            raise self._trailing_missing(seen=seen, last=last)
+        if self._tail.reads > reads:  # not those that `latest` read and checked
+            self._same_table.look()
+
+    def _trailing_missing(self, *, seen: Version, last: Version) -> LogError:
+        return LogError(
+            f"The log of {self._log.url} ends at version {seen}, but this batch reaches to {last}: its last "
+            "commits are gone. Restore them, or restart from a new checkpoint.",
+            url=self._log.url,
+            error_class="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
+        )
+
+    def _not_past_first_end(self, start: Offset, end: Offset) -> Offset:
+        """`end`, but for a query's first batch that begins where the newest version was when it was asked for.
+
+        A restart that runs that batch again finds another newest version. So the batch ends with the version that it
+        began with: its logged end then says where it began. Where it begins behind that version, it is empty.
+        """
+        first_end, self._first_end = self._first_end, None
+        if first_end is None or start != self._initial:
+            return end
+        return min(end, first_end, key=lambda offset: offset.position)
+
+    def _check_table_still_there(self, start: Offset, end: Offset) -> None:
+        """After the commits up to `end` were read. While nothing is new, from time to time."""
+        if end != start and not end.in_snapshot:
+            self._same_table.check(_last_read(end))
+        elif self._clock() - self._looked_at_s < GAP_CHECK_S:
+            return
+        else:
+            self._same_table.look()
+        self._looked_at_s = self._clock()
+
+    def _begin_batch(self, start: Offset, end: Offset) -> None:
+        snapshot = _snapshot_version(start, end)
+        begins_at = start.version if snapshot is None else snapshot
+        last = Version(end.version if end.file_index or end.in_snapshot else max(end.version - 1, 0))
+        held_at = min(self._held_at(start) if snapshot is None else snapshot, last)
+        commits = self._tail.commits(Version(held_at + 1), through=last)
+        self._metadata.begin_batch(held_at, begins_at, last, commits, in_snapshot=snapshot is not None)
+
+    def _furthest(self, start: Offset, limits: Limits, stop_at: Offset | None) -> Offset:
+        if start.in_snapshot and self._by_event_time is not None:
+            behind = self._by_event_time.furthest(start, limits)
+            if behind.in_snapshot or not limits.take_all:  # what is left of the limits is not known
+                return behind
+            start = behind
+        met = _Met()
+        end = self._delivery.furthest(start, self._steps(start, met), limits, stop_at=stop_at)
+        # The way is walked only as far as all before is taken: whoever comes to a change ends there.
+        return end if met.change is None else self._offset(met.change, barrier=Barrier.REACHED)
+
+    def _steps(self, start: Offset, met: _Met) -> Iterator[Any]:  # steps of the delivery's own kind
+        version = start.version
+        if start.in_snapshot:
+            log_paths = (path.as_py() for path in self._snapshot.files(version)["log_path"])
+            yield self._delivery.snapshot_step(self._snapshot.step(version), log_paths)
+            version = Version(version + 1)
+        for commit in self._commits(version):
+            if self._ending.is_past(commit.version):
+                return
+            self._check_commit(commit)
+            step = self._delivery.step(commit)
+            if self._metadata.changes(commit):
+                if start.file_index and commit.version == start.version:
+                    self._metadata.refuse(commit)
+                met.change = commit.version
+                return
+            yield step
+
+    def _commits(self, first: Version, *, through: Version | None = None) -> Iterator[Commit]:
+        """The commits from `first` on. One behind a hole is checked for what the lost commits may have changed."""
+        expected = first
+        for commit in self._tail.commits(first, through=through):
+            if commit.version > expected and commit.version not in self._checked_behind_holes:
+                check_behind_hole(commit, self._metadata, expected=expected, begun=self._begun)
+                self._checked_behind_holes.add(commit.version)
+            yield commit
+            expected = Version(commit.version + 1)
+
+    def _there(self, version: Version) -> Commit:
+        """The commit of a version that the log had once."""
+        for commit in self._tail.commits(version, through=version):
+            return commit
+        raise self._trailing_missing(seen=Version(version - 1), last=version)
+
+    def _check_commit(self, commit: Commit) -> None:
+        check_protocol(commit, self._begun.metadata, url=self._log.url)
+        self._metadata.check(commit)
+
+    def _held_at(self, start: Offset) -> Version:
+        """The version whose metadata held at `start`, which no later commit of the feed tells.
+
+        Behind whole commits that is what they left, not what the next one may bring: a query that stops before a
+        renamed column is not to go on under the new name merely because it was started again.
+        """
+        goes_on = not start.in_snapshot and start.file_index == 0 and start.barrier is not Barrier.PASSED
+        return Version(max(start.version - 1, 0)) if goes_on and start != self._initial else start.version
+
+    def _check_offset(self, offset: Offset) -> None:
+        check_table(of_query=offset.table_id, found=self._begun.metadata.table_id, url=self.url)
+        check_order(offset, None if self._event_time is None else self._event_time.name, url=self.url)
+
+    def _say_that_it_ended(self, last: Version) -> None:
+        if not self._ended:
+            # A Python source cannot end a query: but for Trigger.AvailableNow, someone has to stop it.
+            level = logging.INFO if self._wants_bound else logging.WARNING
+            logger.log(level, "url=%s version=%d was the last of this query, which is idle from now on", self.url, last)
+        self._ended = True
+
+    @cached_property
+    def _delivery(self) -> Delivery[Any]:  # Any: what it makes of a commit is its own
+        if self._options.change_feed:
+            return ChangeDelivery(self._metadata.read, exclude=self._options.exclude, times=self._times)
+        return AppendDelivery(
+            url=self._log.url,
+            policy=self._options.policy,
+            exclude=self._options.exclude,
+            counts_rows=self._options.limits.rows is not None,
+            pruner=self._pruner,
+        )
+
+    @cached_property
+    def _snapshot(self) -> InitialSnapshot:
+        counts_rows = self._options.limits.rows is not None
+        return InitialSnapshot(self._begun, counts_rows=counts_rows, pruner=self._pruner, event_times=self._event_times)
+
+    @cached_property
+    def _snapshot_order(self) -> SnapshotOrder:
+        return self._by_event_time or ByFiles(self._snapshot, where=self._rows)
+
+    @cached_property
+    def _by_event_time(self) -> ByEventTime | None:
+        if self._event_times is None:
+            return None
+        from tablefeed.feed.stream.event_order import ByEventTime
+
+        return ByEventTime(self._snapshot, self._event_times, where=self._rows, url=self.url)
+
+    @cached_property
+    def _event_times(self) -> EventTimes | None:
+        """None where the snapshot goes file by file."""
+        if self._event_time is None:
+            return None
+        return EventTimes(self._event_time, schema=self._metadata.schema, columns=self._columns)
+
+    @cached_property
+    def _rows(self) -> RowFilter | None:
+        if self._options.where is None:
+            return None
+        from tablefeed.feed.scan.where import row_filter
+
+        return row_filter(self._options.where, self._metadata.schema)
+
+    @cached_property
+    def _pruner(self) -> Pruner | None:
+        """None for changes: their files are of any partitioning, and few have statistics."""
+        if self._rows is None or self._options.change_feed:
+            return None
+        from tablefeed.feed.scan.pruning import Pruner
+
+        return Pruner(self._rows.condition, schema=self._metadata.schema, columns=self._columns)
+
+    @cached_property
+    def _columns(self) -> TableColumns:
+        """As the table's own partitioning has them."""
+        return table_columns(self._metadata.schema, self._metadata.read.metadata, url=self._log.url)
+
+    @cached_property
+    def _meter(self) -> LagMeter:
+        return LagMeter(
+            self._log,
+            self._tail,
+            sizes=self._delivery.sizes,
+            begins_with_snapshot=not self._options.start.is_named,
+        )
+
+    @cached_property
+    def _ending(self) -> Ending:
+        return Ending(self._options.end, self._begun)
+
+    @cached_property
+    def _begun(self) -> Snapshot:
+        """The table when it was first needed; kept for the query's life."""
+        return self._log.load()
+
+    @cached_property
+    def _same_table(self) -> SameTable:
+        return SameTable(self._begun, remedy=REMEDY, data_may_be_lost=not self._options.fail_on_data_loss)
+
+    @cached_property
+    def _metadata(self) -> StreamMetadata:
+        if self._options.tracking is not None:
+            return SchemaTracking(self._begun, analysed=self._schema, options=self._options.tracking)
+        return FixedMetadata(
+            QuerySchema(
+                schema=self._schema,
+                analysed_at=self._begun.version if self._analysed_at is None else self._analysed_at,
+                begun=self._begun,
+                has_start=self._options.start.is_named,
+                ignore_added=self._options.ignore_added_columns,
+                change_feed=self._options.change_feed,
+            )
+        )
+
+    def _offset(self, version: Version, *, in_snapshot: bool = False, barrier: Barrier = Barrier.NONE) -> Offset:
+        return Offset(table_id=self._begun.metadata.table_id, version=version, in_snapshot=in_snapshot, barrier=barrier)
+
+
+@dataclass(slots=True)
+class _Met:
+    """The change of the metadata at which a way through the log ended; None: it did not end at one."""
+
+    change: Version | None = None
+
+
+def _last_read(offset: Offset) -> Version:
+    """The last version of which something was read for a batch that ends at `offset`."""
+    whole = not (offset.file_index or offset.in_snapshot or offset.barrier)
+    return Version(max(offset.version - 1, 0)) if whole else offset.version
+
+
+def _as_planned(start: Offset, end: Offset) -> Offset:
+    """Where the batch began that was logged to end at `end`: at `start`, or before the end where `start` is not.
+
+    Then it is a first batch, run again after a restart that found another newest version.
+    """
+    if not start.in_snapshot:
+        return min(start, end, key=lambda offset: offset.position)
+    if start.file_index or start.event_time is not None:
+        return start
+    return replace(start, version=min(start.version, end.version if end.in_snapshot else Version(end.version - 1)))
+
+
+def _snapshot_version(start: Offset, end: Offset) -> Version | None:
+    """The version of the initial snapshot that a batch reads of; None: it reads commits alone."""
+    if end.in_snapshot:
+        return end.version
+    return Version(min(start.version, end.version - 1)) if start.in_snapshot else None

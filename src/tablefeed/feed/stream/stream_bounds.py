@@ -1,0 +1,189 @@
+"""Where a stream begins and ends, as its user named it, and whether the log still has that.
+
+Versions only; what is delivered between them is `source.py`'s. The rules for a beginning are Delta-Spark's for a
+stream's starting options. An end is ours: Delta-Spark's streams have none. Its words are those of batch reads.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from typing import Literal
+
+from tablefeed.errors import IllegalOptionError, LogError, TableError, VersionNotFoundError
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.snapshot.timeline import Timeline, parse_timestamp
+from tablefeed.feed.timestamp_text import read_timestamp
+from tablefeed.model.actions import Version
+from tablefeed.model.logfile import LogFileKind
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """One end of a stream as its user named it: by `version` or by `timestamp`, or not at all.
+
+    A timestamp that names no zone is in `time_zone`, in UTC where that is None. Where it is not `inclusive`, the commit
+    at the bound itself is not delivered.
+    """
+
+    version: int | Literal["latest"] | None = None
+    timestamp: str | None = None
+    time_zone: tzinfo | None = None
+    inclusive: bool = True
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the user named it at all."""
+        return self.version is not None or self.timestamp is not None
+
+
+def start_version(start: Bound, newest: Snapshot) -> Version | None:
+    """Gives the first version whose commit is delivered; None: the whole table first.
+
+    It is at most one past `newest`. A time means the first commit at or after it, of those that the log still has.
+    Raises VersionNotFoundError where the log does not have the version, TableError
+    (DELTA_TIMESTAMP_GREATER_THAN_COMMIT) where no commit is that late, and IllegalOptionError
+    (DELTA_TIMESTAMP_INVALID) for a text that is no time.
+    """
+    if start.timestamp is not None:
+        since_ms = _moment(start, option="startingTimestamp")
+        first = _timeline(newest).first_at_or_after(since_ms)
+        if not start.inclusive:
+            first = _first_after(newest, since_ms) or Version(newest.version + 1)
+        _check_readable(first, newest)
+        return first
+    match start.version:
+        case None:
+            return None
+        case "latest":
+            return Version(newest.version + 1)
+        case version:
+            _check_available(Version(version), newest, least=0 if start.inclusive else -1)
+            return Version(version if start.inclusive else version + 1)
+
+
+class Ending:
+    """The last version of a stream, as far as the log tells by now.
+
+    A time means the last commit at or before it. Which that is, is known once there is a later one: until then the
+    log is asked again for each new commit. Once known it stays.
+    """
+
+    def __init__(self, end: Bound, begun: Snapshot) -> None:
+        self._end, self._log = end, begun.log
+        self._last: Version | None = None
+        self._until_ms: int | None = None
+        self._known_to = begun.version
+        if isinstance(end.version, int):
+            self._last = Version(end.version if end.inclusive else end.version - 1)
+        if end.timestamp is not None:
+            self._until_ms = _last_millisecond(end)
+            self._look(begun)
+
+    @property
+    def last(self) -> Version | None:
+        """The last version to deliver; None where there is no end, or where it is still to come."""
+        return self._last
+
+    def is_past(self, version: Version) -> bool:
+        """Whether the commit of `version`, which is there, must not be delivered."""
+        if self._last is None and self._until_ms is not None and version > self._known_to:
+            self._look(self._log.load())
+            if self._last is None and version > self._known_to:
+                return True  # read by name, and not listed yet: it is asked for again
+        return self._last is not None and version > self._last
+
+    def check(self, start: Bound, first: Version) -> None:
+        """Raises for an end that a new query cannot come to from `first`, the version that `start` means.
+
+        IllegalOptionError (DELTA_INVALID_CDC_RANGE) where it lies before `first`; a range that is merely empty, as
+        between two times without a commit, is none. What comes after `latest` may be behind the end by now.
+        """
+        if self._last is None or self._last >= first or start.version == "latest":
+            return
+        named_alike = start.timestamp is not None and self._end.timestamp is not None
+        if self._last == first - 1 and (named_alike or not (start.inclusive and self._end.inclusive)):
+            return
+        raise self._inverted(first)
+
+    def snapshot(self, newest: Snapshot) -> Version:
+        """Gives the version that a query without a start begins with: the table as it is, or as it was at the end.
+
+        Raises as `check` does for an end before the first version, VersionNotFoundError for one that is gone.
+        """
+        if self._last is None or self._last >= newest.version:
+            return newest.version
+        if self._last < 0:
+            raise self._inverted(0)
+        return self._log.load(self._last).version
+
+    def _inverted(self, first: int) -> IllegalOptionError:
+        version, timestamp = self._end.version, self._end.timestamp
+        return IllegalOptionError(
+            option="endingVersion" if timestamp is None else "endingTimestamp",
+            value=str(version) if timestamp is None else timestamp,
+            explain=f"is before the start, which is version {first}",
+            error_class="DELTA_INVALID_CDC_RANGE",
+        )
+
+    def _look(self, newest: Snapshot) -> None:
+        until_ms = self._until_ms
+        past = None if until_ms is None else _first_after(newest, until_ms)
+        if past is not None:
+            self._last = Version(past - 1)
+        self._known_to = newest.version
+
+
+def _first_after(newest: Snapshot, at_ms: int) -> Version | None:
+    """The first version that was committed later; None where none is yet."""
+    try:
+        return _timeline(newest).first_at_or_after(at_ms + 1)
+    except TableError as error:
+        if error.error_class != "DELTA_TIMESTAMP_GREATER_THAN_COMMIT":
+            raise
+        return None
+
+
+def _timeline(newest: Snapshot) -> Timeline:
+    log_files = newest.log.listing()
+    return Timeline(newest, [f for f in log_files if f.kind is LogFileKind.COMMIT and f.version <= newest.version])
+
+
+def _last_millisecond(end: Bound) -> int:
+    """The last that is not past `end`: commits are made at whole milliseconds."""
+    until_ms = _moment(end, option="endingTimestamp")
+    read = read_timestamp(end.timestamp or "")
+    is_whole = read is None or read.microsecond % 1000 == 0
+    return until_ms if end.inclusive or not is_whole else until_ms - 1
+
+
+def _moment(bound: Bound, *, option: str) -> int:
+    """The timestamp of `bound` in milliseconds since 1970 UTC, rounded down as Delta-Spark does."""
+    text, zone = bound.timestamp or "", bound.time_zone
+    at_ms = parse_timestamp(text, argument=option, zone=zone or UTC)
+    read = read_timestamp(text)
+    if read is not None and read.tzinfo is None:
+        # A user who named no zone anywhere may have meant the session's, which is not told to a Python source.
+        level = logging.WARNING if zone is None else logging.INFO
+        logger.log(level, "option=%s value=%s names no time zone, read in %s", option, text, zone or "UTC")
+    return at_ms
+
+
+def _check_available(version: Version, newest: Snapshot, *, least: int) -> None:
+    """Checks `version` to be at least the earliest commit, and `least` of it."""
+    earliest = min(
+        (f.version for f in newest.log.listing() if f.kind is LogFileKind.COMMIT), default=Version(newest.version + 1)
+    )
+    if not earliest + least <= version <= newest.version:
+        raise VersionNotFoundError(url=newest.log.url, version=version, earliest=earliest, latest=newest.version)
+    _check_readable(version, newest)
+
+
+def _check_readable(version: Version, newest: Snapshot) -> None:
+    try:
+        newest.log.load(version)
+    except LogError:
+        return  # no snapshot there any more; the commits themselves are checked as they are read

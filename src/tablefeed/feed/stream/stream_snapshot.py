@@ -1,0 +1,159 @@
+"""The table with which a stream begins: its live files in the order in which offsets count them, held as columns.
+
+What of it a batch reads is one of two orders' to say: file by file here, by the times in a column in event_order.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from tablefeed.errors import LogError
+from tablefeed.feed.scan.task import RowFilter
+from tablefeed.feed.snapshot.same_table import refuse_other
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.stream.lag import SnapshotLeft
+from tablefeed.log.plan import Step
+from tablefeed.model.actions import AddFile, Version
+from tablefeed.model.offset import Offset
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tablefeed.feed.scan.pruning import Pruner
+    from tablefeed.feed.stream.event_time import EventTimes
+
+REMEDY = "Use a new checkpoint."
+"""Where a stream's table is another one."""
+
+
+class SnapshotOrder(Protocol):
+    """In which order a stream delivers its initial snapshot, the one at a version."""
+
+    def adds(self, version: Version, start: Offset, end: Offset) -> Iterator[AddFile]:
+        """Gives the files to read for a batch from `start` to `end`."""
+
+    def rows(self, version: Version, start: Offset, end: Offset) -> RowFilter | None:
+        """Gives which of their rows belong to it; None: all."""
+
+    def left(self, end: Offset) -> SnapshotLeft:
+        """Gives what is still to come behind `end`, within the snapshot."""
+
+    def forget(self) -> None:
+        """Drops what is kept: the stream is past it."""
+
+
+class InitialSnapshot:
+    """The live files of one version of the table `begun`, kept until they are forgotten.
+
+    `counts_rows`: whether their rows are asked for. With `pruner`, files that it rules out are numbered, and not given
+    to be read. With `event_times`, their times are noted. Raises LogError
+    (DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE) for a version that cannot be read any more.
+    """
+
+    def __init__(
+        self,
+        begun: Snapshot,
+        *,
+        counts_rows: bool,
+        pruner: Pruner | None = None,
+        event_times: EventTimes | None = None,
+    ) -> None:
+        self._begun, self._log = begun, begun.log
+        self._counts_rows, self._pruner, self._event_times = counts_rows, pruner, event_times
+        self._kept: tuple[Step, pa.RecordBatch] | None = None
+
+    def step(self, version: Version) -> Step:
+        """Gives the files of `version` by their sizes, and rows where these are counted."""
+        return self._sorted(version)[0]
+
+    def files(self, version: Version) -> pa.RecordBatch:
+        """Gives the files of `version` as columns (`tablefeed.delta.columns.FILE_COLUMNS`), in order."""
+        return self._sorted(version)[1]
+
+    def adds(self, files: pa.RecordBatch) -> Iterator[AddFile]:
+        """Gives those of `files`, of a version, that are to be read."""
+        from tablefeed.delta.columns import to_add_files
+
+        yield from to_add_files(files if self._pruner is None else files.filter(files["may_match"]))
+
+    def forget(self) -> None:
+        """Drops what is kept: the stream is past it."""
+        self._kept = None
+
+    def _sorted(self, version: Version) -> tuple[Step, pa.RecordBatch]:
+        if self._kept is None or self._kept[0].version != version:
+            try:
+                files = self._read(version)
+            except LogError as error:
+                raise LogError(
+                    f"The table {self._log.url} cannot be read as of version {version} any more, and this query "
+                    f"stands in the middle of that snapshot: {error.message} Start with a new checkpoint.",
+                    url=self._log.url,
+                    error_class="DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
+                ) from error
+            sizes = memoryview(files["size_bytes"].buffers()[1]).cast("q") if files.num_rows else ()
+            rows = files["num_records"].to_pylist() if self._counts_rows else ()
+            self._kept = (Step(version=version, sizes=sizes, rows=rows, in_snapshot=True), files)
+        return self._kept
+
+    def _read(self, version: Version) -> pa.RecordBatch:
+        from tablefeed.delta.columns import FILE_COLUMNS
+        from tablefeed.feed.snapshot.files import NUM_RECORDS, with_num_records
+        from tablefeed.log.replay import sorted_for_stream
+
+        needs_stats = self._counts_rows or self._pruner is not None or self._event_times is not None
+        found = self._log.load_for_files(version)
+        expected = self._begun.metadata.table_id
+        refuse_other(self._log.url, expected=expected, found=found.metadata.table_id, remedy=REMEDY)
+        files, schema = found.live_files(with_stats=needs_stats), FILE_COLUMNS
+        if self._counts_rows:
+            files, schema = map(with_num_records, files), schema.append(NUM_RECORDS)
+        if self._pruner is not None:
+            from tablefeed.feed.scan.pruning import MAY_MATCH
+
+            files, schema = self._pruner.marked(files), schema.append(MAY_MATCH)
+        if self._event_times is not None:
+            import pyarrow as pa
+
+            from tablefeed.feed.stream.event_time import mark_fields
+
+            files, schema = self._event_times.marked(files), pa.schema([*schema, *mark_fields()])
+        return sorted_for_stream(files, schema=schema)
+
+
+class ByFiles:
+    """The snapshot file by file, as Delta-Spark has it: an offset counts how many were delivered.
+
+    `where` is asked of all rows.
+    """
+
+    def __init__(self, snapshot: InitialSnapshot, *, where: RowFilter | None) -> None:
+        self._snapshot, self._where = snapshot, where
+
+    def adds(self, version: Version, start: Offset, end: Offset) -> Iterator[AddFile]:
+        """As of `SnapshotOrder`."""
+        files = self._snapshot.files(version)
+        begin = start.file_index if start.version == version and start.in_snapshot else 0
+        stop = end.file_index if end.in_snapshot else files.num_rows
+        return self._snapshot.adds(files.slice(begin, stop - begin))
+
+    def rows(self, version: Version, start: Offset, end: Offset) -> RowFilter | None:  # noqa: ARG002 - of any batch
+        """As of `SnapshotOrder`."""
+        return self._where
+
+    def left(self, end: Offset) -> SnapshotLeft:
+        """As of `SnapshotOrder`."""
+        sizes = self._snapshot.files(end.version)["size_bytes"]
+        left = sizes[end.file_index :]
+        return SnapshotLeft(files=len(left), size_bytes=_total(left), total_bytes=_total(sizes))
+
+    def forget(self) -> None:
+        """As of `SnapshotOrder`."""
+        self._snapshot.forget()
+
+
+def _total(sizes: pa.Array) -> int:
+    import pyarrow.compute as pc
+
+    return int(pc.sum(sizes).as_py() or 0)

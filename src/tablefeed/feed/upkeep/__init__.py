@@ -1,0 +1,1 @@
+"""What changes no row of a table: checkpoints, checksums, log cleanup, optimize and vacuum."""

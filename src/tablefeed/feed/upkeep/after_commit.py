@@ -1,0 +1,320 @@
+"""What a log needs after a commit: its checksum at once; checkpoint, cleanup and compaction behind the caller's back.
+
+A batch must not wait for a checkpoint, so one thread of this process does that work, table after table. A thread, and
+no process of its own: Arrow does the work, mostly without the interpreter's lock; nothing is started, no credentials
+are handed on, and nothing outlives who wants it gone. It is no daemon: a short program that ends after its last
+`append` ends when the checkpoint stands. Where Spark kills the worker all the same, nothing is half there, and the next
+commit of any process finds that a checkpoint is due: how far back the newest one lies decides, not a round number.
+
+A thread has the interpreter's lock in common with the next commit. So it works in steps, and none begins while somebody
+waits for a commit, but when its patience ends (`waited_for`): then a commit of a process that does nothing else shares
+with one step, and not with a checkpoint.
+
+The commit stands when this begins. So nothing here raises: what fails is a warning, and is tried again at a later one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tablefeed.delta.checkpoint.checksum_writer import FileCounts
+from tablefeed.delta.retention import checkpoint_interval, retention_of
+from tablefeed.errors import TablefeedError
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.upkeep.checksums import begin_checksums, put_checksum
+from tablefeed.model.actions import Commit, Version
+
+logger = logging.getLogger(__name__)
+
+KEPT_TABLES = 64
+"""Tables of which it is remembered up to where they were looked after; others are looked at again."""
+
+
+SHORT_LOG = 10
+"""Versions of a log that is read as a whole for the sake of one checksum: as many as come before a checkpoint, by the
+interval that is usual. Of a longer one checksums begin with the next checkpoint, which counts the files anyway."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepOptions:
+    """What is done and how. `part_actions`, `top_level`: see `checkpointing.CheckpointShape`.
+
+    `compact_every`: each time so many commits are there since the last multiple of it, they are also written as one
+    log compaction file; None: never, for few readers use one and Delta-Spark's table is none the worse for it.
+
+    `index_interval` and `index_part_actions` are of the JSON checkpoints of IndexTables tables: how many versions lie
+    between two, None: none is written, and most actions of a file, None: any number. The defaults are IndexTables'.
+    """
+
+    checkpoint: bool = True
+    clean_up: bool = True
+    part_actions: int | None = None
+    top_level: Literal["json", "parquet"] = "json"
+    compact_every: int | None = None
+    index_interval: int | None = 10
+    index_part_actions: int | None = 100_000
+
+
+USUAL = UpkeepOptions()
+"""What is done for who asks for nothing."""
+
+
+def after_commit(
+    snapshot: Snapshot,
+    commit: Commit,
+    also_removed: FileCounts | None = None,
+    *,
+    options: UpkeepOptions = UpkeepOptions(),
+) -> None:
+    """Does what is due after `commit` of ours, which made `snapshot`; returns as soon as its checksum is put.
+
+    `also_removed`: see `commit.Surroundings.stood`. Costs the same however long the log is: a checksum is read and one
+    is put.
+    """
+    if not snapshot.log.has_splits:  # IndexTables has no checksums
+        _unless_it_fails("checksum", snapshot, lambda: _put_checksum(snapshot, commit, also_removed))
+    look_after(snapshot, options)
+
+
+def _put_checksum(snapshot: Snapshot, commit: Commit, also_removed: FileCounts | None) -> None:
+    if not put_checksum(snapshot, commit, also_removed) and snapshot.version < SHORT_LOG:
+        behind(snapshot, "checksum", lambda: begin_checksums(snapshot))
+
+
+def look_after(snapshot: Snapshot, options: UpkeepOptions = UpkeepOptions()) -> None:
+    """Sees in the background that a table, last seen as `snapshot`, has the checkpoint that is due."""
+    interval = options.index_interval if snapshot.log.has_splits else checkpoint_interval(snapshot.metadata)
+    due = options.checkpoint and interval is not None and is_due(snapshot.version, _asked.get(_key(snapshot)), interval)
+    if due:
+        _keep(_asked, snapshot, snapshot.version)
+    if due or (not snapshot.log.has_splits and _ends_compaction(snapshot.version, options)):
+        _BACKGROUND.ask(_key(snapshot), lambda: _work(snapshot, options))
+
+
+@contextmanager
+def waited_for() -> Iterator[None]:
+    """Holds back the steps of work in the background while somebody waits for what is done within."""
+    with _WAY.taken():
+        yield
+
+
+def behind(snapshot: Snapshot, what: str, work: Callable[[], object]) -> None:
+    """Does `work` on the table in the background; work of the same name that still waits is not done any more.
+
+    What fails is a warning.
+    """
+    _BACKGROUND.ask((*_key(snapshot), what), lambda: _unless_it_fails(what, snapshot, work))
+
+
+def wait_until_done() -> None:
+    """Waits until nothing is left to do in the background."""
+    _BACKGROUND.join()
+
+
+# --- what is due ---------------------------------------------------------------------------------------------------
+
+_asked: OrderedDict[tuple[str, str], int] = OrderedDict()
+"""The newest version of each table that this process has looked after: what fails is not tried again at each commit."""
+
+_cleaned: OrderedDict[tuple[str, str], int] = OrderedDict()
+"""The cutoff up to which this process has cleaned each table's log up: it moves once a day."""
+
+
+def is_due(version: int, newest_checkpoint: int | None, interval: int) -> bool:
+    """Whether a checkpoint of `version` is due where the newest one is `newest_checkpoint`.
+
+    At each multiple of the interval, as Delta-Spark has it; and wherever the newest lies an interval back, so that one
+    that was never finished is made up for.
+    """
+    newest = newest_checkpoint or 0
+    return version > newest and (version % interval == 0 or version - newest >= interval)
+
+
+def _ends_compaction(version: int, options: UpkeepOptions) -> bool:
+    return (
+        options.compact_every is not None and options.compact_every > 1 and (version + 1) % options.compact_every == 0
+    )
+
+
+def _key(snapshot: Snapshot) -> tuple[str, str]:
+    return snapshot.log.url, snapshot.metadata.table_id
+
+
+def _work(snapshot: Snapshot, options: UpkeepOptions) -> None:
+    log = snapshot.log
+    if snapshot.head is None or log.head(snapshot.version) != snapshot.head:
+        return  # a table that was made anew, or a store that does not say: the next commit asks again
+    if log.has_splits:
+        from tablefeed.feed.upkeep.index_upkeep import checkpoint_if_due
+        from tablefeed.indextables.log.json_checkpoint_writer import CheckpointShape
+
+        if options.checkpoint and options.index_interval is not None:
+            _WAY.make()
+            shape = CheckpointShape(actions_per_part=options.index_part_actions)
+            checkpoint_if_due(snapshot, options.index_interval, shape, now_ms=time.time_ns() // 1_000_000)
+        return
+    if options.compact_every and _ends_compaction(snapshot.version, options):
+        from tablefeed.feed.upkeep.compaction import write_compaction
+
+        first = Version(snapshot.version + 1 - options.compact_every)
+        _unless_it_fails("compaction", snapshot, lambda: write_compaction(snapshot, first))
+    if options.checkpoint:
+        _WAY.make()
+        interval = checkpoint_interval(snapshot.metadata)
+        if is_due(snapshot.version, _newest_checkpoint(snapshot), interval):
+            _checkpoint(snapshot, options)
+
+
+def _newest_checkpoint(snapshot: Snapshot) -> Version | None:
+    """The newest whole checkpoint, of this version or, by another writer, of a later one."""
+    checkpoint = snapshot.log.segment(without=snapshot.unreadable).checkpoint
+    return max((log_file.version for log_file in checkpoint), default=None)
+
+
+def _checkpoint(snapshot: Snapshot, options: UpkeepOptions) -> None:
+    # Imported here: what a commit needs does not have to wait for it.
+    from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
+    from tablefeed.feed.upkeep.checksums import put_checksums_from
+    from tablefeed.feed.upkeep.log_cleanup import clean_up
+
+    shape = CheckpointShape(part_actions=options.part_actions, top_level=options.top_level)
+    counts = write_checkpoint(snapshot, shape, before_step=_WAY.make)
+    _WAY.make()
+    _unless_it_fails("checksum", snapshot, lambda: put_checksums_from(snapshot, counts))
+    cutoff_ms = retention_of(snapshot.metadata).log_cutoff_ms(now_ms=time.time_ns() // 1_000_000)
+    if options.clean_up and _cleaned.get(_key(snapshot)) != cutoff_ms:
+        _keep(_cleaned, snapshot, cutoff_ms)
+        now_ms = time.time_ns() // 1_000_000
+        _unless_it_fails("cleanup", snapshot, lambda: clean_up(snapshot, now_ms=now_ms, before_step=_WAY.make))
+
+
+def _keep(kept: OrderedDict[tuple[str, str], int], snapshot: Snapshot, number: int) -> None:
+    kept[_key(snapshot)] = number
+    kept.move_to_end(_key(snapshot))
+    while len(kept) > KEPT_TABLES:
+        kept.popitem(last=False)
+
+
+def _unless_it_fails(what: str, snapshot: Snapshot, work: Callable[[], object]) -> None:
+    try:
+        work()
+    except TablefeedError as error:
+        logger.warning("%s failed table=%s version=%d: %s", what, snapshot.log.url, snapshot.version, error)
+
+
+# --- the thread ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Background:
+    """Work by table, one piece at a time: what is asked for takes the place of what waits under the same key."""
+
+    _waiting: OrderedDict[tuple[str, ...], Callable[[], None]] = field(init=False)
+    _lock: threading.Lock = field(init=False)
+    _thread: threading.Thread | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Knows of no work and no thread."""
+        self._waiting, self._lock, self._thread = OrderedDict(), threading.Lock(), None
+
+    def ask(self, key: tuple[str, ...], work: Callable[[], None]) -> None:
+        with self._lock:
+            self._waiting[key] = work
+            if self._thread is None or not self._thread.is_alive():
+                thread = threading.Thread(target=self._run, name="tablefeed-upkeep", daemon=False)
+                try:
+                    thread.start()
+                except RuntimeError as error:  # the interpreter is on its way out
+                    logger.warning("upkeep not begun table=%s: %s", key[0], error)
+                    self._waiting.clear()
+                else:
+                    self._thread = thread
+
+    def join(self) -> None:
+        with self._lock:
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._thread = None
+                    return
+            _WAY.make()  # while that takes, newer work may take the place of what waits
+            with self._lock:
+                (url, *_), work = self._waiting.popitem(last=False)
+            try:
+                work()
+            except Exception as error:
+                logger.warning("upkeep failed table=%s: %s", url, error, exc_info=not isinstance(error, TablefeedError))
+
+
+_BACKGROUND = _Background()
+
+PATIENCE_S = 0.1
+"""Longest that a step is held back: many writes, or a long one, must not keep a checkpoint from being written."""
+
+
+@dataclass(slots=True)
+class _Way:
+    """Who is waited for goes first."""
+
+    _count: int = field(init=False)
+    _lock: threading.Lock = field(init=False)
+    _free: threading.Event = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Nobody is waited for."""
+        self._count, self._lock, self._free = 0, threading.Lock(), threading.Event()
+        self._free.set()
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        self._add(1)
+        try:
+            yield
+        finally:
+            self._add(-1)
+
+    def make(self) -> None:
+        self._free.wait(PATIENCE_S)
+
+    def _add(self, one: int) -> None:
+        with self._lock:
+            self._count = max(self._count + one, 0)  # where a block was entered before a fork
+            if self._count:
+                self._free.clear()
+            else:
+                self._free.set()
+
+
+_WAY = _Way()
+
+
+def _begin_anew() -> None:
+    """Gives a forked child a background of its own, in the objects that blocks around the fork go on using.
+
+    The child has its parent's locks as they were, held by threads that it does not have, and its parent's work, which
+    the parent does.
+    """
+    for each in (_BACKGROUND, _WAY):
+        each.begin()
+
+
+os.register_at_fork(after_in_child=_begin_anew)

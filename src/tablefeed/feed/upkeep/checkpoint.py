@@ -1,0 +1,140 @@
+"""`tablefeed.checkpoint`: a log summed up now, so that readers begin from there.
+
+A Delta log gets a checkpoint. An IndexTables log of commits gets the state of its newest version, as IndexTables' own
+CHECKPOINT has it: from then on its readers go by states, and each commit of ours brings the next. A log that has the
+one or the other of its newest version, and can be read from it, is left as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tablefeed.delta import features
+from tablefeed.delta.names import checkpoint_name
+from tablefeed.errors import LogError, ObjectNotFoundError, UnsupportedFeatureError
+from tablefeed.feed.arguments import location, store_options, switch
+from tablefeed.feed.snapshot.index_log import IndexTablesLog
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.upkeep import log_cleanup
+from tablefeed.feed.upkeep.checkpointing import CheckpointShape, wants_v2, write_checkpoint
+from tablefeed.feed.upkeep.log_cleanup import is_readable
+from tablefeed.indextables import names as index_names
+from tablefeed.indextables.log import protocol as index_protocol
+from tablefeed.log.segment import LogSegment, whole_checkpoints
+from tablefeed.model.actions import Version
+
+logger = logging.getLogger(__name__)
+
+_KNOWS_STATES = 4
+"""The protocol of IndexTables from which on readers know states."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpointed:
+    """`written`: a checkpoint or state of `version` was written now. False where its name was taken.
+
+    One that is there and cannot be read is named by a warning. `log_files_deleted` counts the files of the log that
+    were too old to be kept.
+    """
+
+    version: Version
+    written: bool
+    log_files_deleted: int = 0
+
+
+def checkpoint(
+    url: str | os.PathLike[str], *, clean_up: bool = False, storage_options: Mapping[str, str] | None = None
+) -> Checkpointed:
+    """Sums up the log of the table at `url` as of its newest version: no row of it changes.
+
+    A Delta table gets a checkpoint, in the form that its properties ask for. An IndexTables table whose log is of JSON
+    alone gets an Avro state, with its doc mappings, and `_last_checkpoint` points to it: no writer may be set to
+    `spark.indextables.state.format=json` from then on, for readers by states do not see its commits. With `clean_up`
+    old versions go from the log: of a Delta table as its properties allow, of an IndexTables table commits after 30
+    days and states after 168 hours, never one of the newest two or what a kept one is read from, and manifests that no
+    state names.
+
+    Raises UnsupportedFeatureError for a table that cannot be written here, or whose readers may not know states,
+    LogError for an IndexTables table without a version that a state can be of, and StoreError.
+    """
+    log = open_log(location(url), store_options(storage_options))
+    cleans = switch(clean_up, argument="clean_up")
+    return checkpointed(log, clean_up=cleans, now_ms=time.time_ns() // 1_000_000)
+
+
+def checkpointed(log: TableLog, *, clean_up: bool, now_ms: int) -> Checkpointed:
+    """Does `checkpoint` on an open log at a given time."""
+    snapshot = log.load()
+    written = _state(log, snapshot, now_ms) if isinstance(log, IndexTablesLog) else _checkpoint(snapshot)
+    deleted = _clean_up(snapshot, now_ms) if clean_up else 0
+    return Checkpointed(version=snapshot.version, written=written, log_files_deleted=deleted)
+
+
+def _clean_up(snapshot: Snapshot, now_ms: int) -> int:
+    if not isinstance(snapshot.log, IndexTablesLog):
+        return log_cleanup.clean_up(snapshot, now_ms=now_ms)
+    from tablefeed.feed.upkeep import index_cleanup
+    from tablefeed.indextables.log.retention import Retention
+
+    return index_cleanup.clean_up(snapshot.log, Retention(), now_ms=now_ms)
+
+
+def _checkpoint(snapshot: Snapshot) -> bool:
+    # Whoever may not write the table may not sum it up either.
+    features.check_writable(snapshot.protocol, snapshot.metadata, url=snapshot.log.url, removes=False)
+    log, version = snapshot.log, snapshot.version
+    there = whole_checkpoints(log.listing(version)).get(version, [])
+    if any(is_readable(log, LogSegment(version=version, checkpoint=each, commits=())) for each in there):
+        return False
+    name = checkpoint_name(version)
+    if not wants_v2(snapshot) and log.store.exists(f"{log.directory}/{name}"):
+        _warn_of_taken_name(log, name)
+        return False
+    write_checkpoint(snapshot, CheckpointShape())
+    return True
+
+
+def _warn_of_taken_name(log: TableLog, name: str) -> None:
+    logger.warning("checkpoint not written table=%s: delete %s, which cannot be read, and run it again", log.url, name)
+
+
+def _state(log: IndexTablesLog, snapshot: Snapshot, now_ms: int) -> bool:
+    from tablefeed.feed.commit.index_states import form_of, put_whole
+
+    index_protocol.refuse_writing(snapshot.protocol, url=log.url)
+    if not snapshot.version:
+        raise LogError(
+            f"{log.url} has no version after 0 yet, and a state of version 0 counts for nothing. Write to it first.",
+            url=log.url,
+            error_class="INDEXTABLES_NOTHING_TO_CHECKPOINT",
+        )
+    name = index_names.state_name(snapshot.version)
+    if log.store.exists(f"{index_names.LOG_DIR}/{name}"):
+        if not _is_state_readable(log, snapshot.version):
+            _warn_of_taken_name(log, name)
+        return False
+    known = min(snapshot.protocol.min_reader_version, snapshot.protocol.min_writer_version)
+    if known < _KNOWS_STATES:
+        raise UnsupportedFeatureError(
+            f"{log.url} is of protocol {known}, whose readers may not know states. Nothing was done. "
+            "Upgrade the table with IndexTables first.",
+            url=log.url,
+            features=("avroState",),
+            error_class="INDEXTABLES_STATES_UNKNOWN",
+        )
+    return put_whole(log, snapshot, writer=form_of(log, snapshot).writer, now_ms=now_ms)
+
+
+def _is_state_readable(log: IndexTablesLog, version: Version) -> bool:
+    try:
+        state = log.state(version)
+        for _ in log.live_in(state) if state is not None else ():
+            pass
+    except (LogError, ObjectNotFoundError):
+        return False
+    return True

@@ -1,0 +1,335 @@
+"""The checkpoint of one version, written: from the one before and the commits since, in memory that has a bound.
+
+A reader finds it whole or not at all: its files appear when they are complete, the one that makes it a checkpoint last,
+and `_last_checkpoint` after that. What a kill leaves is hidden or named by nothing. Which is due, upkeep.py says.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tablefeed.delta import names
+from tablefeed.delta.checkpoint.checksum_writer import FileCounts, Tally
+from tablefeed.delta.checkpoint.last_checkpoint import WrittenCheckpoint, encode_last_checkpoint, parse_last_checkpoint
+from tablefeed.delta.checkpoint.reading import read_actions
+from tablefeed.delta.checkpoint.spark_hash import part_of
+from tablefeed.delta.checkpoint.writing import (
+    CheckpointLayout,
+    Sidecar,
+    fact_actions,
+    json_lines,
+    last_checkpoint_schema,
+    v2_actions,
+)
+from tablefeed.delta.columns import FILE_COLUMNS
+from tablefeed.delta.retention import retention_of
+from tablefeed.delta.schema.schema_string import to_arrow
+from tablefeed.errors import CorruptLogError, ObjectNotFoundError, StoreError
+from tablefeed.feed.commit.own_log import in_log_of, taken_back
+from tablefeed.feed.snapshot.segment_reader import SegmentReader, passed_over
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.upkeep.sorted_files import SortedFiles
+from tablefeed.log.replay import reconciled
+from tablefeed.log.segment import Checkpoint, LogSegment
+from tablefeed.model.actions import Facts, Version
+from tablefeed.model.logfile import LogFileKind
+from tablefeed.model.schema import Struct
+from tablefeed.store import Store, Within
+
+logger = logging.getLogger(__name__)
+
+SIDECAR_ACTIONS = 50_000
+"""Most actions of one sidecar: Delta-Spark's default."""
+
+_ROW_GROUP = 16_384  # rows of which some have a few kilobytes of statistics
+_MOST_SIDECARS_TOLD = 30  # in _last_checkpoint; Delta-Spark's limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointShape:
+    """How a checkpoint is cut. `part_actions`: most actions of a part or sidecar; None is one file, or the default.
+
+    Parts are for tables without V2 checkpoints, where readers want them small; the protocol advises against them.
+    `top_level` is of V2 checkpoints, which are written where the table's policy asks for them.
+    """
+
+    part_actions: int | None = None
+    top_level: Literal["json", "parquet"] = "json"
+
+
+def write_checkpoint(
+    snapshot: Snapshot, shape: CheckpointShape, *, before_step: Callable[[], None] = lambda: None
+) -> FileCounts:
+    """Writes the checkpoint of the snapshot's version, points `_last_checkpoint` to it; gives the live files' counts.
+
+    `before_step` is called again and again on the way, before what takes a few milliseconds or a batch of files.
+
+    Tombstones and transaction identifiers that are expired as of the version's commit are left out: so what is written
+    depends on the log alone, and attempts that race write the same. Raises LogError where the log cannot be read,
+    TableReplacedError where the table was replaced or deleted meanwhile (nothing of the checkpoint then remains), and
+    StoreError.
+    """
+    log, version = snapshot.log, snapshot.version
+    layout = CheckpointLayout(snapshot.protocol, snapshot.metadata, url=log.url)
+    within, published = in_log_of(snapshot), list[str]()
+    with SortedFiles(FILE_COLUMNS) as files, taken_back(snapshot, published):
+        counts, now_ms = _collect(snapshot, files, before_step)
+        before_step()
+        write = _Writing(
+            store=log.store,
+            within=within,
+            published=published,
+            layout=layout,
+            shape=shape,
+            facts=_unexpired(snapshot.facts, now_ms),
+            files=files,
+            before_step=before_step,
+        )
+        written = write.v2(version) if wants_v2(snapshot) else write.classic(version, parts=not _knows_v2(snapshot))
+        before_step()
+        _point_to(written, log.store, within)
+    logger.info(
+        "checkpoint table=%s version=%d actions=%d adds=%d bytes=%d",
+        log.url,
+        version,
+        written.action_count,
+        written.add_count,
+        written.size_bytes,
+    )
+    return counts
+
+
+def write_classic_twin(snapshot: Snapshot, checkpoint: Checkpoint) -> bool:
+    """Writes the top level of `checkpoint` under a classic name too, where it has a UUID in its name.
+
+    So that readers who know no such names find the protocol, and refuse the table by it ("Handling Backward
+    compatibility while moving to UUID-named v2 Checkpoints"). Its sidecars are the same. False where none was needed.
+    """
+    log = snapshot.log
+    if checkpoint[0].kind is not LogFileKind.CHECKPOINT_V2:
+        return False
+    name = f"{names.LOG_DIR}/{names.checkpoint_name(checkpoint[0].version)}"
+    if log.store.exists(name):
+        return False
+    with log.store.open_input(f"{names.LOG_DIR}/{checkpoint[0].name}") as source:
+        actions = read_actions(source, url=log.url, log_file=checkpoint[0])
+    if actions is None:
+        return False
+    layout = CheckpointLayout(snapshot.protocol, snapshot.metadata, url=log.url)
+    _put(log.store, name, layout.top_level, [layout.action_rows(actions, layout.top_level)], in_log_of(snapshot))
+    return True
+
+
+def _collect(snapshot: Snapshot, files: SortedFiles, before_step: Callable[[], None]) -> tuple[FileCounts, int]:
+    """Puts the version's live files and unexpired tombstones into `files`; gives their counts and the commit's time.
+
+    A checkpoint before that cannot be read is passed over, as for any reader of the log.
+    """
+    without = snapshot.unreadable
+    while True:
+        segment = snapshot.log.segment(snapshot.version, without=without)
+        now_ms = _committed_ms(snapshot, segment)
+        oldest_ms = now_ms - retention_of(snapshot.metadata).deleted_files_ms
+        tally = Tally()
+        try:
+            for batch in _rows(snapshot.log.store, segment, before_step):
+                before_step()
+                # One without a time is expired.
+                is_young = pc.fill_null(pc.greater(batch["deletion_timestamp_ms"], oldest_ms), fill_value=False)
+                kept = batch.filter(pc.or_(batch["is_add"], is_young))
+                tally.take(kept.filter(kept["is_add"]))
+                files.add(kept)
+        except (CorruptLogError, ObjectNotFoundError) as error:
+            more = passed_over(segment, error) - without
+            if not more:
+                raise
+            without |= more
+            files.clear()
+        else:
+            return tally.result(), now_ms
+
+
+def _rows(store: Store, segment: LogSegment, before_step: Callable[[], None]) -> Iterator[pa.RecordBatch]:
+    reader = SegmentReader(store)
+    before_step()
+    reading = reader.reading(segment)
+    before_step()
+    adds, turns = reader.files(reading, with_stats=True)
+    yield from reconciled(chain(adds, reader.removed(reading)), turns)
+
+
+def _committed_ms(snapshot: Snapshot, segment: LogSegment) -> int:
+    """When the version was committed: what is expired by then stays so."""
+    own_ms = snapshot.facts.in_commit_timestamp_ms
+    listed = [log_file.modified_ms for log_file in segment.commits[-1:]]
+    return own_ms if own_ms is not None else (listed or [log_file.modified_ms for log_file in segment.checkpoint])[0]
+
+
+def _unexpired(facts: Facts, now_ms: int) -> Facts:
+    if facts.metadata is None:
+        return facts
+    retention = retention_of(facts.metadata)
+    txns = {app_id: txn for app_id, txn in facts.txns.items() if retention.keeps_txn(txn, now_ms=now_ms)}
+    return Facts(protocol=facts.protocol, metadata=facts.metadata, txns=txns, domains=facts.domains)
+
+
+def _knows_v2(snapshot: Snapshot) -> bool:
+    return "v2Checkpoint" in (snapshot.protocol.reader_features or ())
+
+
+def wants_v2(snapshot: Snapshot) -> bool:
+    """Whether checkpoints of the table are V2 ones, whose names are never taken."""
+    policy = snapshot.metadata.configuration.get(names.CHECKPOINT_POLICY, "classic")
+    return _knows_v2(snapshot) and policy.lower() == "v2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Writing:
+    store: Store
+    within: Within
+    published: list[str]  # the files of ours that are there by now
+    layout: CheckpointLayout
+    shape: CheckpointShape
+    facts: Facts
+    files: SortedFiles
+    before_step: Callable[[], None]
+
+    def classic(self, version: Version, *, parts: bool) -> WrittenCheckpoint:
+        """V1 spec, in one file or in parts of rows by Spark's hash of their paths ("Multi-part checkpoint").
+
+        Of the paths alone, as Delta-Spark has it, also where the protocol's text asks for the deletion vector's id.
+        """
+        actions, schema = fact_actions(self.facts), self.layout.schema
+        wanted = self.shape.part_actions if parts else None
+        count = 1 if wanted is None else max(math.ceil(self.files.count / wanted), 1)
+        facts = [self.layout.action_rows(actions, schema)]
+        if count == 1:
+            written = [self._put(names.checkpoint_name(version), schema, chain(facts, self._file_rows(schema)))]
+        else:
+            home = part_of(None, count)
+            written = [
+                self._put(
+                    names.checkpoint_part_name(version, part=part + 1, part_count=count),
+                    schema,
+                    chain(facts if part == home else (), self._file_rows(schema, part=part, part_count=count)),
+                )
+                for part in range(count)
+            ]
+        return WrittenCheckpoint(
+            version=version,
+            action_count=len(actions) + self.files.count,
+            add_count=self.files.add_count,
+            size_bytes=sum(size_bytes for size_bytes, _ in written),
+            part_count=None if count == 1 else count,
+            schema=last_checkpoint_schema(schema),
+        )
+
+    def v2(self, version: Version) -> WrittenCheckpoint:
+        """V2 spec, named by a UUID, its file actions in sidecars."""
+        sidecars = list(self._sidecars(version))
+        actions = [
+            *v2_actions(version, sidecars, self.layout, action_count=self.files.count, add_count=self.files.add_count),
+            *fact_actions(self.facts),
+        ]
+        name = names.checkpoint_uuid_name(version, uuid=str(uuid.uuid4()), ending=self.shape.top_level)
+        schema = self.layout.top_level
+        if self.shape.top_level == "json":
+            path = f"{names.LOG_DIR}/{name}"
+            self.store.put_if_absent(path, json_lines(actions), within=self.within)
+            self.published.append(path)
+            size_bytes, modified_ms = self._stat(name)
+        else:
+            size_bytes, modified_ms = self._put(name, schema, [self.layout.action_rows(actions, schema)])
+        told = [action[names.SIDECAR] for action in actions if names.SIDECAR in action]
+        v2 = {"path": name, "sizeInBytes": size_bytes, "modificationTime": modified_ms}
+        return WrittenCheckpoint(
+            version=version,
+            action_count=len(actions) + self.files.count,
+            add_count=self.files.add_count,
+            size_bytes=size_bytes + sum(sidecar.size_bytes for sidecar in sidecars),
+            schema=None if self.shape.top_level == "json" else last_checkpoint_schema(schema),
+            v2=v2 | {"sidecarFiles": told} if len(told) <= _MOST_SIDECARS_TOLD else v2,
+        )
+
+    def _sidecars(self, version: int) -> Iterator[Sidecar]:
+        most = self.shape.part_actions or SIDECAR_ACTIONS
+        groups = math.ceil(most / _ROW_GROUP)
+        most -= most % groups  # so that a sidecar ends where a row group does
+        count = math.ceil(self.files.count / most)
+        rows = self._file_rows(self.layout.files, rows=most // groups)
+        for part in range(1, count + 1):
+            name = names.sidecar_name(version, part=part, part_count=count, uuid=str(uuid.uuid4()))
+            size_bytes, modified_ms = self._put(f"{names.SIDECARS_DIR}/{name}", self.layout.files, _up_to(rows, most))
+            yield Sidecar(name=name, size_bytes=size_bytes, modified_ms=modified_ms)
+
+    def _file_rows(
+        self, schema: Struct, *, part: int = 0, part_count: int = 1, rows: int = _ROW_GROUP
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in self.files.batches(rows):
+            if part_count > 1:
+                parts = [part_of(path, part_count) for path in batch["log_path"].to_pylist()]
+                batch = batch.filter(pc.equal(pa.array(parts, pa.int64()), part))
+            if batch.num_rows:
+                self.before_step()
+                rows_of_files = self.layout.file_rows(batch, schema)
+                self.before_step()
+                yield rows_of_files
+
+    def _put(self, name: str, schema: Struct, rows: Iterable[pa.RecordBatch]) -> tuple[int, int]:
+        """Writes one Parquet file of the log; gives its size and time."""
+        path = f"{names.LOG_DIR}/{name}"
+        is_ours = not self.store.exists(path)
+        _put(self.store, path, schema, rows, self.within)
+        if is_ours:
+            self.published.append(path)
+        return self._stat(name)
+
+    def _stat(self, name: str) -> tuple[int, int]:
+        entry = self.store.stat(f"{names.LOG_DIR}/{name}")
+        if entry is None:
+            raise ObjectNotFoundError(url=self.store.url, name=f"{names.LOG_DIR}/{name}")
+        return entry.size_bytes, entry.modified_ms
+
+
+def _put(store: Store, name: str, schema: Struct, rows: Iterable[pa.RecordBatch], within: Within) -> None:
+    with (
+        store.publish(name, within=within) as out,
+        pq.ParquetWriter(
+            out,
+            to_arrow(schema),
+            compression="snappy",  # which every reader of checkpoints has
+            store_schema=False,
+            store_decimal_as_integer=True,
+            write_page_checksum=True,
+        ) as writer,
+    ):
+        for batch in rows:
+            writer.write_batch(batch, row_group_size=batch.num_rows)
+
+
+def _up_to(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The next batches with `rows` rows together, or all that are left."""
+    while rows > 0 and (batch := next(batches, None)) is not None:
+        rows -= batch.num_rows
+        yield batch
+
+
+def _point_to(written: WrittenCheckpoint, store: Store, within: Within) -> None:
+    """Points `_last_checkpoint` to `written`, unless it points further already."""
+    path = f"{names.LOG_DIR}/{names.LAST_CHECKPOINT}"
+    try:
+        hint = parse_last_checkpoint(store.read(path))
+    except StoreError:
+        hint = None
+    if hint is None or hint.version <= written.version:
+        store.replace(path, encode_last_checkpoint(written), within=within)

@@ -1,0 +1,94 @@
+"""The checksum of each version that we commit, beside its commit (PROTOCOL.md, "Version Checksum File").
+
+From the checksum of the version before and the actions of the commit alone: what it costs does not grow with the table.
+"""
+
+from __future__ import annotations
+
+from tablefeed.delta import names
+from tablefeed.delta.checkpoint.checksum_writer import (
+    FileCounts,
+    Tally,
+    counts_after,
+    encode_checksum,
+    no_files,
+    read_counts,
+)
+from tablefeed.errors import ObjectNotFoundError
+from tablefeed.feed.commit.own_log import in_log_of
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.log.replay import fold
+from tablefeed.model.actions import Commit, Facts, Version
+
+
+def put_checksum(snapshot: Snapshot, commit: Commit, also_removed: FileCounts | None = None) -> bool:
+    """Puts the checksum of `commit`, a commit of ours that made `snapshot`; False where it cannot be told.
+
+    `also_removed`: see `commit.Surroundings.stood`. It cannot be told where the version before has none: then the next
+    checkpoint begins anew (`put_checksums_from`). One that is there stays. Raises StoreError.
+    """
+    table_id = snapshot.metadata.table_id
+    before = no_files() if commit.version == 0 else read_checksum(snapshot.log, commit.version - 1, table_id=table_id)
+    counts = None if before is None else counts_after(before, commit, also_removed)
+    return counts is not None and _write(snapshot, counts, commit, snapshot.facts)
+
+
+def put_checksums_from(snapshot: Snapshot, counts: FileCounts) -> None:
+    """Puts the checksum of a version whose files were counted, and of those after it up to the newest, where missing.
+
+    It ends where a commit is not ours: what another writer adds may have been live before. Raises LogError, StoreError.
+    """
+    log, facts, version = snapshot.log, snapshot.facts, snapshot.version
+    commit = log.commit_facts(version)
+    if commit is None:
+        return
+    _write(snapshot, counts, commit, facts)
+    known: FileCounts | None = read_checksum(log, version, table_id=snapshot.metadata.table_id)
+    while known is not None and (commit := log.commit(Version(version + 1))) is not None and is_ours(commit):
+        version, facts = commit.version, fold(facts, [commit])
+        if read_checksum(log, version, table_id=snapshot.metadata.table_id) is not None:
+            return  # whoever wrote it goes on from it
+        after = counts_after(known, commit)
+        known = after if after is not None and _write(snapshot, after, commit, facts) else None
+
+
+def begin_checksums(snapshot: Snapshot) -> None:
+    """Puts the checksum of a version of ours of which no predecessor had one: its files are read and counted.
+
+    Raises as `put_checksums_from`.
+    """
+    tally = Tally()
+    for batch in snapshot.log.load_for_files(snapshot.version).live_files():
+        tally.take(batch)
+    put_checksums_from(snapshot, tally.result())
+
+
+def read_checksum(log: TableLog, version: int, *, table_id: str) -> FileCounts | None:
+    """Gives what the checksum of `version` counts; None where there is none, or none of this table."""
+    try:
+        data = log.store.read(f"{names.LOG_DIR}/{names.checksum_name(version)}")
+    except ObjectNotFoundError:
+        return None
+    return read_counts(data, table_id=table_id)
+
+
+def is_ours(commit: Commit) -> bool:
+    """Whether this package wrote `commit`: then the files that it adds are new ones."""
+    engine = (commit.info or {}).get("engineInfo")
+    return isinstance(engine, str) and engine.startswith("tablefeed/")
+
+
+def _write(snapshot: Snapshot, counts: FileCounts, commit: Commit, facts: Facts) -> bool:
+    txn_id = (commit.info or {}).get(names.TXN_ID)
+    data = encode_checksum(
+        counts,
+        facts,
+        txn_id=txn_id if isinstance(txn_id, str) else None,
+        schema_changed=commit.metadata is not None and commit.version > 0,
+    )
+    if data is None:
+        return False
+    # Where one stands already it says the same, and must not be overwritten.
+    path = f"{names.LOG_DIR}/{names.checksum_name(commit.version)}"
+    snapshot.log.store.put_if_absent(path, data, within=in_log_of(snapshot))
+    return True

@@ -1,0 +1,156 @@
+"""Old files of an IndexTables log, deleted for who asks: versions that nobody wants, manifests that no state names.
+
+Which are old, `tablefeed.indextables.log.retention` says, by names. What is left is read before anything goes: a state
+with its manifests, a checkpoint with its parts, the commits. A state goes by its `_manifest.avro`, oldest first, so
+that a cleanup that breaks off leaves a log that begins later. Manifests go last, and none of them where a state that is
+there cannot be read: what it names is then not known.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from tablefeed.errors import CorruptLogError, LogError, ObjectNotFoundError
+from tablefeed.feed.snapshot.index_log import IndexTablesLog
+from tablefeed.feed.snapshot.index_reader import IndexReader
+from tablefeed.feed.upkeep.log_deletion import delete_as_listed
+from tablefeed.indextables import names
+from tablefeed.indextables.log import avro_state, listing, retention
+from tablefeed.indextables.log.listing import Log, Segment
+from tablefeed.indextables.log.retention import Expired, Retention
+from tablefeed.log.replay import fold
+from tablefeed.model.logfile import LogFile, LogFileKind
+from tablefeed.store import Entry, Store
+
+logger = logging.getLogger(__name__)
+
+
+def clean_up(log: IndexTablesLog, kept: Retention, *, now_ms: int) -> int:
+    """Deletes what `kept` does not keep; gives how many files went. Raises LogError and StoreError.
+
+    The table is read first: of a log that cannot be read nothing is deleted. A version goes only where the first one
+    that stays was read from what is left, to its end; where that fails a warning names the file, and an older state
+    or checkpoint stays instead.
+    """
+    snapshot = log.load()
+    store, found = log.store, _Found(log.store)
+    going = _readable(log, found.log, kept, now_ms=now_ms)
+    if snapshot.head is None or log.head(snapshot.version) != snapshot.head:
+        logger.warning("cleanup put off table=%s: it was restored or made anew meanwhile", log.url)
+        return 0
+    gone = [file.name for file in (*going.commits, *going.states)]
+    deleted = sum(_delete(store, name, found.entries[name]) for name in gone)
+    manifests = _unnamed(found, frozenset(gone), old_ms=now_ms - kept.manifests_ms, url=log.url)
+    unnamed = sum(_delete(store, name, found.entries[name]) for name in manifests)
+    logger.info("cleanup table=%s log_files=%d manifests=%d", log.url, deleted, unnamed)
+    return deleted + unnamed
+
+
+def _readable(log: IndexTablesLog, listed: Log, kept: Retention, *, now_ms: int) -> Expired:
+    """What may go of the log that is `listed`, where what is left was read; nothing where it cannot be."""
+    reader, unreadable = IndexReader(log.store), set[str]()
+    while (going := retention.expired(listed, kept, unreadable=unreadable, now_ms=now_ms)).first is not None:
+        base: LogFile | None = None
+        try:
+            left, segment = reader.segment_of(going.left(listed), going.first, without=frozenset(unreadable))
+            base = segment.base
+            _check(reader, left, segment)
+        except (LogError, ObjectNotFoundError) as error:
+            logger.warning("cleanup keeps more table=%s: version %d cannot be read: %s", log.url, going.first, error)
+            if base is None:
+                return Expired()
+            unreadable.add(base.name)
+            if isinstance(error, CorruptLogError | ObjectNotFoundError):
+                failed = error.log_file if isinstance(error, CorruptLogError) else error.name
+                unreadable.update(_states_that_name(failed, reader, listed))
+        else:
+            return going
+    return Expired()
+
+
+def _check(reader: IndexReader, log: Log, segment: Segment) -> None:
+    """Reads all that `segment` says. Raises LogError and ObjectNotFoundError where it cannot be read."""
+    facts, _ = reader.base_facts(log, segment.base)
+    facts = fold(facts, map(reader.commit, segment.commits))
+    if facts.protocol is None or facts.metadata is None:
+        raise LogError(f"Version {segment.version} of {reader.url} has no protocol or no metadata.", url=reader.url)
+    for _ in reader.base_files(log, segment.base):
+        pass
+
+
+def _states_that_name(manifest: str, reader: IndexReader, log: Log) -> Iterator[str]:
+    """The states that share a manifest that cannot be read, and those that cannot be read themselves."""
+    for file in log.states.values():
+        try:
+            shared = [each.name for each in reader.state(file).manifests]
+        except (LogError, ObjectNotFoundError):
+            yield file.name
+        else:
+            if any(manifest.endswith(name) for name in shared):
+                yield file.name
+
+
+class _Found:
+    """What the log's directories hold: the log, and every manifest with its time, by names below the log."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        entries = [(entry.name, entry) for entry in store.list(names.LOG_DIR)]
+        for directory in store.directories(names.LOG_DIR):
+            if directory == names.MANIFESTS_DIR or _is_state_dir(directory):
+                entries += _below(store, directory)
+        self.entries = dict(entries)
+        files = (names.parse_name(n, size_bytes=e.size_bytes, modified_ms=e.modified_ms) for n, e in entries)
+        self.log = listing.read_listing(file for file in files if file is not None)
+
+    @property
+    def states(self) -> list[LogFile]:
+        """All of them, the pseudo state of version 0 too: whatever it is, somebody may go by it."""
+        return [*self.log.states.values(), *([self.log.zeroth] if self.log.zeroth else [])]
+
+    @property
+    def manifests(self) -> Iterator[tuple[str, int]]:
+        """The manifests by name, with when they were written."""
+        for name, entry in self.entries.items():
+            base = name.rpartition("/")[2]
+            if "/" in name and base.endswith(".avro") and base != names.STATE_MANIFEST and not base.startswith("."):
+                yield name, entry.modified_ms
+
+
+def _unnamed(found: _Found, gone: frozenset[str], *, old_ms: int, url: str) -> tuple[str, ...]:
+    """The old manifests that no state that is left names; none where one cannot be read."""
+    if not any(True for _ in found.manifests):
+        return ()
+    named = set[str]()
+    # Listed again: a state that was committed meanwhile names manifests too.
+    for file in _Found(found.store).states:
+        if file.name in gone:
+            continue
+        try:
+            data = found.store.read(f"{names.LOG_DIR}/{file.name}")
+            state = avro_state.decode_state(data, version=file.version, url=url, log_file=file.name)
+        except (CorruptLogError, ObjectNotFoundError) as error:
+            logger.warning("manifests kept table=%s state=%s: %s", url, file.name, error)
+            return ()
+        named |= {manifest.name for manifest in state.manifests}
+    return retention.unnamed(found.manifests, named, old_ms=old_ms)
+
+
+def _delete(store: Store, name: str, listed: Entry) -> bool:
+    """Deletes a log file, and Hadoop's checksum of it, which local tables have; says whether it was there."""
+    path = f"{names.LOG_DIR}/{name}"
+    was_there = delete_as_listed(store, path, listed)
+    if store.local_path(path) is not None:
+        folder, _, base = path.rpartition("/")
+        store.delete(f"{folder}/.{base}.crc")
+    return was_there
+
+
+def _below(store: Store, directory: str) -> list[tuple[str, Entry]]:
+    return [(f"{directory}/{entry.name}", entry) for entry in store.list(f"{names.LOG_DIR}/{directory}")]
+
+
+def _is_state_dir(directory: str) -> bool:
+    file = names.parse_name(f"{directory}/{names.STATE_MANIFEST}", size_bytes=0, modified_ms=0)
+    return file is not None and file.kind is LogFileKind.STATE

@@ -1,0 +1,75 @@
+"""The JSON checkpoints of an IndexTables log of commits, where it has had them before.
+
+A table with states needs none. Nor gets one a table that was never checkpointed: IndexTables 0.5.5 reads it from its
+commits, and cannot read a table whose `_last_checkpoint` is of JSON. Where there is one, its readers go by it.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+
+from tablefeed.errors import ObjectNotFoundError
+from tablefeed.feed.commit.index_states import form_of, point_to
+from tablefeed.feed.commit.own_log import in_log_of, taken_back
+from tablefeed.feed.snapshot.index_log import IndexTablesLog
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.write.write_plan import discard
+from tablefeed.indextables import names
+from tablefeed.indextables.log import last_checkpoint
+from tablefeed.indextables.log.json_checkpoint_writer import Attempt, CheckpointShape, checkpoint_files
+from tablefeed.indextables.log.version_file import Writer
+
+logger = logging.getLogger(__name__)
+
+
+def checkpoint_if_due(snapshot: Snapshot, interval: int, shape: CheckpointShape, *, now_ms: int) -> bool:
+    """Writes the checkpoint of the snapshot's version where the newest lies `interval` back; says whether it did.
+
+    Raises LogError where the log cannot be read, and StoreError.
+    """
+    log = snapshot.log
+    if not isinstance(log, IndexTablesLog):
+        raise TypeError(f"{log.url} is no IndexTables table")
+    newest = _newest_checkpoint(log)
+    if newest is None or snapshot.version - newest < interval:
+        return False
+    form = form_of(log, snapshot)
+    if form.has_states:
+        return False
+    return write_json_checkpoint(log, snapshot, shape, writer=form.writer, now_ms=now_ms)
+
+
+def write_json_checkpoint(
+    log: IndexTablesLog, snapshot: Snapshot, shape: CheckpointShape, *, writer: Writer, now_ms: int
+) -> bool:
+    """Puts the checkpoint of the snapshot's version and points `_last_checkpoint` to it; False where another's stands.
+
+    What names it is put last, where there is none: before that a reader finds nothing of it.
+    """
+    attempt = Attempt(version=snapshot.version, created_ms=now_ms, checkpoint_id=uuid.uuid4().hex[:12])
+    live = log.files_of(snapshot.version, snapshot.unreadable)
+    within, parts = in_log_of(snapshot), list[str]()
+    with taken_back(snapshot, parts):
+        for file in checkpoint_files(attempt, snapshot.facts, live, writer=writer, shape=shape):
+            path = f"{names.LOG_DIR}/{file.name}"
+            stands = log.store.put_if_absent(path, file.data, within=within)
+            if file.hint is None:
+                parts.append(path)
+                continue
+            if not stands:
+                discard(log.store, parts)
+                return False
+            parts.append(path)
+            point_to(log, file.hint, within)
+            logger.info("checkpoint table=%s version=%d adds=%d", log.url, snapshot.version, file.hint.file_count)
+    return True
+
+
+def _newest_checkpoint(log: IndexTablesLog) -> int | None:
+    """The version of the JSON checkpoint by which readers go; None where there is none, or a state."""
+    try:
+        hint = last_checkpoint.parse_last_checkpoint(log.store.read(f"{names.LOG_DIR}/{names.LAST_CHECKPOINT}"))
+    except ObjectNotFoundError:
+        return None
+    return None if hint is None or hint.is_state else hint.version

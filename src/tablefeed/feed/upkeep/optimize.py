@@ -1,0 +1,326 @@
+"""Small files folded into larger ones, in commits that change no row: `tablefeed.optimize`.
+
+Which files are folded is Delta-Spark's rule (OPTIMIZE): of each partition those below the target size, and those with
+many deleted rows, packed by size into bins up to the target. A bin of two files or more becomes one file, so that to
+do it again is to do less. Rows are written as they are: no rule is asked of them and no value is made. Readers of
+changes pass such commits over by their `dataChange`; a rival that touched one of the folded files wins, and the work is
+planned anew.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.delta import names, row_tracking
+from tablefeed.delta.columns import FILE_COLUMNS, to_add_files
+from tablefeed.delta.commit_info import Optimize
+from tablefeed.delta.file_layout import target_file_bytes
+from tablefeed.delta.stats.stats_columns import record_counts
+from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatureError
+from tablefeed.feed.arguments import check_filter, location, store_options, whole_number
+from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.commit.transaction import Surroundings, Transaction
+from tablefeed.feed.scan.task import ScanTask, TableColumns, read_task, scan_file, table_columns
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.upkeep.after_commit import USUAL, UpkeepOptions, after_commit, behind
+from tablefeed.feed.write.sink import plan_write, write_task
+from tablefeed.feed.write.write_plan import WritePlan, discard
+from tablefeed.log.replay import without_statistics
+from tablefeed.log.transaction import WriteKind
+from tablefeed.model.actions import AddFile
+from tablefeed.model.outcome import Committed, Optimized
+
+if TYPE_CHECKING:
+    from tablefeed.feed.scan.pruning import Pruner
+
+logger = logging.getLogger(__name__)
+
+TARGET_BYTES = 1 << 30
+"""Delta-Spark's default size of a file that OPTIMIZE makes."""
+
+BEHIND_BYTES = 128 << 20
+"""The size of files that are made behind a query's back: what Delta-Spark's auto compaction makes."""
+
+DELETED_SHARE = 0.05
+"""The share of deleted rows above which a file of any size is folded too: Delta-Spark's."""
+
+FILES_OF_A_COMMIT = 10_000
+"""Files that one commit folds, bins kept whole: what is done by then stays done, and a commit is held in memory."""
+
+PLANS = 3
+"""How often the work is planned, each time on what rivals have made of the table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folding:
+    """What is folded, and how large files become. `condition` speaks of partition columns alone, None: everything.
+
+    `predicate` is how the log tells of it. `auto`: nobody asked for it just now, and it is done again and again. Then
+    a file is folded only with others that together weigh half of it or more: each row is written anew as often as its
+    file has doubled, not each time. Partitions that have fewer than `least_files` to fold stay as they are.
+    """
+
+    target_bytes: int
+    condition: pc.Expression | None = None
+    predicate: tuple[str, ...] = ()
+    auto: bool = False
+    least_files: int = 2
+
+
+def optimize(
+    url: str | os.PathLike[str],
+    *,
+    where: str | pc.Expression | None = None,
+    target_size_bytes: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Optimized:
+    """Folds the small files of the table at `url` into files of about `target_size_bytes`; no row changes.
+
+    Rows that deletion vectors delete are left behind. `where` chooses partitions: a predicate of Spark's SQL, or an
+    expression of pyarrow's, over partition columns alone. The target is the table's `delta.targetFileSize`, or 1 GiB.
+    The files that were folded stay on disk for older readers, for `vacuum` to delete. Rows are streamed; of a large
+    table several commits are made. Nothing is clustered, and what another writer has clustered is left as it is. Raises
+    ConflictError where rivals keep changing the same files, else as `append`.
+    """
+    log = open_log(location(url), store_options(storage_options))
+    log.check_maintained()
+    snapshot = log.load_for_files()
+    target = wanted_bytes(snapshot) if target_size_bytes is None else _target(target_size_bytes)
+    condition, predicate = _partitions(where, snapshot)
+    return fold(snapshot, Folding(target_bytes=target, condition=condition, predicate=predicate))
+
+
+def fold(snapshot: Snapshot, folding: Folding, *, plans: int = PLANS, upkeep: UpkeepOptions = USUAL) -> Optimized:
+    """Folds the files of the table seen as `snapshot`; where rivals changed them, plans anew, `plans` times in all."""
+    outcome = Optimized(version=None)
+    for left in range(plans - 1, -1, -1):
+        try:
+            for done in _folded(snapshot, folding, upkeep):
+                outcome = _sum(outcome, done)
+        except ConflictError as conflict:
+            if not left:
+                raise
+            logger.info("optimize planned anew table=%s: %s", snapshot.log.url, conflict)
+            snapshot = snapshot.log.load_for_files()
+        else:
+            break
+    return outcome
+
+
+def fold_behind(snapshot: Snapshot, upkeep: UpkeepOptions = USUAL) -> None:
+    """Folds small files of the table in the background; a rival that comes between wins until the next time."""
+    behind(snapshot, "optimize", lambda: _fold_once(snapshot, upkeep))
+
+
+def _fold_once(snapshot: Snapshot, upkeep: UpkeepOptions) -> None:
+    folding = Folding(target_bytes=wanted_bytes(snapshot, BEHIND_BYTES), auto=True)
+    try:
+        fold(snapshot.log.load_for_files(), folding, plans=1, upkeep=upkeep)
+    except ConflictError as conflict:
+        logger.info("optimize dropped table=%s: %s", snapshot.log.url, conflict)
+
+
+def wanted_bytes(snapshot: Snapshot, default: int = TARGET_BYTES) -> int:
+    """Gives the size that the table wants its files to have."""
+    return target_file_bytes(snapshot.metadata.configuration) or default
+
+
+# --- what is asked -------------------------------------------------------------------------------------------------
+
+
+def _target(size_bytes: object) -> int:
+    return whole_number(size_bytes, argument="target_size_bytes", least=1)
+
+
+def _partitions(where: object, snapshot: Snapshot) -> tuple[pc.Expression | None, tuple[str, ...]]:
+    from tablefeed.data.condition import columns_in, tree
+
+    if where is None:
+        return None, ()
+    condition, shown = where, str(where)
+    if isinstance(where, str):
+        from tablefeed.feed.scan.where import row_filter
+
+        condition = row_filter(where, snapshot.schema).condition
+    check_filter(condition, snapshot.arrow_schema, url=snapshot.log.url)
+    node = tree(condition)
+    partitions = {(name,) for name in snapshot.metadata.partition_columns}
+    if node is None or not {column.path for column in columns_in(node)} <= partitions:
+        named = ", ".join(snapshot.metadata.partition_columns) or "none"
+        raise IllegalOptionError(
+            option="where", value=shown, explain=f"must speak of partition columns alone; the table's are {named}"
+        )
+    return condition, (shown,)
+
+
+def _check_foldable(snapshot: Snapshot) -> None:
+    # "Row Tracking": rewritten rows keep their ids, which would have to be read and written as columns.
+    if row_tracking.is_supported(snapshot.protocol):
+        raise UnsupportedFeatureError(
+            f"The table at {snapshot.log.url} tracks its rows ({names.ROW_TRACKING}), and this version of tablefeed "
+            "cannot rewrite files without giving their rows other ids. Nothing was written. Run OPTIMIZE in Spark.",
+            url=snapshot.log.url,
+            features=(names.ROW_TRACKING,),
+            error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
+        )
+
+
+# --- which files ---------------------------------------------------------------------------------------------------
+
+
+def _candidates(snapshot: Snapshot, folding: Folding, columns: TableColumns) -> pa.Table:
+    """Gives the live files that may be folded, in columns, without their statistics."""
+    pruner = None if folding.condition is None else _pruner(snapshot, folding.condition, columns)
+    found: list[pa.RecordBatch] = []
+    for batch in snapshot.live_files(with_stats=True):
+        counts = record_counts(batch["stats"])
+        deleted = pc.struct_field(batch["deletion_vector"], "cardinality")
+        share = pc.divide(pc.cast(deleted, pa.float64()), pc.cast(counts, pa.float64()))
+        # How many of its rows are deleted is not known of a file without statistics: then it gets some.
+        worn = pc.and_(batch["deletion_vector"].is_valid(), pc.coalesce(pc.greater(share, DELETED_SHARE), _TRUE))
+        small = pc.less(batch["size_bytes"], folding.target_bytes)
+        # "Clustered Table": what a clustering implementation has put in order is for it alone to rewrite.
+        chosen = pc.and_(pc.or_(small, worn), batch["clustering_provider"].is_null())
+        if pruner is not None:
+            chosen = pc.and_(chosen, pruner.may_match(batch["partition_values"], batch["stats"]))
+        found.append(without_statistics(batch.filter(chosen)))
+    return pa.Table.from_batches(found, FILE_COLUMNS).combine_chunks()
+
+
+_TRUE = pa.scalar(value=True)
+_WHOLE = 1 << 62
+
+
+def _pruner(snapshot: Snapshot, condition: pc.Expression, columns: TableColumns) -> Pruner:
+    from tablefeed.feed.scan.pruning import Pruner
+
+    return Pruner(condition, schema=snapshot.schema, columns=columns)
+
+
+def _bins(files: pa.Table, folding: Folding) -> Iterator[list[int]]:
+    """Gives the rows of `files` by bins of two or more: of one partition, the smallest first, up to the target."""
+    partitions = [tuple(sorted(pairs)) for pairs in files["partition_values"].to_pylist()]
+    crowded = {partition for partition, count in Counter(partitions).items() if count >= folding.least_files}
+    sizes = files["size_bytes"].to_pylist()
+    order = pc.sort_indices(files, sort_keys=[(name, "ascending") for name in ("size_bytes", "log_path", "key")])
+    open_bins: dict[tuple[tuple[str, str | None], ...], tuple[list[int], int]] = {}
+    for row in order.to_pylist():
+        if partitions[row] not in crowded:
+            continue
+        rows, size_bytes = open_bins.get(partitions[row], ([], 0))
+        too_large = size_bytes + sizes[row] > folding.target_bytes or (folding.auto and sizes[row] > 2 * size_bytes)
+        if rows and too_large:
+            if len(rows) > 1:
+                yield rows
+            rows, size_bytes = [], 0
+        rows.append(row)
+        open_bins[partitions[row]] = (rows, size_bytes + sizes[row])
+    yield from (rows for rows, _ in open_bins.values() if len(rows) > 1)
+
+
+def _commits(bins: Iterator[list[int]]) -> Iterator[list[list[int]]]:
+    """Gives `bins` by the commits that fold them."""
+    gathered: list[list[int]] = []
+    for rows in bins:
+        if gathered and sum(map(len, gathered)) + len(rows) > FILES_OF_A_COMMIT:
+            yield gathered
+            gathered = []
+        gathered.append(rows)
+    if gathered:
+        yield gathered
+
+
+# --- the work ------------------------------------------------------------------------------------------------------
+
+
+def _folded(snapshot: Snapshot, folding: Folding, upkeep: UpkeepOptions) -> Iterator[Optimized]:
+    """Gives what each commit did, once it stands."""
+    _check_foldable(snapshot)
+    log = snapshot.log
+    plan = plan_write(log, snapshot, snapshot.arrow_schema, partition_by=(), kind=WriteKind.OPTIMIZE)
+    # A bin is a file, however its rows compress: fewer files than before, or it would never end.
+    plan = replace(plan, shape=replace(plan.shape, target_bytes=_WHOLE))
+    columns = table_columns(snapshot.schema, snapshot.metadata, url=log.url)
+    files = _candidates(snapshot, folding, columns)
+    state = snapshot
+    for bins in _commits(_bins(files, folding)):
+        folded = [tuple(_values(files, rows)) for rows in bins]
+        written = _written(log, plan, columns, snapshot.arrow_schema, folded)
+        transaction = Transaction(
+            plan=plan,
+            files=written,
+            kind=WriteKind.OPTIMIZE,
+            operation=Optimize(predicate=folding.predicate, auto=folding.auto),
+            folded=tuple(add for each in folded for add in each),
+        )
+        done, state = commit(log, state, transaction, _around(upkeep))
+        if isinstance(done, Committed):
+            yield _outcome(done, transaction)
+
+
+def _values(files: pa.Table, rows: Sequence[int]) -> Iterator[AddFile]:
+    for batch in files.take(rows).combine_chunks().to_batches():
+        yield from to_add_files(batch)
+
+
+def _written(
+    log: TableLog, plan: WritePlan, columns: TableColumns, schema: pa.Schema, bins: Sequence[Sequence[AddFile]]
+) -> tuple[AddFile, ...]:
+    """Writes the rows of each bin to a file, oldest first; all files are gone again where it raises."""
+    written: list[AddFile] = []
+    try:
+        for number, folded in enumerate(bins):
+            task = ScanTask(
+                url=log.location,
+                storage_options=log.storage_options,
+                files=tuple(scan_file(add) for add in sorted(folded, key=lambda add: (add.modified_ms, add.log_path))),
+                columns=columns,
+            )
+            rows = read_task(task, schema, store=log.store)
+            files = write_task(plan, rows, task=number, now_ms=_now_ms())
+            written += (replace(add, data_change=False) for add in files)
+    except BaseException:
+        discard(log.store, (add.path for add in written))
+        raise
+    return tuple(written)
+
+
+def _outcome(done: Committed, transaction: Transaction) -> Optimized:
+    return Optimized(
+        version=done.version,
+        files_removed=len(transaction.folded),
+        files_added=len(transaction.files),
+        bytes_removed=sum(add.size_bytes for add in transaction.folded),
+        bytes_added=sum(add.size_bytes for add in transaction.files),
+        deletion_vectors_removed=sum(add.deletion_vector is not None for add in transaction.folded),
+    )
+
+
+def _sum(one: Optimized, other: Optimized) -> Optimized:
+    return Optimized(
+        version=other.version,
+        files_removed=one.files_removed + other.files_removed,
+        files_added=one.files_added + other.files_added,
+        bytes_removed=one.bytes_removed + other.bytes_removed,
+        bytes_added=one.bytes_added + other.bytes_added,
+        deletion_vectors_removed=one.deletion_vectors_removed + other.deletion_vectors_removed,
+    )
+
+
+def _around(upkeep: UpkeepOptions) -> Surroundings:
+    return Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=partial(after_commit, options=upkeep))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,345 @@
+"""Files that no version of a table needs any more, deleted: `tablefeed.vacuum` (PROTOCOL.md, "VACUUM Protocol Check").
+
+A file goes only where nothing speaks for it: it is older than the retention, no live file, no deletion vector of one,
+not removed within the retention, and not named by a commit that was made meanwhile. What writers do not tell of is
+guarded by age alone: a running writer's files are as young as it is. Names that begin with `_` or `.` are others'
+business, as for Delta-Spark, but for changes, indexes and partitions. What is kept is known by hashes of names: two
+that meet keep a file too many.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import time
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.delta import features, names
+from tablefeed.delta.columns import decode_paths
+from tablefeed.delta.deletion_vectors import BadVectorError, stored_at
+from tablefeed.delta.paths import below_root
+from tablefeed.delta.retention import retention_of
+from tablefeed.delta.schema.column_mapping import physical_name
+from tablefeed.errors import ConflictError, CorruptLogError, IllegalOptionError, LogError, ObjectNotFoundError
+from tablefeed.feed.arguments import location, store_options, switch
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader, passed_over
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.model.actions import CdcFile, Commit, DeletionVector, Version
+from tablefeed.model.logfile import LogFileKind
+from tablefeed.store import Store
+
+logger = logging.getLogger(__name__)
+
+HOUR_MS = 3_600_000
+
+_FILES_A_LOOK = 1000
+"""Files that are deleted between two looks at the log: a commit can bring a file back (RESTORE), and a look costs what
+a few deletions do."""
+
+_OWN_HIDDEN = ("_delta_index", "_change_data")
+"""Folders of the table's that begin as hidden ones do: Delta-Spark looks into all that begin like these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vacuumed:
+    """The files that were deleted, or with `dry_run` would be: their names below the table, as strings of Arrow."""
+
+    paths: pa.ChunkedArray
+    size_bytes: int
+    dry_run: bool
+
+    @property
+    def file_count(self) -> int:
+        """How many they are."""
+        return len(self.paths)
+
+
+def vacuum(
+    url: str | os.PathLike[str],
+    *,
+    retention_hours: float | None = None,
+    dry_run: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    allow_short_retention: bool = False,
+) -> Vacuumed:
+    """Deletes the files below `url` that the table does not need and that are older than `retention_hours`.
+
+    Without a number the table's `delta.deletedFileRetentionDuration` holds, by default 168 hours; a shorter one is
+    refused unless `allow_short_retention`, for it can take files from readers of older versions and from writers that
+    have run for longer. Older versions than that cannot be read afterwards. Every other file below the table's folder
+    goes too, whoever put it there; tables of their own in sub-folders, and empty folders, stay. With `dry_run` nothing
+    is deleted. Nothing is written to the log. Raises IllegalOptionError, UnsupportedFeatureError, LogError, StoreError.
+    """
+    log = open_log(location(url), store_options(storage_options))
+    log.check_maintained()
+    return vacuumed(
+        log,
+        retention_ms=_retention_ms(retention_hours),
+        allow_short=switch(allow_short_retention, argument="allow_short_retention"),
+        dry_run=switch(dry_run, argument="dry_run"),
+        now_ms=time.time_ns() // 1_000_000,
+    )
+
+
+def vacuumed(log: TableLog, *, retention_ms: int | None, allow_short: bool, dry_run: bool, now_ms: int) -> Vacuumed:
+    """Does `vacuum` on an open log at a given time."""
+    snapshot = log.load()
+    # Whoever may not write the table may not tell which files it needs either.
+    features.check_writable(snapshot.protocol, snapshot.metadata, url=log.url, removes=False)
+    own_ms = retention_of(snapshot.metadata).deleted_files_ms
+    if retention_ms is None:
+        retention_ms = own_ms
+    elif retention_ms < own_ms and not allow_short:
+        raise _too_short(retention_ms, own_ms, log.url)
+    cutoff_ms = now_ms - retention_ms
+    kept = _kept(snapshot, cutoff_ms=cutoff_ms, beyond_tombstones=retention_ms > own_ms)
+    found = _candidates(snapshot, kept, cutoff_ms=cutoff_ms)
+    newest, gone = snapshot, [found.slice(0, 0)]
+    for at in range(0, found.num_rows, _FILES_A_LOOK):
+        newest = _keep_what_came_since(newest, kept)
+        some = found.slice(at, _FILES_A_LOOK)
+        some = some.filter(pa.array([not kept.has(name) for name in some["path"].to_pylist()], pa.bool_()))
+        for name in () if dry_run else some["path"].to_pylist():
+            log.store.delete(name)
+        gone.append(some)
+    found = pa.concat_tables(gone)
+    outcome = Vacuumed(paths=found["path"], size_bytes=pc.sum(found["size_bytes"]).as_py() or 0, dry_run=dry_run)
+    logger.info(
+        "vacuum table=%s version=%d files=%d bytes=%d dry_run=%s",
+        log.url,
+        snapshot.version,
+        outcome.file_count,
+        outcome.size_bytes,
+        dry_run,
+    )
+    return outcome
+
+
+# --- what is asked -------------------------------------------------------------------------------------------------
+
+
+def _retention_ms(hours: object) -> int | None:
+    if hours is None:
+        return None
+    if isinstance(hours, bool) or not isinstance(hours, int | float) or not math.isfinite(hours) or hours > 1e12:
+        raise IllegalOptionError(option="retention_hours", value=str(hours), explain="must be a number of hours")
+    if hours < 0:
+        raise IllegalOptionError(
+            option="retention_hours",
+            value=str(hours),
+            explain="must not be below zero",
+            error_class="DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE",
+        )
+    return math.ceil(hours * HOUR_MS)
+
+
+def _too_short(retention_ms: int, own_ms: int, url: str) -> IllegalOptionError:
+    return IllegalOptionError(
+        option="retention_hours",
+        value=f"{retention_ms / HOUR_MS:g}",
+        explain=f"is less than the {own_ms / HOUR_MS:g} hours for which {url} keeps removed files: queries over older "
+        "versions, streams that lag, and writers that have run for longer would lose files. Where there are none of "
+        "these, set allow_short_retention=True",
+        error_class="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
+    )
+
+
+# --- what is kept --------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Kept:
+    """Names below the root `url` that must stay.
+
+    A path that is spelt in any other way than as the store has the name (absolute, with dots) keeps every file of the
+    same base name, wherever it is: one place can have several addresses.
+    """
+
+    url: str
+    _names: set[int] = field(default_factory=set)
+    _base_names: set[int] = field(default_factory=set)
+
+    def path(self, path: str) -> None:
+        """Keeps the file at the decoded `path`."""
+        below = below_root(path, root_url=self.url)
+        if below is not None:
+            self._names.add(_known(below))
+        if below != path:
+            self._base_names.add(_known(_base_name(path)))
+
+    def vector(self, vector: DeletionVector, *, of_file: str) -> None:
+        """Keeps the file that `vector` is in. Raises LogError where that cannot be told."""
+        try:
+            stored = stored_at(vector)
+        except BadVectorError as bad:
+            raise LogError(
+                f"The deletion vector of {of_file} in the log of {self.url} {bad}, so that it cannot be told which "
+                "file it is in. Nothing was deleted: repair the log first.",
+                url=self.url,
+                error_class="DELTA_DELETION_VECTOR_INVALID",
+            ) from bad
+        if stored is not None:
+            self.path(stored.path)
+
+    def commit(self, commit: Commit) -> None:
+        """Keeps all that a commit names."""
+        for action in commit.files:
+            self.path(action.path)
+            if not isinstance(action, CdcFile) and action.deletion_vector is not None:
+                self.vector(action.deletion_vector, of_file=action.path)
+
+    def rows(self, rows: pa.RecordBatch) -> None:
+        """Keeps the files of `rows` (`tablefeed.delta.columns.FILE_COLUMNS`) and their vectors'."""
+        paths = decode_paths(rows["log_path"]).to_pylist()
+        for path in paths:
+            self.path(path)
+        if rows["deletion_vector"].null_count < rows.num_rows:
+            for path, vector in zip(paths, rows["deletion_vector"].to_pylist(), strict=True):
+                if vector is not None:
+                    self.vector(DeletionVector(**vector), of_file=path)
+
+    def has(self, name: str) -> bool:
+        """Says whether the file `name` below the root must stay."""
+        return _known(name) in self._names or _known(_base_name(name)) in self._base_names
+
+
+def _known(name: str) -> int:
+    # A disk may list a name in other code points than it was written in (HFS+).
+    return hash(name if name.isascii() else unicodedata.normalize("NFC", name))
+
+
+def _base_name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _kept(snapshot: Snapshot, *, cutoff_ms: int, beyond_tombstones: bool) -> Kept:
+    log, kept = snapshot.log, Kept(snapshot.log.url)
+    for batch in snapshot.live_files():
+        kept.rows(batch)
+    for batch in _removed(snapshot):
+        # One without a time is expired, as for Delta-Spark; more tombstones than the newest of a file do no harm.
+        young = pc.fill_null(pc.greater_equal(batch["deletion_timestamp_ms"], cutoff_ms), fill_value=False)
+        kept.rows(batch.filter(pc.and_(pc.invert(batch["is_add"]), young)))
+    # No snapshot tells of files of changes, nor of tombstones that are older than the table keeps them.
+    if beyond_tombstones or any(name.startswith(_OWN_HIDDEN) for name in log.store.directories("")):
+        for commit in _young_commits(log, cutoff_ms):
+            kept.commit(commit)
+    return kept
+
+
+def _removed(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
+    """Gives the removes of the checkpoint and the file actions of the tail, some of them twice.
+
+    Twice where a file of the log cannot be read when others were given, and another segment is read in its place.
+    """
+    reader, without = SegmentReader(snapshot.log.store), snapshot.unreadable
+    while True:
+        reading = Reading(segment=snapshot.log.segment(snapshot.version, without=without))
+        try:
+            yield from reader.removed(reading)
+            _, turns = reader.files(reading, with_stats=False)
+            for turn in turns:
+                yield from turn
+        except (CorruptLogError, ObjectNotFoundError) as error:
+            more = passed_over(reading.segment, error) - without
+            if not more:
+                raise
+            without |= more
+        else:
+            return
+
+
+def _young_commits(log: TableLog, cutoff_ms: int) -> Iterator[Commit]:
+    for log_file in log.listing():
+        if log_file.kind is LogFileKind.COMMIT and log_file.modified_ms >= cutoff_ms:
+            yield log.required_commit(log_file)
+
+
+def _keep_what_came_since(snapshot: Snapshot, kept: Kept) -> Snapshot:
+    """Keeps what was committed after `snapshot`; gives the newest one.
+
+    Raises ConflictError where the log does not go on from `snapshot`, or says otherwise now what may be deleted.
+    """
+    log, version = snapshot.log, snapshot.version
+    newest = log.advance(snapshot)
+    if log.head(version) != snapshot.head or newest.metadata.table_id != snapshot.metadata.table_id:
+        raise _changed("was restored, or deleted and made anew,", snapshot)
+    if (newest.protocol, retention_of(newest.metadata)) != (snapshot.protocol, retention_of(snapshot.metadata)):
+        raise _changed("was given another protocol or retention", snapshot)
+    while (commit := log.commit(Version(version + 1))) is not None:
+        kept.commit(commit)
+        version = commit.version
+    return newest
+
+
+def _changed(what: str, snapshot: Snapshot) -> ConflictError:
+    return ConflictError(
+        f"The vacuum of {snapshot.log.url} stopped: the table {what} meanwhile. Nothing more was deleted. "
+        "Run it again.",
+        url=snapshot.log.url,
+        winner=snapshot.version,
+        error_class="DELTA_METADATA_CHANGED",
+    )
+
+
+# --- what is there -------------------------------------------------------------------------------------------------
+
+_FOUND = pa.schema([("path", pa.string()), ("size_bytes", pa.int64())])
+_FOUND_ROWS = 10_000
+
+
+def _candidates(snapshot: Snapshot, kept: Kept, *, cutoff_ms: int) -> pa.Table:
+    """Gives the files that are older than the cutoff and that nothing keeps so far."""
+    partitions = tuple(f"{name}=" for name in _partition_names(snapshot))
+    batches: list[pa.RecordBatch] = []
+    rows: list[dict[str, object]] = []
+    for name, size_bytes, modified_ms in _walk(snapshot.log.store, partitions):
+        if modified_ms < cutoff_ms and not kept.has(name) and _is_text(name):
+            rows.append({"path": name, "size_bytes": size_bytes})
+        if len(rows) >= _FOUND_ROWS:
+            batches.append(pa.RecordBatch.from_pylist(rows, _FOUND))
+            rows = []
+    return pa.Table.from_batches([*batches, pa.RecordBatch.from_pylist(rows, _FOUND)], _FOUND)
+
+
+def _partition_names(snapshot: Snapshot) -> Iterator[str]:
+    for column in snapshot.schema:
+        if column.name in snapshot.metadata.partition_columns:
+            yield from (column.name, physical_name(column))
+
+
+def _walk(store: Store, partitions: tuple[str, ...]) -> Iterator[tuple[str, int, int]]:
+    """Gives name, size and time of each file that may be the table's, folder after folder; no link is followed."""
+    waiting = [""]
+    while waiting:
+        folder = waiting.pop()
+        inner = list(store.directories(folder))
+        if folder and names.LOG_DIR in inner:
+            logger.warning("vacuum left a table of its own alone table=%s folder=%s", store.url, folder)
+            continue
+        place = f"{folder}/" if folder else ""
+        for entry in store.list(folder):
+            if not _is_hidden(entry.name, partitions):
+                yield place + entry.name, entry.size_bytes, entry.modified_ms
+        waiting += (place + name for name in reversed(inner) if not _is_hidden(name, partitions))
+
+
+def _is_hidden(name: str, partitions: tuple[str, ...]) -> bool:
+    # "metadata" is Iceberg's folder in a table that is both; no writer of Delta has one.
+    return name == "metadata" or (name.startswith((".", "_")) and not name.startswith((*_OWN_HIDDEN, *partitions)))
+
+
+def _is_text(name: str) -> bool:
+    # A local name can be bytes that no log could name; nor can it be told of.
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,218 @@
+"""How incoming rows become a table's rows: which column goes where, or why they do not fit.
+
+Columns meet by name, case-insensitively; a column that is missing becomes null where it may. What the table's schema
+is once they are written is evolution.py's, what becomes of values `tablefeed.data.assignment`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tablefeed.data.assignment import Assignment, leaves, needs_zone
+from tablefeed.errors import InvalidRowsError, SchemaMismatchError
+from tablefeed.feed.write.evolution import as_new, has_void
+from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struct
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tablefeed.data.retype import Conversion
+
+_FORBIDDEN_IN_NAMES = " ,;{}()\n\t="
+"""Characters that Parquet's schema cannot carry without column mapping, as Delta-Spark refuses them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alignment:
+    """For each column of the table, in its order, the index of the incoming column; None: not there, null."""
+
+    sources: tuple[int | None, ...]
+
+
+def align(
+    table: Struct, incoming: Struct, *, partition_columns: Sequence[str], filled: frozenset[str] = frozenset(), url: str
+) -> Alignment:
+    """Fits `incoming` to `table`, which has all of its columns.
+
+    Columns in `filled` may be missing: they get their values later. Raises SchemaMismatchError for another one that is
+    needed.
+    """
+    positions = {f.name.lower(): i for i, f in enumerate(incoming)}
+    sources: list[int | None] = []
+    for column in table:
+        position = positions.get(column.name.lower())
+        if position is None and column.name not in filled:
+            _check_may_be_missing(column, partition_columns, url)
+        sources.append(position)
+    return Alignment(sources=tuple(sources))
+
+
+def check_zone(table: Struct, incoming: Struct, how: Assignment, *, url: str) -> None:
+    """Raises SchemaMismatchError where a moment is to be made of a text, a day or a clock, or the reverse, nowhere."""
+    if how.zone is not None:
+        return
+    columns = {field.name.lower(): field for field in table}
+    for field in incoming:
+        column = columns[field.name.lower()]
+        if any(needs_zone(one, other) for one, other in leaves(field.type, column.type)):
+            raise SchemaMismatchError(
+                f"Column {column.name!r} of {url} and of the rows differ in whether they are moments in time. Set the "
+                "option timeZone (time_zone in Python) to the zone in which days and clocks are meant, or cast it.",
+                url=url,
+                error_class="DELTA_FAILED_TO_MERGE_FIELDS",
+            )
+
+
+def new_table_schema(incoming: Struct, *, partition_columns: Sequence[str], url: str, any_name: bool = False) -> Struct:
+    """Gives the schema of a table made for `incoming`: every column nullable, as no stream can promise more.
+
+    Raises SchemaMismatchError for what no table can be: void columns, names that Parquet cannot carry (unless
+    `any_name`: then files have others), a partition column that is not there or of a type that has no text, nothing
+    but partition columns.
+    """
+    if not incoming.fields:
+        raise _no_table("the rows have no columns", "DELTA_EMPTY_DATA", url)
+    if not any_name:
+        check_new_columns(incoming.fields, url=url)
+    for column in incoming:
+        if has_void(column.type):
+            raise _no_table(
+                f"column {column.name!r} has no type (void); cast it", "DELTA_NULL_SCHEMA_IN_STREAMING_WRITE", url
+            )
+    check_partition_by(incoming, partition_columns, url=url)
+    return Struct(tuple(as_new(f) for f in incoming))
+
+
+def check_new_columns(columns: Sequence[Field], *, url: str) -> None:
+    """Raises SchemaMismatchError for a name, at any depth, that a table without column mapping cannot have."""
+    for column in columns:
+        if any(c in _FORBIDDEN_IN_NAMES for name in _names(column) for c in name):
+            raise _no_table(
+                f"column {column.name!r} has one of the characters {_FORBIDDEN_IN_NAMES!r} in its name; rename it",
+                "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
+                url,
+            )
+
+
+def check_partition_by(incoming: Struct, partition_columns: Sequence[str], *, url: str) -> None:
+    """Raises SchemaMismatchError where no table of `incoming` can be partitioned by those columns."""
+    by_name = {f.name.lower(): f for f in incoming}
+    for name in partition_columns:
+        column = by_name.get(name.lower())
+        if column is None:
+            raise _no_table(f"there is no column {name!r} to partition by", "DELTA_PARTITION_COLUMN_NOT_FOUND", url)
+        if isinstance(column.type, Array | Map | Struct) or column.type == Primitive("variant"):
+            raise _no_table(
+                f"column {name!r} is nested or a variant: it cannot partition",
+                "DELTA_INVALID_PARTITION_COLUMN_TYPE",
+                url,
+            )
+    if len({n.lower() for n in partition_columns}) < len(partition_columns):
+        raise _no_table(f"({', '.join(partition_columns)}) names a column twice", "DELTA_DUPLICATE_COLUMNS_FOUND", url)
+    if len(partition_columns) >= len(incoming.fields):
+        raise _no_table("all of its columns partition it", "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION", url)
+
+
+def aligned(
+    batches: Iterable[pa.RecordBatch], alignment: Alignment, schema: pa.Schema, how: Assignment, *, url: str
+) -> Iterator[pa.RecordBatch]:
+    """Gives `batches` with the columns of `schema`, the table's in Arrow, values cast as `how` says.
+
+    Raises InvalidRowsError for a value that the table's type cannot hold, or a text that is none of it;
+    SchemaMismatchError for one that only its representation keeps out, such as a nanosecond.
+    """
+    import pyarrow as pa
+
+    found: pa.Schema | None = None
+    columns: list[_Column] = []
+    for batch in batches:
+        if found is None or not batch.schema.equals(found):
+            found = batch.schema
+            columns = [
+                _Column(None if source is None else (source, found.field(source).type), field, how, url)
+                for source, field in zip(alignment.sources, schema, strict=True)
+            ]
+        yield pa.RecordBatch.from_arrays([column.of(batch) for column in columns], schema=schema)
+
+
+class _Column:
+    """One column of the table, made of one of the rows', or of none (null)."""
+
+    def __init__(self, source: tuple[int, pa.DataType] | None, field: pa.Field, how: Assignment, url: str) -> None:
+        from tablefeed.data.retype import LossyConversionError
+        from tablefeed.data.storing import assigned
+
+        self._source, self._field, self._url = source, field, url
+        self._convert: Conversion | None = None
+        if source is not None:
+            try:
+                self._convert = assigned(source[1], field.type, how)
+            except LossyConversionError as error:
+                raise self._mismatch(error) from error
+
+    def of(self, batch: pa.RecordBatch) -> pa.Array:
+        import pyarrow as pa
+
+        from tablefeed.data.casts import CastError
+        from tablefeed.data.retype import LossyConversionError
+
+        if self._source is None:
+            return pa.nulls(batch.num_rows, type=self._field.type)
+        column = batch.column(self._source[0])
+        try:
+            return column if self._convert is None else self._convert(column)
+        except CastError as error:
+            path = ".".join((self._field.name, *error.column))
+            raise InvalidRowsError(
+                f"A value of the rows does not fit column {path!r} of {self._url}: it cannot be stored as "
+                f"{error.wanted} ({error.reason}). Nothing of this write was committed: correct or filter the rows.",
+                url=self._url,
+                error_class=error.error_class,
+            ) from error
+        except (LossyConversionError, pa.ArrowException) as error:
+            raise self._mismatch(error) from error
+
+    def _mismatch(self, error: Exception) -> SchemaMismatchError:
+        found = None if self._source is None else self._source[1]
+        return SchemaMismatchError(
+            f"Column {self._field.name!r} of {self._url} is {self._field.type}, which does not hold a value of the "
+            f"rows ({found}): {error}. Cast it before writing.",
+            url=self._url,
+            error_class="DELTA_FAILED_TO_MERGE_FIELDS",
+        )
+
+
+def _no_table(why: str, error_class: str, url: str) -> SchemaMismatchError:
+    return SchemaMismatchError(f"No table can be made at {url}: {why}.", url=url, error_class=error_class)
+
+
+def _check_may_be_missing(column: Field, partition_columns: Sequence[str], url: str) -> None:
+    if column.name in partition_columns:
+        raise SchemaMismatchError(
+            f"The rows have no column {column.name!r}, by which {url} is partitioned. Add it to the rows.",
+            url=url,
+            error_class="DELTA_PARTITION_COLUMN_NOT_FOUND",
+        )
+    if not column.nullable:
+        raise SchemaMismatchError(
+            f"The rows have no column {column.name!r}, which must not be null in {url}. Add it to the rows.",
+            url=url,
+            error_class="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
+        )
+
+
+def _names(column: Field) -> Iterator[str]:
+    yield column.name
+    stack: list[DataType] = [column.type]
+    while stack:
+        match stack.pop():
+            case Struct() as struct:
+                for field in struct:
+                    yield field.name
+                    stack.append(field.type)
+            case Array(element):
+                stack.append(element)
+            case Map(key, value):
+                stack += [key, value]

@@ -1,0 +1,291 @@
+"""Which rows an overwrite takes the place of: all, those of some partitions, or those of a predicate.
+
+Where partitions say it, files make way whole, told apart by their partition values as the log has them, read as the
+values that they spell. A predicate on other columns takes some rows of a file and leaves others: its files are
+row_replacement.py's to find and to write anew. Either way new rows are held against the predicate here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tablefeed.delta import names, row_tracking
+from tablefeed.delta.schema.column_mapping import MappingMode, physical_name
+from tablefeed.errors import (
+    ConflictingOptionsError,
+    IllegalOptionError,
+    InvalidRowsError,
+    LogError,
+    SchemaMismatchError,
+    UnsupportedFeatureError,
+)
+from tablefeed.feed.scan.task import PartitionColumn, RowFilter
+from tablefeed.feed.write.evolution import SchemaMode
+from tablefeed.feed.write.table_change import Target
+from tablefeed.feed.write.write_rules import Scope, WriteRules
+from tablefeed.log.transaction import WriteKind
+from tablefeed.model.actions import AddFile, CdcFile, FileAction
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+OPTION = "replaceWhere"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replaces:
+    """What an overwrite takes the place of: the rows of a predicate, whose `text` is kept, or what a scope says.
+
+    `partitions` are the table's partition columns, by their names.
+    """
+
+    scope: RowFilter | Scope
+    text: str | None
+    partitions: Mapping[str, PartitionColumn]
+
+    @property
+    def by_row(self) -> RowFilter | None:
+        """The predicate, where it may be true of some rows of a file and not of others; else None."""
+        if isinstance(self.scope, RowFilter) and not set(self.scope.fields.names) <= self.partitions.keys():
+            return self.scope
+        return None
+
+
+def planned_replacement(rules: WriteRules, target: Target, *, kind: WriteKind, mapping: MappingMode) -> Replaces:
+    """Gives what a write by `rules` to `target` takes the place of.
+
+    A table without partitions is replaced as a whole by either mode, as Delta-Spark has it. Raises OptionError for what
+    cannot be, or cannot be done here.
+    """
+    schema = {field.name: field for field in target.schema}
+    is_mapped = mapping is not MappingMode.NONE
+    partitions = {
+        name: PartitionColumn(physical_name=physical_name(schema[name]) if is_mapped else name, type=schema[name].type)
+        for name in target.partition_columns
+    }
+    predicate = rules.replace_where
+    scope = _predicate(rules, predicate, target, kind) if predicate is not None else _scope(rules, target, kind)
+    return Replaces(scope=scope, text=predicate, partitions=partitions)
+
+
+def _scope(rules: WriteRules, target: Target, kind: WriteKind) -> Scope:
+    if rules.scope is Scope.TABLE or kind is WriteKind.APPEND or not target.partition_columns:
+        return Scope.TABLE
+    if rules.schema is SchemaMode.OVERWRITE:
+        raise ConflictingOptionsError(
+            options=("overwriteSchema", "partitionOverwriteMode"),
+            remedy="The partitions that stay have the table's schema: leave one of them out.",
+            error_class="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+        )
+    return Scope.PARTITIONS
+
+
+def _predicate(rules: WriteRules, text: str, target: Target, kind: WriteKind) -> RowFilter:
+    from tablefeed.feed.scan.where import row_filter
+
+    if kind is WriteKind.APPEND:
+        raise ConflictingOptionsError(
+            options=("mode", OPTION), remedy='Only an overwrite replaces rows: mode "overwrite".'
+        )
+    if rules.scope is Scope.PARTITIONS:
+        raise ConflictingOptionsError(
+            options=(OPTION, "partitionOverwriteMode"),
+            remedy="Each says which rows are replaced: set one of them.",
+            error_class="DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
+        )
+    if rules.schema is SchemaMode.OVERWRITE:
+        raise ConflictingOptionsError(
+            options=(OPTION, "overwriteSchema"),
+            remedy="The rows that stay have the table's schema: leave one of them out.",
+        )
+    rows = row_filter(text, target.schema, option=OPTION)
+    if not rows.fields.names:
+        raise IllegalOptionError(option=OPTION, value=text, explain="names no column")
+    return rows
+
+
+def check_replaceable(replaces: Replaces, target: Target, *, url: str) -> None:
+    """Raises where rows of the table `target`, which is there, cannot make way one by one, so that others stay."""
+    if replaces.by_row is None:
+        return
+    if row_tracking.is_supported(target.protocol):
+        raise UnsupportedFeatureError(
+            f"The table at {url} tracks its rows ({names.ROW_TRACKING}), and {replaces.text!r} asks for columns that "
+            "are no partition columns: files would have to be written anew, and this version of tablefeed cannot do "
+            "that without giving their rows other ids. Nothing was written. Write this with Spark's own Delta.",
+            url=url,
+            features=(names.ROW_TRACKING,),
+            error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
+        )
+    reserved = next((column.name for column in target.schema if column.name.lower() == names.CHANGE_TYPE), None)
+    if reserved is not None and records_changes(target.configuration):
+        raise SchemaMismatchError(
+            f"{url} has a column {reserved!r}, which its change data feed has itself. Nothing was written; rename it.",
+            url=url,
+            error_class="RESERVED_CDC_COLUMNS_ON_WRITE",
+        )
+
+
+def records_changes(configuration: Mapping[str, str]) -> bool:
+    """Whether the commits of a table with these properties have to tell which rows they changed."""
+    return configuration.get(names.ENABLE_CHANGE_DATA_FEED, "").lower() == "true"
+
+
+def as_replaced(batches: Iterable[pa.RecordBatch], replaces: Replaces, *, url: str) -> Iterator[pa.RecordBatch]:
+    """Gives `batches`, new rows in the table's columns, where its predicate is true of each, if there is one by row.
+
+    Raises InvalidRowsError for the first of which it is false or null.
+    """
+    rows = replaces.by_row
+    return iter(batches) if rows is None else (_held(batch, rows, replaces, url) for batch in batches)
+
+
+def _held(batch: pa.RecordBatch, rows: RowFilter, replaces: Replaces, url: str) -> pa.RecordBatch:
+    import pyarrow.compute as pc
+
+    from tablefeed.data.partition import empty_is_null
+    from tablefeed.data.rules import shown_row
+
+    asked = empty_is_null(batch.select(rows.fields.names), [n for n in rows.fields.names if n in replaces.partitions])
+    first = pc.index(matches(asked, rows, url=url), False).as_py()
+    if first >= 0:
+        shown = shown_row(asked, first, [(name,) for name in rows.fields.names])
+        raise InvalidRowsError(
+            f"Rows for {url} are not as replaceWhere says, {replaces.text!r}. One has the values:\n"
+            f"{shown}\nNothing was written; filter them, or replace more.",
+            url=url,
+            error_class="DELTA_REPLACE_WHERE_MISMATCH",
+        )
+    return batch
+
+
+def matches(batch: pa.RecordBatch, rows: RowFilter, *, url: str) -> pa.BooleanArray:
+    """Says of each row of `batch` whether the predicate is true of it: not of one for which it is null.
+
+    Raises IllegalOptionError for a predicate that rows cannot be asked.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from tablefeed.feed.snapshot.verdicts import answers
+
+    held = answers(rows.condition, pa.Table.from_batches([batch]))
+    if held is None:
+        raise IllegalOptionError(option=OPTION, value=str(rows.condition), explain=f"cannot be asked of rows of {url}")
+    return pc.fill_null(held, fill_value=False)
+
+
+class Replacement:
+    """Says of files whether the commit of `written`, planned so, takes their place. Raises LogError for odd ones.
+
+    Not of those of a predicate by row.
+    """
+
+    def __init__(self, planned: Replaces, written: Iterable[AddFile], *, url: str) -> None:
+        self._planned, self._scope, self._url = planned, planned.scope, url
+        self._partitions: frozenset[tuple[object, ...]] = frozenset()
+        if self._scope is Scope.PARTITIONS:
+            self._partitions = frozenset(self._keys(_maps([file.partition_values for file in written])))
+
+    def of(self, files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Gives those of `files` (`tablefeed.delta.columns.FILE_COLUMNS`) that make way."""
+        for batch in files:
+            yield batch if self._scope is Scope.TABLE else batch.filter(self._among(batch["partition_values"]))
+
+    def reads(self, file: FileAction) -> bool:
+        """Whether `file`, of another commit, is one that this write would have had to see."""
+        if self._scope is Scope.TABLE:
+            return True
+        if isinstance(file, CdcFile):
+            return False
+        if file.partition_values is None:
+            return True  # a remove need not say whose it was
+        return bool(self._among(_maps([file.partition_values]))[0].as_py())
+
+    def check(self, files: Sequence[AddFile]) -> None:
+        """Raises InvalidRowsError where rows of `files`, written under the plan, are not as its predicate says."""
+        if not isinstance(self._scope, RowFilter) or not files or self._planned.by_row is not None:
+            return  # no predicate, or one that each row was held against
+        for file, is_among in zip(
+            files, self._among(_maps([f.partition_values for f in files])).to_pylist(), strict=True
+        ):
+            if not is_among:
+                values = ", ".join(f"{name}={text}" for name, text in file.partition_values.items())
+                raise InvalidRowsError(
+                    f"Rows for {self._url} are not as replaceWhere says, {self._planned.text!r}: some "
+                    f"have {values}. Nothing was written; filter them, or replace more.",
+                    url=self._url,
+                    error_class="DELTA_REPLACE_WHERE_MISMATCH",
+                )
+
+    def _among(self, values: pa.MapArray) -> pa.BooleanArray:
+        """Whether each of the partitions is among those replaced; each is judged once, however many files it has."""
+        import pyarrow.compute as pc
+
+        from tablefeed.delta.json_texts import texts_of_map
+
+        texts = texts_of_map(values)
+        partitions = texts.dictionary_encode()
+        first_rows = pc.index_in(partitions.dictionary, value_set=texts)
+        return self._judged(values.take(first_rows)).take(partitions.indices)
+
+    def _judged(self, values: pa.MapArray) -> pa.BooleanArray:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from tablefeed.feed.snapshot.verdicts import answers
+
+        if not isinstance(self._scope, RowFilter):
+            return pa.array([key in self._partitions for key in self._keys(values)], pa.bool_())
+        held = answers(self._scope.condition, pa.table(self._columns(values)))
+        if held is None:
+            raise IllegalOptionError(
+                option=OPTION,
+                value=str(self._planned.text),
+                explain=f"cannot be asked of the partitions of {self._url}",
+            )
+        return pc.fill_null(held, fill_value=False)
+
+    def _keys(self, values: pa.MapArray) -> list[tuple[object, ...]]:
+        return list(zip(*(_comparable(column) for column in self._columns(values).values()), strict=True))
+
+    def _columns(self, values: pa.MapArray) -> Mapping[str, pa.Array]:
+        import pyarrow.compute as pc
+
+        from tablefeed.feed.scan.pruning import leaf_of, partition_values_of
+
+        columns: dict[str, pa.Array] = {}
+        for name, column in self._planned.partitions.items():
+            known = partition_values_of(values, leaf_of(column))
+            if not pc.all(known.is_known).as_py() and len(known.is_known):
+                raise LogError(
+                    f"The log of {self._url} has a file of which it does not say, or not rightly, what "
+                    f"partition column {name!r} is. Nothing was committed; overwrite the table as a whole.",
+                    url=self._url,
+                )
+            columns[name] = known.values
+        return columns
+
+
+def _maps(values: Sequence[Mapping[str, str | None]]) -> pa.MapArray:
+    import pyarrow as pa
+
+    from tablefeed.delta.columns import STRING_MAP
+
+    return pa.array([list(each.items()) for each in values], type=STRING_MAP)
+
+
+def _comparable(column: pa.Array) -> list[object]:
+    """The values as Python's, equal where Spark's `<=>` says so: NaN is NaN, and null null."""
+    import pyarrow as pa
+
+    if pa.types.is_temporal(column.type):
+        # Python's own end with the year 9999.
+        column = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
+    values: list[object] = column.to_pylist()
+    if pa.types.is_floating(column.type):
+        return ["NaN" if value != value else value for value in values]
+    return values

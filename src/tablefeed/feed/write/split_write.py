@@ -1,0 +1,249 @@
+"""Rows into splits: a write to an IndexTables table planned, and its tasks' rows written. The commit is index_commit's.
+
+Its schema never changes after it was made, with IndexTables itself neither; what Delta's writer can besides is refused
+by name.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tablefeed.delta.file_layout import FileShape
+from tablefeed.delta.schema.column_mapping import MappingMode
+from tablefeed.delta.schema.schema_string import format_schema, parse_schema, to_arrow
+from tablefeed.delta.stats.stats_text import StatisticsShape
+from tablefeed.errors import (
+    IllegalOptionError,
+    InvalidRowsError,
+    SchemaMismatchError,
+    UnsupportedFeatureError,
+    UnsupportedOptionError,
+)
+from tablefeed.feed.snapshot.index_log import IndexSnapshot, IndexTablesLog
+from tablefeed.feed.snapshot.table_files import for_store
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.write.align import align, aligned, check_zone, new_table_schema
+from tablefeed.feed.write.evolution import Merging, SchemaMode, has, merged
+from tablefeed.feed.write.replacement import Replaces
+from tablefeed.feed.write.split_indexing import indexing_of_table
+from tablefeed.feed.write.table_change import spelled_as
+from tablefeed.feed.write.write_plan import (
+    Planned,
+    WritePlan,
+    check_partitioning,
+    check_text,
+    discard,
+    file_directory,
+    logged_values,
+)
+from tablefeed.feed.write.write_rules import TYPEMAP_PREFIX, Scope, WriteRules, refuse_of_splits
+from tablefeed.indextables.log import protocol
+from tablefeed.indextables.log.partition_values import Constants, timestamp_text
+from tablefeed.indextables.split.indexing import Indexed, Indexing
+from tablefeed.indextables.split.split_name import split_name
+from tablefeed.model.actions import AddFile, Txn
+from tablefeed.model.schema import Primitive, Struct
+from tablefeed.store import open_store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tablefeed.data.split_writer import SplitLayout, WrittenSplit
+    from tablefeed.data.write import NewFile
+
+
+def plan_splits(
+    log: TableLog, snapshot: Snapshot | None, rows: Struct, *, partition_by: Sequence[str], rules: WriteRules
+) -> WritePlan:
+    """As `sink.plan_write`, for an IndexTables table: as it is, or a new one.
+
+    Raises UnsupportedOptionError for what only a Delta table can be asked for.
+    """
+    from tablefeed.data.split_index import require_tantivy
+    from tablefeed.indextables.split.index_schema import check_types
+
+    _refuse_rules(rules)
+    require_tantivy(log.url)
+    variant = next((column.name for column in rows if has(column.type, Primitive("variant"))), None)
+    if variant is not None:
+        raise UnsupportedFeatureError(
+            f"{log.url} cannot be written: column {variant} is or has a variant, which no IndexTables table has. Cast "
+            "it to a string first (to_json).",
+            url=log.url,
+            features=("variant",),
+        )
+    if snapshot is None:
+        schema = new_table_schema(rows, partition_columns=partition_by, url=log.url, any_name=True)
+        schema_string, partition_columns = format_schema(schema), spelled_as(schema, partition_by)
+    else:
+        protocol.refuse_writing(snapshot.protocol, url=log.url)
+        check_partitioning(partition_by, snapshot.metadata.partition_columns, log.url)
+        schema = merged(snapshot.schema, rows, Merging(url=log.url, policy=rules.assignment.policy))
+        schema_string, partition_columns = snapshot.metadata.schema_string, snapshot.metadata.partition_columns
+    check_types(to_arrow(schema), url=log.url)
+    check_zone(schema, rows, rules.assignment, url=log.url)
+    return WritePlan(
+        location=log.location,
+        storage_options=log.storage_options,
+        found=None if snapshot is None else Planned.of(snapshot),
+        schema_string=schema_string,
+        partition_columns=partition_columns,
+        configuration={},
+        metadata=None,
+        mapping=MappingMode.NONE,
+        alignment=align(schema, rows, partition_columns=partition_columns, url=log.url),
+        rules=rules,
+        shape=FileShape(most_rows=rules.most_rows_of_a_file),
+        replaces=Replaces(scope=Scope.TABLE, text=None, partitions={}),
+        kept=None,
+        identity=(),
+        recorded={},
+        tells_all=False,
+        statistics=StatisticsShape(leaves=(), bounded=()),
+        splits=_indexing(log, snapshot, to_arrow(schema), partition_columns, rules.index_as),
+    )
+
+
+def _indexing(
+    log: TableLog,
+    snapshot: Snapshot | None,
+    schema: pa.Schema,
+    partition_columns: tuple[str, ...],
+    asked: Mapping[str, str],
+) -> Indexing:
+    """How the table's splits index its columns: as those do that it has, of a new one as is `asked`."""
+    wanted = _asked(schema, asked)
+    if not isinstance(snapshot, IndexSnapshot) or not isinstance(log, IndexTablesLog):
+        return Indexing(strings={name: way for name, way in wanted.items() if way is not Indexed.STRING})
+    there = indexing_of_table(log, snapshot, schema, partition_by=partition_columns)
+    for name, way in wanted.items():
+        if there.of(name) is not way:
+            raise UnsupportedOptionError(
+                option=f"{TYPEMAP_PREFIX}{name}",
+                remedy=f"The splits of {log.url} index {name} as {there.of(name)}, and those of a table are alike. "
+                "Leave it out, or write to another table.",
+            )
+    return there
+
+
+def _asked(schema: pa.Schema, asked: Mapping[str, str]) -> dict[str, Indexed]:
+    by_name = {field.name.lower(): field for field in schema}
+    found: dict[str, Indexed] = {}
+    for name, way in asked.items():
+        column = by_name.get(name.lower())
+        if column is None or column.type != "string":
+            explain = f"is for a column of strings, and the table has no such column {name!r}"
+            raise IllegalOptionError(option=f"{TYPEMAP_PREFIX}{name}", value=way, explain=explain)
+        if way.lower() not in list(Indexed):
+            explain = "must be 'string', 'text', 'json' or 'ip'"
+            raise IllegalOptionError(option=f"{TYPEMAP_PREFIX}{name}", value=way, explain=explain)
+        found[column.name] = Indexed(way.lower())
+    return found
+
+
+def write_split_task(
+    plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int, txn: Txn | None, now_ms: int
+) -> tuple[AddFile, ...]:
+    """As `sink.write_task`, to splits, whose names tell of `txn`."""
+    from tablefeed.data.split_writer import SplitLayout, write_splits
+    from tablefeed.data.write import NewFile
+
+    store = open_store(plan.location, for_store(plan.storage_options))
+    schema = parse_schema(plan.schema_string, url=store.url)
+    arrow = to_arrow(schema)
+    begun: list[str] = []
+
+    def new_file(values: Mapping[str, pa.Scalar], _number: int) -> NewFile:
+        check_text(values, url=store.url)
+        directory = file_directory(plan, schema, values)
+        name = split_name(task, txn, chance=uuid.uuid4())
+        path = f"{directory}/{name}" if directory else name
+        begun.append(path)
+        return NewFile(path=path, opened=store.create(path))
+
+    def added(written: WrittenSplit) -> AddFile:
+        texts = _texts(plan, schema, written.partition_values, layout)
+        return AddFile(
+            path=written.path,
+            log_path=written.path,
+            partition_values=texts,
+            size_bytes=written.size_bytes,
+            modified_ms=now_ms,
+            data_change=True,
+            split=written.split,
+        )
+
+    layout = SplitLayout(
+        url=store.url, schema=arrow, partition_by=plan.partition_columns, indexing=plan.splits or Indexing()
+    ).of_at_most(plan.shape.most_rows)
+    rows = aligned(batches, plan.alignment, arrow, plan.rules.assignment, url=store.url)
+    try:
+        return tuple(added(written) for written in write_splits(rows, layout, new_file))
+    except BaseException:
+        discard(store, begun)
+        raise
+
+
+def _texts(
+    plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar], layout: SplitLayout
+) -> dict[str, str | None]:
+    """Gives what the log says of the partition with `values`, in the words of the writer whose splits are alike.
+
+    Raises InvalidRowsError where the log alone says a value, and its text there would be read as another.
+    """
+    texts = logged_values(plan, schema, values)
+    for field in schema:
+        if field.type == Primitive("timestamp") and field.name in values and values[field.name].is_valid:
+            texts[field.name] = timestamp_text(values[field.name].value, layout.indexing.style)
+    _check_told(texts, values, layout)
+    return texts
+
+
+def _check_told(texts: Mapping[str, str | None], values: Mapping[str, pa.Scalar], layout: SplitLayout) -> None:
+    import pyarrow as pa
+
+    alone = set(layout.partition_by).difference(layout.indexing.columns or layout.schema.names)
+
+    def refused(reason: str) -> InvalidRowsError:
+        return InvalidRowsError(
+            f"The rows for {layout.url} have a partition whose value no log of IndexTables can tell: {reason}. Nothing "
+            "of this write was committed: correct or filter the rows.",
+            url=layout.url,
+        )
+
+    columns = [field for field in layout.schema if field.name in alone]
+    for name, told in Constants(texts=texts, columns=pa.schema(columns), refuse=refused).items():
+        if not told.equals(values[name]) and repr(told.as_py()) != repr(values[name].as_py()):
+            raise refused(f"{values[name].as_py()!r} of {name} would be read as {told.as_py()!r}")
+
+
+def check_same_table(plan: WritePlan, state: Snapshot) -> None:
+    """Raises SchemaMismatchError where a table that another writer made meanwhile is not as `plan` was to make it."""
+    theirs, ours = state.schema, parse_schema(plan.schema_string, url=state.log.url)
+    if theirs != ours or state.metadata.partition_columns != plan.partition_columns:
+        raise SchemaMismatchError(
+            f"Nothing was written to {state.log.url}: another writer made the table meanwhile, with other columns or "
+            "partitions. Run the write again on what the table is now.",
+            url=state.log.url,
+        )
+
+
+def _refuse_rules(rules: WriteRules) -> None:
+    fixed = "The schema of an IndexTables table is that of its first write: write to another table, or leave it out."
+    for option, mode in (("mergeSchema", SchemaMode.MERGE), ("overwriteSchema", SchemaMode.OVERWRITE)):
+        if mode is rules.schema or mode in rules.asked:
+            raise UnsupportedOptionError(option=option, remedy=fixed)
+    whole = "An overwrite of an IndexTables table replaces all of it; leave it out."
+    if rules.replace_where is not None or rules.scope is not Scope.TABLE:
+        option = "partitionOverwriteMode" if rules.replace_where is None else "replaceWhere"
+        raise UnsupportedOptionError(option=option, remedy=whole)
+    refuse_of_splits(
+        {
+            "compression": rules.codec,
+            "clusterBy": rules.cluster_by,
+            "optimizeWrite": rules.gathers_files,
+            **rules.properties,
+        }
+    )

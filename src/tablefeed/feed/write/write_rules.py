@@ -1,0 +1,156 @@
+"""What a write may do to its table's schema, and by which rules its values become the table's: as users say it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from enum import StrEnum
+
+from tablefeed.data.assignment import Assignment, Policy
+from tablefeed.delta.file_layout import CODECS, Codec, named_codec
+from tablefeed.delta.properties import checked_properties
+from tablefeed.errors import IllegalOptionError, UnsupportedOptionError
+from tablefeed.feed.write.evolution import SchemaMode
+from tablefeed.log.transaction import WriteKind
+from tablefeed.model.statistics import LeafPath
+
+
+class Scope(StrEnum):
+    """What an overwrite takes the place of, in Spark's words for `partitionOverwriteMode`."""
+
+    TABLE = "static"
+    PARTITIONS = "dynamic"
+    """Those that rows are written to."""
+
+
+TYPEMAP_PREFIX = "spark.indextables.indexing.typemap."
+"""What follows it is a column; the value is how it is indexed: `string`, `text`, `json` or `ip`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRules:
+    """How rows may change and fit their table; `properties` are those of a table that the write makes.
+
+    `replace_where` is the predicate of the rows that an overwrite takes the place of, None: `scope` says it.
+    """
+
+    schema: SchemaMode = SchemaMode.FIXED
+    asked: frozenset[SchemaMode] = frozenset()
+    """What options of the schema were set, for the commit to tell; which one holds is `schema`."""
+    assignment: Assignment = field(default_factory=Assignment)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    scope: Scope = Scope.TABLE
+    replace_where: str | None = None
+    codec: Codec | None = None
+    """None: the table's."""
+    most_rows_of_a_file: int | None = None
+    gathers_files: bool | None = None
+    """Whether the small files of tasks are made into larger ones before the commit; None: as the table says."""
+    cluster_by: tuple[LeafPath, ...] = ()
+    """The columns by which a table is clustered that the write makes, by their names; one that is there is by them."""
+    index_as: Mapping[str, str] = field(default_factory=dict)
+    """How the columns of an IndexTables table are indexed that the write makes, by their names in any case: `string`,
+    `text`, `json` or `ip`; one that is there has them so."""
+
+
+def schema_mode(kind: WriteKind, *, merge: bool, overwrite: bool) -> SchemaMode:
+    """Gives what mergeSchema and overwriteSchema ask of a write; the second asks nothing of an append."""
+    if overwrite and kind is WriteKind.OVERWRITE:
+        return SchemaMode.OVERWRITE
+    return SchemaMode.MERGE if merge else SchemaMode.FIXED
+
+
+def schema_asked(*, merge: bool, overwrite: bool) -> frozenset[SchemaMode]:
+    """Gives which of mergeSchema and overwriteSchema were set."""
+    return frozenset(mode for mode, is_set in ((SchemaMode.MERGE, merge), (SchemaMode.OVERWRITE, overwrite)) if is_set)
+
+
+def write_rules(
+    schema: SchemaMode,
+    *,
+    asked: frozenset[SchemaMode],
+    policy: Policy,
+    zone: tzinfo | None,
+    scope: Scope,
+    replace_where: str | None,
+    properties: Mapping[str, str] | None = None,
+    codec: Codec | None = None,
+    most_rows: int | None = None,
+    gathers_files: bool | None = None,
+    cluster_by: tuple[LeafPath, ...] = (),
+    index_as: Mapping[str, str] | None = None,
+) -> WriteRules:
+    """Gives the rules that a writer's options mean. Raises IllegalOptionError for `properties` that no table has.
+
+    As with Delta-Spark's writer, a table that is there keeps its own whatever they are.
+    """
+    return WriteRules(
+        schema=schema,
+        asked=asked,
+        assignment=Assignment(policy=policy, zone=zone),
+        properties=checked_properties(properties or {}),
+        scope=scope,
+        replace_where=replace_where,
+        codec=codec,
+        most_rows_of_a_file=most_rows,
+        gathers_files=gathers_files,
+        cluster_by=cluster_by,
+        index_as=index_as or {},
+    )
+
+
+def refuse_of_splits(asked: Mapping[str, object]) -> None:
+    """Raises UnsupportedOptionError for the first of `asked` that is set: IndexTables tables have no such thing."""
+    for option, value in asked.items():
+        if value:
+            raise UnsupportedOptionError(option=option, remedy="Only Delta tables have it; leave it out.")
+
+
+def read_scope(option: str, value: object) -> Scope:
+    """Gives the scope that `option` names, in any case. Raises IllegalOptionError."""
+    if isinstance(value, str) and value.lower() in list(Scope):
+        return Scope(value.lower())
+    raise IllegalOptionError(option=option, value=str(value), explain="must be 'static' or 'dynamic'")
+
+
+def column_paths(value: str, option: str) -> tuple[LeafPath, ...]:
+    """Gives the columns that `value` of `option` lists with commas, members of structs behind dots.
+
+    Between backticks a comma or a dot is part of a name, and a backtick is doubled. Raises IllegalOptionError.
+    """
+    paths: list[LeafPath] = []
+    path: LeafPath = ()
+    if _PATHS.fullmatch(value):
+        for found in _NAME.finditer(value):
+            name = found["name"].strip()
+            name = name[1:-1].replace("``", "`") if name.startswith("`") else name
+            path = (*path, name)
+            if found["end"] != ".":
+                paths.append(path)
+                path = ()
+    if not paths or not all(all(path) for path in paths):
+        explain = "must be columns with commas between them, members of structs as a.b"
+        raise IllegalOptionError(option=option, value=value, explain=explain)
+    return tuple(paths)
+
+
+_QUOTED_OR_PLAIN = r"\s*`(?:[^`]|``)+`\s*|[^`.,]+"
+_PATHS = re.compile(rf"(?:{_QUOTED_OR_PLAIN})(?:[.,](?:{_QUOTED_OR_PLAIN}))*")
+_NAME = re.compile(rf"(?P<name>{_QUOTED_OR_PLAIN})(?P<end>[.,]|$)")
+
+
+def policy(value: object, option: str) -> Policy:
+    """Gives the policy that `option` names, in any case. Raises IllegalOptionError."""
+    if isinstance(value, str) and value.lower() in list(Policy):
+        return Policy(value.lower())
+    raise IllegalOptionError(option=option, value=str(value), explain="must be 'ansi', 'strict' or 'legacy'")
+
+
+def codec(value: str, option: str) -> Codec:
+    """Gives the codec that `option` names, in any case. Raises IllegalOptionError."""
+    found = named_codec(value)
+    if found is None:
+        raise IllegalOptionError(option=option, value=value, explain=f"must be {CODECS}")
+    return found

@@ -1,0 +1,244 @@
+"""A state of an IndexTables log to values: its `_manifest.avro`, and the manifests of files it names ("states").
+
+A state lists manifests, each a run of entries, and tombstones: the live files are the entries of all manifests, of one
+path the last, without those whose path is a tombstone; a path that was removed never comes back under a tombstone.
+States share manifests. Entries come as the columns of columns.py, one manifest at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from tablefeed.errors import CorruptLogError, LogError, UnsupportedFeatureError
+from tablefeed.indextables import names
+from tablefeed.indextables.log import avro_file, columns, fields, schema_registry
+from tablefeed.indextables.log.fields import BadActionError
+from tablefeed.model.actions import Facts, Metadata, Protocol, Version
+
+FORMAT_VERSION = 1
+"""Of `_manifest.avro`; what has a greater one is refused."""
+
+_BATCH_ROWS = 8192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The smallest and the greatest text of a partition column in one manifest; None is unknown."""
+
+    low: str | None
+    high: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """A manifest as a state names it; `name` is below the log directory, and `path` the state's own word for it.
+
+    The versions are 0 in all that the Scala log writes. `bounds` by partition column; None: not told.
+    """
+
+    name: str
+    path: str
+    entry_count: int
+    min_added_version: int = 0
+    max_added_version: int = 0
+    bounds: Mapping[str, Bounds] | None = None
+    tombstone_count: int = 0
+    live_count: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What `_manifest.avro` says. `registry` is doc mappings by hash; `metadata` is None in most of the Scala log's.
+
+    `total_bytes` still counts files that are tombstones.
+    """
+
+    version: Version
+    created_ms: int
+    file_count: int
+    total_bytes: int
+    manifests: tuple[Manifest, ...]
+    tombstones: pa.Array
+    registry: Mapping[str, str]
+    protocol_version: int = 4
+    metadata: Metadata | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """The table's protocol, and its metadata where the state has it."""
+        version = self.protocol_version
+        protocol = Protocol(min_reader_version=version, min_writer_version=version)
+        return Facts(protocol=protocol, metadata=self.metadata)
+
+    @property
+    def newest_first(self) -> tuple[Manifest, ...]:
+        """The manifests in the order in which `live_files` takes them: of one path the last entry counts."""
+        return self.manifests[::-1]
+
+
+def decode_state(data: bytes, *, version: Version, url: str, log_file: str) -> State:
+    """The state that `_manifest.avro` holds.
+
+    Raises CorruptLogError for what is no such file or lacks what it must have, UnsupportedFeatureError for a
+    `formatVersion` above 1 or an unknown codec, StoreConfigError where fastavro is not installed.
+    """
+    records = [record for block in avro_file.read_records(data, url=url, log_file=log_file) for record in block]
+    if len(records) != 1:
+        raise CorruptLogError(f"it holds {len(records)} records in place of one", url=url, log_file=log_file)
+    record = records[0]
+    try:
+        found = fields.read_long(record.get("formatVersion"))
+        if found > FORMAT_VERSION:
+            raise UnsupportedFeatureError(
+                f"{url} cannot be read: {log_file} is of format version {found}, and up to {FORMAT_VERSION} is known. "
+                "Upgrade tablefeed, or use IndexTables itself.",
+                url=url,
+                features=(f"state format version {found}",),
+                error_class="INDEXTABLES_UNSUPPORTED_STATE_FORMAT",
+            )
+        return _state(record, version)
+    except BadActionError as bad:
+        raise CorruptLogError(str(bad), url=url, log_file=log_file) from bad
+
+
+def decode_manifest(data: bytes, *, entry_count: int, url: str, log_file: str) -> Iterator[pa.RecordBatch]:
+    """The entries of a manifest as batches of `columns.FILE_COLUMNS`, in order, all of them adds.
+
+    Raises as `decode_state`, and CorruptLogError at its end unless it has `entry_count` entries.
+    """
+    seen, waiting = 0, list[avro_file.Record]()
+    for block in avro_file.read_records(data, url=url, log_file=log_file):
+        waiting += block
+        seen += len(block)
+        if len(waiting) >= _BATCH_ROWS:
+            yield _batch(waiting, url=url, log_file=log_file)
+            waiting = []
+    if waiting:
+        yield _batch(waiting, url=url, log_file=log_file)
+    if seen != entry_count:
+        raise CorruptLogError(f"it has {seen} entries, its state says {entry_count}", url=url, log_file=log_file)
+
+
+def live_files(state: State, manifests: Iterable[tuple[Manifest, bytes]], *, url: str) -> Iterator[pa.RecordBatch]:
+    """The live files of `state`, given the bytes of `state.newest_first` in that order; batches may be empty.
+
+    In memory are one manifest and the keys of those before it. Raises as `decode_manifest`, and LogError at the end
+    unless the files are as many as the state says.
+    """
+    found = 0
+    for batch in live_among(state, manifests, url=url):
+        found += batch.num_rows
+        yield batch
+    if found != state.file_count:
+        raise inconsistent(state, f"has {found} live files and says {state.file_count}", url=url)
+
+
+def live_among(state: State, manifests: Iterable[tuple[Manifest, bytes]], *, url: str) -> Iterator[pa.RecordBatch]:
+    """The files of some of the manifests of `state` that are live as far as these tell, newest manifest first."""
+    dead = pa.chunked_array([state.tombstones], pa.string())
+    seen = list[pa.ChunkedArray]()
+    for manifest, data in manifests:
+        entries = decode_manifest(data, entry_count=manifest.entry_count, url=url, log_file=manifest.name)
+        rows = columns.last_of_each_key(pa.Table.from_batches(entries, columns.FILE_COLUMNS))
+        known = pa.chunked_array([chunk for keys in seen for chunk in keys.chunks], pa.string())
+        for batch in rows.to_batches():
+            yield columns.without_keys(columns.without_keys(batch, dead), known)
+        seen.append(rows["key"])
+
+
+def inconsistent(state: State, reason: str, *, url: str) -> LogError:
+    """The error of a state that contradicts itself."""
+    return LogError(
+        f"The state of version {state.version} of {url} {reason}. Run CHECKPOINT INDEXTABLES to have it rewritten, or "
+        "restore the log from a copy.",
+        url=url,
+        error_class="INDEXTABLES_STATE_INCONSISTENT",
+    )
+
+
+def _batch(entries: list[avro_file.Record], *, url: str, log_file: str) -> pa.RecordBatch:
+    try:
+        return columns.of_entries(entries)
+    except columns.BadRowsError as bad:
+        raise CorruptLogError(f"an entry is not whole: {bad}", url=url, log_file=log_file) from bad
+
+
+def _state(record: avro_file.Record, version: Version) -> State:
+    def long(name: str, default: int | None = None) -> int:
+        value = record.get(name)
+        try:
+            return default if value is None and default is not None else fields.read_long(value)
+        except BadActionError as bad:
+            raise BadActionError(bad.reason, name) from None
+
+    manifests = record.get("manifests")
+    if not isinstance(manifests, list) or not all(isinstance(each, dict) for each in manifests):
+        raise BadActionError("is no list of manifests", "manifests")
+    return State(
+        version=version,
+        created_ms=long("createdAt"),
+        file_count=long("numFiles"),
+        total_bytes=long("totalBytes", 0),
+        manifests=tuple(_manifest(each, version) for each in manifests),
+        tombstones=_texts(record.get("tombstones")),
+        registry=schema_registry.registry_of(_text_map(record.get("schemaRegistry"))),
+        protocol_version=long("protocolVersion", 4),
+        metadata=_metadata(record.get("metadata")),
+    )
+
+
+def _manifest(record: avro_file.Record, version: Version) -> Manifest:
+    path = fields.read_text(record.get("path"))
+    name = names.manifest_name(path, version=version)
+    if name is None:
+        raise BadActionError(f"leads out of the log: {path!r:.200}", "manifests", "path")
+    bounds = record.get("partitionBounds")
+    return Manifest(
+        name=name,
+        path=path,
+        entry_count=fields.read_long(record.get("numEntries")),
+        min_added_version=fields.read_long(record.get("minAddedAtVersion", 0)),
+        max_added_version=fields.read_long(record.get("maxAddedAtVersion", 0)),
+        bounds=None if not isinstance(bounds, dict) else {column: _bounds(each) for column, each in bounds.items()},
+        tombstone_count=fields.read_long(record.get("tombstoneCount", 0)),
+        live_count=fields.read_long(record.get("liveEntryCount", -1)),
+    )
+
+
+def _bounds(record: Any) -> Bounds:  # Any: as decoded
+    values = record if isinstance(record, dict) else {}
+    low, high = values.get("min"), values.get("max")
+    return Bounds(low=low if isinstance(low, str) else None, high=high if isinstance(high, str) else None)
+
+
+def _texts(value: Any) -> pa.Array:  # Any: as decoded
+    try:
+        return pa.array(value or [], pa.string())
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise BadActionError("is no list of paths", "tombstones") from error
+
+
+def _text_map(value: Any) -> Mapping[str, str]:  # Any: as decoded
+    entries = value if value is not None else {}
+    if isinstance(entries, dict) and all(isinstance(text, str) for text in entries.values()):
+        return entries
+    raise BadActionError("is no map of texts", "schemaRegistry")
+
+
+def _metadata(text: Any) -> Metadata | None:  # Any: as decoded
+    """The metadata in a state: a line of the log, or what would stand in it."""
+    if text is None:
+        return None
+    try:
+        values = orjson.loads(fields.read_text(text))
+        values = values.get(names.METADATA, values)
+        return fields.read_metadata(values)
+    except BadActionError as bad:
+        raise BadActionError(bad.reason, "metadata", *bad.path) from None
+    except (ValueError, AttributeError) as error:
+        raise BadActionError(f"is no JSON object: {error}", "metadata") from error

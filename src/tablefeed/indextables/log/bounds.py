@@ -1,0 +1,163 @@
+"""Which manifests of a state cannot hold a file of a partition that is asked for ("states", partition bounds).
+
+Bounds are texts, and nothing says by which order their writer compared them: 0.5.1 as texts; 0.5.2 and later two that
+are numbers as such, and all others as texts. So a manifest is left out only where it holds no such file whichever way
+they came about:
+
+- dates order alike either way, and answer every question; so does a number that is the only one;
+- numbers answer `=` where both orders say no, and all else where the bounds are not in the order of text;
+- texts answer nothing. `4a`, `5` and `10` go in a circle, so that any may be outside of the bounds; a value may stand
+  there escaped, and what a split gives back of an address or of JSON is another text.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tablefeed.indextables import names
+from tablefeed.indextables.log.avro_state import Bounds, Manifest
+from tablefeed.model.schema import DataType, Primitive
+
+Operator = Literal["=", "<", "<=", ">", ">="]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A partition column beside a value that is not null, as text: decimal digits, a date in ISO 8601."""
+
+    column: str
+    operator: Operator
+    value: str
+
+
+def manifests_that_may_hold(
+    manifests: Iterable[Manifest], all_of: Iterable[Comparison], *, types: Mapping[str, DataType]
+) -> tuple[Manifest, ...]:
+    """The manifests that may hold a file of a partition for which `all_of` are true, in order."""
+    asked = tuple(all_of)
+    return tuple(each for each in manifests if all(_may_hold(each, one, types.get(one.column)) for one in asked))
+
+
+def bounds_of(partitions: Iterable[Mapping[str, str | None]]) -> Mapping[str, Bounds] | None:
+    """The bounds to write for a manifest of these partitions; None: none can be told.
+
+    Told is what no reader of IndexTables errs by, whether it orders all as text or what look like numbers as numbers:
+    the extremes where both orders agree, of natural numbers else what encloses them by both. A column of which neither
+    can be had is left out, which its readers take for unbounded. Null has Hive's word.
+    """
+    found = dict[str, set[str]]()
+    for row in partitions:
+        for column, text in row.items():
+            found.setdefault(column, set()).add(text or names.HIVE_DEFAULT_PARTITION)
+    told = {column: _enclosing(texts) for column, texts in sorted(found.items())}
+    return {column: bounds for column, bounds in told.items() if bounds is not None} or None
+
+
+def _enclosing(texts: Collection[str]) -> Bounds | None:
+    low, high = min(texts), max(texts)
+    if low == high:
+        return Bounds(low=low, high=high)
+    if any(_MAY_BE_A_NUMBER.fullmatch(text) and not _PLAIN_NUMBER.fullmatch(text) for text in texts):
+        return None
+    if any(character >= _FIRST_SURROGATE for text in texts for character in text):  # Java orders these otherwise
+        return None
+    if not _is_below_all(low, texts):
+        low = "0"
+    if not _is_above_all(high, texts):
+        high = "9" * max(len(text) for text in texts)
+    return Bounds(low=low, high=high) if _is_below_all(low, texts) and _is_above_all(high, texts) else None
+
+
+def _is_below_all(low: str, texts: Iterable[str]) -> bool:
+    return all(low <= text and _numbers_in_order(low, text) for text in texts)
+
+
+def _is_above_all(high: str, texts: Iterable[str]) -> bool:
+    return all(text <= high and _numbers_in_order(text, high) for text in texts)
+
+
+def _numbers_in_order(first: str, second: str) -> bool:
+    """Whether the one is not above the other as numbers; true where one of them is none."""
+    if _PLAIN_NUMBER.fullmatch(first) and _PLAIN_NUMBER.fullmatch(second):
+        return decimal.Decimal(first) <= decimal.Decimal(second)
+    return True
+
+
+_PLAIN_NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,15})?")
+"""What Java and Rust take for the same number; in doubles two of them may meet, and never change places."""
+
+_MAY_BE_A_NUMBER = re.compile(
+    r"\s*[+-]?(nan|inf|infinity|0x[0-9a-f.p+-]*|\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?)[df]?\s*",
+    re.IGNORECASE,
+)
+"""What Java or Rust may take for a number."""
+
+_FIRST_SURROGATE = "\ud800"
+
+
+def _may_hold(manifest: Manifest, asked: Comparison, kind: DataType | None) -> bool:
+    bounds = (manifest.bounds or {}).get(asked.column)
+    if bounds is None or bounds.low is None or bounds.high is None or kind is None:
+        return True
+    low, high = bounds.low, bounds.high
+    parse = _PARSERS.get(kind.name) if isinstance(kind, Primitive) else None
+    if parse is None:
+        return True
+    try:  # null has a word that is none of these, and is above them in either order
+        values = parse(low), parse(high), parse(asked.value)
+    except (ValueError, ArithmeticError):
+        return True
+    if values[0] > values[1]:
+        return True
+    if low >= high or kind == Primitive("date"):
+        return _overlaps(*values, asked.operator)
+    if asked.operator != "=" or kind == Primitive("double"):  # which has more than one text
+        return True
+    return low <= asked.value <= high or _overlaps(*values, "=")
+
+
+def _overlaps(low: Any, high: Any, value: Any, operator: Operator) -> bool:  # Any: three of one type that has an order
+    match operator:
+        case "=":
+            return bool(low <= value <= high)
+        case "<":
+            return bool(low < value)
+        case "<=":
+            return bool(low <= value)
+        case ">":
+            return bool(high > value)
+        case ">=":
+            return bool(high >= value)
+
+
+def _date(text: str) -> datetime.date:
+    if len(text) != len("2024-01-01"):
+        raise ValueError(f"{text!r} is no date")
+    return datetime.date.fromisoformat(text)
+
+
+def _integer(text: str) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(f"{text!r} is no whole number")
+    return int(text)
+
+
+def _double(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text!r} has no place in an order")
+    return number
+
+
+_INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
+_PARSERS: Mapping[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("long", "integer", "short", "byte"), _integer),
+    "double": _double,
+    "date": _date,
+}

@@ -1,0 +1,307 @@
+"""The next state of a table: its files, from the state before and what changed ("states", incremental writes).
+
+A state names the manifests of the one before again and adds what is new, so that an append writes as much as it adds;
+from time to time all live files are written anew, without the dead. Which of the two, and the bytes of every file, are
+decided here; reading the live files, putting the files and losing a race to put them are the caller's. Whoever loses
+one asks again, from the state that won.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from types import MappingProxyType
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.errors import LogError
+from tablefeed.indextables import names
+from tablefeed.indextables.log import avro_file, bounds, columns, schema_registry, state_writer
+from tablefeed.indextables.log.avro_state import Manifest, State
+from tablefeed.indextables.log.last_checkpoint import Hint
+from tablefeed.indextables.log.version_file import Writer
+from tablefeed.model.actions import AddFile, Metadata, Version
+
+PATH_CLASS = "INDEXTABLES_PATH_USED_AGAIN"
+NOT_LIVE_CLASS = "INDEXTABLES_FILE_NOT_LIVE"
+MAPPING_CLASS = "INDEXTABLES_DOC_MAPPING_UNKNOWN"
+
+_SORTED_ROWS = 100_000
+"""How many files of a rewrite are in memory and sorted together: as many as IndexTables itself does that with."""
+
+_BATCH_ROWS = 8192
+_ID_DIGITS = {Writer.SCALA: 8, Writer.NATIVE: 16}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateShape:
+    """When a state is written anew, and how its manifests are cut. The defaults are those of IndexTables.
+
+    Written anew is a state with more tombstones than `tombstone_share` of the files before, with more than
+    `most_manifests` beyond the first of those that a rewrite would leave. Doc mappings, where a rewrite finds more than
+    `renormalise_above`, get the hashes of their canonical form.
+    """
+
+    entries_per_manifest: int = 50_000
+    tombstone_share: float = 0.10
+    most_manifests: int = 20
+    renormalise_above: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateUpdate:
+    """What the version `version` does to the state before it.
+
+    `removed` are paths of live files, `added` files whose paths were never in the log: both are checked as far as what
+    is read shows it. With `replaces_all` only `added` is left. `registry` holds doc mappings by hash that the state
+    before may not have. Without `metadata` the state repeats what the one before says.
+    """
+
+    version: Version
+    created_ms: int
+    added: Sequence[AddFile] = ()
+    removed: Sequence[str] = ()
+    replaces_all: bool = False
+    registry: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    protocol_version: int = 4
+    metadata: Metadata | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextState:
+    """A state and its files, by their names below the log directory, in the order in which they are put.
+
+    First `manifests`, each where there is none of its name, then `state_file`, `names.state_name` of its version: where
+    there is none yet, that is the commit.
+    """
+
+    state: State
+    manifests: tuple[tuple[str, bytes], ...]
+    state_file: bytes
+
+
+def next_state(
+    base: State | None,
+    update: StateUpdate,
+    *,
+    writer: Writer,
+    shape: StateShape,
+    live: Callable[[], Iterable[pa.RecordBatch]],
+    new_id: Callable[[], str],
+    sync: Callable[[], bytes],
+    url: str,
+) -> NextState:
+    """The state that `update` makes of `base`, None where there is no state to go on from.
+
+    `live` gives the files before `update` as batches of `columns.FILE_COLUMNS`, each path once; it is called where all
+    is written anew, and then only: memory is then that of some manifests. `new_id` gives at least 16 hexadecimal digits
+    of chance, `sync` 16 bytes of it.
+
+    Raises LogError: INDEXTABLES_PATH_USED_AGAIN for a path that is added twice or was removed, as readers let
+    tombstones win; INDEXTABLES_FILE_NOT_LIVE where what is removed is not there; INDEXTABLES_DOC_MAPPING_UNKNOWN for
+    an added file whose doc mapping nobody has; and what `live` raises.
+    """
+    _refuse_paths(base, update, url=url)
+    known = {**(base.registry if base else {}), **update.registry}
+    _refuse_unknown_mappings(update, known, url=url)
+    anew = base is None or update.replaces_all or _is_rewrite_due(base, update, shape)
+    mappings = schema_registry.DocMappings(known, renormalise=anew and len(known) > shape.renormalise_above)
+    making = _Making(writer=writer, update=update, mappings=mappings, new_id=new_id, sync=sync, url=url)
+    added = columns.of_adds(update.added)
+    if base is not None and not anew:
+        made = [making.manifest(rows) for rows in _cut(pa.Table.from_batches([added]), shape)]
+        return making.finish(made, onto=base)
+    before = () if update.replaces_all else _remaining(live(), update, url=url)
+    made = [making.manifest(rows) for rows in _sorted_cuts(chain(before, [added]), shape)]
+    if not made and writer is Writer.SCALA:  # which never writes a state without a manifest
+        made = [making.manifest(columns.FILE_COLUMNS.empty_table())]
+    return making.finish(made, metadata=base.metadata if base else None)
+
+
+def hint_of(state: State) -> Hint:
+    """What `_last_checkpoint` says of `state`."""
+    return Hint(
+        version=state.version,
+        action_count=state.file_count,
+        size_bytes=state.total_bytes,
+        file_count=state.file_count,
+        created_ms=state.created_ms,
+        is_state=True,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Made:
+    """A manifest as it is named and as it is put; `total_bytes` are those of its files."""
+
+    manifest: Manifest
+    data: bytes
+    total_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Making:
+    """What all files of one state share."""
+
+    writer: Writer
+    update: StateUpdate
+    mappings: schema_registry.DocMappings
+    new_id: Callable[[], str]
+    sync: Callable[[], bytes]
+    url: str
+
+    def manifest(self, rows: pa.Table) -> _Made:
+        """The manifest of `rows`, under a name of its own."""
+        rows = state_writer.stamped(rows, self._stamp)
+        versions = pc.min_max(rows["added_version"]).as_py()
+        name = names.shared_manifest_name(self.new_id()[: _ID_DIGITS[self.writer]])
+        manifest = Manifest(
+            name=name,
+            path=name,
+            entry_count=rows.num_rows,
+            min_added_version=versions["min"] or 0,
+            max_added_version=versions["max"] or 0,
+            bounds=bounds.bounds_of(columns.partitions_of(rows)),
+            live_count=rows.num_rows if self.writer is Writer.NATIVE else -1,
+        )
+        data = state_writer.encode_entries(
+            rows.to_batches(max_chunksize=_BATCH_ROWS),
+            writer=self.writer,
+            mappings=self.mappings,
+            # the native log does not compress its own, and reads these: it repeats the doc mapping in every entry
+            codec=avro_file.ZSTANDARD,
+            sync=self.sync(),
+            url=self.url,
+        )
+        return _Made(manifest=manifest, data=data, total_bytes=pc.sum(rows["size_bytes"]).as_py() or 0)
+
+    def finish(
+        self, made: Sequence[_Made], *, onto: State | None = None, metadata: Metadata | None = None
+    ) -> NextState:
+        """The state of the manifests `made`, `onto` what another names, or alone."""
+        update, removed = self.update, _distinct(self.update.removed) if onto else ()
+        own = tuple(each.manifest for each in made)
+        state = State(
+            version=update.version,
+            created_ms=update.created_ms,
+            file_count=sum(each.entry_count for each in own) + (onto.file_count - len(removed) if onto else 0),
+            total_bytes=sum(each.total_bytes for each in made) + (onto.total_bytes if onto else 0),
+            manifests=(*(replace(each, path=each.name) for each in (onto.manifests if onto else ())), *own),
+            tombstones=pa.array([*(onto.tombstones.to_pylist() if onto else ()), *removed], pa.string()),
+            registry=self.mappings.registry,
+            protocol_version=update.protocol_version,
+            metadata=update.metadata or (onto.metadata if onto else metadata),
+        )
+        data = state_writer.encode_state(state, writer=self.writer, sync=self.sync(), url=self.url)
+        files = tuple((each.manifest.name, each.data) for each in made)
+        return NextState(state=state, manifests=files, state_file=data)
+
+    @property
+    def _stamp(self) -> state_writer.Stamp:
+        if self.writer is Writer.SCALA:
+            return state_writer.Stamp(version=0, added_ms=self.update.created_ms)
+        return state_writer.Stamp(version=self.update.version, added_ms=None)
+
+
+def _is_rewrite_due(base: State, update: StateUpdate, shape: StateShape) -> bool:
+    if base.file_count <= 0:
+        return True
+    dead = len(base.tombstones) + len(_distinct(update.removed))
+    files = base.file_count + len(update.added)
+    manifests = len(base.manifests) + -(-len(update.added) // shape.entries_per_manifest)
+    # IndexTables would rewrite a table that fills this many manifests with every commit
+    needed = -(-files // shape.entries_per_manifest)
+    return dead / base.file_count > shape.tombstone_share or manifests > shape.most_manifests + needed - 1
+
+
+def _remaining(live: Iterable[pa.RecordBatch], update: StateUpdate, *, url: str) -> Iterator[pa.RecordBatch]:
+    """The files of `live` that `update` leaves. Raises LogError where it does not fit them, the latter at their end."""
+    added = pa.chunked_array([pa.array([add.log_path for add in update.added], pa.string())])
+    removed = pa.chunked_array([pa.array(_distinct(update.removed), pa.string())])
+    missing = set(update.removed)
+    for batch in live:
+        again = columns.with_keys(batch, added)
+        if again.num_rows:
+            raise _used_again(again["key"][0].as_py(), update, url=url)
+        missing.difference_update(columns.with_keys(batch, removed)["key"].to_pylist())
+        yield columns.without_keys(batch, removed)
+    if missing:
+        raise _not_live(min(missing), update, url=url)
+
+
+def _sorted_cuts(batches: Iterable[pa.RecordBatch], shape: StateShape) -> Iterator[pa.Table]:
+    """The rows of each manifest of a rewrite: runs of them are sorted, so that a partition is in few manifests."""
+    size = max(1, _SORTED_ROWS // shape.entries_per_manifest) * shape.entries_per_manifest
+    waiting, count = list[pa.RecordBatch](), 0
+    for batch in batches:
+        waiting.append(batch)
+        count += batch.num_rows
+        while count >= size:
+            rows = pa.Table.from_batches(waiting)
+            yield from _cut(_sorted_by_partition(rows.slice(0, size)), shape)
+            waiting, count = rows.slice(size).to_batches(), count - size
+    if count:
+        yield from _cut(_sorted_by_partition(pa.Table.from_batches(waiting)), shape)
+
+
+def _cut(rows: pa.Table, shape: StateShape) -> Iterator[pa.Table]:
+    for begin in range(0, rows.num_rows, shape.entries_per_manifest):
+        yield rows.slice(begin, shape.entries_per_manifest)
+
+
+def _sorted_by_partition(rows: pa.Table) -> pa.Table:
+    partitions = columns.partitions_of(rows)
+    if not any(partitions):
+        return rows
+    keys = [[text or "" for _, text in sorted(each.items())] for each in partitions]
+    return rows.take(pa.array(sorted(range(rows.num_rows), key=keys.__getitem__), pa.int64()))
+
+
+def _refuse_paths(base: State | None, update: StateUpdate, *, url: str) -> None:
+    seen = set(update.removed)
+    for add in update.added:
+        if add.log_path in seen:
+            raise _used_again(add.log_path, update, url=url)
+        seen.add(add.log_path)
+    if base is not None and len(base.tombstones):
+        asked = pa.array(sorted(seen), pa.string())
+        dead = asked.filter(pc.is_in(asked, value_set=base.tombstones)).to_pylist()
+        for path in dead:
+            raise (_not_live if path in update.removed else _used_again)(path, update, url=url)
+
+
+def _refuse_unknown_mappings(update: StateUpdate, known: Collection[str], *, url: str) -> None:
+    for add in update.added:
+        split = add.split
+        key = split.doc_mapping_ref if split is not None and split.doc_mapping is None else None
+        if key is not None and key not in known:
+            raise LogError(
+                f"Version {update.version} of {url} would add {add.log_path!r}, whose doc mapping {key!r} neither the "
+                "table nor the commit has: IndexTables could not open it. Commit the doc mapping with the file.",
+                url=url,
+                error_class=MAPPING_CLASS,
+            )
+
+
+def _used_again(path: str, update: StateUpdate, *, url: str) -> LogError:
+    return LogError(
+        f"Version {update.version} of {url} would add {path!r}, a path that the log has already: readers keep the one "
+        "file of a path, and let it stay dead once it was removed. Write the rows to a file of another name.",
+        url=url,
+        error_class=PATH_CLASS,
+    )
+
+
+def _not_live(path: str, update: StateUpdate, *, url: str) -> LogError:
+    return LogError(
+        f"Version {update.version} of {url} would remove {path!r}, which is not among its files any more. Read the "
+        "table again, and decide by what it holds now.",
+        url=url,
+        error_class=NOT_LIVE_CLASS,
+    )
+
+
+def _distinct(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(paths))

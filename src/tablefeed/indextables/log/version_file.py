@@ -1,0 +1,218 @@
+"""One JSON file of an IndexTables log, a commit or a checkpoint, to and from the actions it holds ("version files").
+
+Bytes and values only: which version a commit is, and when its file was written, is told by the caller. The fields of
+the actions are fields.py's; here are the three forms of the file, its lines, and what a commit says of its time.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from itertools import chain
+from typing import Any
+
+import orjson
+
+from tablefeed.errors import CorruptLogError, UnsupportedFeatureError
+from tablefeed.indextables import names
+from tablefeed.indextables.log import fields
+from tablefeed.indextables.log.fields import BadActionError
+from tablefeed.model.actions import AddFile, Commit, FileAction, Metadata, Protocol, RemoveFile, Txn, Version
+
+_MARKED, _GZIP_CODEC = b"\x01", b"\x01"
+_GZIP = b"\x1f\x8b"
+
+
+class Writer(StrEnum):
+    """Whose form is written: what the one leaves out the other spells null, and the headers differ."""
+
+    SCALA = "scala"
+    NATIVE = "native"
+
+
+def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, modified_ms: int | None) -> Commit:
+    """The actions of one commit file, adds and removes in their order; a commit without any line is one.
+
+    `committed_at_ms` is what our own commitInfo says, else the newest time of an add or a remove, else `modified_ms`:
+    IndexTables keeps no time of a commit. What a merge left alone (`mergeskip`, or `skip`) is told in `info`, as a list
+    with all fields under the first of these names. Blank lines, unknown actions and unknown fields are passed over,
+    null is absent, and of several metaData or protocol lines the last holds. Raises CorruptLogError, naming `log_file`
+    and where it is one the line, for bytes that are no such file, and UnsupportedFeatureError for an unknown
+    compression.
+    """
+    files: list[FileAction] = []
+    txns: list[Txn] = []
+    metadata: Metadata | None = None
+    protocol: Protocol | None = None
+    info: dict[str, Any] | None = None
+    skips: list[dict[str, Any]] = []
+    for line, action, values in read_lines(data, url=url, log_file=log_file):
+        with _at(line, action, url=url, log_file=log_file):
+            match action:
+                case names.ADD:
+                    files.append(fields.read_add(values))
+                case names.REMOVE:
+                    files.append(fields.read_remove(values))
+                case names.METADATA:
+                    metadata = fields.read_metadata(values)
+                case names.PROTOCOL:
+                    protocol = fields.read_protocol(values)
+                case names.TXN:
+                    txns.append(fields.read_txn(values))
+                case names.COMMIT_INFO:
+                    info = values
+                case _:
+                    skips.append(values)
+    return Commit(
+        version=version,
+        files=tuple(files),
+        txns=tuple(txns),
+        metadata=metadata,
+        protocol=protocol,
+        info={**(info or {}), names.MERGE_SKIP[0]: skips} if skips else info,
+        committed_at_ms=_committed_at_ms(info, files, modified_ms),
+    )
+
+
+def encode_commit(commit: Commit, *, writer: Writer, first: Iterable[FileAction] = ()) -> bytes:
+    """The bytes of `commit`; `decode_commit` gives `commit` back but for what `writer` has no words for.
+
+    protocol, metaData, commitInfo, txns, files in their order, each on a line; compressed. `first` are files to stand
+    before its own, more perhaps than could be values. `committed_at_ms` is not written. The same commit gives the same
+    bytes.
+    """
+    native = writer is Writer.NATIVE
+    lines: list[dict[str, object]] = []
+    if commit.protocol is not None:
+        lines.append({names.PROTOCOL: fields.write_protocol(commit.protocol, native=native)})
+    if commit.metadata is not None:
+        lines.append({names.METADATA: fields.write_metadata(commit.metadata, native=native)})
+    info = dict(commit.info or {})
+    skips = info.pop(names.MERGE_SKIP[0], None)
+    if info:
+        lines.append({names.COMMIT_INFO: info})
+    lines += ({names.MERGE_SKIP[0]: skip} for skip in (skips if isinstance(skips, list) else ()))
+    lines += ({names.TXN: fields.write_txn(txn)} for txn in commit.txns)
+    files = (_file_line(file, native=native) for file in chain(first, commit.files))
+    text = b"".join(orjson.dumps(line, default=dict, option=orjson.OPT_APPEND_NEWLINE) for line in chain(lines, files))
+    return compress(text, writer=writer)
+
+
+def writer_of(data: bytes) -> Writer | None:
+    """Whose form a commit file has; None: of neither alone."""
+    if data.startswith(_GZIP):
+        return Writer.NATIVE
+    return Writer.SCALA if data.startswith(_MARKED + _GZIP_CODEC) else None
+
+
+def compress(text: bytes, *, writer: Writer) -> bytes:
+    """The file of `text` as `writer` compresses: gzip with two bytes before it, or gzip alone.
+
+    The Scala log takes gzip without them for text; both read the form with them.
+    """
+    return mark(writer) + gzip.compress(text, mtime=0)
+
+
+def mark(writer: Writer) -> bytes:
+    """What stands before the gzip of a file."""
+    return b"" if writer is Writer.NATIVE else _MARKED + _GZIP_CODEC
+
+
+def decompress(data: bytes, *, url: str, log_file: str) -> bytes:
+    """The text of a version file in any of its forms. Raises CorruptLogError and UnsupportedFeatureError."""
+    if data[:1] == _MARKED and data[1:2] not in (b"", _GZIP_CODEC):
+        raise UnsupportedFeatureError(
+            f"{url} cannot be read: {log_file} is compressed with codec {data[1]}, and only 1, gzip, is known. Write "
+            "the table with spark.indextables.transaction.compression.codec=gzip.",
+            url=url,
+            features=(f"codec {data[1]}",),
+            error_class="INDEXTABLES_UNSUPPORTED_CODEC",
+        )
+    packed = data[2:] if data[:2] == _MARKED + _GZIP_CODEC else data
+    if packed is data and not data.startswith(_GZIP):
+        if not data:
+            raise CorruptLogError("it is empty: its writer died, or it was cut off", url=url, log_file=log_file)
+        return data
+    try:
+        return gzip.decompress(packed) if packed else _cut_off()
+    except (OSError, EOFError, zlib.error) as error:
+        raise CorruptLogError(f"it is not whole as gzip: {error}", url=url, log_file=log_file) from error
+
+
+def read_lines(data: bytes, *, url: str, log_file: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """The line number, key and fields of each known action of a JSON file of the log, in order.
+
+    Raises as `decode_commit` for lines that hold no action. Fields are as parsed, unjudged.
+    """
+    for number, values in read_objects(data, url=url, log_file=log_file):
+        known = [key for key, value in values.items() if key in fields.ACTIONS and value is not None]
+        for key in known:
+            action = values[key]
+            if len(known) > 1 or not isinstance(action, dict):
+                reason = f"the line holds {' and '.join(known)}" if len(known) > 1 else f"{key} is no JSON object"
+                raise CorruptLogError(reason, url=url, log_file=log_file, line=number)
+            yield number, key, action
+        for txn in _txns(values, url=url, log_file=log_file, line=number):
+            yield number, names.TXN, txn
+
+
+def read_objects(data: bytes, *, url: str, log_file: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The line number and the JSON object of each line that is not blank. Raises as `decode_commit`."""
+    for number, line in enumerate(decompress(data, url=url, log_file=log_file).split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            values = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise CorruptLogError(f"the line is not JSON: {error}", url=url, log_file=log_file, line=number) from error
+        if not isinstance(values, dict):
+            raise CorruptLogError("the line is no JSON object", url=url, log_file=log_file, line=number)
+        yield number, values
+
+
+def _txns(values: dict[str, Any], *, url: str, log_file: str, line: int) -> list[dict[str, Any]]:
+    """Our transaction identifiers beside the action of a line of a checkpoint."""
+    found = values.get(names.TXNS) or []
+    if isinstance(found, list) and all(isinstance(each, dict) for each in found):
+        return found
+    raise CorruptLogError(f"{names.TXNS} is no list of objects", url=url, log_file=log_file, line=line)
+
+
+class _at:  # noqa: N801 - a with statement reads it as a preposition
+    """Says of a BadActionError in which file and line it is."""
+
+    def __init__(self, line: int, action: str, *, url: str, log_file: str) -> None:
+        self._line, self._action, self._url, self._log_file = line, action, url, log_file
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, BadActionError):
+            reason = error.of(self._action)
+            raise CorruptLogError(reason, url=self._url, log_file=self._log_file, line=self._line) from error
+
+
+def _cut_off() -> bytes:
+    raise EOFError("it ends after its header")
+
+
+def _file_line(file: FileAction, *, native: bool) -> dict[str, object]:
+    match file:
+        case AddFile():
+            return {names.ADD: fields.write_add(file, native=native)}
+        case RemoveFile():
+            return {names.REMOVE: fields.write_remove(file, native=native)}
+        case _:
+            raise TypeError(f"{type(file).__name__} is no action of IndexTables")
+
+
+def _committed_at_ms(info: dict[str, Any] | None, files: list[FileAction], modified_ms: int | None) -> int | None:
+    told = (info or {}).get(names.COMMIT_TIMESTAMP)
+    if type(told) is int:
+        return told
+    times = [file.modified_ms for file in files if isinstance(file, AddFile)]
+    times += [file.deletion_timestamp_ms or 0 for file in files if isinstance(file, RemoveFile)]
+    return max(times, default=0) or modified_ms

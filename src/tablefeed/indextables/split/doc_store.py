@@ -1,0 +1,286 @@
+"""The doc store of a split's segment (a `.store` file of Tantivy's): where its blocks lie, and documents out of them.
+
+From the end: the marks that every file of Tantivy's ends with, a footer, a skip index, and before them the blocks, each
+compressed by itself. Bytes only: what is in a document is documents.py's.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import orjson
+import pyarrow as pa
+
+from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
+
+Read = Callable[[int, int], bytes]
+"""Gives the bytes of a file from an offset on, of a length; fewer where it ends before."""
+
+_TAIL_BYTES = 64 << 10  # the index of some 10,000 blocks: one look is enough but for the largest stores
+_MAGIC = 1337
+_FOOTER = struct.Struct("<IQB15x")
+_UNITS_A_US = {1: 1, 2: 1000}
+"""By the version of a store: the first has its dates in microseconds, the second in nanoseconds."""
+_NONE, _LZ4, _ZSTD = 0, 1, 4
+_MOST_RAW_BYTES = 1 << 28
+"""Of one block. Blocks are of 16 KiB, or of one document that is larger: what claims more is damaged."""
+_BYTES_AT_ONCE = 64 << 20
+"""Of unpacked documents, and of one block more, which leaves room to count bytes in 32 bits."""
+_MOST_LZ4_RATIO = 255  # what a byte of an LZ4 block can become at the most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocStore:
+    """Where the blocks of a store are: block `i` ends before the row `row_ends[i]` and the byte `byte_ends[i]`.
+
+    `offset` is the store's first byte in its split; rows and bytes count from there. `units_a_us`: how many units of
+    its dates are a microsecond. `rest` is what follows the blocks, as far as the checksum `crc32` goes.
+    """
+
+    offset: int
+    compressor: int
+    units_a_us: int
+    row_ends: Sequence[int]
+    byte_ends: Sequence[int]
+    rest: bytes
+    crc32: int
+
+    @property
+    def block_count(self) -> int:
+        """How many blocks there are."""
+        return len(self.row_ends)
+
+    @property
+    def row_count(self) -> int:
+        """How many documents there are."""
+        return self.row_ends[-1] if self.row_ends else 0
+
+    def rows_before(self, block: int) -> int:
+        """How many documents are in the blocks before `block`."""
+        return self.row_ends[block - 1] if block else 0
+
+    def bytes_before(self, block: int) -> int:
+        """How many bytes the blocks before `block` have."""
+        return self.byte_ends[block - 1] if block else 0
+
+
+def read_store(read: Read, begin: int, end: int) -> DocStore:
+    """The store in the bytes from `begin` to before `end`, of which its tail is read alone.
+
+    Raises DamagedSplitError, and UnsupportedSplitError for a version or a compressor that is not known.
+    """
+    size = end - begin
+    first = max(0, size - _TAIL_BYTES)
+    tail = exactly(read, begin + first, size - first)
+    marks, crc32 = _marks(tail)
+    body = len(tail) - marks
+    if body < _FOOTER.size:
+        raise DamagedSplitError("has a doc store that ends in its footer")
+    version, index, compressor = _FOOTER.unpack_from(tail, body - _FOOTER.size)
+    if version not in _UNITS_A_US:
+        raise UnsupportedSplitError(f"has a doc store of version {version}", feature="docStoreVersion")
+    if compressor not in (_NONE, _LZ4, _ZSTD):
+        raise UnsupportedSplitError(f"has a doc store with compressor {compressor}", feature="docStoreCompressor")
+    index_end = first + body - _FOOTER.size
+    if index > index_end:
+        raise DamagedSplitError("has a doc store whose index begins behind its end")
+    rest = tail[index - first : body] if index >= first else exactly(read, begin + index, first + body - index)
+    row_ends, byte_ends = _block_ends(rest[: index_end - index], index)
+    return DocStore(
+        offset=begin,
+        compressor=compressor,
+        units_a_us=_UNITS_A_US[version],
+        row_ends=row_ends,
+        byte_ends=byte_ends,
+        rest=rest,
+        crc32=crc32,
+    )
+
+
+def exactly(read: Read, offset: int, length: int) -> bytes:
+    """What `read` gives, which must be `length` bytes: fewer are a DamagedSplitError, the split was cut."""
+    found = read(offset, length) if length else b""
+    if len(found) != length:
+        raise DamagedSplitError(f"ends before the byte {offset + length}")
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Documents:
+    """Documents one after the other: `data` is theirs alone, and document `i` ends before the byte `ends[i]`.
+
+    `ends` (array of 64 bits) never falls, and its last is the length of `data`.
+    """
+
+    data: bytes
+    ends: array[int]
+
+
+def read_blocks(read: Read, store: DocStore, blocks: range) -> bytes:
+    """The bytes of `blocks`, which follow each other, by one read. Raises DamagedSplitError where there are fewer."""
+    begin = store.bytes_before(blocks.start)
+    return exactly(read, store.offset + begin, store.bytes_before(blocks.stop) - begin)
+
+
+def unpacked(store: DocStore, blocks: range, packed: bytes) -> Iterator[Documents]:
+    """Yield the documents of `blocks`, whose bytes are `packed`, some megabytes at a time, whatever they unpack to.
+
+    Raises DamagedSplitError where they are none.
+    """
+    begin = store.bytes_before(blocks.start)
+    bytes_ = memoryview(packed)
+    raw: list[bytes] = []
+    ends = array("q")
+    size = 0
+    for i in blocks:
+        block = _raw(bytes_[store.bytes_before(i) - begin : store.byte_ends[i] - begin], store.compressor)
+        ends_here, base = _document_ends(block, store.row_ends[i] - store.rows_before(i))
+        ends.extend([size + end for end in ends_here])
+        raw.append(block[:base])
+        size += base
+        if size >= _BYTES_AT_ONCE or i == blocks[-1]:
+            yield Documents(data=b"".join(raw), ends=ends)
+            raw, ends, size = [], array("q"), 0
+
+
+class Checksum:
+    """The checksum of stores that are read from their first block to the last, in one go; of others it says nothing."""
+
+    def __init__(self) -> None:
+        self._next: tuple[DocStore, int] | None = None
+        self._crc32 = 0
+
+    def add(self, store: DocStore, blocks: range, packed: bytes) -> None:
+        """Takes the next `blocks`. Raises DamagedSplitError where they end a store that is another than was written."""
+        if blocks.start == 0:
+            self._crc32 = 0
+        elif self._next is None or self._next[0] is not store or self._next[1] != blocks.start:
+            self._next = None
+            return
+        self._crc32 = zlib.crc32(packed, self._crc32)
+        self._next = store, blocks.stop
+        if blocks.stop == store.block_count and zlib.crc32(store.rest, self._crc32) != store.crc32:
+            raise DamagedSplitError("has a doc store that does not have its checksum")
+
+
+def vint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """The number at `position` and where it ends: seven bits a byte, the last byte has its top bit set.
+
+    Raises IndexError where the bytes end before it does, and DamagedSplitError beyond 64 bits.
+    """
+    byte = data[position]
+    if byte >= 128:  # most are small
+        return byte & 127, position + 1
+    value = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        if byte >= 128:
+            return value | (byte & 127) << shift, position
+        value |= byte << shift
+        shift += 7
+        if shift > 63:
+            raise DamagedSplitError("has a number of more than 64 bits")
+
+
+def _marks(tail: bytes) -> tuple[int, int]:
+    """The length of what a file of Tantivy's ends with, and the checksum in it.
+
+    It is the file's versions and checksum as JSON, their length, the magic.
+    """
+    if len(tail) < 8:
+        raise DamagedSplitError("has a doc store of fewer bytes than its own marks")
+    length, magic = struct.unpack_from("<II", tail, len(tail) - 8)
+    if magic != _MAGIC or length + 8 > len(tail):
+        raise DamagedSplitError("has a doc store without the marks at its end")
+    try:
+        marks = orjson.loads(tail[-8 - length : -8])
+    except orjson.JSONDecodeError as error:
+        raise DamagedSplitError("has a doc store whose marks are no JSON") from error
+    match marks:
+        case {"version": dict(), "crc": int(crc32)}:
+            return int(length) + 8, crc32
+    raise DamagedSplitError("has a doc store whose marks tell no checksum")
+
+
+def _block_ends(index: bytes, size: int) -> tuple[array[int], array[int]]:
+    """Where each block ends, in rows and in bytes, from the lowest layer of the skip index.
+
+    The blocks fill the bytes before the index, which begins at `size`: each where the one before ends.
+    """
+    row_ends, byte_ends = array("q"), array("q")
+    try:
+        position, end = _lowest_layer(index)
+        row = byte = 0
+        while position < end:
+            count, position = vint(index, position)
+            if not count:
+                continue
+            first_row, position = vint(index, position)
+            first_byte, position = vint(index, position)
+            if (first_row, first_byte) != (row, byte):
+                raise DamagedSplitError("has a doc store whose blocks do not follow each other")
+            for _ in range(count):
+                rows, position = vint(index, position)
+                length, position = vint(index, position)
+                row, byte = row + rows, byte + length
+                if byte > size:
+                    break
+                row_ends.append(row)
+                byte_ends.append(byte)
+    except (IndexError, OverflowError) as error:
+        raise DamagedSplitError("has a doc store whose index is cut") from error
+    if position != end or byte != size:
+        raise DamagedSplitError("has a doc store whose blocks are not where its index says")
+    return row_ends, byte_ends
+
+
+def _lowest_layer(index: bytes) -> tuple[int, int]:
+    """Where the last layer of the skip index begins and ends: it alone tells of every block."""
+    count, position = vint(index, 0)
+    begin = end = 0
+    for _ in range(count):
+        begin = end
+        end, position = vint(index, position)
+    if not begin <= end <= len(index) - position:
+        raise DamagedSplitError("has a doc store whose index does not fit its bytes")
+    return position + begin, position + end
+
+
+def _raw(packed: memoryview, compressor: int) -> bytes:
+    """The bytes of a block. With a compressor it begins with how many they are."""
+    if compressor == _NONE:
+        return bytes(packed)
+    if len(packed) < 4:
+        raise DamagedSplitError("has a block of fewer bytes than its length takes")
+    (size,) = struct.unpack_from("<I", packed)
+    payload = packed[4:]
+    if not size:
+        return b""  # which is no frame, and for Arrow no LZ4 block either
+    most = min(_MOST_RAW_BYTES, _MOST_LZ4_RATIO * len(payload) if compressor == _LZ4 else _MOST_RAW_BYTES)
+    if size > most:
+        raise DamagedSplitError(f"has a block that claims {size} bytes")
+    try:
+        raw: bytes = _CODECS[compressor].decompress(payload, decompressed_size=size, asbytes=True)
+    except (pa.ArrowException, OSError) as error:
+        raise DamagedSplitError("has a block that cannot be decompressed") from error
+    return raw
+
+
+_CODECS = {_LZ4: pa.Codec("lz4_raw"), _ZSTD: pa.Codec("zstd")}
+
+
+def _document_ends(block: bytes, count: int) -> tuple[list[int], int]:
+    """Where each of the `count` documents of a block ends. Behind the last are their beginnings, and how many."""
+    base = len(block) - 4 * (count + 1)
+    if base < 0 or block[-4:] != struct.pack("<I", count):
+        raise DamagedSplitError("has a block with another number of documents than the index says")
+    begins = struct.unpack_from(f"<{count}I", block, base)
+    ends = [*begins[1:], base]
+    if not count or begins[0] or ends != sorted(ends):
+        raise DamagedSplitError("has a block whose documents do not follow each other")
+    return ends, base

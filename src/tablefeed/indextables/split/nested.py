@@ -1,0 +1,194 @@
+"""Values inside values: the arrays and objects of a document, as plain Python values.
+
+The type codes are Tantivy's (schema/document/se.rs there), and the same at every depth.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import IntEnum
+from ipaddress import IPv6Address
+from typing import NamedTuple
+
+from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
+from tablefeed.indextables.split.doc_store import vint
+
+MOST_LEVELS = 100
+"""How deep values are nested at the most: as deep as the types of a table's columns can be."""
+
+
+class Code(IntEnum):
+    """What a stored value is. Facets (3) and documents as JSON text (8), which no table has, are not among them."""
+
+    STR = 0
+    U64 = 1
+    I64 = 2
+    BYTES = 4
+    DATE = 5
+    F64 = 6
+    BOOL = 9
+    IP = 10
+    NULL = 11
+    ARRAY = 12
+    OBJECT = 13
+
+
+class Instant(NamedTuple):
+    """A moment, in the unit of its store: nanoseconds since 1970, or microseconds in stores of version 1."""
+
+    units: int
+
+
+def nested_values(data: bytes, positions: Iterable[int], code: Code, levels: int) -> Iterator[tuple[object, int]]:
+    """Yield the values of `code` at `positions`, and where each ends.
+
+    They are dict, list, str, int, float, bool, bytes, Instant or None. Raises DamagedSplitError where the bytes end
+    before one or are none, UnsupportedSplitError for an unknown code, and where values are in each other in more than
+    `levels`.
+    """
+    with _damage_by_name():
+        for position in positions:
+            yield _value(data, position, code, levels)
+
+
+def members(data: bytes, position: int, count: int, levels: int) -> tuple[list[tuple[str, object]], int]:
+    """The `count` members of an object from `position` on, and where they end. Raises as `nested_values`."""
+    with _damage_by_name():
+        return _members(data, position, count, levels)
+
+
+def elements(data: bytes, position: int, count: int, levels: int) -> tuple[list[object], int]:
+    """The `count` elements of an array from `position` on, and where they end. Raises as `nested_values`."""
+    with _damage_by_name():
+        return _elements(data, position, count, levels)
+
+
+def ip_text(address: bytes) -> str:
+    """The text of a stored address: 16 bytes, the last first; one of IPv4 in its own words."""
+    ip = IPv6Address(address[::-1])
+    return str(ip.ipv4_mapped or ip)
+
+
+def double_of(ordered: int) -> float:
+    """The number that is stored as `ordered`, whose order as an unsigned one is the numbers' own."""
+    bits = ordered ^ 1 << 63 if ordered >> 63 else ~ordered & (1 << 64) - 1
+    (number,) = struct.unpack("<d", bits.to_bytes(8, "little"))
+    return float(number)
+
+
+@contextmanager
+def _damage_by_name() -> Iterator[None]:
+    try:
+        yield
+    except (IndexError, struct.error) as error:
+        raise DamagedSplitError(_CUT) from error
+    except UnicodeDecodeError as error:
+        raise DamagedSplitError("has a text that is no UTF-8") from error
+
+
+_CUT = "has a document that ends within a value"
+_U64, _I64 = struct.Struct("<Q"), struct.Struct("<q")
+
+
+_Read = Callable[[bytes, int, int], tuple[object, int]]
+"""Gives what is at a place and where it ends; the last number is in how many levels values may still be."""
+
+
+def _value(data: bytes, at: int, code: int, levels: int) -> tuple[object, int]:
+    read = _READ.get(code)
+    if read is None:
+        raise UnsupportedSplitError(f"has a value of type code {code}", feature=f"typeCode{code}")
+    return read(data, at, levels)
+
+
+def _str(data: bytes, at: int, _: int) -> tuple[object, int]:
+    text, at = _slice(data, at)
+    return text.decode(), at
+
+
+def _number(layout: struct.Struct) -> _Read:
+    return lambda data, at, _: (layout.unpack_from(data, at)[0], at + 8)
+
+
+def _f64(data: bytes, at: int, _: int) -> tuple[object, int]:
+    return double_of(_U64.unpack_from(data, at)[0]), at + 8
+
+
+def _date(data: bytes, at: int, _: int) -> tuple[object, int]:
+    return Instant(_I64.unpack_from(data, at)[0]), at + 8
+
+
+def _bool(data: bytes, at: int, _: int) -> tuple[object, int]:
+    if data[at] > 1:
+        raise DamagedSplitError(f"has a boolean of {data[at]}")
+    return data[at] == 1, at + 1
+
+
+def _ip(data: bytes, at: int, _: int) -> tuple[object, int]:
+    address = data[at : at + 16]
+    if len(address) < 16:
+        raise DamagedSplitError(_CUT)
+    return ip_text(address), at + 16
+
+
+def _object(data: bytes, at: int, levels: int) -> tuple[dict[str, object], int]:
+    count, at = _count(data, at, levels)
+    if count % 2:
+        raise DamagedSplitError("has an object with a name and no value")
+    found, at = _members(data, at, count // 2, levels - 1)
+    return dict(found), at
+
+
+def _members(data: bytes, at: int, count: int, levels: int) -> tuple[list[tuple[str, object]], int]:
+    found = []
+    for _ in range(count):
+        if data[at]:  # the code of a text is 0
+            raise DamagedSplitError("has an object whose member has no name")
+        name, at = _slice(data, at + 1)
+        value, at = _value(data, at + 1, data[at], levels)
+        found.append((name.decode(), value))
+    return found, at
+
+
+def _array(data: bytes, at: int, levels: int) -> tuple[list[object], int]:
+    count, at = _count(data, at, levels)
+    return _elements(data, at, count, levels - 1)
+
+
+def _elements(data: bytes, at: int, count: int, levels: int) -> tuple[list[object], int]:
+    found = []
+    for _ in range(count):
+        element, at = _value(data, at + 1, data[at], levels)
+        found.append(element)
+    return found, at
+
+
+def _count(data: bytes, at: int, levels: int) -> tuple[int, int]:
+    if levels <= 1:
+        raise UnsupportedSplitError(f"has values nested more than {MOST_LEVELS} deep", feature="nesting")
+    return vint(data, at)
+
+
+def _slice(data: bytes, at: int) -> tuple[bytes, int]:
+    length, at = vint(data, at)
+    end = at + length
+    if end > len(data):
+        raise DamagedSplitError(_CUT)
+    return data[at:end], end
+
+
+_READ: Mapping[int, _Read] = {
+    Code.STR: _str,
+    Code.U64: _number(_U64),
+    Code.I64: _number(_I64),
+    Code.BYTES: lambda data, at, _: _slice(data, at),
+    Code.DATE: _date,
+    Code.F64: _f64,
+    Code.BOOL: _bool,
+    Code.IP: _ip,
+    Code.NULL: lambda _, at, __: (None, at),
+    Code.ARRAY: _array,
+    Code.OBJECT: _object,
+}

@@ -1,0 +1,240 @@
+"""Stored values as columns of Spark's types, in Arrow: the table's schema says what a value is, the index does not.
+
+An index has one integer, one floating point number, one moment, and texts for what it has no type of; arrays, maps,
+structs and JSON are objects, in other shapes by each of the two writers. Whatever does not fit the column's type is
+refused, never rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.indextables.split.damage import DamagedSplitError, UnfitValueError
+from tablefeed.indextables.split.gather import counting
+from tablefeed.indextables.split.nested import Code, Instant, ip_text
+from tablefeed.indextables.split.shapes import ENTRY, NAME, WRAPPED
+from tablefeed.indextables.split.typed import typed, typed_key
+from tablefeed.indextables.split.walk import Level, Piece
+
+
+def column(name: str, pieces: Sequence[Piece], kind: pa.DataType, *, row_count: int, units_a_us: int) -> pa.Array:
+    """The column `name` of `row_count` documents, of type `kind`: null where a document has no value of it.
+
+    `units_a_us`: how many units of the store's dates are a microsecond, 1000 or 1.
+    Raises DamagedSplitError, naming the column, where a value is none of `kind`, or a document has several of it; an
+    array column takes several as its elements.
+    """
+    try:
+        if pa.types.is_list(kind) and any(piece.code not in _WHOLE for piece in pieces):
+            pieces = [_several(pieces)]
+        return _Columns(units_a_us, name).merged(pieces, kind, row_count)
+    except (pa.ArrowException, ValueError, TypeError, ArithmeticError) as error:
+        raise DamagedSplitError(f"has a value in column {name} that is no {kind}: {error}") from error
+
+
+_WHOLE = frozenset({Code.OBJECT, Code.ARRAY, Code.NULL})
+"""The codes of what an array is stored as; a value of another is one of its elements."""
+
+
+def _several(pieces: Sequence[Piece]) -> Piece:
+    """The arrays of a field whose elements are stored as so many values of it, in their order."""
+    arrays: dict[int, list[object]] = {}
+    for piece in pieces:
+        for row, value in zip(piece.rows.to_pylist(), _plain(piece), strict=True):
+            arrays.setdefault(row, []).append(value)
+    return Piece(code=None, rows=pa.array(list(arrays), pa.int64()), values=list(arrays.values()))
+
+
+def _plain(piece: Piece) -> list[object]:
+    """The values of a piece as plain ones."""
+    values = piece.values
+    match piece.code:
+        case None:
+            return list(values)
+        case Code.STR:
+            return list(values.cast(pa.string()).to_pylist())
+        case Code.DATE:
+            return [Instant(units) for units in values.to_pylist()]
+        case Code.F64:
+            return list(_doubles(values).to_pylist())
+        case Code.BOOL:
+            return list(_booleans(values).to_pylist())
+        case Code.I64 | Code.U64 | Code.BYTES | Code.NULL:
+            return list(values.to_pylist())
+    raise UnfitValueError(f"it is stored as {piece.code.name}")
+
+
+class _Columns:
+    """Columns of one store, of the documents or inside of another column.
+
+    `wrapped_as`: the column of documents in whose name an array may be stored; None inside of values, where numbers,
+    texts and moments stand for more types than they do in a document.
+    """
+
+    def __init__(self, units_a_us: int, wrapped_as: str | None) -> None:
+        self._units_a_us, self._wrapped_as = units_a_us, wrapped_as
+
+    def merged(self, pieces: Sequence[Piece], kind: pa.DataType, count: int) -> pa.Array:
+        """The column of `count` places of which these are the values; the others are null."""
+        arrays = [self._converted(piece, kind) for piece in pieces]
+        if len(pieces) == 1 and len(arrays[0]) == count:
+            return arrays[0]
+        if not pieces:
+            return pa.nulls(count, kind)
+        rows = pa.concat_arrays([piece.rows for piece in pieces])
+        if len(pieces) > 1 and pc.count_distinct(rows).as_py() != len(rows):
+            raise UnfitValueError("a document has several")
+        return pa.concat_arrays(arrays).take(pc.index_in(counting(count), value_set=rows))
+
+    def _converted(self, piece: Piece, kind: pa.DataType) -> pa.Array:
+        code, values = piece.code, piece.values
+        if code is Code.NULL:
+            return pa.nulls(len(piece.rows), kind)
+        if isinstance(values, Level):
+            return self._from_level(code, values, kind)
+        if code is not None and (convert := self._conversion(code, kind)) is not None:
+            return convert(values)
+        if code is not None and self._wrapped_as is not None:
+            raise UnfitValueError(f"it is stored as {code.name}")
+        to_value = typed(kind, self._units_a_us)
+        return pa.array([to_value(value) for value in _plain(piece)], kind)
+
+    def _conversion(self, code: Code, kind: pa.DataType) -> Callable[[Any], pa.Array] | None:  # Any: as of _FROM
+        if code is Code.DATE and pa.types.is_temporal(kind):
+            return lambda units: _from_moments(units, kind, self._units_a_us)
+        if code is Code.STR and pa.types.is_decimal(kind):
+            return lambda texts: texts.cast(pa.string()).cast(kind)
+        if self._wrapped_as is None:
+            return _FROM_INSIDE.get((code, kind))
+        return _FROM.get((code, kind))
+
+    def _from_level(self, code: Code | None, level: Level, kind: pa.DataType) -> pa.Array:
+        count = len(level.counts)
+        inside = _Columns(self._units_a_us, None)
+        if pa.types.is_list(kind) and code is Code.OBJECT:
+            return self._unwrapped(level, kind)
+        if pa.types.is_struct(kind):
+            if not len(kind):
+                return pa.array([{}] * count, kind)
+            members = [inside.merged(level.pieces.get(f.name, []), f.type, count) for f in kind]
+            return pa.StructArray.from_arrays(members, fields=list(kind))
+        entries = pc.sum(level.counts).as_py() or 0
+        offsets = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(level.counts)]).cast(pa.int32())
+        value_type = kind.value_type if pa.types.is_list(kind) else kind.item_type
+        values = inside.merged(level.pieces.get(ENTRY, []), value_type, entries)
+        if pa.types.is_list(kind):
+            return pa.ListArray.from_arrays(offsets, values, type=kind)
+        names = inside.merged(level.pieces.get(NAME, []), pa.string(), entries)
+        return pa.MapArray.from_arrays(offsets, _keys(names, kind.key_type, self._units_a_us), values, type=kind)
+
+    def _unwrapped(self, level: Level, kind: pa.DataType) -> pa.Array:
+        """The arrays in objects that hold one each under the name of one of the writers; an empty object is one."""
+        inside = _Columns(self._units_a_us, None)
+        of_each = [level.pieces.get(name, []) for name in {WRAPPED, self._wrapped_as or WRAPPED}]
+        lists = inside.merged([piece for pieces in of_each for piece in pieces], kind, len(level.counts))
+        empty = pc.equal(level.counts, 0)
+        if pc.any(pc.greater(level.counts, 1)).as_py() or not lists.is_null().equals(empty):
+            raise UnfitValueError("an array is stored as an object with other members")
+        if not lists.null_count:
+            return lists
+        lengths = pc.fill_null(pc.list_value_length(lists), 0).cast(pa.int64())
+        offsets = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths)]).cast(pa.int32())
+        return pa.ListArray.from_arrays(offsets, lists.flatten(), type=kind)
+
+
+def _keys(names: pa.StringArray, kind: pa.DataType, units_a_us: int) -> pa.Array:
+    if pa.types.is_string(kind):
+        return names
+    to_key = typed_key(kind, units_a_us)
+    return pa.array([to_key(name) for name in names.to_pylist()], kind)
+
+
+# --- from numbers ----------------------------------------------------------------------------------------------------
+
+_TOP = pa.scalar(1 << 63, pa.uint64())
+
+
+def _doubles(ordered: pa.UInt64Array) -> pa.DoubleArray:
+    """The numbers that are stored as unsigned ones of the same order."""
+    is_positive = pc.greater_equal(ordered, _TOP)
+    bits = pc.if_else(is_positive, pc.bit_wise_xor(ordered, _TOP), pc.bit_wise_not(ordered))
+    return bits.view(pa.float64())
+
+
+def _floats(ordered: pa.UInt64Array) -> pa.FloatArray:
+    doubles = _doubles(ordered)
+    floats = doubles.cast(pa.float32())
+    same = pc.or_(pc.equal(floats.cast(pa.float64()), doubles), pc.is_nan(doubles))
+    if not pc.all(same).as_py():
+        raise UnfitValueError("it has more digits than a float")
+    return floats
+
+
+def _booleans(bytes_: pa.UInt8Array) -> pa.BooleanArray:
+    if pc.any(pc.greater(bytes_, 1)).as_py():
+        raise UnfitValueError("it is neither true nor false")
+    return bytes_.cast(pa.bool_())
+
+
+def _addresses(addresses: pa.FixedSizeBinaryArray) -> pa.StringArray:
+    distinct = addresses.dictionary_encode()
+    texts = pa.array([ip_text(address) for address in distinct.dictionary.to_pylist()], pa.string())
+    return texts.take(distinct.indices)
+
+
+def _from_moments(units: pa.Int64Array, kind: pa.DataType, units_a_us: int) -> pa.Array:
+    moments = units.cast(pa.timestamp("us" if units_a_us == 1 else "ns"))
+    if pa.types.is_date(kind):
+        # To the day before where it is no midnight: 1969 is before 1970.
+        return pc.floor_temporal(moments, unit="day").cast(kind)
+    if pa.types.is_timestamp(kind):
+        return moments.cast(pa.timestamp("us")).cast(pa.int64()).cast(kind)
+    raise UnfitValueError("it is stored as a moment")
+
+
+# --- from texts ------------------------------------------------------------------------------------------------------
+
+
+def _to(kind: pa.DataType) -> Callable[[Any], pa.Array]:
+    return lambda values: values.cast(kind)
+
+
+def _parsed(kind: pa.DataType) -> Callable[[pa.BinaryArray], pa.Array]:
+    return lambda texts: texts.cast(pa.string()).cast(kind)
+
+
+def _without_zone(texts: pa.BinaryArray) -> pa.Array:
+    # The writer by Arrow has Spark's own number, microseconds; a text of a moment is what SQL has.
+    kind = pa.timestamp("us")
+    texts = texts.cast(pa.string())
+    if pc.all(pc.match_substring_regex(texts, r"^-?[0-9]+$")).as_py():
+        return texts.cast(pa.int64()).cast(kind)
+    return texts.cast(kind)
+
+
+_Conversions = Mapping[tuple[Code, pa.DataType], Callable[[Any], pa.Array]]  # Any: an array of the code's own type
+_INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_ANYWHERE: _Conversions = {
+    **{(code, kind): _to(kind) for code in (Code.I64, Code.U64) for kind in _INTEGERS},
+    (Code.F64, pa.float64()): _doubles,
+    (Code.F64, pa.float32()): _floats,
+    (Code.BOOL, pa.bool_()): _booleans,
+    (Code.STR, pa.string()): _to(pa.string()),
+    (Code.BYTES, pa.binary()): lambda values: values,
+    (Code.IP, pa.string()): _addresses,
+}
+_FROM: _Conversions = {
+    **_ANYWHERE,
+    (Code.STR, pa.int8()): _parsed(pa.int8()),
+    (Code.STR, pa.int16()): _parsed(pa.int16()),
+    (Code.STR, pa.timestamp("us")): _without_zone,
+}
+_FROM_INSIDE: _Conversions = {
+    **_ANYWHERE,
+    (Code.I64, pa.timestamp("us", "UTC")): _to(pa.timestamp("us", "UTC")),
+}
+"""The usual ones; the others are typed.py's, one by one."""

@@ -1,0 +1,217 @@
+"""What holds values in a document, and how each is found there: documents, objects and arrays.
+
+A value begins with a head, which says what it is called and its type code. A shape reads heads of many values at once,
+says what they mean, and of which type of Arrow's what is called so is wanted.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.indextables.split.damage import DamagedSplitError
+from tablefeed.indextables.split.doc_store import vint
+from tablefeed.indextables.split.gather import Places, expect_at_most
+from tablefeed.indextables.split.nested import Code, elements, members
+
+Key = int | str
+"""What a value is called: the number of a field, the name of a member, or one of the two below."""
+
+ENTRY, NAME = 0, -1
+"""An element of an array or a value of a map, and the name of that value."""
+
+WRAPPED = "_values"
+"""Arrays are stored in an object under this name by one writer, and under the column's by the other."""
+
+JSON = pa.large_string()
+"""Stands for the text of an object in a column of texts, in whatever depth the object has; no column is wanted so."""
+
+_FEW = 64
+"""Fewer values than these are read one by one: a step of all at once costs as much as some dozens of them."""
+
+
+class Heads(NamedTuple):
+    """The heads of many values, and where their bodies begin; names where each value has one of its own."""
+
+    bodies: pa.Int64Array
+    heads: pa.BinaryArray
+    names: pa.BinaryArray | None = None
+
+
+class Wanted(NamedTuple):
+    """A column that is wanted of documents."""
+
+    name: str
+    kind: pa.DataType
+
+
+class Shape(Protocol):
+    """How values are called in what holds them.
+
+    `few`: below how many of these the rest is read one by one. `id_step`: 1 where each value has a place of its own,
+    the next after that of the value before it; 0 where it is told by its name.
+    """
+
+    few: int
+    id_step: int
+
+    def heads(self, places: Places, at: pa.Int64Array, limits: pa.Int64Array) -> Heads:
+        """The heads at `at`, none of which goes beyond `limits`, or it is a DamagedSplitError."""
+        ...
+
+    def parse(self, head: bytes) -> tuple[Key, int]:
+        """What a value with this head is called, and the number of its type code."""
+        ...
+
+    def child(self, key: Key, code: Code) -> pa.DataType | None:
+        """The type in which values called `key` are wanted, if they are."""
+        ...
+
+    def plain(self, data: bytes, at: int, count: int, levels: int) -> tuple[list[tuple[Key, object]], int]:
+        """The `count` values at `at` as plain ones, by what they are called, and where they end."""
+        ...
+
+
+def shape_of(code: Code, kind: pa.DataType | None) -> Shape | None:
+    """How the values in an object or array are called, where it is wanted as `kind` or stepped over; None: as it is."""
+    is_a = pa.types
+    if code is Code.ARRAY:
+        return Elements(None if kind is None else kind.value_type) if kind is None or is_a.is_list(kind) else None
+    if kind is not None and is_a.is_struct(kind):
+        return Members({field.name: field.type for field in kind})
+    if kind is None or is_a.is_map(kind):
+        return Entries(None if kind is None else kind.item_type)
+    return None
+
+
+_HEAD = struct.Struct("<IB")
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """Fields by their numbers."""
+
+    field_count: int
+    wanted: Mapping[int, Wanted]
+    few = 0
+    id_step = 0
+
+    def heads(self, places: Places, at: pa.Int64Array, limits: pa.Int64Array) -> Heads:  # noqa: D102 - see Shape
+        bodies = pc.add(at, _HEAD.size)
+        expect_at_most(bodies, limits)
+        return Heads(bodies, places.slices(at, bodies))
+
+    def parse(self, head: bytes) -> tuple[Key, int]:  # noqa: D102
+        field, code = _HEAD.unpack(head)
+        if field >= self.field_count:
+            raise DamagedSplitError(f"has a document with a value of field {field}, of {self.field_count}")
+        return field, code
+
+    def child(self, key: Key, code: Code) -> pa.DataType | None:  # noqa: D102
+        column = self.wanted.get(int(key))
+        if column is None:
+            return None
+        if code is Code.OBJECT and pa.types.is_list(column.kind):
+            return pa.struct([(name, column.kind) for name in dict.fromkeys((WRAPPED, column.name))])
+        return JSON if code in (Code.OBJECT, Code.ARRAY) and pa.types.is_string(column.kind) else column.kind
+
+    def plain(self, data: bytes, at: int, count: int, levels: int) -> tuple[list[tuple[Key, object]], int]:  # noqa: D102
+        raise AssertionError(data[at:], count, levels)  # documents are never few
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Members of an object by their names."""
+
+    wanted: Mapping[str, pa.DataType]
+    few = _FEW
+    id_step = 0
+
+    def heads(self, places: Places, at: pa.Int64Array, limits: pa.Int64Array) -> Heads:  # noqa: D102 - see Shape
+        _, names_end, bodies = _named(places, at, limits)
+        return Heads(pc.add(names_end, 1), places.slices(at, bodies))
+
+    def parse(self, head: bytes) -> tuple[Key, int]:  # noqa: D102
+        _, begin = vint(head, 1)
+        return _text(head[begin:-1]), head[-1]
+
+    def child(self, key: Key, code: Code) -> pa.DataType | None:  # noqa: ARG002, D102 - whatever it is
+        return self.wanted.get(str(key))
+
+    def plain(self, data: bytes, at: int, count: int, levels: int) -> tuple[list[tuple[Key, object]], int]:  # noqa: D102
+        found, end = members(data, at, count, levels)
+        return [(name, value) for name, value in found if name in self.wanted], end
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Entries of an object that is a map, of any names."""
+
+    wanted: pa.DataType | None
+    few = _FEW
+    id_step = 1
+
+    def heads(self, places: Places, at: pa.Int64Array, limits: pa.Int64Array) -> Heads:  # noqa: D102 - see Shape
+        names_begin, names_end, bodies = _named(places, at, limits)
+        names = places.slices(names_begin, names_end) if self.wanted is not None else None
+        return Heads(bodies, places.slices(names_end, bodies), names)
+
+    def parse(self, head: bytes) -> tuple[Key, int]:  # noqa: D102
+        return ENTRY, head[0]
+
+    def child(self, key: Key, code: Code) -> pa.DataType | None:  # noqa: ARG002, D102 - whatever it is
+        return self.wanted
+
+    def plain(self, data: bytes, at: int, count: int, levels: int) -> tuple[list[tuple[Key, object]], int]:  # noqa: D102
+        found, end = members(data, at, count, levels)
+        return [pair for name, value in found for pair in ((NAME, name), (ENTRY, value))], end
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """Elements of an array."""
+
+    wanted: pa.DataType | None
+    few = _FEW
+    id_step = 1
+
+    def heads(self, places: Places, at: pa.Int64Array, limits: pa.Int64Array) -> Heads:  # noqa: D102 - see Shape
+        bodies = pc.add(at, 1)
+        expect_at_most(bodies, limits)
+        return Heads(bodies, places.slices(at, bodies))
+
+    def parse(self, head: bytes) -> tuple[Key, int]:  # noqa: D102
+        return ENTRY, head[0]
+
+    def child(self, key: Key, code: Code) -> pa.DataType | None:  # noqa: ARG002, D102 - whatever it is
+        return self.wanted
+
+    def plain(self, data: bytes, at: int, count: int, levels: int) -> tuple[list[tuple[Key, object]], int]:  # noqa: D102
+        found, end = elements(data, at, count, levels)
+        return [(ENTRY, element) for element in found], end
+
+
+def _named(
+    places: Places, at: pa.Int64Array, limits: pa.Int64Array
+) -> tuple[pa.Int64Array, pa.Int64Array, pa.Int64Array]:
+    """Where the names of members begin and end, and their bodies begin: a text, and behind it the value's code."""
+    expect_at_most(pc.add(at, 1), limits)
+    if pc.any(pc.not_equal(places.fixed(at, pa.uint8()), int(Code.STR))).as_py():
+        raise DamagedSplitError("has an object whose member has no name")
+    lengths, begins = places.vints(pc.add(at, 1), limits)
+    ends = pc.add(begins, lengths)
+    bodies = pc.add(ends, 1)
+    expect_at_most(bodies, limits)
+    return begins, ends, bodies
+
+
+def _text(name: bytes) -> str:
+    try:
+        return name.decode()
+    except UnicodeDecodeError as error:
+        raise DamagedSplitError("has a text that is no UTF-8") from error

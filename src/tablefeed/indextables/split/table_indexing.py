@@ -1,0 +1,155 @@
+"""How a table's splits index its columns, found out: from the doc mappings in its log, and from one split's own list.
+
+What our writer indexes is compared with what is told of the table's splits, field by field: whatever is not the very
+same, under one choice or another, is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from tablefeed.errors import LogError, UnsupportedFeatureError
+from tablefeed.indextables.split.doc_mapping import mapped
+from tablefeed.indextables.split.index_schema import Json, fields
+from tablefeed.indextables.split.indexing import Indexed, Indexing, Style
+
+
+def indexing_of(
+    doc_mappings: Iterable[str],
+    schema: pa.Schema,
+    *,
+    partition_by: Sequence[str] = (),
+    index: Sequence[Json] = (),
+    url: str,
+) -> Indexing:
+    """How splits index the columns of `schema` whose `doc_mappings` these are; without any as IndexTables does itself.
+
+    `index` are the fields of one of the splits, as `split.read_index` gives them. Doc mappings do not tell in which
+    order fields are, nor always by which of the two writers: without `index` the order is taken to be the schema's,
+    and the writer the one by rows. Partition columns that are not in the index are left out.
+
+    Raises UnsupportedFeatureError where a column is indexed as our writer does not, in two ways, or not in the schema;
+    LogError for a mapping that is none.
+    """
+    found = _Found(schema, url)
+    seen: set[str] = set()
+    for text in doc_mappings:
+        for told in _fields_of(text, url):
+            found.narrow({word: told[word] for word in _WORDS if word in told}, mapped)
+            seen.add(told["name"])
+    for told in index:
+        found.narrow(told, _as_it_is)
+    first = [field["name"] for field in index]
+    left_out = set(partition_by).difference(first or seen) if first or seen else set()
+    return Indexing(
+        style=found.style(Style.ARROW if left_out else Style.ROWS),
+        strings={name: indexed for name, indexed in found.strings.items() if indexed is not Indexed.STRING},
+        columns=(*first, *(name for name in schema.names if name not in first and name not in left_out)),
+    )
+
+
+_WORDS = ("name", "type", "tokenizer", "stored", "indexed", "fast", "expand_dots")
+"""What a mapping tells of a field, but for the members of objects: those are its values'."""
+
+_OPTIONS = {
+    "type": "typemap",
+    "tokenizer": "tokenizer",
+    "stored": "indexonlyfields",
+    "indexed": "storeonlyfields",
+    "fast": "fastfields",
+    "expand_dots": "json.mode",
+}
+"""By which option of IndexTables4Spark each comes to be another."""
+
+_As = Callable[[Json], Json]
+"""Makes of a field of ours what is told of it."""
+
+
+def _as_it_is(field: Json) -> Json:
+    return field
+
+
+class _Found:
+    """The choices under which all that is told so far would be our writer's own."""
+
+    def __init__(self, schema: pa.Schema, url: str) -> None:
+        self.strings: dict[str, Indexed] = {}
+        self._schema, self._url = schema, url
+        self._styles = dict.fromkeys(Style)
+
+    def narrow(self, told: Json, as_told: _As) -> None:
+        """Take what is told of a field; raises UnsupportedFeatureError where it is told of none of ours."""
+        name = told["name"]
+        if name not in self._schema.names:
+            raise self._refused(name, "is no column of the table", "unknownField")
+        ours = list(self._choices(name, as_told))
+        fits = [(style, indexed) for style, indexed, field in ours if field == told]
+        if not fits:
+            nearest = max((field for _, _, field in ours), key=lambda field: _alike(field, told))
+            raise self._refused(name, f"is {_text(told)}", _difference(nearest, told))
+        ((_, indexed), *_) = fits
+        if self.strings.setdefault(name, indexed) is not indexed:
+            raise self._refused(name, f"is both {self.strings[name]} and {indexed}", "typemap")
+        self._styles = {style: None for style, _ in fits if style in self._styles}
+        if not self._styles:
+            raise self._refused(name, f"is {_text(told)}, and others are by the other writer", "twoWriters")
+
+    def style(self, default: Style) -> Style:
+        """The one that is told, or `default` where either might be."""
+        return default if default in self._styles else next(iter(self._styles))
+
+    def _choices(self, name: str, as_told: _As) -> Iterator[tuple[Style, Indexed, Json]]:
+        column = self._schema.field(name)
+        ways = tuple(Indexed) if column.type == pa.string() else (Indexed.STRING,)
+        for style in Style:
+            for indexed in ways:
+                indexing = Indexing(style=style, strings={name: indexed}, columns=(name,))
+                (field,) = fields(self._schema, indexing)
+                yield style, indexed, as_told(field)
+
+    def _refused(self, name: str, what: str, feature: str) -> UnsupportedFeatureError:
+        return UnsupportedFeatureError(
+            f"{self._url} cannot be written: in the index of its splits {name} {what}, which this version of tablefeed "
+            "does not make. Write to it with IndexTables itself, or to a table of its own.",
+            url=self._url,
+            features=(feature,),
+        )
+
+
+def _alike(field: Json, told: Json) -> int:
+    return sum(told.get(word) == value for word, value in field.items())
+
+
+def _difference(ours: Json, theirs: Json) -> str:
+    for word, option in _OPTIONS.items():
+        if ours.get(word) != theirs.get(word):
+            return option
+    return "indexOptions"
+
+
+def _text(words: Json) -> str:
+    return orjson.dumps(words, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _fields_of(text: str, url: str) -> Iterator[Json]:
+    try:
+        found: Any = orjson.loads(text)  # Any: JSON that is judged here
+    except orjson.JSONDecodeError as error:
+        raise _no_mapping(text, url) from error
+    if not isinstance(found, list):
+        raise _no_mapping(text, url)
+    for each in found:
+        if not (isinstance(each, dict) and isinstance(each.get("name"), str)):
+            raise _no_mapping(text, url)
+        yield each
+
+
+def _no_mapping(text: str, url: str) -> LogError:
+    return LogError(
+        f"The log of {url} has a doc mapping that is no list of fields: {text!r:.80}. Restore the log from a copy.",
+        url=url,
+    )

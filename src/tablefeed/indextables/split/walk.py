@@ -1,0 +1,249 @@
+"""Many documents at once, one value of each at a time: columns without a step of Python per row.
+
+At each step those that have a value of the same name and type code there are one slice of a column. What is inside of
+a value is walked the same way, as deep as it goes, and gives columns within columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
+from tablefeed.indextables.split.gather import Places, counting, expect_at_most
+from tablefeed.indextables.split.nested import MOST_LEVELS, Code, nested_values
+from tablefeed.indextables.split.shapes import JSON, NAME, Key, Shape, shape_of
+from tablefeed.indextables.split.typed import json_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """Values of one name: `values[i]` is at place `rows[i]` of its column. Places rise strictly.
+
+    Of one type code, an Arrow array of the code's own type (see `_FIXED`; texts are binary, not yet known to be UTF-8)
+    or, of objects and arrays, what they hold; with `code` None, a list of plain values, of any.
+    """
+
+    code: Code | None
+    rows: pa.Int64Array
+    values: Any  # Any: an array, a Level, or a list
+
+
+Pieces = Mapping[Key, list[Piece]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """What objects or arrays hold: `counts[i]` values each.
+
+    Of members, a place is the number of its object; elements and entries have their places in a row, those of one
+    array or map after those of the one before it.
+    """
+
+    counts: pa.Int64Array
+    pieces: Pieces
+
+
+_FIXED: Mapping[Code, pa.DataType] = {
+    Code.U64: pa.uint64(),
+    Code.I64: pa.int64(),
+    Code.DATE: pa.int64(),
+    Code.F64: pa.uint64(),
+    Code.BOOL: pa.uint8(),
+    Code.IP: pa.binary(16),
+}
+_TEXTS = frozenset({Code.STR, Code.BYTES})
+_NESTED = frozenset({Code.ARRAY, Code.OBJECT})
+_MOST_HEADS = 256
+"""Of one step: where values are called in more ways, they are no columns, and are read one by one."""
+
+
+class Walk:
+    """Walks values in `data`. All raise DamagedSplitError and UnsupportedSplitError, as documents.py says."""
+
+    def __init__(self, data: bytes, *, units_a_us: int) -> None:
+        self._data, self._places, self._units_a_us = data, Places(data), units_a_us
+
+    def counted(
+        self, shape: Shape, begins: pa.Int64Array, limits: pa.Int64Array, ids: pa.Int64Array
+    ) -> tuple[Pieces, pa.Int64Array]:
+        """The values at `begins`, where their count is, and where they end. `ids`: the places of the first of each."""
+        left, at = self._places.vints(begins, limits)
+        return self._run(shape, _Values(counting(len(left)), ids, left, at, limits), MOST_LEVELS)
+
+    def _run(self, shape: Shape, values: _Values, levels: int) -> tuple[dict[Key, list[Piece]], pa.Int64Array]:
+        pieces: dict[Key, list[Piece]] = {}
+        done: list[tuple[pa.Int64Array, pa.Int64Array]] = []
+        while True:
+            going = pc.greater(values.left, 0)
+            if not pc.all(going).as_py():
+                done.append(values.ends_of(pc.invert(going)))
+                values = values.filter(going)
+            if not len(values.items):
+                return pieces, _in_order(done)
+            ends = None if len(values.items) < shape.few else self._step(shape, values, pieces, levels)
+            if ends is None:
+                done.append((values.items, self._one_by_one(shape, values, pieces, levels)))
+                return pieces, _in_order(done)
+            values = values.after(ends, shape.id_step)
+
+    def _step(self, shape: Shape, values: _Values, pieces: dict[Key, list[Piece]], levels: int) -> pa.Int64Array | None:
+        """Takes the next value of each, and gives where it ends; None, and takes nothing, where they are too unlike."""
+        found = shape.heads(self._places, values.at, values.limits)
+        heads = found.heads.dictionary_encode()
+        kinds = heads.dictionary.to_pylist()
+        if shape.few and len(kinds) > _MOST_HEADS:
+            return None
+        if found.names is not None:
+            pieces.setdefault(NAME, []).append(Piece(code=Code.STR, rows=values.ids, values=found.names))
+        ends = found.bodies
+        for index, head in enumerate(kinds):
+            key, number = shape.parse(head)
+            code = _known(number)
+            kind = shape.child(key, code)
+            columns = (values.ids, found.bodies, values.limits)
+            if len(kinds) == 1:
+                piece, ends = self._values(code, kind, *columns, levels=levels)
+            else:
+                mask = pc.equal(heads.indices, index)
+                piece, ends_here = self._values(code, kind, *(c.filter(mask) for c in columns), levels=levels)
+                ends = pc.replace_with_mask(ends, mask, ends_here)
+            if kind is not None:
+                pieces.setdefault(key, []).append(piece)
+        return ends
+
+    def _values(
+        self,
+        code: Code,
+        kind: pa.DataType | None,
+        rows: pa.Int64Array,
+        begins: pa.Int64Array,
+        limits: pa.Int64Array,
+        *,
+        levels: int,
+    ) -> tuple[Piece, pa.Int64Array]:
+        """The values of one code at `begins`, and where they end, which is not beyond `limits`."""
+        values: Any = None  # Any: as of Piece
+        if code in _NESTED:
+            return self._nested(code, kind, rows, begins, limits, levels)
+        if code in _TEXTS:
+            lengths, begins = self._places.vints(begins, limits)
+            ends = pc.add(begins, lengths)
+            expect_at_most(ends, limits)
+            values = None if kind is None else self._places.slices(begins, ends)
+        elif code in _FIXED:
+            ends = pc.add(begins, _FIXED[code].bit_width // 8)
+            expect_at_most(ends, limits)
+            values = None if kind is None else self._places.fixed(begins, _FIXED[code])
+        else:
+            values, ends = pa.nulls(len(rows)), begins
+        return Piece(code=code, rows=rows, values=values), ends
+
+    def _nested(
+        self,
+        code: Code,
+        kind: pa.DataType | None,
+        rows: pa.Int64Array,
+        begins: pa.Int64Array,
+        limits: pa.Int64Array,
+        levels: int,
+    ) -> tuple[Piece, pa.Int64Array]:
+        shape = shape_of(code, kind)
+        if shape is None:
+            return self._as_it_is(code, kind, rows, begins, limits, levels)
+        if levels <= 1:
+            raise UnsupportedSplitError(f"has values nested more than {MOST_LEVELS} deep", feature="nesting")
+        counts, at = self._places.vints(begins, limits)
+        if code is Code.OBJECT:
+            if pc.any(pc.not_equal(pc.bit_wise_and(counts, 1), 0)).as_py():
+                raise DamagedSplitError("has an object with a name and no value")
+            counts = pc.shift_right(counts, 1)
+        expect_at_most(pc.add(at, counts), limits)  # each takes a byte at the least: a count that is believed is small
+        items = counting(len(counts))
+        ids = pc.subtract(pc.cumulative_sum(counts), counts) if shape.id_step else items
+        pieces, ends = self._run(shape, _Values(items, ids, counts, at, limits), levels - 1)
+        return Piece(code=code, rows=rows, values=Level(counts=counts, pieces=pieces)), ends
+
+    def _as_it_is(
+        self,
+        code: Code,
+        kind: pa.DataType | None,
+        rows: pa.Int64Array,
+        begins: pa.Int64Array,
+        limits: pa.Int64Array,
+        levels: int,
+    ) -> tuple[Piece, pa.Int64Array]:
+        values: list[object] = []
+        ends = []
+        for value, end in nested_values(self._data, begins.to_pylist(), code, levels):
+            # Texts at once: ever more objects that are kept are ever more work for the collector of garbage.
+            values.append(json_text(value, self._units_a_us) if kind == JSON else value)
+            ends.append(end)
+        all_ends = pa.array(ends, pa.int64())
+        expect_at_most(all_ends, limits)
+        if kind == JSON:
+            return Piece(code=Code.STR, rows=rows, values=pa.array(values, pa.binary())), all_ends
+        return Piece(code=None, rows=rows, values=values), all_ends
+
+    def _one_by_one(self, shape: Shape, values: _Values, pieces: dict[Key, list[Piece]], levels: int) -> pa.Int64Array:
+        """Takes all that is left of each; gives where each ends."""
+        plain: dict[Key, tuple[list[int], list[object]]] = {}
+        ends = []
+        each = zip(*(column.to_pylist() for column in (values.ids, values.left, values.at)), strict=True)
+        for place, count, begin in each:
+            found, end = shape.plain(self._data, begin, count, levels)
+            ends.append(end)
+            ids = dict.fromkeys((key for key, _ in found), place)
+            for key, value in found:
+                rows, of_key = plain.setdefault(key, ([], []))
+                rows.append(ids[key])
+                of_key.append(value)
+                ids[key] += shape.id_step
+        for key, (rows, of_key) in plain.items():
+            pieces.setdefault(key, []).append(Piece(code=None, rows=pa.array(rows, pa.int64()), values=of_key))
+        ends_of_all = pa.array(ends, pa.int64())
+        expect_at_most(ends_of_all, values.limits)
+        return ends_of_all
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """What holds values, each at its next: its number, that value's place, how many are left, where it is, its end."""
+
+    items: pa.Int64Array
+    ids: pa.Int64Array
+    left: pa.Int64Array
+    at: pa.Int64Array
+    limits: pa.Int64Array
+
+    def filter(self, mask: pa.BooleanArray) -> _Values:
+        columns = (self.items, self.ids, self.left, self.at, self.limits)
+        return _Values(*(column.filter(mask) for column in columns))
+
+    def after(self, ends: pa.Int64Array, id_step: int) -> _Values:
+        ids = pc.add(self.ids, id_step) if id_step else self.ids
+        return _Values(self.items, ids, pc.subtract(self.left, 1), ends, self.limits)
+
+    def ends_of(self, mask: pa.BooleanArray) -> tuple[pa.Int64Array, pa.Int64Array]:
+        return self.items.filter(mask), self.at.filter(mask)
+
+
+def _in_order(done: Iterable[tuple[pa.Int64Array, pa.Int64Array]]) -> pa.Int64Array:
+    """The ends by the numbers of what ends there."""
+    items, ends = zip(*done, strict=True) if done else ((), ())
+    if not items:
+        return pa.array([], pa.int64())
+    if len(items) == 1:
+        return ends[0]
+    return pa.concat_arrays(ends).take(pc.array_sort_indices(pa.concat_arrays(items)))
+
+
+def _known(number: int) -> Code:
+    try:
+        return Code(number)
+    except ValueError as error:
+        raise UnsupportedSplitError(f"has a value of type code {number}", feature=f"typeCode{number}") from error

@@ -1,0 +1,575 @@
+"""`tablefeed.append`, argument by argument, on the local disk. delta-rs reads back what was written."""
+
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import tablefeed
+from support.logs import a_log, already_applied, committed, metadata, protocol
+from tablefeed.errors import (
+    ConflictingOptionsError,
+    IllegalOptionError,
+    InvalidRowsError,
+    OptionError,
+    SchemaMismatchError,
+    StoreConfigError,
+    StoreError,
+    UnsupportedFeatureError,
+)
+from tablefeed.store import LocalStore
+
+ROWS = pa.table({"id": [1, 2], "name": ["a", None]})
+
+
+def seen_by_delta_rs(path: Path) -> list[dict[str, object]]:
+    rows = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
+    return sorted(rows, key=lambda row: str(row))
+
+
+def adds(path: Path) -> list[dict[str, Any]]:
+    table = DeltaTable(str(path))
+    newest = (path / "_delta_log" / f"{table.version():020d}.json").read_text()
+    return [json.loads(line)["add"] for line in newest.splitlines() if "add" in json.loads(line)]
+
+
+def parquet_files(path: Path) -> list[Path]:
+    return list(path.rglob("*.parquet"))
+
+
+# --- what can be given -----------------------------------------------------------------------------------------------
+
+
+class Stream:
+    """What pandas, polars and DuckDB hand out, and nothing more."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return ROWS.__arrow_c_stream__(requested_schema)
+
+
+def batches() -> Iterator[pa.RecordBatch]:
+    yield from ROWS.to_batches(max_chunksize=1)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [ROWS, ROWS.to_batches()[0], ROWS.to_reader(), ROWS.to_batches(), batches(), Stream()],
+    ids=["Table", "RecordBatch", "RecordBatchReader", "list", "generator", "__arrow_c_stream__"],
+)
+def test_anything_that_arrow_takes_as_batches_is_appended(tmp_path: Path, data: object) -> None:
+    outcome = tablefeed.append(tmp_path, data)
+
+    assert outcome == committed(0)
+    assert seen_by_delta_rs(tmp_path) == [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
+
+
+@pytest.mark.parametrize("data", [5, "rows", [], [{"id": 1}], pa.chunked_array([[1]])], ids=str)
+def test_anything_else_is_refused_in_words(tmp_path: Path, data: object) -> None:
+    with pytest.raises(SchemaMismatchError, match=str(tmp_path)):
+        tablefeed.append(tmp_path, data)
+    assert not (tmp_path / "_delta_log").exists()
+
+
+@pytest.mark.parametrize("second", [pa.record_batch({"other": [2]}), pa.record_batch({"id": ["two"]}), 7], ids=str)
+def test_batches_whose_columns_change_on_the_way_are_refused_and_leave_no_file(tmp_path: Path, second: object) -> None:
+    with pytest.raises(SchemaMismatchError, match="change on the way"):
+        tablefeed.append(tmp_path, iter([pa.record_batch({"id": [1]}), second]))
+    assert parquet_files(tmp_path) == []
+
+
+def test_an_error_of_the_rows_themselves_passes_and_leaves_nothing(tmp_path: Path) -> None:
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"id": [1]})
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        tablefeed.append(tmp_path, failing())
+    assert parquet_files(tmp_path) == []
+    assert not (tmp_path / "_delta_log").exists()
+
+
+def test_no_rows_make_a_table_with_columns_and_without_files(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, ROWS.slice(0, 0))
+
+    assert DeltaTable(str(tmp_path)).schema().to_arrow().names == ["id", "name"]
+    assert parquet_files(tmp_path) == []
+
+
+def test_a_path_may_be_a_url_or_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "with space").mkdir()
+
+    tablefeed.append("with space", ROWS)
+    tablefeed.append((tmp_path / "with space").as_uri(), ROWS)
+
+    assert tablefeed.open_table("./with space").version == 1
+
+
+# --- how they become the table's -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    write_deltalake(str(tmp_path), pa.table({"Id": pa.array([0], pa.int64()), "name": ["z"], "tags": [["x"]]}))
+    return tmp_path
+
+
+def test_columns_meet_by_name_whatever_their_order_and_case_and_missing_ones_are_null(table: Path) -> None:
+    tablefeed.append(table, pa.table({"NAME": ["a"], "id": [1]}))
+
+    assert seen_by_delta_rs(table)[1] == {"Id": 1, "name": "a", "tags": None}
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        (pa.table({"Id": [True]}), r"Column 'Id' .* is long, but the rows have boolean"),
+        (pa.table({"Id": [{"a": 1}]}), "is long, but the rows have struct<a:long>"),
+        (pa.table({"tags": [[[1]]]}), "is array<string>, but the rows have array<array<long>>"),
+        (pa.table({"Id": [1], "extra": [1]}), "have a column 'extra'"),
+        (pa.table({"Id": pa.nulls(1)}), "rows have void"),
+        (pa.table([[1], [2]], names=["Id", "ID"]), "DELTA_DUPLICATE_COLUMNS_FOUND"),
+        (pa.table({"Id": pa.array([1], pa.duration("s"))}), "duration"),
+    ],
+)
+def test_rows_that_do_not_fit_the_table_are_refused_by_column_before_a_file_is_written(
+    table: Path, rows: pa.Table, text: str
+) -> None:
+    before = parquet_files(table)
+
+    with pytest.raises(SchemaMismatchError, match=text) as caught:
+        tablefeed.append(table, rows)
+
+    assert caught.value.error_class is not None
+    assert str(table) in str(caught.value)
+    assert parquet_files(table) == before
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["a"], pa.large_string()),
+        pa.array(["a"], pa.string_view()),
+        pa.array(["a"]).dictionary_encode(),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_other_layouts_of_the_same_type_fit(table: Path, column: pa.Array) -> None:
+    tablefeed.append(table, pa.table({"name": column}))
+
+    assert seen_by_delta_rs(table)[1]["name"] == "a"
+
+
+SHARED = pa.ListViewArray.from_arrays(
+    pa.array([1, 0, 0, 3], pa.int32()),
+    pa.array([2, 3, 0, 1], pa.int32()),
+    pa.array([1, 2, 3, 4]),
+    mask=pa.array([False, False, True, False]),
+)
+"""[2, 3], [1, 2, 3], null, [4]: the lists of a view share values, in no order."""
+
+TEXT, LIST, LARGE = pa.string_view(), pa.list_view(pa.int64()), pa.large_list_view(pa.int64())
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        (SHARED, [[2, 3], [1, 2, 3], None, [4]]),
+        (pa.array([[2, 3], None, [4]], LARGE), [[2, 3], None, [4]]),
+        (SHARED.slice(1, 2), [[1, 2, 3], None]),
+        (pa.array([{"x": [0, 1]}], pa.struct([("x", LIST)])), [{"x": [0, 1]}]),
+        (pa.array([None, {"x": [0, 1]}], pa.struct([("x", LARGE)])), [None, {"x": [0, 1]}]),
+        (pa.array([[[1], []], None, [[2, 3]]], pa.list_view(LIST)), [[[1], []], None, [[2, 3]]]),
+        (pa.array([[("k", [1, 2])], None], pa.map_(TEXT, LIST)), [[("k", [1, 2])], None]),
+        (pa.array([["a", None], None], pa.list_(TEXT)), [["a", None], None]),
+        (pa.array([["a"], None], pa.large_list(TEXT)), [["a"], None]),
+        (pa.array([["a", "b"], None], pa.list_(TEXT, 2)), [["a", "b"], None]),
+        (pa.array([[b"a"], None], pa.list_(pa.binary_view())), [[b"a"], None]),
+        (pa.array([None, [("k", "v")]], pa.map_(TEXT, TEXT)), [None, [("k", "v")]]),
+        (pa.array([None, {"x": ["a"]}], pa.struct([("x", pa.list_view(TEXT))])), [None, {"x": ["a"]}]),
+        (pa.ListArray.from_arrays([0, 2], pa.array(["a", "b"], TEXT).dictionary_encode()), [["a", "b"]]),
+    ],
+    ids=lambda x: str(getattr(x, "type", "")),
+)
+def test_views_at_any_depth_are_stored_as_the_values_they_show(
+    tmp_path: Path, column: pa.Array, values: list[object]
+) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": range(len(column)), "c": column}))
+    tablefeed.append(tmp_path, pa.table({"id": range(len(column)), "c": column}))  # to a table that has its own types
+
+    assert [row["c"] for row in tablefeed.open_table(tmp_path).to_arrow().sort_by("id").to_pylist()[::2]] == values
+    assert len(seen_by_delta_rs(tmp_path)) == 2 * len(values)
+
+
+@pytest.mark.parametrize(
+    "hollow",
+    [pa.array([{}], pa.struct([])), pa.array([[{"x": {}}]], pa.list_(pa.struct([("x", pa.struct([]))])))],
+    ids=["alone", "in a list"],
+)
+def test_a_struct_without_members_is_refused_before_anything_is_written(tmp_path: Path, hollow: pa.Array) -> None:
+    with pytest.raises(SchemaMismatchError, match=r"'s' .* struct without members"):
+        tablefeed.append(tmp_path / "t", pa.table({"a": [1], "s": hollow}))
+    assert not (tmp_path / "t").exists()
+
+    tablefeed.append(tmp_path / "t", pa.table({"a": [1]}))
+    with pytest.raises(SchemaMismatchError, match=r"'s' .* struct without members"):
+        tablefeed.append(tmp_path / "t", pa.table({"a": [1], "s": hollow}), merge_schema=True)
+
+
+NO_UTF8 = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xff\xfe", b"a"]).buffers())
+"""What Spark makes of CAST(binary AS STRING)."""
+
+
+def test_texts_of_any_bytes_are_kept_and_have_no_bounds(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1, 2], "s": NO_UTF8}))
+
+    kept = tablefeed.open_table(tmp_path).to_arrow().sort_by("id")["s"].combine_chunks()
+    assert kept.buffers()[2].to_pybytes()[:3] == b"\xff\xfea"
+    assert json.loads(adds(tmp_path)[0]["stats"]) == {
+        "numRecords": 2,
+        "minValues": {"id": 1},
+        "maxValues": {"id": 2},
+        "nullCount": {"id": 0, "s": 0},
+    }
+    assert tablefeed.open_table(tmp_path).to_arrow(filter=pc.field("s") == "a")["id"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize("properties", [{}, {"delta.columnMapping.mode": "name"}], ids=["plain", "mapped"])
+def test_a_partition_that_no_log_can_name_leaves_nothing(tmp_path: Path, properties: dict[str, str]) -> None:
+    with pytest.raises(InvalidRowsError, match="no UTF-8 in column 's', by which it is partitioned"):
+        tablefeed.append(
+            tmp_path / "t", pa.table({"id": [1, 2], "s": NO_UTF8}), partition_by="s", properties=properties
+        )
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_text_of_any_bytes_is_no_number(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+
+    with pytest.raises(InvalidRowsError, match="CAST_INVALID_INPUT"):
+        tablefeed.append(tmp_path, pa.table({"id": NO_UTF8}))
+    assert len(parquet_files(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        {"app_id": "\ud800x", "txn_version": 1},
+        {"properties": {"x": "\ud800"}},
+        {"properties": {"\ud800": "x"}},
+        {"partition_by": ["\ud800"]},
+        {"time_zone": "\ud800"},
+        {"url": "/tmp/\ud800"},  # noqa: S108 - nothing is made there
+    ],
+    ids=str,
+)
+def test_a_text_that_no_log_can_hold_is_refused_before_anything_is_written(
+    tmp_path: Path, argument: dict[str, Any]
+) -> None:
+    with pytest.raises(IllegalOptionError, match="UTF-8 can hold") as caught:
+        tablefeed.append(**{"url": tmp_path / "t", "data": pa.table({"id": [1]}), **argument})
+
+    assert str(caught.value).isprintable()
+    assert not (tmp_path / "t").exists()
+
+
+def test_nanoseconds_fit_where_nothing_is_cut_off(tmp_path: Path) -> None:
+    def rows(nanoseconds: int) -> pa.Table:
+        return pa.table({"at": pa.array([nanoseconds], pa.timestamp("ns"))})
+
+    tablefeed.append(tmp_path, rows(1000))
+    with pytest.raises(SchemaMismatchError, match=r"'at' .* would lose data"):
+        tablefeed.append(tmp_path, rows(1001))
+    assert tablefeed.open_table(tmp_path).version == 0
+
+
+def test_a_null_in_a_column_that_must_not_be_null_commits_nothing(tmp_path: Path) -> None:
+    not_null = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("name", pa.string())])
+    write_deltalake(str(tmp_path), pa.table({"id": [0], "name": ["z"]}, schema=not_null))
+    before = parquet_files(tmp_path)
+
+    with pytest.raises(InvalidRowsError, match="NOT NULL constraint violated for column: id") as caught:
+        tablefeed.append(tmp_path, pa.table({"id": [1, None], "name": ["a", "b"]}))
+    with pytest.raises(SchemaMismatchError, match="no column 'id', which must not be null"):
+        tablefeed.append(tmp_path, pa.table({"name": ["a"]}))
+
+    assert caught.value.error_class == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
+    assert tablefeed.open_table(tmp_path).version == 0
+    assert parquet_files(tmp_path) == before
+
+
+def test_a_new_table_promises_no_not_null(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}, schema=pa.schema([pa.field("id", pa.int64(), nullable=False)])))
+
+    assert tablefeed.open_table(tmp_path).schema.field("id").nullable
+
+
+def test_each_file_has_statistics(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [3, 1, 2], "price": [Decimal("1.5"), None, Decimal("-2.5")]}))
+
+    (file,) = adds(tmp_path)
+
+    assert json.loads(file["stats"]) == {
+        "numRecords": 3,
+        "minValues": {"id": 1, "price": -2.5},
+        "maxValues": {"id": 3, "price": 1.5},
+        "nullCount": {"id": 0, "price": 1},
+    }
+    assert file["size"] == (tmp_path / file["path"]).stat().st_size
+
+
+@pytest.mark.parametrize("name", ["a b", "a,b", "a;b", "a{b", "a}b", "a(b", "a)b", "a\nb", "a\tb", "a=b"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_names_that_parquet_cannot_carry_are_refused(tmp_path: Path, name: str, *, nested: bool) -> None:
+    rows = pa.table({"outer": [{name: 1}]}) if nested else pa.table({name: [1]})
+
+    with pytest.raises(SchemaMismatchError, match="rename it") as caught:
+        tablefeed.append(tmp_path, rows)
+    assert caught.value.error_class == "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"
+
+
+@pytest.mark.parametrize("void", [pa.nulls(1), pa.array([[None]]), pa.array([{"x": None}])])
+def test_columns_without_a_type_make_no_table(tmp_path: Path, void: pa.Array) -> None:
+    with pytest.raises(SchemaMismatchError, match="has no type"):
+        tablefeed.append(tmp_path, pa.table({"id": [1], "void": void}))
+
+
+# --- mode ------------------------------------------------------------------------------------------------------------
+
+
+def test_overwrite_replaces_all_rows_in_one_version(table: Path) -> None:
+    outcome = tablefeed.append(table, pa.table({"Id": [7]}), mode="overwrite")
+
+    assert outcome == committed(1)
+    assert seen_by_delta_rs(table) == [{"Id": 7, "name": None, "tags": None}]
+    assert tablefeed.open_table(table, version=0).to_arrow()["Id"].to_pylist() == [0]
+
+
+def test_overwrite_makes_the_table_where_there_is_none(tmp_path: Path) -> None:
+    assert tablefeed.append(tmp_path, ROWS, mode="overwrite") == committed(0)
+
+
+def test_overwrite_with_nothing_leaves_an_empty_table(table: Path) -> None:
+    tablefeed.append(table, pa.table({"Id": pa.array([], pa.int64())}), mode="overwrite")
+
+    assert seen_by_delta_rs(table) == []
+
+
+@pytest.mark.parametrize("mode", ["error", "ignore", "APPEND", ""])
+def test_other_modes_are_refused(tmp_path: Path, mode: Any) -> None:
+    with pytest.raises(IllegalOptionError, match="must be 'append' or 'overwrite'"):
+        tablefeed.append(tmp_path, ROWS, mode=mode)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"store_assignment": "lenient"}, "must be 'ansi', 'strict' or 'legacy'"),
+        ({"store_assignment": 1}, "must be 'ansi', 'strict' or 'legacy'"),
+        ({"time_zone": "Nowhere/Land"}, "must be a time zone"),
+        ({"overwrite_schema": True}, "Only an overwrite replaces the schema"),
+        ({"merge_schema": "yes"}, "merge_schema"),
+    ],
+)
+def test_rules_of_schema_that_there_are_none_of_are_refused_in_words(
+    table: Path, arguments: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(OptionError, match=text):
+        tablefeed.append(table, ROWS, **arguments)
+
+
+# --- app_id and txn_version ------------------------------------------------------------------------------------------
+
+
+def test_a_write_with_an_application_and_a_version_is_done_once(tmp_path: Path) -> None:
+    outcomes = [tablefeed.append(tmp_path, ROWS, app_id="loader", txn_version=v) for v in (3, 3, 2, 4)]
+
+    assert outcomes == [committed(0), already_applied(0, recorded=3), already_applied(0, recorded=3), committed(1)]
+    assert tablefeed.open_table(tmp_path).txn_version("loader") == 4
+    assert DeltaTable(str(tmp_path)).transaction_version("loader") == 4
+    assert len(parquet_files(tmp_path)) == 2, "what is known to be done is not written"
+
+
+def test_an_application_recorded_by_delta_rs_counts(tmp_path: Path) -> None:
+    from deltalake import CommitProperties, Transaction
+
+    done = CommitProperties(app_transactions=[Transaction("loader", 5)])
+    write_deltalake(str(tmp_path), ROWS, commit_properties=done)
+
+    assert tablefeed.append(tmp_path, ROWS, app_id="loader", txn_version=5) == already_applied(0, recorded=5)
+
+
+@pytest.mark.parametrize("half", [{"app_id": "loader"}, {"txn_version": 1}])
+def test_an_application_without_a_version_or_the_reverse_is_refused(tmp_path: Path, half: Any) -> None:
+    with pytest.raises(ConflictingOptionsError, match="Give both or neither"):
+        tablefeed.append(tmp_path, ROWS, **half)
+
+
+@pytest.mark.parametrize("version", [-1, 1.5, "1", 2**63])
+def test_a_version_that_no_log_can_hold_is_refused_before_anything_is_written(tmp_path: Path, version: Any) -> None:
+    with pytest.raises(IllegalOptionError, match="must be a whole number of at least 0"):
+        tablefeed.append(tmp_path, ROWS, app_id="loader", txn_version=version)
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- partition_by and properties -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "text"),
+    [
+        (["other"], "no column 'other'"),
+        (["id", "name"], "all of its columns partition it"),
+        (["id", "ID"], "names a column twice"),
+    ],
+)
+def test_a_partitioning_that_no_table_can_have_is_refused(tmp_path: Path, partition_by: list[str], text: str) -> None:
+    with pytest.raises(SchemaMismatchError, match=text) as caught:
+        tablefeed.append(tmp_path, ROWS, partition_by=partition_by)
+    assert caught.value.error_class is not None
+
+
+@pytest.mark.parametrize("nested", [[[1]], [{"x": 1}]])
+def test_nested_columns_do_not_partition(tmp_path: Path, nested: list[object]) -> None:
+    with pytest.raises(SchemaMismatchError, match="is nested"):
+        tablefeed.append(tmp_path, pa.table({"id": [1], "n": nested}), partition_by=["n"])
+
+
+def test_an_existing_table_keeps_its_partitioning_and_refuses_another(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, ROWS, partition_by=["ID"])
+
+    tablefeed.append(tmp_path, ROWS)
+    tablefeed.append(tmp_path, ROWS, partition_by="id")
+    with pytest.raises(SchemaMismatchError, match=r"is partitioned by \(id\), not by \(name\)"):
+        tablefeed.append(tmp_path, ROWS, partition_by=["name"])
+
+    assert DeltaTable(str(tmp_path)).metadata().partition_columns == ["id"]
+
+
+def test_rows_without_a_partition_column_are_refused(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, ROWS, partition_by=["id"])
+
+    with pytest.raises(SchemaMismatchError, match="no column 'id', by which"):
+        tablefeed.append(tmp_path, pa.table({"name": ["a"]}))
+
+
+def test_properties_are_those_of_a_table_that_is_made(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, ROWS, properties={"delta.appendOnly": "true", "owner": "me"})
+    tablefeed.append(tmp_path, ROWS, properties={"owner": "you"})
+
+    assert DeltaTable(str(tmp_path)).metadata().configuration == {"delta.appendOnly": "true", "owner": "me"}
+
+
+def test_properties_that_ask_for_what_we_do_not_do_make_no_table(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="collations"):
+        tablefeed.append(tmp_path, ROWS, properties={"delta.feature.collations": "supported"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_properties_are_texts(tmp_path: Path) -> None:
+    wrong: Any = {"delta.appendOnly": True}
+
+    with pytest.raises(IllegalOptionError, match="must be a text"):
+        tablefeed.append(tmp_path, ROWS, properties=wrong)
+
+
+def test_storage_options_of_hadoop_are_refused_by_our_names(tmp_path: Path) -> None:
+    with pytest.raises(StoreConfigError, match=r"fs\.s3a"):
+        tablefeed.append(tmp_path, ROWS, storage_options={"fs.s3a.access.key": "x"})
+
+
+def test_a_disk_that_takes_no_more_is_an_error_of_ours_and_leaves_the_table_as_it_was(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, hard))
+    try:
+        with pytest.raises(StoreError, match=r"part-00000-.* at .*: .*File too large"):
+            tablefeed.append(tmp_path, pa.table({"id": range(200_000)}))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert [file.suffix for file in tmp_path.iterdir() if file.is_file()] == [".parquet"]
+    assert tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist() == [1]
+
+
+def test_a_table_says_how_its_files_are_compressed_and_their_names_say_it(tmp_path: Path) -> None:
+    properties = {"delta.parquet.compression.codec": "ZSTD", "delta.targetFileSize": "1mb"}
+    tablefeed.append(tmp_path, ROWS, properties=properties)
+    tablefeed.append(tmp_path, ROWS)
+
+    codecs = [pq.ParquetFile(path).metadata.row_group(0).column(0).compression for path in parquet_files(tmp_path)]
+    assert codecs == ["ZSTD", "ZSTD"]
+    assert all(path.name.endswith(".zstd.parquet") for path in parquet_files(tmp_path))
+    assert len(seen_by_delta_rs(tmp_path)) == 4
+
+
+@pytest.mark.parametrize(("codec", "ending"), [("brotli", "br"), ("gzip", "gz"), ("lz4_raw", "lz4raw")])
+def test_each_codec_that_a_table_may_name_is_written_and_read(tmp_path: Path, codec: str, ending: str) -> None:
+    tablefeed.append(tmp_path, ROWS, properties={"delta.parquet.compression.codec": codec})
+
+    [file] = parquet_files(tmp_path)
+    assert file.name.endswith(f".{ending}.parquet")
+    assert seen_by_delta_rs(tmp_path) == tablefeed.open_table(tmp_path).to_arrow().to_pylist() == ROWS.to_pylist()
+
+
+def test_a_codec_that_nobody_here_writes_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(IllegalOptionError, match="'brotli', 'lz4_raw' or 'uncompressed'"):
+        tablefeed.append(tmp_path / "new", ROWS, properties={"delta.parquet.compression.codec": "lzo"})
+
+    hadoops = metadata(configuration={"delta.parquet.compression.codec": "lzo"})
+    a_log(LocalStore(str(tmp_path / "there")), v0=[protocol(), hadoops])
+    with pytest.raises(UnsupportedFeatureError, match="compressed by 'lzo'"):
+        tablefeed.append(tmp_path / "there", pa.table({"id": [1]}))
+    assert parquet_files(tmp_path) == []
+
+
+def test_files_lie_in_random_folders_where_the_table_says_so_partitioned_or_not(tmp_path: Path) -> None:
+    properties = {"delta.randomizeFilePrefixes": "true", "delta.randomPrefixLength": "4"}
+    tablefeed.append(tmp_path, ROWS, properties=properties, partition_by="name")
+    tablefeed.append(tmp_path, ROWS)
+
+    folders = [file.relative_to(tmp_path).parent.as_posix() for file in parquet_files(tmp_path)]
+    assert len(folders) == 4
+    assert all(len(folder) == 4 and folder.isalnum() for folder in folders)
+    assert seen_by_delta_rs(tmp_path) == [*ROWS.slice(0, 1).to_pylist() * 2, *ROWS.slice(1).to_pylist() * 2]
+
+
+def test_a_process_that_goes_on_appending_reads_no_log_file_older_than_the_last_it_saw(tmp_path: Path) -> None:
+    for row in range(3):
+        tablefeed.append(tmp_path, pa.table({"id": [row]}))
+    for version in (0, 1):
+        (tmp_path / f"_delta_log/{version:020d}.json").unlink()
+
+    assert tablefeed.append(tmp_path, pa.table({"id": [3]})) == committed(3)
+
+
+def test_a_relative_path_is_of_the_folder_that_the_process_is_in_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        tablefeed.append("orders", pa.table({"id": [1]}))
+
+    assert tablefeed.append("orders", pa.table({"id": [2]})) == committed(1)
+    assert tablefeed.open_table(tmp_path / "here" / "orders").version == 0
+
+
+def test_a_table_that_was_deleted_and_made_anew_between_two_appends_is_appended_to_as_it_is(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path / "orders", pa.table({"id": [1]}))
+    shutil.rmtree(tmp_path / "orders")
+    write_deltalake(tmp_path / "orders", pa.table({"id": [7]}))
+
+    assert tablefeed.append(tmp_path / "orders", pa.table({"id": [2]})) == committed(1)
+    assert sorted(tablefeed.open_table(tmp_path / "orders").to_arrow()["id"].to_pylist()) == [2, 7]

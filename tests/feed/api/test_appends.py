@@ -1,0 +1,137 @@
+"""`tablefeed.appends`: the rows that a stream would deliver, between two versions, in commit order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import tablefeed
+from support.logs import add, commit_path, metadata, protocol
+from support.recorded import data_file, log
+from tablefeed.errors import (
+    ChangeRefusedError,
+    DataFileError,
+    IllegalOptionError,
+    LogGapError,
+    SchemaChangedError,
+    SchemaMismatchError,
+    VersionNotFoundError,
+)
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    """A row a version, 0 to 3."""
+    for row in range(4):
+        write_deltalake(str(tmp_path), pa.table({"id": [row], "day": [str(row)]}), mode="append", partition_by=["day"])
+    return tmp_path
+
+
+def ids(path: Path, **arguments: Any) -> list[int]:
+    found: list[int] = tablefeed.appends(path, **arguments).read_all()["id"].to_pylist()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("bounds", "rows"),
+    [
+        ({}, [0, 1, 2, 3]),
+        ({"start_version": 1}, [1, 2, 3]),
+        ({"end_version": 1}, [0, 1]),
+        ({"start_version": 1, "end_version": 2}, [1, 2]),
+        ({"start_version": 3, "end_version": 3}, [3]),
+    ],
+)
+def test_both_bounds_are_included_and_none_is_as_far_as_the_log_reaches(
+    orders: Path, bounds: dict[str, int], rows: list[int]
+) -> None:
+    assert ids(orders, **bounds) == rows
+
+
+@pytest.mark.parametrize("bounds", [{"start_version": 4}, {"start_version": -1}, {"end_version": 4}])
+def test_a_version_that_is_not_there_is_refused(orders: Path, bounds: dict[str, int]) -> None:
+    with pytest.raises(VersionNotFoundError, match="its log holds versions 0 to 3"):
+        tablefeed.appends(orders, **bounds)  # type: ignore[arg-type]  # one keyword of many
+
+
+def test_an_end_before_the_start_is_refused(orders: Path) -> None:
+    with pytest.raises(IllegalOptionError, match="must be at least start_version, 2"):
+        tablefeed.appends(orders, start_version=2, end_version=1)
+
+
+def test_columns_and_a_filter_choose_what_comes(orders: Path) -> None:
+    reader = tablefeed.appends(orders, columns=["id"], filter=pc.field("day") > "1")
+
+    assert reader.read_all().to_pydict() == {"id": [2, 3]}
+    with pytest.raises(SchemaMismatchError, match="has no column 'price'"):
+        tablefeed.appends(orders, columns=["price"])
+
+
+def test_files_that_were_only_packed_are_not_new_rows(orders: Path) -> None:
+    DeltaTable(str(orders)).optimize.compact()
+    tablefeed.append(orders, pa.table({"id": [4], "day": ["4"]}))
+
+    assert ids(orders) == [0, 1, 2, 3, 4]
+
+
+def test_a_version_that_deletes_rows_is_refused_unless_it_is_said_what_to_do(orders: Path) -> None:
+    DeltaTable(str(orders)).delete("day = '2'")
+    write_deltalake(str(orders), pa.table({"id": [9], "day": ["9"]}), mode="append")
+
+    with pytest.raises(ChangeRefusedError, match="Version 4") as caught:
+        tablefeed.appends(orders).read_all()
+    assert caught.value.error_class == "DELTA_SOURCE_IGNORE_DELETE"
+    assert ids(orders, ignore_deletes=True) == [0, 1, 2, 3, 9]
+    assert ids(orders, start_version=5) == [9]
+
+
+def test_a_version_that_rewrites_rows_is_refused_unless_it_is_said_what_to_do(orders: Path) -> None:
+    write_deltalake(str(orders), pa.table({"id": [20, 21], "day": ["5", "5"]}), mode="append")
+    DeltaTable(str(orders)).update(updates={"id": "99"}, predicate="id = 20")
+
+    with pytest.raises(ChangeRefusedError) as caught:
+        ids(orders, start_version=4, ignore_deletes=True)
+    assert caught.value.error_class == "DELTA_SOURCE_TABLE_IGNORE_CHANGES"
+    assert ids(orders, start_version=4, skip_change_commits=True) == [20, 21]
+    assert sorted(ids(orders, start_version=4, ignore_changes=True)) == [20, 21, 21, 99]
+
+
+def test_rows_from_before_a_column_was_added_come_with_null(orders: Path) -> None:
+    write_deltalake(str(orders), pa.table({"id": [4], "day": ["4"], "new": ["x"]}), mode="append", schema_mode="merge")
+
+    assert tablefeed.appends(orders, columns=["new"]).read_all()["new"].to_pylist() == [None, None, None, None, "x"]
+
+
+def test_rows_on_the_two_sides_of_a_change_of_type_are_read_apart(tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path), pa.table({"id": [1]}))
+    write_deltalake(str(tmp_path), pa.table({"id": ["one"]}), mode="overwrite", schema_mode="overwrite")
+
+    with pytest.raises(SchemaChangedError, match="read the two sides of the change apart"):
+        tablefeed.appends(tmp_path, skip_change_commits=True).read_all()
+
+
+def test_a_commit_that_vanishes_while_rows_are_read_is_no_end(orders: Path) -> None:
+    reader = tablefeed.appends(orders)
+    (orders / commit_path(2)).unlink()
+
+    with pytest.raises(LogGapError, match="while the log was read"):
+        reader.read_all()
+
+
+def test_a_data_file_that_is_gone_is_named(orders: Path) -> None:
+    next(orders.glob("day=2/*.parquet")).unlink()
+
+    with pytest.raises(DataFileError, match="day=2"):
+        ids(orders)
+
+
+def test_a_file_that_a_version_adds_twice_is_delivered_once(tmp_path: Path) -> None:
+    file = data_file(tmp_path, "a.parquet", id=[1, 2])
+    log(tmp_path, v0=[protocol(), metadata(), add(file), add(file)])
+
+    assert ids(tmp_path) == tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist() == [1, 2]

@@ -1,0 +1,361 @@
+"""One version of a table: by number, by time, its files, rows, history and applications. delta-rs is the writer."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+import tablefeed
+from support.logs import TABLE_ID, a_log, add, commit_path, info, metadata, protocol
+from tablefeed.errors import (
+    ConflictingOptionsError,
+    DataFileError,
+    IllegalOptionError,
+    SchemaMismatchError,
+    TableError,
+    VersionNotFoundError,
+)
+from tablefeed.feed.api.table import Table
+from tablefeed.feed.snapshot.timeline import parse_timestamp
+from tablefeed.store import LocalStore
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    """Versions 0 to 3: two rows, two rows, one row deleted, one application's row."""
+    path = tmp_path / "orders"
+    write_deltalake(str(path), pa.table({"id": [1, 2], "day": ["mon", None]}), partition_by=["day"])
+    write_deltalake(str(path), pa.table({"id": [3, 4], "day": ["tue", "tue"]}), mode="append")
+    DeltaTable(str(path)).delete("id = 3")
+    done = CommitProperties(app_transactions=[Transaction("loader", 7)], custom_metadata={"who": "me"})
+    write_deltalake(str(path), pa.table({"id": [5], "day": ["wed"]}), mode="append", commit_properties=done)
+    return path
+
+
+def ids(table: Table) -> list[int]:
+    return sorted(table.to_arrow()["id"].to_pylist())
+
+
+def set_times(path: Path, *seconds: float) -> None:
+    """Gives each commit's file a modification time, in seconds since 1970."""
+    for version, at_s in enumerate(seconds):
+        os.utime(path / commit_path(version), (at_s, at_s))
+
+
+def test_the_newest_version_is_opened_unless_another_is_asked_for(orders: Path) -> None:
+    assert [ids(tablefeed.open_table(orders, version=v)) for v in (0, 1, 2, 3, None)] == [
+        [1, 2],
+        [1, 2, 3, 4],
+        [1, 2, 4],
+        [1, 2, 4, 5],
+        [1, 2, 4, 5],
+    ]
+
+
+def test_a_table_tells_what_it_is_as_delta_rs_does(orders: Path) -> None:
+    table, theirs = tablefeed.open_table(orders), DeltaTable(str(orders))
+
+    assert table.version == theirs.version() == 3
+    assert table.table_id == str(theirs.metadata().id)
+    assert table.schema.names == ["id", "day"]
+    assert table.partition_columns == ("day",)
+    assert table.metadata.partition_columns == ("day",)
+    assert table.protocol.min_reader_version == theirs.protocol().min_reader_version
+    assert (table.txn_version("loader"), table.txn_version("nobody")) == (7, None)
+
+
+def test_a_table_does_not_move_under_its_reader(orders: Path) -> None:
+    table = tablefeed.open_table(orders)
+    write_deltalake(str(orders), pa.table({"id": [9], "day": ["x"]}), mode="append")
+
+    assert (table.version, ids(table)) == (3, [1, 2, 4, 5])
+
+
+@pytest.mark.parametrize("version", [-1, 4, 10**12])
+def test_a_version_that_is_not_there_is_refused_with_those_that_are(orders: Path, version: int) -> None:
+    with pytest.raises(VersionNotFoundError, match="its log holds versions 0 to 3") as caught:
+        tablefeed.open_table(orders, version=version)
+    assert caught.value.error_class == "DELTA_VERSION_NOT_FOUND"
+
+
+@pytest.mark.parametrize("version", ["1", 1.0, object()])
+def test_a_version_is_a_whole_number(orders: Path, version: Any) -> None:
+    with pytest.raises(IllegalOptionError, match="must be a whole number"):
+        tablefeed.open_table(orders, version=version)
+
+
+# --- by time ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "version"),
+    [
+        ("1970-01-01T00:16:40Z", 0),
+        ("1970-01-01 00:16:41", 0),
+        (dt.datetime(1970, 1, 1, 0, 33, 20, tzinfo=dt.UTC), 1),
+        ("1970-01-01T02:33:20+02:00", 1),
+        (dt.datetime(1970, 1, 1, 1, 6, 39, 999_000, tzinfo=dt.UTC), 2),
+        ("1970-01-01T01:06:40Z", 3),
+    ],
+)
+def test_a_time_means_the_newest_version_at_or_before_it(
+    orders: Path, timestamp: str | dt.datetime, version: int
+) -> None:
+    set_times(orders, 1000, 2000, 3000, 4000)
+
+    assert tablefeed.open_table(orders, timestamp=timestamp).version == version
+
+
+def test_a_date_means_its_first_moment_in_utc(orders: Path) -> None:
+    day = 86400
+    set_times(orders, day, 2 * day, 2 * day + 1, 3 * day + 1)
+
+    assert tablefeed.open_table(orders, timestamp=dt.date(1970, 1, 3)).version == 1
+    assert tablefeed.open_table(orders, timestamp="1970-01-04").version == 2
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "error_class"),
+    [
+        ("1970-01-01T00:16:39Z", "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"),
+        ("1970-01-01T01:06:41Z", "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),
+    ],
+)
+def test_a_time_before_the_first_or_after_the_newest_commit_has_no_answer(
+    orders: Path, timestamp: str, error_class: str
+) -> None:
+    set_times(orders, 1000, 2000, 3000, 4000)
+
+    with pytest.raises(TableError, match=str(orders)) as caught:
+        tablefeed.open_table(orders, timestamp=timestamp)
+    assert caught.value.error_class == error_class
+
+
+@pytest.mark.parametrize("timestamp", ["yesterday", "", 5, "2024-13-01"])
+def test_what_is_no_time_is_refused(orders: Path, timestamp: Any) -> None:
+    with pytest.raises(IllegalOptionError, match="DELTA_TIMESTAMP_INVALID"):
+        tablefeed.open_table(orders, timestamp=timestamp)
+
+
+def test_a_version_and_a_time_together_are_refused(orders: Path) -> None:
+    with pytest.raises(ConflictingOptionsError, match="Give one of them"):
+        tablefeed.open_table(orders, version=1, timestamp="2024-01-01")
+
+
+def test_times_that_fall_back_are_made_to_grow_with_the_version(orders: Path) -> None:
+    set_times(orders, 1000, 900, 900, 2000)
+
+    times = [commit.committed_at_ms for commit in tablefeed.open_table(orders).history()]
+
+    assert times == [2_000_000, 1_000_002, 1_000_001, 1_000_000]
+
+
+@pytest.mark.parametrize("millisecond", [1, 7, 123, 999])
+def test_a_time_is_exact_to_the_millisecond(millisecond: int) -> None:
+    moment = dt.datetime(2024, 6, 1, 12, 0, 0, millisecond * 1000, tzinfo=dt.UTC)
+
+    assert parse_timestamp(moment, argument="timestamp") == 1_717_243_200_000 + millisecond
+
+
+def test_in_commit_timestamps_count_from_the_version_that_turned_them_on(tmp_path: Path) -> None:
+    turned_on = {
+        "delta.enableInCommitTimestamps": "true",
+        "delta.inCommitTimestampEnablementVersion": "1",
+        "delta.inCommitTimestampEnablementTimestamp": "2000000",
+    }
+    features = protocol(1, 7, writerFeatures=["inCommitTimestamp"])
+    a_log(
+        LocalStore(str(tmp_path)),
+        v0=[protocol(), metadata(), info(inCommitTimestamp=5)],
+        v1=[info(inCommitTimestamp=2_000_000), features, metadata(configuration=turned_on)],
+        v2=[info(inCommitTimestamp=3_000_000)],
+    )
+    set_times(tmp_path, 1000, 9000, 9000)
+
+    table = tablefeed.open_table(tmp_path, timestamp="1970-01-01T00:33:20Z")
+
+    assert table.version == 1
+    assert [c.committed_at_ms for c in tablefeed.open_table(tmp_path).history()] == [3_000_000, 2_000_000, 1_000_000]
+
+
+@pytest.mark.parametrize("since", ["soon", "-1", "", "1" * 5_000])
+def test_a_property_that_should_be_a_version_and_is_none_is_our_error(tmp_path: Path, since: str) -> None:
+    broken = {"delta.enableInCommitTimestamps": "true", "delta.inCommitTimestampEnablementVersion": since}
+    a_log(LocalStore(str(tmp_path)), v0=[protocol(), metadata(configuration=broken)])
+
+    with pytest.raises(TableError, match="inCommitTimestampEnablementVersion"):
+        list(tablefeed.open_table(tmp_path).history())
+
+
+# --- files and rows --------------------------------------------------------------------------------------------------
+
+
+def test_files_are_described_as_delta_rs_describes_them(orders: Path) -> None:
+    ours = [row for batch in tablefeed.open_table(orders).files() for row in batch.to_pylist()]
+    theirs = pa.table(DeltaTable(str(orders)).get_add_actions(flatten=True)).to_pylist()
+
+    def described(path: str, size: int, day: str | None, rows: int | None) -> tuple[object, ...]:
+        return (path, size, day, rows)
+
+    assert sorted(
+        described(f["path"], f["size_bytes"], dict(f["partition_values"])["day"], f["num_records"]) for f in ours
+    ) == sorted(described(f["path"], f["size_bytes"], f["partition.day"], f["num_records"]) for f in theirs)
+    assert {f["has_deletion_vector"] for f in ours} == {False}
+
+
+def test_partition_values_of_mapped_columns_have_the_names_that_users_have(tmp_path: Path) -> None:
+    fields = [
+        {"name": name, "type": "string", "nullable": True, "metadata": {"delta.columnMapping.physicalName": physical}}
+        for name, physical in (("day", "col-1"), ("hour", "day"), ("id", "col-3"))
+    ]
+    mapped = metadata(
+        json.dumps({"type": "struct", "fields": fields}),
+        partition_columns=["day", "hour"],
+        configuration={"delta.columnMapping.mode": "name"},
+    )
+    values: list[dict[str, str | None]] = [{"col-1": "mon", "day": "7"}, {"col-1": None, "day": "8", "other": "x"}, {}]
+    files = [add(str(number), partitionValues=value) for number, value in enumerate(values)]
+    a_log(LocalStore(str(tmp_path)), v0=[protocol(2, 5), mapped, *files])
+
+    found = [row for batch in tablefeed.open_table(tmp_path).files() for row in batch.to_pylist()]
+
+    assert [dict(file["partition_values"]) for file in sorted(found, key=lambda file: str(file["path"]))] == [
+        {"day": "mon", "hour": "7"},
+        {"day": None, "hour": "8", "other": "x"},
+        {},
+    ]
+
+
+def test_a_file_without_statistics_has_no_count_and_one_with_a_deletion_vector_says_so(tmp_path: Path) -> None:
+    vector = {"storageType": "u", "pathOrInlineDv": "x", "offset": 1, "sizeInBytes": 1, "cardinality": 1}
+    features = ["deletionVectors"]
+    a_log(
+        LocalStore(str(tmp_path)),
+        v0=[protocol(3, 7, readerFeatures=features, writerFeatures=features), metadata()],
+        v1=[add("a%20b"), add("c", stats='{"numRecords":3}', deletionVector=vector)],
+    )
+
+    files = [row for batch in tablefeed.open_table(tmp_path).files() for row in batch.to_pylist()]
+
+    assert [(f["path"], f["num_records"], f["has_deletion_vector"]) for f in files] == [
+        ("a b", None, False),
+        ("c", 3, True),
+    ]
+
+
+def test_columns_come_in_the_order_asked_for(orders: Path) -> None:
+    table = tablefeed.open_table(orders).to_arrow(columns=["day", "id"])
+
+    assert table.column_names == ["day", "id"]
+    assert sorted(table["id"].to_pylist()) == [1, 2, 4, 5]
+
+
+def test_a_filter_may_ask_for_columns_that_are_not_delivered(orders: Path) -> None:
+    table = tablefeed.open_table(orders).to_arrow(columns=["id"], filter=pc.field("day") == "wed")
+
+    assert table.to_pydict() == {"id": [5]}
+
+
+def test_rows_come_as_batches_that_are_read_when_asked_for(orders: Path) -> None:
+    reader = tablefeed.open_table(orders).to_batches(filter=pc.field("id") > 100)
+
+    assert reader.schema.names == ["id", "day"]
+    assert reader.read_all().num_rows == 0
+
+
+def test_an_unknown_column_is_refused_with_those_that_are_there(orders: Path) -> None:
+    with pytest.raises(SchemaMismatchError, match="has no column 'price'; it has id, day"):
+        tablefeed.open_table(orders).to_batches(columns=["price"])
+
+
+@pytest.mark.parametrize("condition", [pc.field("price") > 1, pc.field("day") > 1, pc.field("day"), "id > 1", [True]])
+def test_a_filter_that_cannot_be_asked_is_refused_before_a_row_is_read(orders: Path, condition: Any) -> None:
+    table = tablefeed.open_table(orders)
+
+    with pytest.raises(IllegalOptionError, match="'filter'"):
+        table.to_batches(filter=condition)
+    with pytest.raises(IllegalOptionError, match="'filter'"):
+        tablefeed.appends(orders, filter=condition)
+
+
+def test_a_version_older_than_removed_files_are_kept_is_read_for_as_long_as_its_files_are_there(tmp_path: Path) -> None:
+    table, short = tmp_path / "t", {"delta.deletedFileRetentionDuration": "interval 0 hours"}
+    tablefeed.append(table, pa.table({"id": [1]}), properties=short)
+    tablefeed.append(table, pa.table({"id": [2]}), mode="overwrite")
+    set_times(table, 1, 2)
+
+    assert ids(tablefeed.open_table(table, version=0)) == [1]
+    assert ids(tablefeed.open_table(table, timestamp="1970-01-01T00:00:01Z")) == [1]
+    assert tablefeed.vacuum(table, retention_hours=0, allow_short_retention=True).file_count == 1
+    with pytest.raises(DataFileError, match=r"is gone.*VACUUM"):
+        ids(tablefeed.open_table(table, version=0))
+
+
+def test_a_data_file_that_is_gone_is_an_error_that_names_it_and_the_table(orders: Path) -> None:
+    gone = next(orders.glob("day=wed/*.parquet"))
+    gone.unlink()
+
+    with pytest.raises(DataFileError, match="VACUUM") as caught:
+        tablefeed.open_table(orders).to_arrow()
+    assert caught.value.error_class == "DELTA_FILE_NOT_FOUND"
+    assert gone.name in str(caught.value)
+    assert str(orders) in str(caught.value)
+
+
+# --- history ---------------------------------------------------------------------------------------------------------
+
+
+def test_history_tells_the_newest_commit_first_and_keeps_fields_that_nobody_knows(orders: Path) -> None:
+    history = list(tablefeed.open_table(orders).history())
+
+    assert [(c.version, c.operation) for c in history] == [(3, "WRITE"), (2, "DELETE"), (1, "WRITE"), (0, "WRITE")]
+    assert history[0].fields["who"] == "me"
+    assert [c.version for c in tablefeed.open_table(orders, version=2).history(limit=2)] == [2, 1]
+
+
+def test_a_commit_that_says_nothing_of_itself_is_in_the_history_too(tmp_path: Path) -> None:
+    a_log(LocalStore(str(tmp_path)), v0=[protocol(), metadata()])
+
+    (only,) = tablefeed.open_table(tmp_path).history()
+
+    assert (only.version, only.operation, dict(only.fields)) == (0, None, {})
+    assert tablefeed.open_table(tmp_path).table_id == TABLE_ID
+
+
+@pytest.mark.parametrize(
+    ("info", "fields"),
+    [
+        ('{"n":1180591620717411303424}', {"n": 2**70}),
+        ('{"n":-0.0,"":[null,{"b":[[]]}],"\\u0000":"\\u2028"}', {"n": -0.0, "": [None, {"b": [[]]}], "\x00": "\u2028"}),
+        ('{"half":"\\ud800"}', {"half": "\ud800"}),
+        ('{"large":1e400}', {"large": float("inf")}),
+        ('"loaded by hand"', {"commitInfo": "loaded by hand"}),
+        ("[1,18446744073709551616]", {"commitInfo": [1, 2**64]}),
+        ("false", {"commitInfo": False}),
+        ("null", {}),
+    ],
+)
+def test_history_keeps_whatever_json_a_writer_said_of_its_commit(
+    tmp_path: Path, info: str, fields: dict[str, object]
+) -> None:
+    a_log(LocalStore(str(tmp_path)), v0=[protocol(), metadata()])
+    (tmp_path / commit_path(1)).write_text(f'{{"commitInfo":{info}}}\n{{"txn":{{"appId":"q","version":3}}}}\n')
+
+    table = tablefeed.open_table(tmp_path)
+
+    assert dict(next(table.history()).fields) == fields
+    assert table.txn_version("q") == 3
+
+
+@pytest.mark.parametrize("limit", [-1, 1.5, "2"])
+def test_a_limit_of_history_is_a_whole_number_from_0_on(orders: Path, limit: Any) -> None:
+    with pytest.raises(IllegalOptionError, match="'limit'"):
+        tablefeed.open_table(orders).history(limit)

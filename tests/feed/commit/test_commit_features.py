@@ -1,0 +1,706 @@
+"""What the features of a table put into a commit of ours besides its files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tablefeed
+from support.logs import (
+    ID,
+    NOW_MS,
+    Action,
+    a_file,
+    a_log,
+    a_write,
+    actions_of,
+    add,
+    commit_path,
+    info,
+    live_paths,
+    log_of,
+    metadata,
+    protocol,
+    put,
+    still,
+)
+from tablefeed.delta.schema.schema_string import format_schema, from_arrow
+from tablefeed.errors import CommitError, ConflictError, LogError, SchemaMismatchError, UnsupportedFeatureError
+from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.commit.operations import batch_write
+from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.snapshot.table_log import TableLog
+from tablefeed.feed.upkeep.after_commit import after_commit
+from tablefeed.feed.write.evolution import SchemaMode
+from tablefeed.feed.write.sink import plan_write
+from tablefeed.feed.write.write_rules import WriteRules
+from tablefeed.log.transaction import WriteKind
+from tablefeed.store import MemoryStore, Within, open_store
+
+TRACKED = ("rowTracking", "domainMetadata")
+ENABLED = {
+    "delta.enableRowTracking": "true",
+    "delta.rowTracking.materializedRowIdColumnName": "_row-id-col-1",
+    "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-commit-version-col-1",
+}
+TIMED = {"delta.enableInCommitTimestamps": "true"}
+
+
+def mark(value: object, *, domain: str = "delta.rowTracking") -> Action:
+    return {"domainMetadata": {"domain": domain, "configuration": json.dumps(value), "removed": False}}
+
+
+def a_tracked_table(*actions: Action, properties: Mapping[str, str] = ENABLED) -> TableLog:
+    listed = protocol(1, 7, writerFeatures=TRACKED)
+    return a_log(v0=[listed, metadata(configuration=properties), *actions])
+
+
+def a_timed_table(*, at_ms: int) -> TableLog:
+    listed = protocol(1, 7, writerFeatures=["inCommitTimestamp"])
+    return a_log(v0=[info(inCommitTimestamp=at_ms, operation="CREATE TABLE"), listed, metadata(configuration=TIMED)])
+
+
+def write(log: TableLog, *rows: int, kind: WriteKind = WriteKind.APPEND) -> Transaction:
+    files = tuple(a_file(f"f{number}", rows=count) for number, count in enumerate(rows))
+    plan = plan_write(log, log.load(), ID, partition_by=(), kind=kind)
+    return Transaction(plan=plan, files=files, kind=kind, operation=batch_write(kind, ()))
+
+
+def ids(log: TableLog, version: int) -> list[tuple[Any, Any]]:
+    adds = [action["add"] for action in actions_of(log, version) if "add" in action]
+    return [(a.get("baseRowId"), a.get("defaultRowCommitVersion")) for a in adds]
+
+
+def marks(log: TableLog, version: int) -> list[str]:
+    return [a["domainMetadata"]["configuration"] for a in actions_of(log, version) if "domainMetadata" in a]
+
+
+def times(log: TableLog, *versions: int) -> list[int]:
+    return [actions_of(log, version)[0]["commitInfo"]["inCommitTimestamp"] for version in versions]
+
+
+# --- row tracking --------------------------------------------------------------------------------------------------
+
+
+def test_rows_get_ids_behind_the_mark_and_the_mark_moves_with_them() -> None:
+    log = a_tracked_table(mark({"rowIdHighWaterMark": 6}))
+
+    commit(log, log.load(), write(log, 3, 2), still())
+
+    assert ids(log, 1) == [(7, 1), (10, 1)]
+    assert actions_of(log, 1)[-1] == {
+        "domainMetadata": {
+            "domain": "delta.rowTracking",
+            "configuration": '{"rowIdHighWaterMark":11}',
+            "removed": False,
+        }
+    }
+    assert actions_of(log, 1)[0]["commitInfo"]["tags"] == {"delta.rowTracking.preserved": "true"}
+
+
+def test_the_first_row_of_a_table_without_a_mark_has_the_id_0() -> None:
+    log = a_tracked_table()
+
+    commit(log, log.load(), write(log, 3), still())
+
+    assert (ids(log, 1), marks(log, 1)) == ([(0, 1)], ['{"rowIdHighWaterMark":2}'])
+
+
+def test_ids_and_version_are_given_anew_after_a_lost_race() -> None:
+    log = a_tracked_table()
+    ours, before = write(log, 3), log.load()
+    put(log.store, 1, [add("theirs", stats='{"numRecords":4}', baseRowId=0), mark({"rowIdHighWaterMark": 3})])
+
+    commit(log, before, ours, still())
+
+    assert (ids(log, 2), marks(log, 2)) == ([(4, 2)], ['{"rowIdHighWaterMark":6}'])
+
+
+def test_a_race_that_is_lost_at_the_put_itself_gives_new_ids_too() -> None:
+    class Rivalled(MemoryStore):
+        def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
+            if name == commit_path(1):
+                put(self, 1, [add("theirs", stats='{"numRecords":4}', baseRowId=0), mark({"rowIdHighWaterMark": 3})])
+            return super().put_if_absent(name, data, within=within)
+
+    listed = protocol(1, 7, writerFeatures=TRACKED)
+    log = a_log(Rivalled("orders"), v0=[listed, metadata(configuration=ENABLED)])
+
+    commit(log, log.load(), write(log, 3), still())
+
+    assert (ids(log, 2), marks(log, 2)) == ([(4, 2)], ['{"rowIdHighWaterMark":6}'])
+
+
+def test_a_commit_without_rows_leaves_the_mark_as_it_is() -> None:
+    log = a_tracked_table(mark({"rowIdHighWaterMark": 6}))
+
+    commit(log, log.load(), write(log), still())
+
+    assert marks(log, 1) == []
+
+
+def test_ids_are_given_as_soon_as_the_feature_is_listed_and_only_promised_where_it_is_enabled() -> None:
+    log = a_tracked_table(properties={})
+
+    commit(log, log.load(), write(log, 3), still())
+
+    assert ids(log, 1) == [(0, 1)]
+    assert "tags" not in actions_of(log, 1)[0]["commitInfo"]
+
+
+def test_no_ids_are_given_while_row_tracking_is_suspended() -> None:
+    log = a_tracked_table(mark({"rowIdHighWaterMark": 6}), properties={"delta.rowTrackingSuspended": "true"})
+
+    commit(log, log.load(), write(log, 3), still())
+
+    assert (ids(log, 1), marks(log, 1)) == ([(None, None)], [])
+
+
+def test_an_overwrite_removes_files_with_their_ids_and_gives_none_twice() -> None:
+    there = add("there", stats='{"numRecords":7}', baseRowId=0, defaultRowCommitVersion=0)
+    log = a_tracked_table(there, mark({"rowIdHighWaterMark": 6}))
+
+    commit(log, log.load(), write(log, 3, kind=WriteKind.OVERWRITE), still())
+
+    removed = next(a["remove"] for a in actions_of(log, 1) if "remove" in a)
+    assert (removed["baseRowId"], removed["defaultRowCommitVersion"]) == (0, 0)
+    assert ids(log, 1) == [(7, 1)]
+
+
+@pytest.mark.parametrize("value", [{}, {"rowIdHighWaterMark": "6"}, {"rowIdHighWaterMark": -2}, [], 3, None])
+def test_a_mark_that_is_none_ends_the_commit(value: object) -> None:
+    log = a_tracked_table(mark(value))
+
+    with pytest.raises(LogError, match="which row ids were given"):
+        commit(log, log.load(), write(log, 3), still())
+
+
+def test_a_file_that_does_not_say_its_rows_is_not_committed() -> None:
+    log = a_tracked_table()
+    ours = a_write(log, log.load(), "a")
+    silent = tuple(a_file("silent", rows=-1) for _ in ours.files)
+
+    with pytest.raises(CommitError, match="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS"):
+        commit(
+            log,
+            log.load(),
+            Transaction(plan=ours.plan, files=silent, kind=ours.kind, operation=ours.operation),
+            still(),
+        )
+
+
+def test_ids_beyond_a_long_are_not_given() -> None:
+    log = a_tracked_table(mark({"rowIdHighWaterMark": 2**63 - 2}))
+
+    with pytest.raises(CommitError, match="given all that there are"):
+        commit(log, log.load(), write(log, 2), still())
+
+
+def test_other_domains_stay() -> None:
+    log = a_tracked_table(mark({"mine": 1}, domain="mine"))
+
+    _, after = commit(log, log.load(), write(log, 3), still())
+
+    assert {name: d.configuration for name, d in after.facts.domains.items()} == {
+        "mine": '{"mine": 1}',
+        "delta.rowTracking": '{"rowIdHighWaterMark":2}',
+    }
+
+
+def test_a_new_table_that_tracks_rows_names_the_columns_for_moved_ids_and_gives_the_first() -> None:
+    log = a_log()
+    plan = plan_write(
+        log,
+        None,
+        ID,
+        partition_by=(),
+        kind=WriteKind.APPEND,
+        rules=WriteRules(properties={"delta.enableRowTracking": "true"}),
+    )
+    files = (a_file("a", rows=3),)
+    ours = Transaction(plan=plan, files=files, kind=WriteKind.APPEND, operation=batch_write(WriteKind.APPEND, ()))
+
+    commit(log, None, ours, still())
+
+    made = {name: value for action in actions_of(log, 0) for name, value in action.items()}
+    assert made["protocol"]["writerFeatures"] == ["appendOnly", "domainMetadata", "invariants", "rowTracking"]
+    properties = made["metaData"]["configuration"]
+    assert properties["delta.enableRowTracking"] == "true"
+    assert properties["delta.rowTracking.materializedRowIdColumnName"].startswith("_row-id-col-")
+    version_column = properties["delta.rowTracking.materializedRowCommitVersionColumnName"]
+    assert version_column.startswith("_row-commit-version-col-")
+    assert (ids(log, 0), marks(log, 0)) == ([(0, 0)], ['{"rowIdHighWaterMark":2}'])
+
+
+def test_no_column_gets_the_name_of_the_one_that_keeps_row_ids() -> None:
+    log = a_tracked_table()
+    rows = pa.schema([*ID, ("_row-id-col-1", pa.int64())])
+
+    with pytest.raises(SchemaMismatchError, match="keeps the ids of its rows"):
+        a_write(log, log.load(), "a", schema=rows, rules=WriteRules(schema=SchemaMode.MERGE))
+
+
+# --- in-commit timestamps ------------------------------------------------------------------------------------------
+
+
+def test_a_commits_own_time_comes_first_and_is_the_clocks() -> None:
+    log = a_timed_table(at_ms=NOW_MS - 5)
+
+    commit(log, log.load(), write(log, 1), still())
+
+    first = actions_of(log, 1)[0]["commitInfo"]
+    assert (next(iter(first)), first["inCommitTimestamp"], first["timestamp"]) == ("inCommitTimestamp", NOW_MS, NOW_MS)
+
+
+def test_the_time_of_a_commit_is_after_that_of_the_one_before_whatever_the_clock_says() -> None:
+    log = a_timed_table(at_ms=NOW_MS + 5)
+
+    commit(log, log.load(), write(log, 1), still())
+    commit(log, log.load(), write(log, 1), still())
+
+    assert times(log, 1, 2) == [NOW_MS + 6, NOW_MS + 7]
+
+
+def test_a_commit_that_lost_the_race_is_later_than_the_winner() -> None:
+    log = a_timed_table(at_ms=NOW_MS - 5)
+    ours, before = write(log, 1), log.load()
+    put(log.store, 1, [info(inCommitTimestamp=NOW_MS + 100), add("theirs")])
+
+    commit(log, before, ours, still())
+
+    assert times(log, 2) == [NOW_MS + 101]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "error_class"),
+    [
+        ([info(operation="WRITE"), add("theirs")], "DELTA_MISSING_COMMIT_TIMESTAMP"),
+        ([add("theirs")], "DELTA_MISSING_COMMIT_INFO"),
+    ],
+    ids=["no time", "no info"],
+)
+def test_a_commit_behind_one_without_a_time_is_none(theirs: list[Action], error_class: str) -> None:
+    log = a_timed_table(at_ms=NOW_MS)
+    put(log.store, 1, theirs)
+
+    with pytest.raises(LogError) as caught:
+        commit(log, log.load(), write(log, 1), still())
+
+    assert caught.value.error_class == error_class
+    assert log.load().version == 1
+
+
+def test_a_new_table_keeps_times_from_its_first_version_where_its_properties_say_so() -> None:
+    log = a_log()
+    rules = WriteRules(properties=TIMED)
+    plan = plan_write(log, None, ID, partition_by=(), kind=WriteKind.APPEND, rules=rules)
+    append = batch_write(WriteKind.APPEND, ())
+
+    commit(log, None, Transaction(plan=plan, files=(), kind=WriteKind.APPEND, operation=append), still())
+
+    made = {name: value for action in actions_of(log, 0) for name, value in action.items()}
+    assert times(log, 0) == [NOW_MS]
+    assert made["protocol"]["writerFeatures"] == ["appendOnly", "inCommitTimestamp", "invariants"]
+    # Only what was enabled later says since when.
+    assert made["metaData"]["configuration"] == {"delta.enableInCommitTimestamps": "true"}
+
+
+def test_since_when_times_are_kept_stays_said_where_the_schema_changes() -> None:
+    since = {"delta.inCommitTimestampEnablementVersion": "3", "delta.inCommitTimestampEnablementTimestamp": "5"}
+    listed = protocol(1, 7, writerFeatures=["inCommitTimestamp"])
+    properties = {**TIMED, **since}
+    log = a_log(v0=[info(inCommitTimestamp=5), listed, metadata(configuration=properties)])
+    wider = pa.schema([*ID, ("new", pa.string())])
+
+    ours = a_write(log, log.load(), "a", schema=wider, rules=WriteRules(schema=SchemaMode.MERGE))
+
+    commit(log, log.load(), ours, still())
+
+    changed = next(a["metaData"] for a in actions_of(log, 1) if "metaData" in a)
+    assert changed["configuration"] == properties
+
+
+def test_the_checksum_tells_the_time_and_the_domains() -> None:
+    listed = protocol(1, 7, writerFeatures=["inCommitTimestamp", *TRACKED])
+    log = a_log(v0=[info(inCommitTimestamp=5), listed, metadata(configuration={**TIMED, **ENABLED})])
+    empty = {"tableSizeBytes": 0, "numFiles": 0, "numMetadata": 1, "numProtocol": 1}
+    of_v0 = {**empty, "metadata": metadata()["metaData"], "protocol": listed["protocol"]}
+    log.store.replace("_delta_log/00000000000000000000.crc", json.dumps(of_v0).encode())
+
+    _, after = commit(log, log.load(), write(log, 3), still())
+    entry = log.commit(after.version)
+    assert entry is not None
+    after_commit(after, entry)
+
+    checksum = json.loads(log.store.read("_delta_log/00000000000000000001.crc"))
+    assert checksum["inCommitTimestampOpt"] == NOW_MS
+    assert [domain["configuration"] for domain in checksum["domainMetadata"]] == ['{"rowIdHighWaterMark":2}']
+
+
+# --- clustering ----------------------------------------------------------------------------------------------------
+
+
+def clustering(*columns: object) -> Action:
+    return mark({"clusteringColumns": list(columns), "domainName": "delta.clustering"}, domain="delta.clustering")
+
+
+def wide_schema(count: int) -> pa.Schema:
+    return pa.schema([(f"c{number}", pa.int64()) for number in range(count)])
+
+
+def a_clustered_table(schema: pa.Schema, *columns: object, **properties: str) -> TableLog:
+    listed = protocol(1, 7, writerFeatures=["clustering", "domainMetadata"])
+    text = format_schema(from_arrow(schema, url="mem://orders"))
+    return a_log(v0=[listed, metadata(text, configuration=properties), clustering(*columns)])
+
+
+@pytest.mark.parametrize("column", ["c39", ["c39"]], ids=["as the protocol has it", "as Delta-Spark has it"])
+def test_files_of_a_clustered_table_have_statistics_of_its_clustering_columns(tmp_path: Path, column: object) -> None:
+    schema = wide_schema(40)
+    listed = protocol(1, 7, writerFeatures=["clustering", "domainMetadata"])
+    text = format_schema(from_arrow(schema, url="mem://orders"))
+    store = open_store(str(tmp_path))
+    a_log(store, v0=[listed, metadata(text), clustering(column)])
+
+    tablefeed.append(tmp_path, pa.table({name: [1, 2] for name in schema.names}))
+
+    stats = json.loads(next(a["add"] for a in actions_of(log_of(store), 1) if "add" in a)["stats"])
+    assert (stats["minValues"]["c39"], stats["maxValues"]["c39"], stats["nullCount"]["c39"]) == (1, 2, 0)
+    assert (len(stats["minValues"]), "c31" in stats["minValues"], "c32" in stats["minValues"]) == (33, True, False)
+
+
+def test_files_without_statistics_of_a_column_that_became_a_clustering_one_are_not_committed() -> None:
+    log = a_clustered_table(wide_schema(3), "c0")
+    before = log.load()
+    ours = a_write(log, before, "ours", schema=wide_schema(3))
+    put(log.store, 1, [clustering("c1")])
+
+    with pytest.raises(ConflictError, match="clustered by columns"):
+        commit(log, before, ours, still())
+
+
+def test_a_table_that_is_clustered_no_more_takes_what_was_written_before() -> None:
+    log = a_clustered_table(wide_schema(3), "c0")
+    before = log.load()
+    ours = a_write(log, before, "ours", schema=wide_schema(3))
+    put(log.store, 1, [clustering()])
+
+    commit(log, before, ours, still())
+
+    assert live_paths(log) == ["ours"]
+
+
+def test_an_overwrite_does_not_take_the_clustering_column_away_nor_partition_the_table() -> None:
+    log = a_clustered_table(wide_schema(2), "c0")
+    replacing = WriteRules(schema=SchemaMode.OVERWRITE)
+    overwrite: Any = {"kind": WriteKind.OVERWRITE, "rules": replacing}
+
+    with pytest.raises(SchemaMismatchError, match="by which it is clustered"):
+        plan_write(log, log.load(), ID, partition_by=(), **overwrite)
+    with pytest.raises(SchemaMismatchError, match="cannot be partitioned"):
+        plan_write(log, log.load(), wide_schema(2), partition_by=("c1",), **overwrite)
+
+
+@pytest.mark.parametrize("column", [3, [], [3], None])
+def test_a_clustering_that_names_no_columns_ends_the_write(column: object) -> None:
+    log = a_clustered_table(wide_schema(2), column)
+
+    with pytest.raises(LogError, match="by which columns"):
+        plan_write(log, log.load(), wide_schema(2), partition_by=(), kind=WriteKind.APPEND)
+
+
+# --- tables for Iceberg --------------------------------------------------------------------------------------------
+
+NESTED = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("tags", pa.list_(pa.list_(pa.string()))),
+        ("marks", pa.map_(pa.string(), pa.list_(pa.struct([("x", pa.list_(pa.int32()))])))),
+        ("p", pa.string()),
+    ]
+)
+FOR_ICEBERG = {"delta.enableIcebergCompatV2": "true"}
+
+
+def one_row(schema: pa.Schema) -> pa.Table:
+    values = {"id": [1], "tags": [[["a"]]], "marks": [[("k", [{"x": [7]}])]], "p": ["here"]}
+    return pa.table({name: values[name] for name in schema.names}, schema)
+
+
+def schema_of(log: TableLog, version: int) -> list[Any]:
+    actions = actions_of(log, version)
+    fields: list[Any] = json.loads(next(a["metaData"] for a in actions if "metaData" in a)["schemaString"])["fields"]
+    return fields
+
+
+def parquet_ids(field: pa.Field) -> Any:
+    """The id of a field and of all in it."""
+    number = int((field.metadata or {}).get(b"PARQUET:field_id", b"-1"))
+    kind = field.type
+    if pa.types.is_map(kind):
+        return (number, parquet_ids(kind.key_field), parquet_ids(kind.item_field))
+    inner = [kind.value_field] if pa.types.is_list(kind) else list(kind) if pa.types.is_struct(kind) else []
+    return (number, *map(parquet_ids, inner)) if inner else number
+
+
+def test_files_of_a_table_for_iceberg_hold_partition_columns_and_the_ids_of_lists_and_maps(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, one_row(NESTED), properties=FOR_ICEBERG, partition_by="p")
+    tablefeed.append(tmp_path, one_row(NESTED))
+
+    log = log_of(open_store(str(tmp_path)))
+    tags, marks = schema_of(log, 0)[1:3]
+    tags_name, marks_name = (f["metadata"]["delta.columnMapping.physicalName"] for f in (tags, marks))
+    assert tags["metadata"]["delta.columnMapping.nested.ids"] == {
+        f"{tags_name}.element": 6,
+        f"{tags_name}.element.element": 7,
+    }
+    assert marks["metadata"]["delta.columnMapping.nested.ids"] == {
+        f"{marks_name}.key": 8,
+        f"{marks_name}.value": 9,
+        f"{marks_name}.value.element": 10,
+    }
+    configuration = log.load().metadata.configuration
+    assert configuration["delta.columnMapping.mode"] == "name"
+    assert configuration["delta.columnMapping.maxColumnId"] == "11"
+    for version in (0, 1):
+        added = next(a["add"] for a in actions_of(log, version) if "add" in a)
+        assert added["tags"] == {"ICEBERG_COMPAT_VERSION": "2"}
+        assert len(json.loads(added["stats"])["nullCount"]) == 3  # none of the partition column
+        stored = pq.read_schema(tmp_path / added["path"])
+        assert [parquet_ids(field) for field in stored] == [1, (2, (6, 7)), (3, 8, (9, (10, (4, 11)))), 5]
+        assert pq.read_table(tmp_path / added["path"])[stored.names[-1]].to_pylist() == ["here"]
+    assert tablefeed.open_table(tmp_path).to_arrow() == pa.concat_tables([one_row(NESTED)] * 2)
+
+
+def test_partition_columns_that_files_hold_are_read_from_the_log_all_the_same(tmp_path: Path) -> None:
+    properties = {"delta.feature.materializePartitionColumns": "supported"}
+    rows = pa.table({"p": ["a", "", None], "id": [1, 2, 3]})
+    tablefeed.append(tmp_path, rows, properties=properties, partition_by="p")
+    tablefeed.append(tmp_path, rows)
+
+    log = log_of(open_store(str(tmp_path)))
+    for version in (0, 1):
+        added = [a["add"]["path"] for a in actions_of(log, version) if "add" in a]
+        assert {tuple(pq.ParquetFile(tmp_path / path).schema_arrow.names) for path in added} == {("id", "p")}
+    found = tablefeed.open_table(tmp_path).to_arrow().sort_by("id").select(["id", "p"]).to_pylist()
+    assert [tuple(row.values()) for row in found] == [
+        *[(1, "a")] * 2,
+        *[(2, None)] * 2,
+        *[(3, None)] * 2,
+    ]
+
+
+def test_a_new_column_of_a_table_for_iceberg_gets_ids_behind_all_others(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, one_row(NESTED), properties=FOR_ICEBERG, partition_by="p")
+    more = one_row(NESTED).append_column("more", pa.array([[1]]))
+
+    tablefeed.append(tmp_path, more, merge_schema=True)
+
+    log = log_of(open_store(str(tmp_path)))
+    before, after = schema_of(log, 0), schema_of(log, 1)
+    assert after[:4] == before
+    assert after[4]["metadata"]["delta.columnMapping.id"] == 12
+    assert [*after[4]["metadata"]["delta.columnMapping.nested.ids"].values()] == [13]
+
+
+@pytest.mark.parametrize(
+    ("rows", "properties", "what"),
+    [
+        (pa.table({"id": [[1]]}), {"delta.enableIcebergCompatV1": "true"}, "'id' is a list or a map"),
+        (pa.table({"id": [1]}), {**FOR_ICEBERG, "delta.columnMapping.mode": "none"}, "not mapped"),
+        (pa.table({"id": [1]}), {**FOR_ICEBERG, "delta.enableDeletionVectors": "true"}, "deletion vectors"),
+        (pa.table({"id": [1]}), {**FOR_ICEBERG, "delta.enableIcebergCompatV1": "true"}, "only one of the versions"),
+    ],
+)
+def test_what_iceberg_does_not_know_is_not_written(
+    tmp_path: Path, rows: pa.Table, properties: dict[str, str], what: str
+) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=what) as caught:
+        tablefeed.append(tmp_path, rows, properties=properties)
+
+    assert str(caught.value).startswith("[DELTA_ICEBERG_COMPAT_VIOLATION] ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_for_iceberg_keeps_its_partitioning(tmp_path: Path) -> None:
+    rows = pa.table({"p": ["a"], "q": ["b"], "id": [1]})
+    tablefeed.append(tmp_path, rows, properties=FOR_ICEBERG, partition_by="p")
+
+    with pytest.raises(UnsupportedFeatureError, match="must stay so"):
+        tablefeed.append(tmp_path, rows, mode="overwrite", overwrite_schema=True, partition_by="q")
+
+
+@pytest.mark.parametrize(("then", "now", "known"), [("integer", "long", True), ("integer", "double", False)])
+def test_a_table_for_iceberg_has_no_column_that_was_widened_as_iceberg_cannot(
+    then: str, now: str, *, known: bool
+) -> None:
+    changed = {"delta.typeChanges": [{"fromType": then, "toType": now}]}
+    mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "id"}
+    field = {"name": "id", "type": now, "nullable": True, "metadata": {**mapped, **changed}}
+    listed = protocol(
+        3,
+        7,
+        readerFeatures=["columnMapping", "typeWidening"],
+        writerFeatures=["columnMapping", "typeWidening", "icebergCompatV2"],
+    )
+    properties = {**FOR_ICEBERG, "delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1"}
+    schema = json.dumps({"type": "struct", "fields": [field]})
+    log = a_log(v0=[listed, metadata(schema, configuration=properties)])
+    rows = pa.schema([("id", pa.int64() if now == "long" else pa.float64())])
+
+    if known:
+        plan_write(log, log.load(), rows, partition_by=(), kind=WriteKind.APPEND)
+    else:
+        with pytest.raises(UnsupportedFeatureError, match="which Iceberg does not know"):
+            plan_write(log, log.load(), rows, partition_by=(), kind=WriteKind.APPEND)
+
+
+def test_files_without_partition_columns_are_not_added_to_a_rivals_table_that_wants_them() -> None:
+    log = a_log()
+    ours = a_write(log, None, "ours")
+    listed = protocol(1, 7, writerFeatures=["materializePartitionColumns"])
+    put(log.store, 0, [listed, metadata(ours.plan.schema_string)])
+
+    with pytest.raises(ConflictError, match="partition columns in its files"):
+        commit(log, None, ours, still())
+
+
+# --- what a rival turns on meanwhile -------------------------------------------------------------------------------
+
+LISTED = protocol(1, 7, writerFeatures=["appendOnly", "invariants", "rowTracking", "domainMetadata"])
+
+
+def test_row_tracking_that_a_rival_turned_on_meanwhile_is_honoured() -> None:
+    log = a_log(v0=[protocol(), metadata()])
+    before = log.load()
+    ours = write(log, 3)
+    put(log.store, 1, [LISTED])
+    put(log.store, 2, [add("there", stats='{"numRecords":5}', baseRowId=0), mark({"rowIdHighWaterMark": 4})])
+    put(log.store, 3, [metadata(configuration=ENABLED)])
+
+    commit(log, before, ours, still())
+
+    assert (ids(log, 4), marks(log, 4)) == ([(5, 4)], ['{"rowIdHighWaterMark":7}'])
+
+
+def test_in_commit_timestamps_that_a_rival_turned_on_meanwhile_are_honoured() -> None:
+    log = a_log(v0=[protocol(), metadata(configuration={"owner": "me"})])
+    before = log.load()
+    ours = write(log, 3)
+    since = {"delta.inCommitTimestampEnablementVersion": "1", "delta.inCommitTimestampEnablementTimestamp": "5"}
+    listed = protocol(1, 7, writerFeatures=["appendOnly", "invariants", "inCommitTimestamp"])
+    changed = metadata(configuration={"owner": "me", **TIMED, **since})
+    put(log.store, 1, [info(inCommitTimestamp=NOW_MS + 5), listed, changed])
+
+    commit(log, before, ours, still())
+
+    assert times(log, 2) == [NOW_MS + 6]
+
+
+def mapped_schema(mode: str = "name") -> Action:
+    """The metadata after a rival gave the columns ids and, as physical names, the names that they have."""
+    columns = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "id"}
+    text = json.dumps(
+        {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": columns}]}
+    )
+    on = {"delta.columnMapping.mode": mode, "delta.columnMapping.maxColumnId": "1"}
+    return metadata(text, configuration=on)
+
+
+ABLE_TO_MAP = protocol(2, 7, writerFeatures=["appendOnly", "invariants", "columnMapping"])
+
+
+@pytest.mark.parametrize("kind", [WriteKind.APPEND, WriteKind.OVERWRITE])
+@pytest.mark.parametrize(
+    ("before", "rivals", "error_class"),
+    [
+        (protocol(), [[protocol(2, 5), mapped_schema()]], "DELTA_PROTOCOL_CHANGED"),
+        (protocol(), [[ABLE_TO_MAP, mapped_schema()]], "DELTA_PROTOCOL_CHANGED"),
+        (protocol(2, 5), [[mapped_schema()]], "DELTA_METADATA_CHANGED"),
+        (ABLE_TO_MAP, [[mapped_schema()]], "DELTA_METADATA_CHANGED"),
+        (ABLE_TO_MAP, [[add("between")], [mapped_schema()]], "DELTA_METADATA_CHANGED"),
+        (ABLE_TO_MAP, [[metadata(configuration={"delta.columnMapping.mode": "name"})]], "DELTA_METADATA_CHANGED"),
+        (ABLE_TO_MAP, [[mapped_schema("id")]], "DELTA_METADATA_CHANGED"),
+    ],
+    ids=["versions", "features", "listed by versions", "listed", "after another", "without ids", "by id"],
+)
+def test_a_rival_that_began_to_map_columns_stops_us_whose_files_have_no_ids(
+    kind: WriteKind, before: Action, rivals: list[list[Action]], error_class: str
+) -> None:
+    log = a_log(v0=[before, metadata()])
+    snapshot = log.load()
+    ours = a_write(log, snapshot, "ours", kind=kind)
+    for version, actions in enumerate(rivals, start=1):
+        put(log.store, version, actions)
+
+    with pytest.raises(ConflictError) as caught:
+        commit(log, snapshot, ours, still())
+
+    expected = "DELTA_CONCURRENT_APPEND" if kind is WriteKind.OVERWRITE and len(rivals) > 1 else error_class
+    assert caught.value.error_class == expected
+    assert "ours" not in live_paths(log)
+
+
+def test_features_that_a_rival_only_listed_and_that_ask_for_nothing_pass() -> None:
+    log = a_log(v0=[protocol(1, 7, writerFeatures=["invariants"]), metadata()])
+    before = log.load()
+    ours = write(log, 3)
+    put(log.store, 1, [protocol(1, 7, writerFeatures=["invariants", "appendOnly", "changeDataFeed"])])
+
+    commit(log, before, ours, still())
+
+    assert len(live_paths(log)) == 1
+
+
+def other_schema() -> str:
+    return json.dumps({"type": "struct", "fields": [{"name": "x", "type": "long", "nullable": True, "metadata": {}}]})
+
+
+@pytest.mark.parametrize(
+    "rival",
+    [
+        [protocol(1, 7, writerFeatures=["rowTracking", "domainMetadata"])],  # without what there was
+        [protocol(1, 7, writerFeatures=["appendOnly", "invariants", "checkConstraints"])],
+        [metadata(configuration={"owner": "you"})],
+        [metadata()],  # without the property that there was
+        [metadata(configuration={"owner": "me", "delta.enableDeletionVectors": "false"})],
+        [metadata(configuration={"owner": "me", "delta.checkpointInterval": "5"})],
+        [metadata(other_schema(), configuration={"owner": "me"})],
+    ],
+    ids=["features less", "constraints", "owner", "property less", "vectors off", "another property", "schema"],
+)
+def test_any_other_change_of_protocol_or_metadata_excludes_the_write(rival: list[Action]) -> None:
+    log = a_log(v0=[protocol(), metadata(configuration={"owner": "me"})])
+    before = log.load()
+    ours = write(log, 3)
+    put(log.store, 1, rival)
+
+    with pytest.raises(ConflictError, match=r"DELTA_(PROTOCOL|METADATA)_CHANGED"):
+        commit(log, before, ours, still())
+
+
+def test_a_write_that_changes_the_metadata_itself_loses_to_any_other_that_does() -> None:
+    log = a_log(v0=[LISTED, metadata()])
+    before = log.load()
+    wider = pa.schema([*ID, ("new", pa.string())])
+    ours = a_write(log, before, "a", schema=wider, rules=WriteRules(schema=SchemaMode.MERGE))
+    put(log.store, 1, [metadata(configuration=ENABLED)])
+
+    with pytest.raises(ConflictError, match="DELTA_METADATA_CHANGED"):
+        commit(log, before, ours, still())
+
+
+def test_what_a_rival_turned_on_in_contradiction_ends_the_write() -> None:
+    log = a_log(v0=[protocol(), metadata()])
+    before = log.load()
+    ours = write(log, 3)
+    put(log.store, 1, [metadata(configuration=ENABLED)])  # and no feature in the protocol
+
+    with pytest.raises(UnsupportedFeatureError, match="whether its rows have ids"):
+        commit(log, before, ours, still())

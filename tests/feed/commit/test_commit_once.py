@@ -1,0 +1,165 @@
+"""That a batch stands once: replays, twins, zombies, and whose files are deleted."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.logs import (
+    ID,
+    a_log,
+    a_table,
+    a_write,
+    add,
+    already_applied,
+    committed,
+    dead,
+    faulty,
+    live_paths,
+    log_of,
+    metadata,
+    protocol,
+    put,
+    still,
+    txn,
+)
+from tablefeed.errors import (
+    CommitUnknownError,
+)
+from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.write.sink import plan_write
+from tablefeed.log.transaction import WriteKind
+from tablefeed.store import Fault
+
+
+@pytest.mark.parametrize("recorded", [7, 8])
+def test_a_batch_that_the_table_records_is_not_committed_again(recorded: int) -> None:
+    log = a_log(v0=[protocol(), metadata()], v1=[txn("query", recorded), add("first")])
+    snapshot = log.load()
+
+    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "again", txn=("query", 7)), still())
+
+    assert outcome == already_applied(1, recorded=recorded)
+    assert live_paths(log) == ["first"]
+
+
+def test_a_plan_tells_the_tasks_what_the_table_records_so_that_a_replay_writes_nothing() -> None:
+    log = a_log(v0=[protocol(), metadata()], v1=[txn("query", 7), txn("other", 3), add("first")])
+
+    plan = plan_write(log, log.load(), ID, partition_by=(), kind=WriteKind.APPEND)
+
+    assert plan.recorded == {"query": 7, "other": 3}
+
+
+def test_the_txn_latest_in_the_log_counts_even_where_its_version_falls() -> None:
+    log = a_log(v0=[protocol(), metadata()], v1=[txn("query", 9), add("a")], v2=[txn("query", 4), add("b")])
+    snapshot = log.load()
+
+    replayed, _ = commit(log, snapshot, a_write(log, snapshot, "c", txn=("query", 4)), still())
+    fresh, _ = commit(log, snapshot, a_write(log, snapshot, "d", txn=("query", 5)), still())
+
+    assert replayed == already_applied(2, recorded=4)
+    assert fresh == committed(3)
+
+
+def test_a_batch_that_a_twin_commits_between_plan_and_commit_stands_once() -> None:
+    log = a_table()
+    snapshot = log.load()
+    ours, twin = (a_write(log, snapshot, path, txn=("query", 7)) for path in ("ours", "twin"))
+
+    first, _ = commit(log, snapshot, twin, still())
+    second, _ = commit(log, snapshot, ours, still())
+
+    assert (first, second) == (committed(1), already_applied(1, recorded=7))
+    assert live_paths(log) == ["twin"]
+
+
+def test_an_older_run_that_wakes_late_commits_nothing() -> None:
+    log = a_table()
+    snapshot = log.load()
+    zombie = a_write(log, snapshot, "zombie", txn=("query", 7))
+    for batch in (7, 8):
+        state = log.load()
+        commit(log, state, a_write(log, state, f"batch{batch}", txn=("query", batch)), still())
+
+    outcome, _ = commit(log, snapshot, zombie, still())
+
+    assert outcome == already_applied(2, recorded=8)
+    assert live_paths(log) == ["batch7", "batch8"]
+
+
+def test_two_queries_with_the_same_batch_numbers_do_not_know_of_each_other() -> None:
+    log = a_table()
+    snapshot = log.load()
+
+    outcomes = [
+        commit(log, snapshot, a_write(log, snapshot, query, txn=(query, 0)), still())[0] for query in ("q1", "q2")
+    ]
+
+    assert outcomes == [committed(1), committed(2)]
+
+
+def test_a_query_whose_checkpoint_was_deleted_has_a_new_id_and_appends_again() -> None:
+    log = a_log(v0=[protocol(), metadata()], v1=[txn("old query", 5), add("a")])
+    snapshot = log.load()
+
+    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "b", txn=("new query", 0)), still())
+
+    assert outcome == committed(2)
+
+
+def test_the_files_of_an_attempt_are_deleted_once_the_log_shows_that_another_won() -> None:
+    log = a_table()
+    snapshot = log.load()
+    ours = a_write(log, snapshot, "ours", txn=("query", 7))
+    put(log.store, 1, [txn("query", 7), add("theirs")])
+
+    commit(log, snapshot, ours, still())
+
+    assert not log.store.exists("ours")
+
+
+def test_files_that_the_winner_names_are_never_deleted() -> None:
+    log = a_table()
+    snapshot = log.load()
+    ours = a_write(log, snapshot, "shared", "ours", txn=("query", 7))
+    put(log.store, 1, [txn("query", 7), add("shared")])
+
+    commit(log, snapshot, ours, still())
+
+    assert (log.store.exists("shared"), log.store.exists("ours")) == (True, False)
+
+
+def test_files_of_a_commit_that_stands_though_its_answer_was_lost_stay_when_the_batch_is_run_again() -> None:
+    store, log = faulty(*dead("after"))
+    snapshot = log.load()
+    ours = a_write(log, snapshot, "ours", txn=("query", 7))
+    with pytest.raises(CommitUnknownError):
+        commit(log, snapshot, ours, still())
+
+    healthy = log_of(store._inner)
+    again, _ = commit(healthy, snapshot, ours, still())
+
+    assert again == already_applied(1, recorded=7)
+    assert healthy.store.exists("ours")
+
+
+def test_files_stay_where_the_winner_cannot_be_found_among_the_versions_since_the_plan() -> None:
+    log = a_log(v0=[protocol(), metadata()], v1=[txn("query", 7), add("theirs")])
+    snapshot = log.load()
+    ours = a_write(log, snapshot, "ours", txn=("query", 7))
+
+    outcome, _ = commit(log, snapshot, ours, still())
+
+    assert outcome == already_applied(1, recorded=7)
+    assert log.store.exists("ours"), "the winner was there before the plan: what it names is not looked up"
+
+
+def test_an_orphan_that_cannot_be_deleted_does_not_turn_a_replay_into_a_failure() -> None:
+    _, log = faulty(Fault(operation="delete"))
+    snapshot = log.load()
+    ours = a_write(log, snapshot, "ours", txn=("query", 7))
+    put(log.store, 1, [txn("query", 7), add("theirs")])
+
+    outcome, _ = commit(log, snapshot, ours, still())
+
+    assert outcome == already_applied(1, recorded=7)

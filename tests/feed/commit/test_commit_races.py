@@ -1,0 +1,162 @@
+"""Many writers at one table on the local disk, ours and delta-rs: every commit stands once. The races are real."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures.process import ProcessPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
+
+import tablefeed
+from support.logs import ID, commits_of
+from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.commit.operations import batch_write
+from tablefeed.feed.commit.transaction import Surroundings, Transaction
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.write.sink import plan_write, write_task
+from tablefeed.log.transaction import WriteKind
+from tablefeed.model.actions import Version
+from tablefeed.model.outcome import AlreadyApplied, Committed
+
+AROUND = Surroundings(now_ms=lambda: time.time_ns() // 1_000_000, sleep=time.sleep)
+
+
+def append_rows(location: str, rows: Sequence[int]) -> list[int]:
+    """Appends each row in a commit of its own, holding on to the state as Spark's sink does; gives the versions."""
+    log = open_log(location)
+    state: Snapshot | None = log.load()
+    versions: list[int] = []
+    for row in rows:
+        plan = plan_write(log, state, ID, partition_by=(), kind=WriteKind.APPEND)
+        files = write_task(plan, [pa.record_batch([[row]], schema=ID)], task=0, now_ms=0)
+        write = Transaction(plan=plan, files=files, kind=WriteKind.APPEND, operation=batch_write(WriteKind.APPEND, ()))
+        outcome, state = commit(log, state, write, AROUND)
+        versions.append(outcome.version)
+    return versions
+
+
+def append_by_delta_rs(location: str, rows: Sequence[int]) -> None:
+    for row in rows:
+        write_deltalake(location, pa.table({"id": [row]}), mode="append")
+
+
+def results(futures: Sequence[Future[list[int]]]) -> list[int]:
+    return [version for future in futures for version in future.result(timeout=60)]
+
+
+def a_table(path: Path) -> str:
+    tablefeed.append(path, pa.table({"id": pa.array([], pa.int64())}))
+    return str(path)
+
+
+def rows_seen_by_delta_rs(location: str) -> list[int]:
+    return sorted(DeltaTable(location).to_pyarrow_table()["id"].to_pylist())
+
+
+def test_of_200_appends_by_8_writers_in_2_processes_each_stands_once(tmp_path: Path) -> None:
+    location = a_table(tmp_path / "orders")
+    shares = [range(start, start + 25) for start in range(0, 200, 25)]
+
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        versions = results([pool.submit(append_by_four_threads, location, shares[i::2]) for i in range(2)])
+
+    assert sorted(versions) == list(range(1, 201)), "every version is one writer's, and none is missing"
+    assert rows_seen_by_delta_rs(location) == list(range(200))
+    assert len(list((tmp_path / "orders").glob("*.parquet"))) == 200, "a lost race writes no file again"
+
+
+def append_by_four_threads(location: str, shares: Sequence[Sequence[int]]) -> list[int]:
+    with ThreadPoolExecutor(4) as pool:
+        return results([pool.submit(append_rows, location, rows) for rows in shares])
+
+
+def test_appends_stand_once_while_delta_rs_appends_to_the_same_table(tmp_path: Path) -> None:
+    location = a_table(tmp_path / "orders")
+
+    with ThreadPoolExecutor(4) as pool:
+        ours = [pool.submit(append_rows, location, range(start, start + 10)) for start in (0, 10)]
+        theirs = [pool.submit(append_by_delta_rs, location, range(start, start + 10)) for start in (20, 30)]
+        results(ours)
+        for future in theirs:
+            future.result(timeout=60)
+
+    assert rows_seen_by_delta_rs(location) == list(range(40))
+    assert [c.version for c in commits_of(open_log(location))] == list(range(41))
+
+
+@pytest.mark.parametrize("rearrange", ["optimize", "delete", "update"])
+def test_what_delta_rs_does_to_other_rows_never_excludes_an_append(tmp_path: Path, rearrange: str) -> None:
+    location = a_table(tmp_path / "orders")
+    append_rows(location, range(4))
+    log = open_log(location)
+    state = log.load()
+    plan = plan_write(log, state, ID, partition_by=(), kind=WriteKind.APPEND)
+    files = write_task(plan, [pa.record_batch([[9]], schema=ID)], task=0, now_ms=0)
+    theirs: dict[str, Callable[[DeltaTable], object]] = {
+        "optimize": lambda table: table.optimize.compact(),
+        "delete": lambda table: table.delete("id = 0"),
+        "update": lambda table: table.update(updates={"id": "5"}, predicate="id = 0"),
+    }
+
+    theirs[rearrange](DeltaTable(location))
+    write = Transaction(plan=plan, files=files, kind=WriteKind.APPEND, operation=batch_write(WriteKind.APPEND, ()))
+    outcome, _ = commit(log, state, write, AROUND)
+
+    left = {"optimize": [0, 1, 2, 3], "delete": [1, 2, 3], "update": [1, 2, 3, 5]}[rearrange]
+    assert outcome == Committed(version=Version(tablefeed.open_table(location).version))
+    assert rows_seen_by_delta_rs(location) == [*left, 9]
+
+
+def test_eight_runs_of_one_batch_leave_one_commit_and_no_file_of_the_losers(tmp_path: Path) -> None:
+    location = a_table(tmp_path / "orders")
+
+    def run(row: int) -> Committed | AlreadyApplied:
+        return tablefeed.append(location, pa.table({"id": [row]}), app_id="query", txn_version=0)
+
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = list(pool.map(run, range(8)))
+
+    assert [type(o) for o in outcomes].count(Committed) == 1
+    assert {o.version for o in outcomes} == {1}
+    assert len(rows_seen_by_delta_rs(location)) == 1
+    assert len(list((tmp_path / "orders").glob("*.parquet"))) == 1
+    assert DeltaTable(location).transaction_version("query") == 0
+
+
+def test_four_writers_that_make_one_table_at_the_same_time_make_one_table(tmp_path: Path) -> None:
+    location = str(tmp_path / "orders")
+
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = list(pool.map(lambda row: tablefeed.append(location, pa.table({"id": [row]})), range(4)))
+
+    assert sorted(o.version for o in outcomes) == [0, 1, 2, 3]
+    assert rows_seen_by_delta_rs(location) == [0, 1, 2, 3]
+
+
+def test_a_table_made_by_delta_rs_and_by_us_at_once_is_one_table(tmp_path: Path) -> None:
+    location = str(tmp_path / "orders")
+
+    def by_delta_rs() -> int:
+        try:
+            write_deltalake(location, pa.table({"id": [1]}), mode="append")
+        except CommitFailedError:
+            return 0
+        return 1
+
+    with ThreadPoolExecutor(2) as pool:
+        theirs = pool.submit(by_delta_rs)
+        try:
+            ours = tablefeed.append(location, pa.table({"id": [0]})).version + 1
+        except tablefeed.TablefeedError:
+            ours = 0
+        stood = theirs.result(timeout=60)
+
+    assert len(rows_seen_by_delta_rs(location)) == stood + bool(ours) >= 1

@@ -1,0 +1,171 @@
+"""What comes of a commit when the store fails before, while or after it puts."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from support.logs import (
+    a_table,
+    a_write,
+    add,
+    already_applied,
+    commit_path,
+    committed,
+    dead,
+    faulty,
+    live_paths,
+    log_of,
+    put,
+    still,
+)
+from tablefeed.errors import (
+    CommitUnknownError,
+    NotExclusiveError,
+    StoreError,
+)
+from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.commit.settled_put import LOST_ANSWER_RETRIES
+from tablefeed.model.outcome import AlreadyApplied, Committed
+from tablefeed.store import Fault, FaultyStore, MemoryStore, Within
+
+
+def puts(store: FaultyStore) -> list[str]:
+    return [call.name for call in store.calls if call.operation == "put_if_absent"]
+
+
+def test_a_put_that_failed_is_tried_again() -> None:
+    store, log = faulty(Fault(operation="put_if_absent", when="before"))
+    snapshot = log.load()
+
+    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "a"), still())
+
+    assert outcome == committed(1)
+    assert puts(store) == [commit_path(1), commit_path(1)]
+    assert live_paths(log) == ["a"]
+
+
+def test_a_put_whose_answer_is_lost_is_found_by_reading_it_back_and_not_put_again() -> None:
+    store, log = faulty(Fault(operation="put_if_absent", when="after"))
+    snapshot = log.load()
+
+    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "a"), still())
+
+    assert outcome == committed(1)
+    assert puts(store) == [commit_path(1)]
+    assert log.load().version == 1
+
+
+def test_a_lost_answer_of_a_put_that_lost_the_race_is_no_commit_of_ours() -> None:
+    inner = MemoryStore("orders")
+    a_table(inner)
+
+    def a_rival_lands_and_the_line_breaks() -> None:
+        put(inner, 1, [add("theirs")])
+        raise StoreError("the line broke", url="memory:orders")
+
+    fault = Fault(operation="put_if_absent", hook=a_rival_lands_and_the_line_breaks)
+    log = log_of(FaultyStore(inner, faults=[fault]))
+    snapshot = log.load()
+
+    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "ours"), still())
+
+    assert outcome == committed(2)
+    assert live_paths(log) == ["ours", "theirs"]
+
+
+def test_a_put_that_the_store_repeats_and_answers_no_is_ours_all_the_same() -> None:
+    class RepeatingStore(MemoryStore):
+        """Sends each put twice and gives the second answer, as clients do that retry on their own."""
+
+        def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
+            super().put_if_absent(name, data, within=within)
+            return super().put_if_absent(name, data, within=within)
+
+    log = a_table(RepeatingStore("orders"))
+    snapshot = log.load()
+
+    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "a"), still())
+
+    assert outcome == committed(1)
+    assert live_paths(log) == ["a"]
+
+
+def test_a_put_that_arrives_late_is_recognised_when_the_name_is_found_taken() -> None:
+    inner = MemoryStore("orders")
+    a_table(inner)
+    late: list[bytes] = []
+
+    class LateStore(FaultyStore):
+        """The first put fails, and arrives only just before the second."""
+
+        def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
+            if not late:
+                late.append(data)
+                raise StoreError("no answer", url=self.url)
+            inner.put_if_absent(name, late[0])
+            return super().put_if_absent(name, data, within=within)
+
+    log = log_of(LateStore(inner))
+    snapshot = log.load()
+
+    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "a"), still())
+
+    assert outcome == committed(1)
+    assert live_paths(log) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("when", "then"),
+    [("before", committed(1)), ("after", already_applied(1, recorded=7))],
+)
+def test_a_commit_of_unknown_fate_says_so_and_the_same_batch_run_again_stands_once(
+    when: Literal["before", "after"], then: Committed | AlreadyApplied
+) -> None:
+    store, log = faulty(*dead(when))
+    snapshot = log.load()
+    with pytest.raises(CommitUnknownError, match="run the same batch again"):
+        commit(log, snapshot, a_write(log, snapshot, "a", txn=("query", 7)), still())
+
+    healthy = log_of(store._inner)
+    again, _ = commit(healthy, snapshot, a_write(healthy, snapshot, "b", txn=("query", 7)), still())
+
+    assert again == then
+    assert len(live_paths(healthy)) == 1
+
+
+def test_a_store_that_fails_is_asked_a_few_times_and_not_for_ever() -> None:
+    _, log = faulty(*dead("before"))
+    snapshot = log.load()
+    waited: list[float] = []
+
+    with pytest.raises(CommitUnknownError) as caught:
+        commit(log, snapshot, a_write(log, snapshot, "a"), still(waited))
+
+    assert len(waited) == LOST_ANSWER_RETRIES
+    assert caught.value.version == 1
+    assert isinstance(caught.value.__cause__, StoreError)
+
+
+def test_a_commit_that_stands_is_told_though_the_store_fails_right_after_it() -> None:
+    stat_after_put = Fault(operation="stat", name=commit_path(1), at=1)
+    _, log = faulty(stat_after_put)
+    snapshot = log.load()
+
+    outcome, after = commit(log, snapshot, a_write(log, snapshot, "a"), still())
+
+    assert outcome == committed(1)
+    assert log.advance(after).version == 1
+
+
+def test_a_store_that_cannot_promise_one_winner_is_refused_without_retries() -> None:
+    def refuse() -> None:
+        raise NotExclusiveError("no links", url="memory:orders")
+
+    store, log = faulty(Fault(operation="put_if_absent", hook=refuse))
+    snapshot = log.load()
+
+    with pytest.raises(NotExclusiveError):
+        commit(log, snapshot, a_write(log, snapshot, "a"), still())
+    assert len(puts(store)) == 1

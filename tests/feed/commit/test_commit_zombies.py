@@ -1,0 +1,151 @@
+"""An older run of a query that is still alive: whatever it holds, and whenever it wakes, each batch stands once.
+
+The zombie holds batch 7, with the files of its own tasks. Spark wrote what batch 7 is before either run began it, so
+that both hold the same rows; and it begins batch 8 only when it knows that batch 7 was committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from support.logs import (
+    a_log,
+    a_table,
+    a_write,
+    add,
+    already_applied,
+    committed,
+    live_paths,
+    log_of,
+    metadata,
+    protocol,
+    put,
+    still,
+    txn,
+)
+from tablefeed.errors import ConflictError
+from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.store import Fault, FaultyStore, MemoryStore
+
+
+def at_batch_six(store: MemoryStore) -> TableLog:
+    return a_log(store, v0=[protocol(), metadata()], v1=[txn("query", 6), add("batch6")])
+
+
+def commit_batches(log: TableLog, batches: Sequence[int]) -> None:
+    """What the newer run does, batch after batch."""
+    for batch in batches:
+        state = log.load()
+        commit(log, state, a_write(log, state, f"batch{batch}", txn=("query", batch)), still())
+
+
+def a_zombie(log: TableLog) -> tuple[Snapshot, Transaction]:
+    snapshot = log.load()
+    return snapshot, a_write(log, snapshot, "zombie", txn=("query", 7))
+
+
+@pytest.mark.parametrize("newer", [[7], [7, 8], [7, 8, 9]])
+def test_a_zombie_commits_nothing_once_the_newer_run_has_committed_its_batch(newer: list[int]) -> None:
+    log = at_batch_six(MemoryStore("orders"))
+    snapshot, zombie = a_zombie(log)
+    commit_batches(log, newer)
+
+    outcome, _ = commit(log, snapshot, zombie, still())
+
+    assert outcome == already_applied(1 + len(newer), recorded=newer[-1])
+    assert live_paths(log) == ["batch6", *(f"batch{n}" for n in newer)]
+    assert not log.store.exists("zombie")
+
+
+@pytest.mark.parametrize("newer", [[7], [7, 8]])
+def test_a_zombie_that_looked_before_the_newer_run_committed_loses_the_put_and_then_finds_its_batch(
+    newer: list[int],
+) -> None:
+    inner = MemoryStore("orders")
+    at_batch_six(inner)
+    hook = Fault(operation="put_if_absent", hook=lambda: commit_batches(log_of(inner), newer))
+    log = log_of(FaultyStore(inner, faults=[hook]))
+    snapshot, zombie = a_zombie(log)
+
+    outcome, _ = commit(log, snapshot, zombie, still())
+
+    assert outcome == already_applied(1 + len(newer), recorded=newer[-1])
+    assert live_paths(log) == ["batch6", *(f"batch{n}" for n in newer)]
+
+
+def test_a_zombie_that_is_first_has_committed_the_batch_and_the_newer_run_goes_on_after_it() -> None:
+    log = at_batch_six(MemoryStore("orders"))
+    known = log.load()
+    newer = a_write(log, known, "newer", txn=("query", 7))
+    commit(log, *a_zombie(log), still())
+
+    outcome, _ = commit(log, known, newer, still())
+    commit_batches(log, [8])
+
+    assert outcome == already_applied(2, recorded=7)
+    assert live_paths(log) == ["batch6", "batch8", "zombie"]
+    assert not log.store.exists("newer")
+
+
+def test_a_zombie_is_held_off_by_the_record_alone_also_where_other_writers_made_all_the_newest_versions() -> None:
+    log = at_batch_six(MemoryStore("orders"))
+    snapshot, zombie = a_zombie(log)
+    commit_batches(log, [7, 8])
+    for version in range(4, 20):
+        put(log.store, version, [add(f"theirs{version}"), txn("another", version)])
+
+    outcome, _ = commit(log, snapshot, zombie, still())
+
+    assert outcome == already_applied(19, recorded=8)
+
+
+def test_a_zombie_of_the_first_batch_does_not_add_to_the_table_that_the_newer_run_made() -> None:
+    log = log_of(MemoryStore("orders"))
+    zombie = a_write(log, None, "zombie", txn=("query", 0))
+    commit(log, None, a_write(log, None, "newer", txn=("query", 0)), still())
+
+    outcome, _ = commit(log, None, zombie, still())
+
+    assert outcome == already_applied(0, recorded=0)
+    assert live_paths(log) == ["newer"]
+
+
+def test_a_run_that_finds_its_query_a_batch_behind_stops_for_only_one_of_the_two_is_right() -> None:
+    # Not by Spark's rules: who holds batch 8 knows that batch 7 stands. So the ids are one, and the checkpoints two.
+    log = at_batch_six(MemoryStore("orders"))
+    snapshot, zombie = a_zombie(log)
+    ahead = a_write(log, snapshot, "ahead", txn=("query", 8))
+    commit(log, snapshot, zombie, still())
+
+    with pytest.raises(ConflictError, match="DELTA_CONCURRENT_TRANSACTION"):
+        commit(log, snapshot, ahead, still())
+
+    assert live_paths(log) == ["batch6", "zombie"]
+
+
+def test_a_zombie_does_not_bring_its_batch_into_a_table_made_anew() -> None:
+    inner = MemoryStore("orders")
+    log = at_batch_six(inner)
+    snapshot, zombie = a_zombie(log)
+    for version in (0, 1):
+        log.store.delete(f"_delta_log/{version:020d}.json")
+    other = "22222222-2222-2222-2222-222222222222"
+    put(inner, 0, [protocol(), metadata(table_id=other)])
+
+    with pytest.raises(ConflictError, match="DELTA_METADATA_CHANGED"):
+        commit(log, snapshot, zombie, still())
+
+    assert live_paths(log) == []
+
+
+def test_what_a_zombie_with_no_application_id_holds_is_a_write_of_its_own() -> None:
+    log = a_table()
+    snapshot = log.load()
+    zombie = a_write(log, snapshot, "zombie")
+    commit_batches(log, [0])
+
+    assert commit(log, snapshot, zombie, still())[0] == committed(2)

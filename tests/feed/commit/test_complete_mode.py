@@ -1,0 +1,209 @@
+"""A batch of a query in complete mode takes the place of all that is there, once, in one commit."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+
+import pyarrow as pa
+import pytest
+
+from support.logs import (
+    ID,
+    NOW_MS,
+    VECTOR,
+    Action,
+    a_log,
+    a_table,
+    a_write,
+    actions_of,
+    add,
+    already_applied,
+    commit_path,
+    committed,
+    faulty,
+    live_paths,
+    metadata,
+    protocol,
+    put,
+    remove,
+    still,
+    txn,
+)
+from tablefeed.errors import AppendOnlyError, ConflictError, SchemaMismatchError
+from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.write.evolution import SchemaMode
+from tablefeed.feed.write.sink import plan_write
+from tablefeed.feed.write.write_rules import WriteRules
+from tablefeed.log.transaction import WriteKind
+from tablefeed.store import Fault
+
+WHOLE = WriteKind.OVERWRITE
+
+
+def test_a_batch_of_all_rows_removes_the_files_that_are_there_and_adds_its_own_in_one_commit() -> None:
+    log = a_log(v0=[protocol(), metadata(), add("x"), add("y")])
+    snapshot = log.load()
+
+    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "new", kind=WHOLE, txn=("query", 7)), still())
+
+    assert outcome == committed(1)
+    said = actions_of(log, 1)
+    assert [next(iter(action)) for action in said] == ["commitInfo", "txn", "add", "remove", "remove"]
+    about = said[0]["commitInfo"]
+    assert about["operation"] == "STREAMING UPDATE"
+    assert about["operationParameters"] == {"outputMode": "Complete", "queryId": "query", "epochId": "7"}
+    assert about["isBlindAppend"] is False
+    assert about["operationMetrics"] == {
+        "numRemovedFiles": "2",
+        "numAddedFiles": "1",
+        "numOutputRows": "1",
+        "numOutputBytes": "10",
+    }
+    assert live_paths(log) == ["new"]
+
+
+def test_what_is_removed_is_described_with_all_that_a_change_feed_needs() -> None:
+    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    old = add("x", size=77, tags={"OWNER": "me"}, stats='{"numRecords":9}', deletionVector=VECTOR)
+    log = a_log(v0=[protocol(3, 7, **features), metadata(), old])
+    snapshot = log.load()
+
+    commit(log, snapshot, a_write(log, snapshot, "new", kind=WHOLE, txn=("query", 0)), still())
+
+    [removed] = [action["remove"] for action in actions_of(log, 1) if "remove" in action]
+    assert removed == {
+        "path": "x",
+        "deletionTimestamp": NOW_MS,
+        "dataChange": True,
+        "extendedFileMetadata": True,
+        "partitionValues": {},
+        "size": 77,
+        "tags": {"OWNER": "me"},
+        "deletionVector": VECTOR,
+    }
+
+
+def test_what_is_removed_is_never_a_value_a_file() -> None:
+    small, large = (
+        a_log(v0=[protocol(), metadata(), *(add(f"part-{n:05d}.parquet") for n in range(count))])
+        for count in (100, 20_000)
+    )
+    for log in (small, large):  # the small one loads what is loaded when it is needed
+        snapshot = log.load()
+        ours = a_write(log, snapshot, "new", kind=WHOLE, txn=("query", 0))
+        tracemalloc.start()
+        commit(log, snapshot, ours, still())
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+    # The bytes of the commit, and little more: a value would be some 300 a file.
+    assert peak_bytes < len(large.store.read(commit_path(1))) + 20_000 * 100
+    assert live_paths(large) == ["new"]
+
+
+def test_a_batch_without_rows_leaves_the_table_empty() -> None:
+    log = a_log(v0=[protocol(), metadata(), add("x")])
+    snapshot = log.load()
+
+    commit(log, snapshot, a_write(log, snapshot, kind=WHOLE, txn=("query", 7)), still())
+
+    assert live_paths(log) == []
+
+
+def test_a_batch_that_the_table_records_does_not_replace_what_came_after_it() -> None:
+    log = a_log(v0=[protocol(), metadata()], v1=[txn("query", 7), add("ours")], v2=[add("another's")])
+    snapshot = log.load()
+
+    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "again", kind=WHOLE, txn=("query", 7)), still())
+
+    assert outcome == already_applied(2, recorded=7)
+    assert live_paths(log) == ["another's", "ours"]
+
+
+def test_a_batch_whose_commit_had_no_answer_stands_once() -> None:
+    store, log = faulty(Fault(operation="put_if_absent", at=1, when="after"))
+    put(store, 1, [add("x")])
+    snapshot = log.load()
+
+    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "new", kind=WHOLE, txn=("query", 7)), still())
+
+    assert outcome == committed(2)
+    assert live_paths(log) == ["new"]
+    assert log.commit(log.load().version) is not None
+
+
+@pytest.mark.parametrize(
+    ("winner", "error_class"),
+    [
+        ([add("theirs")], "DELTA_CONCURRENT_APPEND"),
+        ([remove("x")], "DELTA_CONCURRENT_DELETE_READ"),
+        ([remove("x"), add("packed", data_change=False)], "DELTA_CONCURRENT_APPEND"),
+        ([txn("query", 6), add("theirs")], "DELTA_CONCURRENT_TRANSACTION"),
+    ],
+)
+def test_a_batch_of_all_rows_never_removes_what_it_has_not_seen(winner: list[Action], error_class: str) -> None:
+    log = a_log(v0=[protocol(), metadata(), add("x")])
+    snapshot = log.load()
+    ours = a_write(log, snapshot, "new", kind=WHOLE, txn=("query", 7))
+    put(log.store, 1, winner)
+
+    with pytest.raises(ConflictError) as caught:
+        commit(log, snapshot, ours, still())
+
+    assert caught.value.error_class == error_class
+    assert log.load().version == 1
+
+
+def test_it_goes_behind_a_winner_that_touches_no_rows() -> None:
+    log = a_log(v0=[protocol(), metadata(), add("x")])
+    snapshot = log.load()
+    ours = a_write(log, snapshot, "new", kind=WHOLE, txn=("query", 7))
+    put(log.store, 1, [txn("another query", 7)])
+
+    outcome, _ = commit(log, snapshot, ours, still())
+
+    assert outcome == committed(2)
+
+
+def test_a_rival_that_lands_while_we_put_is_judged_too() -> None:
+    store, log = faulty(
+        Fault(operation="put_if_absent", at=1, hook=lambda: put(store, 1, [add("theirs")])),
+    )
+    snapshot = log.load()
+
+    with pytest.raises(ConflictError, match="DELTA_CONCURRENT_APPEND"):
+        commit(log, snapshot, a_write(log, snapshot, "new", kind=WHOLE, txn=("query", 7)), still())
+
+    assert live_paths(log) == ["theirs"]
+
+
+def test_a_table_that_may_only_grow_refuses_complete_mode_before_a_file_is_written() -> None:
+    log = a_log(v0=[protocol(), metadata(configuration={"delta.appendOnly": "true"}), add("x")])
+
+    with pytest.raises(AppendOnlyError) as caught:
+        plan_write(log, log.load(), ID, partition_by=(), kind=WHOLE)
+
+    assert caught.value.error_class == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+
+
+def test_with_overwrite_schema_the_table_takes_the_schema_of_the_batch_and_only_then() -> None:
+    log = a_table()
+    snapshot = log.load()
+    counted = pa.schema([("word", pa.string()), ("count", pa.int64())])
+
+    with pytest.raises(SchemaMismatchError):
+        plan_write(log, snapshot, counted, partition_by=(), kind=WHOLE)
+    rules = WriteRules(schema=SchemaMode.OVERWRITE)
+    commit(
+        log, snapshot, a_write(log, snapshot, "new", kind=WHOLE, txn=("query", 0), schema=counted, rules=rules), still()
+    )
+    newest = log.load()
+    commit(
+        log, newest, a_write(log, newest, "newer", kind=WHOLE, txn=("query", 1), schema=counted, rules=rules), still()
+    )
+
+    [changed] = [action["metaData"] for action in actions_of(log, 1) if "metaData" in action]
+    assert [field["name"] for field in json.loads(changed["schemaString"])["fields"]] == ["word", "count"]
+    assert [action for action in actions_of(log, 2) if "metaData" in action] == []
+    assert live_paths(log) == ["newer"]

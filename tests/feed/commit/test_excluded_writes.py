@@ -1,0 +1,98 @@
+"""A write that a rival's commit excludes: its files go, where it is certain that no commit names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablefeed
+from support.logs import a_log, a_table, a_write, add, live_paths, log_of, metadata, protocol, put, still
+from tablefeed.errors import CommitUnknownError, ConflictError
+from tablefeed.feed.commit.loop import commit
+from tablefeed.log.transaction import WriteKind
+from tablefeed.model.actions import Version
+from tablefeed.store import Fault, FaultyStore, LocalStore, MemoryStore
+
+OVERWRITE = WriteKind.OVERWRITE
+
+
+def test_a_write_that_a_rival_excludes_leaves_no_file() -> None:
+    log = a_log(v0=[protocol(), metadata(), add("old")])
+    snapshot = log.load()
+    ours = a_write(log, snapshot, "ours", "more", kind=OVERWRITE)
+    put(log.store, 1, [add("theirs")])
+
+    with pytest.raises(ConflictError):
+        commit(log, snapshot, ours, still())
+
+    assert not log.store.exists("ours")
+    assert not log.store.exists("more")
+    assert live_paths(log) == ["old", "theirs"]
+
+
+def test_a_write_that_lost_the_put_to_who_excludes_it_leaves_no_file() -> None:
+    inner = MemoryStore("orders")
+    a_table(inner)
+    rival = Fault(operation="put_if_absent", hook=lambda: put(inner, 1, [add("theirs")]))
+    log = log_of(FaultyStore(inner, faults=[rival]))
+    snapshot = log.load()
+
+    with pytest.raises(ConflictError):
+        commit(log, snapshot, a_write(log, snapshot, "ours", kind=OVERWRITE), still())
+
+    assert not inner.exists("ours")
+
+
+def test_files_that_an_earlier_commit_of_the_same_write_names_stay_though_it_is_excluded_now() -> None:
+    log = a_log(v0=[protocol(), metadata(), add("old")])
+    snapshot = log.load()
+    ours = a_write(log, snapshot, "ours", kind=OVERWRITE)
+    commit(log, snapshot, ours, still())
+
+    with pytest.raises(ConflictError):
+        commit(log, snapshot, ours, still())
+
+    assert log.store.exists("ours")
+    assert live_paths(log) == ["ours"]
+
+
+def test_files_stay_where_the_log_does_not_show_that_nothing_of_ours_stands() -> None:
+    log = a_log(v0=[protocol(), metadata()], v1=[add("a")], v2=[metadata(configuration={"owner": "me"})])
+    now = log.load()
+    ours = a_write(log, now, "ours")
+    behind = replace(ours.plan, found=replace(ours.plan.found, version=Version(0)) if ours.plan.found else None)
+    log.store.delete("_delta_log/00000000000000000001.json")
+
+    with pytest.raises(ConflictError, match="cleaned up"):
+        commit(log, now, replace(ours, plan=behind), still())
+
+    assert log.store.exists("ours")
+
+
+def test_files_stay_where_the_fate_of_their_commit_is_unknown() -> None:
+    inner = MemoryStore("orders")
+    a_table(inner)
+    lost = [Fault(operation="put_if_absent", at=n) for n in range(1, 9)]
+    log = log_of(FaultyStore(inner, faults=lost))
+    snapshot = log.load()
+
+    with pytest.raises(CommitUnknownError):
+        commit(log, snapshot, a_write(log, snapshot, "ours", kind=OVERWRITE), still())
+
+    assert inner.exists("ours")
+
+
+def test_an_append_of_pythons_that_is_excluded_leaves_no_file(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"id": [2]})
+        put(LocalStore(str(tmp_path)), 1, [metadata()])
+
+    with pytest.raises(ConflictError):
+        tablefeed.append(tmp_path, rows())
+    assert len(list(tmp_path.glob("*.parquet"))) == 1

@@ -1,0 +1,661 @@
+"""Rows committed to IndexTables tables, in the flavour that each has, and what stands of them whatever happens."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import uuid
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablefeed
+from support.index_tables import (
+    ROWS,
+    field_types,
+    index_fields,
+    live,
+    log_files,
+    log_of,
+    merge_all,
+    put_state,
+    rows_of,
+)
+from support.logs import still
+from tablefeed.errors import (
+    CommitUnknownError,
+    ConflictError,
+    IllegalOptionError,
+    InvalidRowsError,
+    LogError,
+    StoreError,
+    TableError,
+    TableNotFoundError,
+    UnsupportedOptionError,
+)
+from tablefeed.feed.commit.index_attempts import NOTES_DIR
+from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.commit.operations import micro_batch
+from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.snapshot.index_log import IndexTablesLog
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.write.sink import plan_write, write_task
+from tablefeed.indextables import names
+from tablefeed.indextables.log.next_state import StateUpdate
+from tablefeed.log.transaction import WriteKind
+from tablefeed.model.actions import AddFile, Txn, Version
+from tablefeed.model.outcome import AlreadyApplied, Committed
+from tablefeed.store import Fault, FaultyStore, LocalStore
+
+FLAVOURS = {
+    "json": ("it053_events_json", {"{}.json"}),
+    "json without a checkpoint": ("it053_events_json_nockpt", {"{}.json"}),
+    "states": ("it053_events_avro", {"state-v{}/_manifest.avro"}),
+    "native": ("itnative_events", {"{}.json", "state-v{}/_manifest.avro"}),
+}
+"""The corpus' tables of the same eight commits, and what log files a version of each is made of."""
+
+MANIFESTS = "manifests/"
+
+
+@pytest.fixture(params=FLAVOURS)
+def flavour(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def table(flavour: str, corpus: Path, tmp_path: Path) -> Path:
+    copy = tmp_path / "table"
+    shutil.copytree(corpus / "indextables" / FLAVOURS[flavour][0], copy)
+    return copy
+
+
+def new_rows(table: Path, *ids: int) -> pa.Table:
+    """Rows as the table's first one, with other ids."""
+    first = tablefeed.open_table(table).to_arrow().slice(0, 1)
+    rows = pa.concat_tables([first] * len(ids))
+    return rows.set_column(rows.schema.get_field_index("id"), "id", pa.array(ids, rows.schema.field("id").type))
+
+
+def test_an_append_adds_its_rows_in_the_flavour_of_the_log_and_leaves_every_other_file_as_it_is(
+    table: Path, flavour: str
+) -> None:
+    before, there = rows_of(table), log_files(table)
+    contents = {name: (table / names.LOG_DIR / name).read_bytes() for name in there - {names.LAST_CHECKPOINT}}
+    version = tablefeed.open_table(table).version
+    rows = new_rows(table, 901, 902)
+
+    outcome = tablefeed.append(table, rows)
+
+    assert outcome == Committed(version=Version(version + 1))
+    assert rows_of(table) == sorted([*before, *map(repr, rows.to_pylist())])
+    expected = {name.format(f"{version + 1:020d}") for name in FLAVOURS[flavour][1]}
+    new = {name for name in log_files(table) - there if not name.startswith(MANIFESTS)}
+    assert new == expected
+    assert {name: (table / names.LOG_DIR / name).read_bytes() for name in contents} == contents
+
+
+def test_an_append_is_told_by_the_change_feed_as_inserts_of_its_rows(table: Path) -> None:
+    version = tablefeed.append(table, new_rows(table, 901, 902)).version
+
+    changes = tablefeed.changes(table, start_version=version).read_all()
+
+    assert sorted(zip(changes["id"].to_pylist(), changes["_change_type"].to_pylist(), strict=True)) == [
+        (901, "insert"),
+        (902, "insert"),
+    ]
+    assert set(changes["_commit_version"].to_pylist()) == {version}
+
+
+def test_an_overwrite_takes_the_place_of_all_rows_and_the_feed_tells_both(table: Path) -> None:
+    before = tablefeed.open_table(table)
+    rows = new_rows(table, 901)
+
+    version = tablefeed.append(table, rows, mode="overwrite").version
+
+    assert rows_of(table) == [repr(rows.to_pylist()[0])]
+    changes = tablefeed.changes(table, start_version=version).read_all()
+    assert changes.filter(pa.compute.equal(changes["_change_type"], "delete")).num_rows == before.to_arrow().num_rows
+    assert changes.filter(pa.compute.equal(changes["_change_type"], "insert"))["id"].to_pylist() == [901]
+
+
+def test_older_versions_stay_as_they_were(table: Path) -> None:
+    version = tablefeed.open_table(table).version
+    before = rows_of(table)
+
+    tablefeed.append(table, new_rows(table, 901))
+    tablefeed.append(table, new_rows(table, 902), mode="overwrite")
+
+    assert rows_of(table, version) == before
+    assert len(rows_of(table, version + 1)) == len(before) + 1
+
+
+def test_a_write_that_is_run_again_is_not_written_again(table: Path) -> None:
+    rows = new_rows(table, 901)
+    first = tablefeed.append(table, rows, app_id="loader", txn_version=3)
+    splits = {path.name for path in table.rglob("*.split")}
+
+    again = tablefeed.append(table, rows, app_id="loader", txn_version=3)
+
+    assert again == AlreadyApplied(version=first.version, recorded_txn_version=3)
+    assert {path.name for path in table.rglob("*.split")} == splits
+
+
+def test_a_write_is_known_after_its_splits_were_merged_and_the_log_compacted(table: Path, flavour: str) -> None:
+    for batch in range(3):
+        tablefeed.append(table, new_rows(table, 901 + batch), app_id="loader", txn_version=batch)
+    merge_all(table, as_state=flavour == "states")
+    merged = rows_of(table)
+    assert not any("loader" in add.path or "-2-" in add.path for add in live(table))
+
+    again = tablefeed.append(table, new_rows(table, 903), app_id="loader", txn_version=2)
+
+    assert isinstance(again, AlreadyApplied)
+    assert rows_of(table) == merged
+
+
+@pytest.mark.parametrize("ids", [(), (901, 902)], ids=["without rows", "with rows"])
+@pytest.mark.parametrize("merged", [False, True], ids=["", "merged"])
+def test_an_overwrite_that_is_run_again_takes_nothing_away_of_what_came_since(
+    table: Path, flavour: str, ids: tuple[int, ...], *, merged: bool
+) -> None:
+    rows, theirs = new_rows(table, 901, 902).slice(0, len(ids)), new_rows(table, 903)
+    tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7)
+    tablefeed.append(table, theirs)
+    if merged:
+        merge_all(table, as_state=flavour == "states")
+    version = tablefeed.open_table(table).version
+
+    outcome = tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7)
+
+    assert isinstance(outcome, AlreadyApplied)
+    assert outcome.recorded_txn_version == 7
+    assert sorted(tablefeed.open_table(table).to_arrow()["id"].to_pylist()) == [*ids, 903]
+    assert tablefeed.open_table(table).version == version
+
+
+def test_an_overwrite_without_rows_of_a_table_without_rows_is_recorded_too(table: Path) -> None:
+    theirs = new_rows(table, 903)
+    rows = theirs.slice(0, 0)
+    tablefeed.append(table, rows, mode="overwrite")
+    tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7)
+    tablefeed.append(table, theirs)
+
+    outcome = tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7)
+
+    assert isinstance(outcome, AlreadyApplied)
+    assert tablefeed.open_table(table).to_arrow()["id"].to_pylist() == [903]
+
+
+def test_an_overwrite_without_rows_of_unknown_fate_is_found(table: Path, flavour: str) -> None:
+    theirs, path = new_rows(table, 903), str(table)
+    rows, log = theirs.slice(0, 0), log_of(table)
+    put = f"/{names.STATE_MANIFEST}" if flavour == "states" else ".json"
+    silent = [Fault(operation="exists", name=put, at=call) for call in range(1, 10)]
+    lost = FaultyStore(LocalStore(path), faults=[Fault(operation="put_if_absent", name=put, when="after"), *silent])
+    write = a_write(log, rows, app_id="loader", batch=7, kind=WriteKind.OVERWRITE)
+    with pytest.raises(CommitUnknownError):
+        commit(IndexTablesLog(lost, location=path, storage_options={}), log.load(), write, still())
+    tablefeed.append(table, theirs)
+
+    assert isinstance(tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7), AlreadyApplied)
+    assert tablefeed.open_table(table).to_arrow()["id"].to_pylist() == [903]
+
+
+def test_a_later_overwrite_without_rows_takes_the_rows_away_again(table: Path) -> None:
+    theirs = new_rows(table, 903)
+    rows = theirs.slice(0, 0)
+    tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7)
+    tablefeed.append(table, theirs)
+
+    tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=8)
+    assert rows_of(table) == []
+    assert isinstance(tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7), AlreadyApplied)
+
+
+def test_the_next_write_is_written_after_a_merge(table: Path, flavour: str) -> None:
+    tablefeed.append(table, new_rows(table, 901), app_id="loader", txn_version=0)
+    merge_all(table, as_state=flavour == "states")
+
+    assert isinstance(tablefeed.append(table, new_rows(table, 902), app_id="loader", txn_version=1), Committed)
+
+
+def test_an_older_write_that_wakes_late_commits_nothing(table: Path) -> None:
+    for batch in (7, 8):
+        tablefeed.append(table, new_rows(table, 901), app_id="loader", txn_version=batch)
+    before = rows_of(table)
+
+    late = tablefeed.append(table, new_rows(table, 999), app_id="loader", txn_version=7)
+
+    assert isinstance(late, AlreadyApplied)
+    assert late.recorded_txn_version == 8
+    assert rows_of(table) == before
+
+
+def test_a_write_that_was_tried_and_never_committed_is_written(table: Path) -> None:
+    log = log_of(table)
+    failing = FaultyStore(
+        LocalStore(str(table)), faults=[Fault(operation="put_if_absent", name=names.LOG_DIR, at=n) for n in range(2, 9)]
+    )
+    write = a_write(log, new_rows(table, 901), app_id="loader", batch=0)
+    with pytest.raises((CommitUnknownError, StoreError)):
+        commit(IndexTablesLog(failing, location=str(table), storage_options={}), None, write, still())
+    assert list((table / NOTES_DIR).rglob("txn-*"))
+
+    again = tablefeed.append(table, new_rows(table, 901), app_id="loader", txn_version=0)
+
+    assert isinstance(again, Committed)
+
+
+def test_where_the_version_that_may_hold_a_write_was_purged_the_write_is_refused(corpus: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    shutil.copytree(corpus / "indextables" / FLAVOURS["states"][0], table)
+    first = tablefeed.append(table, new_rows(table, 901), app_id="loader", txn_version=0)
+    merge_all(table, as_state=True)
+    merge_all(table, as_state=True)
+    shutil.rmtree(table / names.LOG_DIR / names.state_dir(first.version))
+
+    with pytest.raises(CommitUnknownError, match="purged"):
+        tablefeed.append(table, new_rows(table, 901), app_id="loader", txn_version=0)
+
+
+def test_who_loses_the_race_takes_the_version_after(table: Path) -> None:
+    log = log_of(table)
+    state = log.load()
+    ours = a_write(log, new_rows(table, 901), app_id="ours", batch=0)
+    theirs = tablefeed.append(table, new_rows(table, 902))
+
+    outcome, after = commit(log, state, ours, still())
+
+    assert outcome == Committed(version=Version(theirs.version + 1))
+    assert after.version == theirs.version + 1
+    assert {901, 902} <= set(tablefeed.open_table(table).to_arrow()["id"].to_pylist())
+
+
+def test_an_overwrite_takes_away_what_was_appended_before_it_won(table: Path) -> None:
+    log = log_of(table)
+    state = log.load()
+    ours = a_write(log, new_rows(table, 901), app_id="ours", batch=0, kind=WriteKind.OVERWRITE)
+    tablefeed.append(table, new_rows(table, 902))
+
+    commit(log, state, ours, still())
+
+    assert tablefeed.open_table(table).to_arrow()["id"].to_pylist() == [901]
+
+
+def test_a_lost_answer_is_settled_by_reading_back(table: Path) -> None:
+    path = str(table)
+    lost = FaultyStore(
+        LocalStore(path),
+        faults=[
+            Fault(operation="put_if_absent", name=name, when="after") for name in (".json", f"/{names.STATE_MANIFEST}")
+        ],
+    )
+    log = IndexTablesLog(lost, location=path, storage_options={})
+    before = len(rows_of(table))
+
+    outcome, _ = commit(log, None, a_write(log, new_rows(table, 901), app_id="ours", batch=0), still())
+
+    assert isinstance(outcome, Committed)
+    assert len(rows_of(table)) == before + 1
+
+
+@pytest.mark.parametrize("flavour", ["states", "native"], indirect=True)
+def test_a_version_that_was_made_and_purged_while_its_writer_was_held_up_is_not_made_again(
+    table: Path, flavour: str
+) -> None:
+    base = tablefeed.open_table(table).version
+    files = [name.format(f"{version:020d}") for version in range(base + 2) for name in FLAVOURS[flavour][1]]
+
+    def held_up() -> None:
+        for n in range(3):
+            tablefeed.append(table, new_rows(table, 901 + n))
+        for name in files:
+            (table / names.LOG_DIR / name).unlink(missing_ok=True)
+
+    puts = Fault(operation="put_if_absent", name=f"{base + 1:020d}", hook=held_up)
+    log = IndexTablesLog(FaultyStore(LocalStore(str(table)), faults=[puts]), location=str(table), storage_options={})
+
+    with pytest.raises(CommitUnknownError, match="purged"):
+        commit(log, None, a_write(log, new_rows(table, 999), app_id="ours", batch=0), still())
+
+    assert log_files(table).isdisjoint(files)
+    assert tablefeed.open_table(table).version == base + 3
+
+
+def test_writers_at_once_each_have_their_rows_once(table: Path) -> None:
+    before = tablefeed.open_table(table).to_arrow().num_rows
+    rows = [new_rows(table, 1000 + writer) for writer in range(3)]
+    failed: list[tablefeed.TablefeedError] = []
+
+    def write(writer: int) -> None:
+        try:
+            for batch in range(3):
+                tablefeed.append(table, rows[writer], app_id=f"writer {writer}", txn_version=batch)
+        except tablefeed.TablefeedError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=write, args=(writer,)) for writer in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failed == []
+    ids = tablefeed.open_table(table).to_arrow()["id"].to_pylist()
+    assert len(ids) == before + 9
+    assert [ids.count(1000 + writer) for writer in range(3)] == [3, 3, 3]
+
+
+def test_the_hint_moves_to_a_state_and_never_back(table: Path, flavour: str) -> None:
+    hint = table / names.LOG_DIR / names.LAST_CHECKPOINT
+    before = hint.read_bytes() if hint.exists() else None
+    (hint.parent / f".{names.LAST_CHECKPOINT}.crc").write_bytes(b"of what stood there")
+
+    version = tablefeed.append(table, new_rows(table, 901)).version
+
+    if flavour.startswith("json"):
+        assert (hint.read_bytes() if hint.exists() else None) == before
+    else:
+        assert f'"version":{version},' in hint.read_text()
+        assert not (hint.parent / f".{names.LAST_CHECKPOINT}.crc").exists()
+
+
+# --- tables that a write makes --------------------------------------------------------------------------------
+
+
+def test_a_new_table_is_whole_by_its_commits_and_by_its_states(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    for batch in range(3):
+        tablefeed.append(table, ROWS, table_format="indextables", app_id="loader", txn_version=batch)
+    whole = rows_of(table)
+    assert len(whole) == 9
+    by_commits, by_states = tmp_path / "commits", tmp_path / "states"
+    for copy in (by_commits, by_states):
+        shutil.copytree(table, copy)
+    for state in (by_commits / names.LOG_DIR).glob("state-v*"):
+        shutil.rmtree(state)
+    for version in (1, 2, 3):
+        (by_states / names.LOG_DIR / names.commit_name(version)).unlink()
+
+    assert rows_of(by_commits) == whole
+    assert rows_of(by_states) == whole
+
+
+def test_a_new_table_is_partitioned_as_asked_and_keeps_every_kind_of_partition_value(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    rows = pa.table({"id": [1, 2, 3, 4], "k": ["a b/c:d%", None, "", "ü"]})
+
+    tablefeed.append(table, rows, table_format="indextables", partition_by=["k"])
+
+    assert rows_of(table) == sorted(map(repr, rows.to_pylist()))
+    assert len(live(table)) == 4
+
+
+def test_without_being_asked_for_a_new_table_is_a_delta_table(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path / "table", ROWS)
+
+    assert (tmp_path / "table" / "_delta_log").is_dir()
+
+
+@pytest.mark.parametrize(("there", "asked"), [("delta", "indextables"), ("indextables", "delta")])
+def test_a_table_of_the_other_format_is_not_written_to(tmp_path: Path, there: str, asked: str) -> None:
+    table = tmp_path / "table"
+    tablefeed.append(table, ROWS, table_format=there)  # type: ignore[arg-type]
+    files = sorted(path for path in table.rglob("*"))
+
+    with pytest.raises(TableError, match="TABLEFEED_OTHER_FORMAT"):
+        tablefeed.append(table, ROWS, table_format=asked)  # type: ignore[arg-type]
+    assert sorted(path for path in table.rglob("*")) == files
+
+
+def test_a_first_write_without_rows_makes_the_table(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+
+    outcome = tablefeed.append(table, ROWS.slice(0, 0), table_format="indextables")
+
+    assert outcome == Committed(version=Version(0))
+    assert tablefeed.open_table(table).to_arrow().schema.names == ["id", "name"]
+    assert isinstance(tablefeed.append(table, ROWS), Committed)
+    assert len(rows_of(table)) == 3
+
+
+def test_a_write_without_rows_makes_no_version(table: Path) -> None:
+    version = tablefeed.open_table(table).version
+
+    assert tablefeed.append(table, new_rows(table, 1).slice(0, 0)) == Committed(version=Version(version))
+
+
+def test_a_state_that_its_writer_could_not_put_is_made_up_for(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    for batch in range(2):
+        tablefeed.append(table, ROWS, table_format="indextables", app_id="loader", txn_version=batch)
+    lost = table / names.LOG_DIR / names.state_dir(2)
+    shutil.rmtree(lost)
+
+    tablefeed.append(table, ROWS, app_id="loader", txn_version=1)
+    assert (lost / names.STATE_MANIFEST).exists()
+    shutil.rmtree(lost)
+    tablefeed.append(table, ROWS, app_id="loader", txn_version=2)
+
+    for version in (1, 2, 3):
+        (table / names.LOG_DIR / names.commit_name(version)).unlink()
+    assert len(rows_of(table)) == 9
+
+
+@pytest.mark.parametrize("appends", [1, 2])
+def test_states_that_go_on_from_before_a_commit_without_a_state_are_refused_by_name(
+    tmp_path: Path, appends: int
+) -> None:
+    """The state of a commit could not be put, and a writer of 0.5.4, which sees states alone, came next."""
+    table, path = tmp_path / "table", str(tmp_path / "table")
+    tablefeed.append(table, ROWS, table_format="indextables")
+    lost = FaultyStore(LocalStore(path), faults=[Fault(operation="put_if_absent", name=f"/{names.STATE_MANIFEST}")])
+    ours = IndexTablesLog(lost, location=path, storage_options={})
+    _, after = commit(ours, None, a_write(log_of(table), ROWS, app_id="ours", batch=0), still())
+    assert len(rows_of(table)) == 6
+    there = live(table)[0]
+    for version in range(2, 2 + appends):
+        append_as_state_alone(table, there, version)
+    write = a_write_against(log_of(table), after, ROWS)
+
+    with pytest.raises(LogError, match="INDEXTABLES_MIXED_LOG"):
+        commit(ours, after, write, still())
+    with pytest.raises(LogError, match="INDEXTABLES_MIXED_LOG") as read:
+        log_of(table).load()
+    assert "does not hold" in str(read.value)
+    assert "which the commit adds" in str(read.value)
+    assert rows_of(table, version=1) == sorted(map(repr, ROWS.to_pylist()))
+
+
+def a_write_against(log: IndexTablesLog, state: Snapshot, rows: pa.Table) -> Transaction:
+    plan = plan_write(log, state, rows.schema, partition_by=(), kind=WriteKind.APPEND)
+    files = write_task(plan, rows.to_batches(), task=0, txn=None, now_ms=1)
+    operation = micro_batch(WriteKind.APPEND, "q", 0)
+    return Transaction(plan=plan, files=files, kind=WriteKind.APPEND, operation=operation)
+
+
+def append_as_state_alone(table: Path, like: AddFile, version: int) -> None:
+    """What the Scala writer does to append a copy of a split: it goes on from the newest state, and makes no commit."""
+    path = f"{uuid.uuid4()}.split"
+    shutil.copy(table / like.path, table / path)
+    base = log_of(table).state(Version(version - 1))
+    assert base is not None
+    added = (replace(like, path=path, log_path=path),)
+    put_state(table, base, StateUpdate(version=Version(version), created_ms=1, added=added, metadata=base.metadata))
+
+
+def test_two_writers_that_both_make_the_table_share_it(tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    log = IndexTablesLog(LocalStore(path), location=path, storage_options={})
+    ours = a_write(log, ROWS, app_id="ours", batch=0)
+    tablefeed.append(path, ROWS, table_format="indextables")
+
+    outcome, _ = commit(log, None, ours, still())
+
+    assert outcome == Committed(version=Version(2))
+    assert len(rows_of(tmp_path / "table")) == 6
+
+
+def test_a_table_made_meanwhile_with_other_columns_is_not_written_to(tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    log = IndexTablesLog(LocalStore(path), location=path, storage_options={})
+    ours = a_write(log, ROWS, app_id="ours", batch=0)
+    tablefeed.append(path, pa.table({"other": [1]}), table_format="indextables")
+
+    with pytest.raises(TableError, match="made the table meanwhile"):
+        commit(log, None, ours, still())
+    assert not any((tmp_path / "table" / add.path).exists() for add in ours.files)
+
+
+def test_a_table_made_anew_since_the_plan_is_not_written_to(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    tablefeed.append(table, ROWS, table_format="indextables")
+    log = log_of(table)
+    state = log.load()
+    ours = a_write(log, ROWS, app_id="ours", batch=0)
+    shutil.rmtree(table)
+    tablefeed.append(table, ROWS, table_format="indextables")
+
+    with pytest.raises(ConflictError, match="INDEXTABLES_TABLE_REPLACED"):
+        commit(log, state, ours, still())
+    assert len(rows_of(table)) == 3
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"merge_schema": True},
+        {"mode": "overwrite", "overwrite_schema": True},
+        {"mode": "overwrite", "replace_where": "id = 1"},
+        {"mode": "overwrite", "partition_overwrite_mode": "dynamic"},
+        {"cluster_by": ["id"]},
+        {"log_compaction_every": 5},
+        {"compression": "zstd"},
+        {"properties": {"delta.appendOnly": "true"}},
+    ],
+)
+def test_what_only_a_delta_table_can_be_asked_for_is_refused_by_name(tmp_path: Path, asked: dict[str, object]) -> None:
+    table = tmp_path / "table"
+    tablefeed.append(table, ROWS, table_format="indextables")
+
+    with pytest.raises(UnsupportedOptionError):
+        tablefeed.append(table, ROWS, **asked)  # type: ignore[arg-type]
+    assert len(rows_of(table)) == 3
+
+
+def test_history_tells_who_wrote_what(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    tablefeed.append(table, ROWS, table_format="indextables")
+    tablefeed.append(table, ROWS, mode="overwrite")
+
+    told = [(info.version, info.operation) for info in tablefeed.open_table(table).history()]
+
+    assert [each for each in told if each[0]] == [(2, "WRITE"), (1, "WRITE")]
+
+
+def a_write(
+    log: IndexTablesLog,
+    rows: pa.Table,
+    *,
+    app_id: str,
+    batch: int,
+    kind: WriteKind = WriteKind.APPEND,
+) -> Transaction:
+    """A batch of a query that was planned and written, and is not committed yet."""
+    try:
+        state = log.load()
+    except TableNotFoundError:
+        state = None
+    plan = plan_write(log, state, rows.schema, partition_by=(), kind=kind)
+    txn = Txn(app_id=app_id, txn_version=batch)
+    files = write_task(plan, rows.to_batches(), task=0, txn=txn, now_ms=1)
+    return Transaction(plan=plan, files=files, kind=kind, operation=micro_batch(kind, app_id, batch), txn=txn)
+
+
+@pytest.fixture
+def by_the_log_alone(corpus: Path, tmp_path: Path) -> Path:
+    """A table whose splits do not hold its partition column."""
+    table = tmp_path / "table"
+    shutil.copytree(corpus / "indextables" / "upstream_v0.5.4" / "09_partitioned_multi_append", table)
+    return table
+
+
+def of_partition(table: Path, value: str | None) -> pa.Table:
+    """A row of the table's in the partition `value`."""
+    rows = tablefeed.open_table(table).to_arrow().slice(0, 1)
+    (column,) = tablefeed.open_table(table).partition_columns
+    return rows.set_column(rows.schema.get_field_index(column), column, pa.array([value], pa.string()))
+
+
+@pytest.mark.parametrize("value", ["a b/c:d%", "%41", "ü", None])
+def test_a_partition_value_that_the_log_alone_tells_is_told_as_it_is(by_the_log_alone: Path, value: str | None) -> None:
+    rows = of_partition(by_the_log_alone, value)
+    before = rows_of(by_the_log_alone)
+
+    tablefeed.append(by_the_log_alone, rows)
+
+    assert rows_of(by_the_log_alone) == sorted([*before, repr(rows.to_pylist()[0])])
+    (column,) = tablefeed.open_table(by_the_log_alone).partition_columns
+    assert all(column not in index_fields(by_the_log_alone, add) for add in live(by_the_log_alone))
+
+
+@pytest.mark.parametrize("value", ["", "__HIVE_DEFAULT_PARTITION__"])
+def test_a_partition_value_that_the_log_would_tell_as_another_is_refused(by_the_log_alone: Path, value: str) -> None:
+    rows = of_partition(by_the_log_alone, value)
+    splits = sorted(by_the_log_alone.rglob("*.split"))
+
+    with pytest.raises(InvalidRowsError, match="no log of IndexTables can tell"):
+        tablefeed.append(by_the_log_alone, rows)
+    assert sorted(by_the_log_alone.rglob("*.split")) == splits
+
+
+def test_an_attempt_that_stands_keeps_its_splits_though_it_wakes_after_a_later_batch(table: Path) -> None:
+    log = log_of(table)
+    state = log.load()
+    ours = a_write(log, new_rows(table, 901), app_id="loader", batch=0)
+    commit(log, state, ours, still())
+    tablefeed.append(table, new_rows(table, 902), app_id="loader", txn_version=1)
+    before = rows_of(table)
+
+    commit(log_of(table), state, ours, still())
+
+    assert rows_of(table) == before
+
+
+def test_a_new_table_indexes_its_columns_as_asked_and_later_writes_as_it_does(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    rows = pa.table({"id": ["a 1"], "words": ["the lazy dog"], "at": ["10.0.0.1"]})
+
+    tablefeed.append(table, rows, table_format="indextables", index_as={"Words": "text", "at": "ip"})
+    tablefeed.append(table, rows)
+
+    told = [field_types(table, add) for add in live(table)]
+    assert told[0] == told[1] == {"id": ("text", "raw"), "words": ("text", "default"), "at": ("ip_addr", None)}
+    assert rows_of(table) == 2 * [repr(rows.to_pylist()[0])]
+
+
+@pytest.mark.parametrize(("column", "way"), [("words", "string"), ("id", "text")])
+def test_a_write_that_would_index_a_column_otherwise_is_refused(tmp_path: Path, column: str, way: str) -> None:
+    table = tmp_path / "table"
+    rows = pa.table({"id": ["a 1"], "words": ["the lazy dog"]})
+    tablefeed.append(table, rows, table_format="indextables", index_as={"words": "text"})
+
+    with pytest.raises(UnsupportedOptionError, match=f"typemap.{column}"):
+        tablefeed.append(table, rows, index_as={column: way})
+
+
+@pytest.mark.parametrize(("column", "way"), [("nowhere", "text"), ("n", "text"), ("id", "fulltext")])
+def test_a_way_to_index_that_there_is_not_is_an_error_of_the_option(tmp_path: Path, column: str, way: str) -> None:
+    rows = pa.table({"id": ["a 1"], "n": [1]})
+
+    with pytest.raises(IllegalOptionError, match=f"typemap.{column}"):
+        tablefeed.append(tmp_path / "table", rows, table_format="indextables", index_as={column: way})
+    assert not (tmp_path / "table" / "_transaction_log").exists()
+
+
+def test_a_delta_table_is_not_indexed(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedOptionError, match="Only IndexTables tables are indexed"):
+        tablefeed.append(tmp_path / "table", ROWS, index_as={"name": "text"})

@@ -1,0 +1,208 @@
+"""Tables read from checkpoints, and what is done where a checkpoint or the hint at it is wrong. By delta-rs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+import tablefeed
+from support.logs import commit_path, live_paths
+from tablefeed.errors import CorruptLogError, LogError, TablefeedError, VersionNotFoundError
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.table_log import TableLog
+from tablefeed.store import Fault, FaultyStore, LocalStore
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Versions 0 to 5 of a row each, and checkpoints of 2 and 4."""
+    for row in range(6):
+        done = CommitProperties(app_transactions=[Transaction("loader", row)])
+        write_deltalake(str(tmp_path), pa.table({"id": [row]}), mode="append", commit_properties=done)
+        if row in (2, 4):
+            DeltaTable(str(tmp_path)).create_checkpoint()
+    return tmp_path
+
+
+def checkpoint(path: Path, version: int) -> Path:
+    return path / "_delta_log" / f"{version:020d}.checkpoint.parquet"
+
+
+def hint(path: Path) -> Path:
+    return path / "_delta_log" / "_last_checkpoint"
+
+
+def ids(path: Path, version: int | None = None) -> list[int]:
+    return sorted(tablefeed.open_table(path, version=version).to_arrow()["id"].to_pylist())
+
+
+def drop_commits(path: Path, *versions: int) -> None:
+    for version in versions:
+        (path / commit_path(version)).unlink()
+
+
+def test_a_table_is_read_from_its_checkpoint_and_the_commits_behind_it(table: Path) -> None:
+    drop_commits(table, 0, 1, 2, 3)
+
+    opened = tablefeed.open_table(table)
+
+    assert ids(table) == [0, 1, 2, 3, 4, 5]
+    assert opened.txn_version("loader") == 5
+    assert ids(table, 4) == [0, 1, 2, 3, 4]
+
+
+def test_an_older_version_is_read_from_an_older_checkpoint(table: Path) -> None:
+    drop_commits(table, 0, 1)
+
+    assert ids(table, 3) == [0, 1, 2, 3]
+
+
+def test_commits_before_the_checkpoint_are_not_read(table: Path) -> None:
+    store = FaultyStore(LocalStore(str(table)))
+
+    live_paths(TableLog(store, location=str(table), storage_options={}))
+
+    read = {call.name for call in store.calls if call.operation in ("read", "open_input")}
+    assert read == {
+        "_delta_log/_last_checkpoint",
+        commit_path(5),
+        f"_delta_log/{4:020d}.checkpoint.parquet",
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"version":2,"size":5}',
+        '{"version":99,"size":5}',
+        '{"version":5,"size":5}',
+        '{"version":4,"size":5,"parts":7}',
+        '{"version":4,"size":5,"checksum":"wrong"}',
+        '{"version":"four"}',
+        '{"version":4,"size":5,"version":4}',
+        '{"version":4,"v2Checkpoint":{"path":"x.json","sidecarFiles":[{"path":"gone.parquet"}]}}',
+        "{",
+        "",
+        "[]",
+    ],
+)
+def test_a_hint_that_is_stale_or_wrong_or_no_json_changes_nothing(table: Path, text: str) -> None:
+    hint(table).write_text(text)
+
+    assert ids(table) == [0, 1, 2, 3, 4, 5]
+    assert ids(table, 1) == [0, 1]
+
+
+def test_a_hint_that_is_missing_changes_nothing(table: Path) -> None:
+    hint(table).unlink()
+
+    assert ids(table) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_hint_that_cannot_be_read_changes_nothing(table: Path) -> None:
+    hint(table).unlink()
+    hint(table).mkdir()
+    assert ids(table) == [0, 1, 2, 3, 4, 5]
+
+    store = FaultyStore(LocalStore(str(table)), faults=[Fault(operation="read", name="_last_checkpoint")])
+    assert len(live_paths(TableLog(store, location=str(table), storage_options={}))) == 6
+
+
+def test_a_hint_at_a_checkpoint_that_lacks_a_part_changes_nothing(table: Path) -> None:
+    part = table / "_delta_log" / f"{4:020d}.checkpoint.{1:010d}.{2:010d}.parquet"
+    checkpoint(table, 4).rename(part)
+    hint(table).write_text('{"version":4,"size":5,"parts":2}')
+    drop_commits(table, 0, 1)
+
+    assert ids(table) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_version_with_a_checkpoint_and_without_its_commit_is_opened(table: Path) -> None:
+    drop_commits(table, 0, 1, 2, 3, 4)
+
+    assert ids(table, 4) == [0, 1, 2, 3, 4]
+    assert ids(table, 2) == [0, 1, 2]
+    with pytest.raises(LogError, match="version 3 is missing"):
+        ids(table, 3)
+    with pytest.raises(VersionNotFoundError, match="holds versions 2 to 5"):
+        ids(table, 1)
+
+
+@pytest.mark.parametrize("junk", [b"", b"PAR1", b"no parquet at all" * 100])
+def test_a_checkpoint_that_cannot_be_read_is_passed_over_for_an_earlier_one(table: Path, junk: bytes) -> None:
+    drop_commits(table, 0, 1)
+    checkpoint(table, 4).write_bytes(junk)
+
+    assert tablefeed.open_table(table).txn_version("loader") == 5
+    assert ids(table) == [0, 1, 2, 3, 4, 5]
+
+
+def test_without_a_checkpoint_that_can_be_read_the_commits_tell_all(table: Path) -> None:
+    for version in (2, 4):
+        checkpoint(table, version).write_bytes(b"junk")
+
+    assert ids(table) == [0, 1, 2, 3, 4, 5]
+
+
+def test_where_nothing_stands_in_for_a_broken_checkpoint_it_is_the_checkpoint_that_is_blamed(table: Path) -> None:
+    drop_commits(table, 0, 1, 2, 3)
+    checkpoint(table, 2).unlink()
+    checkpoint(table, 4).write_bytes(b"junk")
+
+    with pytest.raises(CorruptLogError, match=f"{4:020d}.checkpoint.parquet") as caught:
+        tablefeed.open_table(table)
+    assert str(table) in str(caught.value)
+
+
+def test_a_broken_commit_behind_a_checkpoint_is_blamed_by_its_line(table: Path) -> None:
+    drop_commits(table, 0, 1, 2, 3)
+    (table / commit_path(5)).write_text("{")
+
+    with pytest.raises(CorruptLogError, match=f"{5:020d}.json, line 1"):
+        tablefeed.open_table(table)
+
+
+def test_a_hole_between_the_checkpoint_and_the_newest_commit_is_no_older_table(table: Path) -> None:
+    write_deltalake(str(table), pa.table({"id": [6]}), mode="append")
+    drop_commits(table, 0, 5)
+
+    with pytest.raises(LogError, match=str(table)):
+        tablefeed.open_table(table)
+
+
+def test_a_writer_goes_on_behind_a_checkpoint(table: Path) -> None:
+    drop_commits(table, 0, 1, 2, 3)
+
+    outcome = tablefeed.append(table, pa.table({"id": [6]}), app_id="loader", txn_version=6)
+
+    assert outcome.version == 6
+    assert sorted(DeltaTable(str(table)).to_pyarrow_table()["id"].to_pylist()) == list(range(7))
+
+
+def test_history_reaches_as_far_back_as_there_are_commits(table: Path) -> None:
+    drop_commits(table, 0, 1, 2, 3)
+
+    assert [c.version for c in tablefeed.open_table(table).history()] == [5, 4]
+
+
+def test_appends_begin_at_the_earliest_commit_that_is_left(table: Path) -> None:
+    drop_commits(table, 0, 1, 2, 3)
+
+    assert tablefeed.appends(table).read_all()["id"].to_pylist() == [4, 5]
+    with pytest.raises(TablefeedError, match="holds versions 4 to 5"):
+        tablefeed.appends(table, start_version=3)
+
+
+def test_a_checkpoint_of_a_table_that_delta_rs_rewrote_has_its_live_files_alone(table: Path) -> None:
+    DeltaTable(str(table)).delete("id < 3")
+    DeltaTable(str(table)).optimize.compact()
+    DeltaTable(str(table)).create_checkpoint()
+    drop_commits(table, 0, 1, 2, 3, 4, 5)
+
+    assert ids(table) == [3, 4, 5]
+    assert json.loads(hint(table).read_text())["version"] == 7
+    assert len(live_paths(open_log(str(table)))) == 1

@@ -1,0 +1,104 @@
+"""What opening a table asks of the store: with a long log, what its tail costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from support.checkpoints import classic_name, in_parquet, of_version, put_checkpoint, sidecar, uuid_name
+from support.logs import Action, a_log, add, commit_path, log_of, metadata, protocol
+from tablefeed.model.actions import Version
+from tablefeed.store import Entry, FaultyStore, MemoryStore
+
+COMMITS = 10_000
+AT = 9_995
+"""The version of the newest checkpoint."""
+
+
+@pytest.fixture(scope="module")
+def long_log() -> MemoryStore:
+    """10,000 commits of a file each, and a checkpoint four before the newest."""
+    store = MemoryStore("orders")
+    a_log(store, v0=[protocol(), metadata(), add("f0")])
+    for version in range(1, COMMITS):
+        store.replace(commit_path(version), json.dumps(add(f"f{version}")).encode())
+    put_checkpoint(store, classic_name(AT), [protocol(), metadata(), *(add(f"f{v}") for v in range(AT + 1))])
+    return store
+
+
+def asked(store: FaultyStore) -> list[str]:
+    return [f"{call.operation} {call.name.removeprefix('_delta_log/').lstrip('0')}" for call in store.calls]
+
+
+TAIL = [f"read {version}.json" for version in range(AT + 1, COMMITS)]
+CHECKPOINT = f"open_input {AT}.checkpoint.parquet"
+HEAD = f"stat {COMMITS - 1}.json"
+
+
+def test_with_a_good_hint_the_newest_version_costs_one_listing_the_checkpoint_and_the_tail(
+    long_log: MemoryStore,
+) -> None:
+    long_log.replace("_delta_log/_last_checkpoint", json.dumps({"version": AT, "size": AT}).encode())
+    listed: list[str] = []
+
+    class Listed(FaultyStore):
+        def list(self, directory: str, *, start: str = "") -> Iterator[Entry]:
+            for entry in super().list(directory, start=start):
+                listed.append(entry.name)
+                yield entry
+
+    store = Listed(long_log)
+
+    snapshot = log_of(store).load_for_files()
+
+    assert snapshot.version == COMMITS - 1
+    assert asked(store) == ["read _last_checkpoint", "list _delta_log", CHECKPOINT, *TAIL, HEAD]
+    assert listed == [classic_name(AT), *(f"{version:020d}.json" for version in range(AT, COMMITS)), "_last_checkpoint"]
+
+    assert sum(batch.num_rows for batch in snapshot.live_files()) == COMMITS
+    assert asked(store)[-1:] == [CHECKPOINT]  # and nothing but the checkpoint is read for the files
+    assert len(store.calls) == len(TAIL) + 5
+
+
+@pytest.mark.parametrize("hint", [None, b"{", b'{"version":3}', b'{"version":123456}'])
+def test_without_a_good_hint_it_costs_what_the_store_lists_and_no_older_commit_is_read(
+    long_log: MemoryStore, hint: bytes | None
+) -> None:
+    long_log.delete("_delta_log/_last_checkpoint")
+    if hint is not None:
+        long_log.replace("_delta_log/_last_checkpoint", hint)
+    store = FaultyStore(long_log)
+
+    assert log_of(store).load().version == COMMITS - 1
+
+    listings = ["list _delta_log"] * (2 if hint and b"123456" in hint else 1)
+    assert asked(store) == ["read _last_checkpoint", *listings, CHECKPOINT, *TAIL, HEAD]
+
+
+def test_an_older_version_is_listed_from_the_hint_only_where_the_hint_is_not_after_it(long_log: MemoryStore) -> None:
+    long_log.replace("_delta_log/_last_checkpoint", json.dumps({"version": AT}).encode())
+    store = FaultyStore(long_log)
+
+    assert log_of(store).load(Version(AT + 2)).version == AT + 2
+
+    assert asked(store)[:3] == ["read _last_checkpoint", "list _delta_log", CHECKPOINT]
+    assert asked(store)[3:] == [*TAIL[:2], f"stat {AT + 2}.json"]
+
+
+def test_sidecars_cost_one_request_each_and_only_for_the_files() -> None:
+    store = FaultyStore(MemoryStore("orders"))
+    head: list[Action] = [protocol(), metadata(), of_version(7)]
+    put_checkpoint(store, uuid_name(7, "json"), [*head, *(sidecar(f"{n}.parquet") for n in range(3))])
+    for n in range(3):
+        store.replace(f"_delta_log/_sidecars/{n}.parquet", in_parquet([add(f"f{n}")]))
+    store.calls.clear()
+
+    snapshot = log_of(store).load_for_files()
+    opened = [call.name for call in store.calls if call.operation == "open_input"]
+    assert opened == [f"_delta_log/{uuid_name(7, 'json')}"]
+
+    assert sum(batch.num_rows for batch in snapshot.live_files()) == 3
+    opened = [call.name for call in store.calls if call.operation == "open_input"]
+    assert opened[1:] == [f"_delta_log/_sidecars/{n}.parquet" for n in range(3)]

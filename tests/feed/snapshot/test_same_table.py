@@ -1,0 +1,164 @@
+"""Another table in the place of the one that a reader began with: whoever reads goes no further, whatever it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from feed.stream.test_source_gaps import Clock
+from support.logs import a_log, a_source, add, at, commit_path, delivered, log_of, metadata, protocol, put
+from tablefeed.errors import LogError, OffsetError, TableNotFoundError
+from tablefeed.feed.snapshot.bounds import read_commits
+from tablefeed.feed.snapshot.tail import GAP_CHECK_S
+from tablefeed.log.plan import Limits
+from tablefeed.model.actions import Commit
+from tablefeed.store import FaultyStore, MemoryStore, Store
+
+OTHER = "22222222-2222-2222-2222-222222222222"
+
+
+def a_store() -> MemoryStore:
+    """Each of its objects is of a time of its own."""
+    times = iter(range(10_000))
+    return MemoryStore("orders", now_ms=lambda: next(times))
+
+
+def emptied(store: MemoryStore) -> None:
+    for entry in list(store.list("_delta_log")):
+        store.delete(f"_delta_log/{entry.name}")
+
+
+def made_again(store: MemoryStore, *, newest: int) -> None:
+    emptied(store)
+    put(store, 0, [protocol(), metadata(table_id=OTHER)])
+    for version in range(1, newest + 1):
+        put(store, version, [add(f"of another table, {version}"), add("and more")])
+
+
+# --- streams ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("newest", [0, 1, 5], ids=["shorter", "equal", "longer"])
+def test_a_stream_that_waits_notices_within_a_minute_that_its_table_was_made_again(newest: int) -> None:
+    store, clock = a_store(), Clock()
+    source = a_source(a_log(store, v0=[protocol(), metadata()], v1=[add("a")]), clock=clock)
+    end = source.latest(source.initial(), Limits())
+    made_again(store, newest=newest)
+
+    clock.now_s += GAP_CHECK_S
+    with pytest.raises(OffsetError, match=f"is now the table with id {OTHER}.* Use a new checkpoint"):
+        source.latest(end, Limits())
+
+
+def test_a_stream_that_waits_notices_within_a_minute_that_its_table_was_deleted() -> None:
+    store, clock = a_store(), Clock()
+    source = a_source(a_log(store, v0=[protocol(), metadata()], v1=[add("a")]), clock=clock)
+    end = source.latest(source.initial(), Limits())
+    emptied(store)
+
+    assert source.latest(end, Limits()) == end
+    clock.now_s += GAP_CHECK_S
+    with pytest.raises(TableNotFoundError):
+        source.latest(end, Limits())
+
+
+def test_a_commit_that_is_delivered_in_part_is_of_the_same_table() -> None:
+    store = a_store()
+    source = a_source(a_log(store, v0=[protocol(), metadata()], v1=[add("a")]))
+    end = source.latest(source.initial(), Limits())
+    made_again(store, newest=2)
+
+    with pytest.raises(OffsetError, match=f"is now the table with id {OTHER}"):
+        source.latest(end, Limits(files=1))
+
+
+def test_a_batch_that_is_read_again_is_of_the_same_table() -> None:
+    store = a_store()
+    source = a_source(a_log(store, v0=[protocol(), metadata()], v1=[add("a")], v2=[add("b")]), starting_version=1)
+    end = source.latest(source.initial(), Limits())
+    source.delivered(end)
+    made_again(store, newest=2)
+
+    with pytest.raises(OffsetError, match=f"is now the table with id {OTHER}"):
+        source.tasks(at(1), end)
+
+
+def test_an_initial_snapshot_is_of_the_table_that_the_query_began_with() -> None:
+    store = a_store()
+    source = a_source(a_log(store, v0=[protocol(), metadata()], v1=[add("a")]))
+    start = source.initial()
+    made_again(store, newest=1)
+
+    with pytest.raises(OffsetError, match=f"is now the table with id {OTHER}"):
+        source.latest(start, Limits())
+
+
+def test_a_stream_that_may_lose_data_goes_on_over_commits_that_were_read_and_are_made_again() -> None:
+    store = a_store()
+    log = a_log(store, v0=[protocol(), metadata()], v1=[add("a")], v2=[add("b")])
+    strict, lenient = a_source(log), a_source(log, fail_on_data_loss=False)
+    ends = [source.latest(source.initial(), Limits()) for source in (strict, lenient)]
+    put(store, 2, [add("another b"), add("c")])
+    put(store, 3, [add("d")])
+
+    with pytest.raises(LogError, match="read up to version 2, whose commit is gone or was replaced") as caught:
+        strict.latest(ends[0], Limits())
+    assert caught.value.error_class == "DELTA_STREAMING_TRAILING_COMMIT_MISSING"
+    assert delivered(lenient, ends[1], lenient.latest(ends[1], Limits())) == ["d"]
+
+
+# --- bounded reads ---------------------------------------------------------------------------------------------------
+
+
+def three_commits(store: Store) -> Iterator[Commit]:
+    log = a_log(store, v0=[protocol(), metadata()], v1=[add("a")], v2=[add("b")])
+    return read_commits(log.load(), log.listing(), range(1, 3))
+
+
+@pytest.mark.parametrize("newest", [0, 2, 5], ids=["shorter", "equal", "longer"])
+def test_a_range_that_is_read_later_is_of_the_table_that_it_was_planned_for(newest: int) -> None:
+    store = a_store()
+    commits = three_commits(store)
+    assert next(commits).version == 1
+
+    made_again(store, newest=newest)
+
+    with pytest.raises(OffsetError, match=f"is now the table with id {OTHER}.* Read again"):
+        next(commits)
+
+
+def test_a_range_whose_table_was_deleted_says_so() -> None:
+    store = a_store()
+    commits = three_commits(store)
+    emptied(store)
+
+    with pytest.raises(TableNotFoundError):
+        next(commits)
+
+
+# --- what a process remembers ----------------------------------------------------------------------------------------
+
+
+class Replaced(FaultyStore):
+    """A store in which `happens` is called before version 2 is read."""
+
+    def __init__(self, inner: MemoryStore, happens: Callable[[], None]) -> None:
+        super().__init__(inner)
+        self._happens = happens
+
+    def read(self, name: str, *, start: int = 0, end: int | None = None) -> bytes:
+        if name == commit_path(2):
+            self._happens()
+        return super().read(name, start=start, end=end)
+
+
+def test_a_state_is_not_brought_up_to_date_with_the_commits_of_another_table() -> None:
+    store = a_store()
+    a_log(store, v0=[protocol(), metadata()], v1=[add("a")])
+    log = log_of(Replaced(store, lambda: made_again(store, newest=2)))
+    known = log.load()
+
+    newest = log.advance(known)
+
+    assert (newest.version, newest.metadata.table_id) == (2, OTHER)

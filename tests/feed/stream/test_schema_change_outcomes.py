@@ -1,0 +1,406 @@
+"""What becomes of a stream at each change of its table, with and without schemaTrackingLocation, and what heals it.
+
+Each case is a stream that has delivered a file, meets a change with another file, and is started again as its error
+says. What the error says is held against what then helps: nothing else does, and the other file comes once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.logs import Action, a_log, add, metadata, protocol, put
+from support.tracking import Checkpoint
+from tablefeed.errors import SchemaChangedError, TablefeedError
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.stream.schema_unblock import Allowed
+from tablefeed.feed.stream.source import StreamSource
+from tablefeed.feed.stream.source_options import SourceOptions
+from tablefeed.log.plan import Limits
+from tablefeed.store import LocalStore
+
+STOPPED = "DELTA_SCHEMA_CHANGED_WITH_VERSION"
+UNTRACKED = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
+EVOLVED = "DELTA_STREAMING_METADATA_EVOLUTION"
+WAITS = "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION"
+UNSUPPORTED = "DELTA_UNSUPPORTED_FEATURES_FOR_READ"
+OTHER_TABLE = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
+
+RESTART = "from the same checkpoint, with a new DataFrame"
+ANEW = "with a new checkpoint, with the table as it is then or with startingVersion=2"
+TRACK = "from the same checkpoint with a schemaTrackingLocation"
+UPGRADE = "Upgrade tablefeed to a version that handles them, or drop them from the table"
+
+NAME = {"delta.columnMapping.mode": "name"}
+Columns = Sequence[dict[str, object]]
+
+
+def col(name: str, kind: object = "long", *, nullable: bool = True, **mapping: object) -> dict[str, object]:
+    notes = {f"delta.columnMapping.{key}": value for key, value in mapping.items()}
+    return {"name": name, "type": kind, "nullable": nullable, "metadata": notes}
+
+
+def struct(*columns: dict[str, object]) -> dict[str, object]:
+    return {"type": "struct", "fields": list(columns)}
+
+
+def meta(*columns: dict[str, object], **more: Any) -> Action:
+    return metadata(json.dumps(struct(*columns)), **more)
+
+
+def features(*names: str) -> Action:
+    return protocol(3, 7, readerFeatures=names, writerFeatures=names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """`before` and then `change`; what stops a stream there without tracking, and with it, and how it goes on.
+
+    `plain` None: it goes on. `plain_remedy` is what its error says. `words` are the options that a tracked stream
+    waits for; None: none is enough. `tracked` None: it goes on.
+    """
+
+    before: list[Action]
+    change: list[Action]
+    plain: str | None
+    plain_remedy: str = ""
+    tracked: str | None = EVOLVED
+    words: tuple[str, ...] | None = ()
+
+
+A, B = col("a", id=1, physicalName="c1"), col("b", id=2, physicalName="c2")
+Z = col("z", id=1, physicalName="c1")
+MAPPED = [protocol(2, 5), meta(A, B, configuration=NAME)]
+ID = [protocol(), meta(col("id"))]
+
+CASES = {
+    "a column added": Case(before=ID, change=[meta(col("id"), col("new"))], plain=STOPPED, plain_remedy=RESTART),
+    "a member added": Case(
+        before=[protocol(), meta(col("s", {"type": "array", "elementType": struct(col("a")), "containsNull": True}))],
+        change=[meta(col("s", {"type": "array", "elementType": struct(col("a"), col("b")), "containsNull": True}))],
+        plain=STOPPED,
+        plain_remedy=RESTART,
+    ),
+    "a column renamed": Case(
+        before=MAPPED,
+        change=[meta(Z, B, configuration=NAME)],
+        plain=UNTRACKED,
+        plain_remedy=TRACK,
+        words=("allowSourceColumnRename",),
+    ),
+    "a column dropped": Case(
+        before=MAPPED,
+        change=[meta(B, configuration=NAME)],
+        plain=UNTRACKED,
+        plain_remedy=TRACK,
+        words=("allowSourceColumnDrop",),
+    ),
+    "a column dropped and made anew": Case(
+        before=MAPPED,
+        change=[meta(B, col("a", id=3, physicalName="c3"), configuration=NAME)],
+        plain=UNTRACKED,
+        plain_remedy=TRACK,
+        words=("allowSourceColumnDrop",),
+    ),
+    "a column renamed and one dropped": Case(
+        before=MAPPED,
+        change=[meta(Z, configuration=NAME)],
+        plain=UNTRACKED,
+        plain_remedy=TRACK,
+        words=("allowSourceColumnRename", "allowSourceColumnDrop"),
+    ),
+    "a column renamed and of another type": Case(
+        before=MAPPED,
+        change=[meta(col("z", "string", id=1, physicalName="c1"), B, configuration=NAME)],
+        plain=UNTRACKED,
+        plain_remedy=ANEW,
+        words=None,
+    ),
+    "mapping turned off": Case(
+        before=MAPPED,
+        change=[meta(col("a"), col("b"))],
+        plain=UNTRACKED,
+        plain_remedy=TRACK,
+        words=("allowSourceColumnDrop",),
+    ),
+    "mapping turned on": Case(
+        before=[protocol(2, 5), meta(col("a"))],
+        change=[meta(col("a", id=1, physicalName="a"), configuration=NAME)],
+        plain=None,
+    ),
+    "another column in its place": Case(
+        before=[protocol(), meta(col("id"), col("x"))],
+        change=[meta(col("id"), col("y"))],
+        plain=STOPPED,
+        plain_remedy=TRACK,
+        words=("allowSourceColumnDrop",),
+    ),
+    "a column of a wider type": Case(
+        before=[features("typeWidening"), meta(col("id", "integer"))],
+        change=[meta(col("id", "long"))],
+        plain=STOPPED,
+        plain_remedy=RESTART,
+        words=("allowSourceColumnTypeChange",),
+    ),
+    "a column of a narrower type": Case(
+        before=ID, change=[meta(col("id", "integer"))], plain=STOPPED, plain_remedy=ANEW, words=None
+    ),
+    "a column of another type": Case(
+        before=ID, change=[meta(col("id", "string"))], plain=STOPPED, plain_remedy=ANEW, words=None
+    ),
+    "another partitioning": Case(
+        before=[protocol(), meta(col("id"), col("day"))],
+        change=[meta(col("id"), col("day"), partition_columns=["day"])],
+        plain=STOPPED,
+        plain_remedy=TRACK,
+    ),
+    "a column that may be null now": Case(
+        before=[protocol(), meta(col("id", nullable=False))],
+        change=[meta(col("id"))],
+        plain=STOPPED,
+        plain_remedy=RESTART,
+    ),
+    "a column that may not be null any more": Case(
+        before=ID, change=[meta(col("id", nullable=False))], plain=None, words=None
+    ),
+    "a property": Case(before=ID, change=[meta(col("id"), configuration={"delta.appendOnly": "true"})], plain=None),
+    "a feature that is handled": Case(before=ID, change=[features("timestampNtz")], plain=None),
+    "a feature that is not": Case(
+        before=ID,
+        change=[features("fromTheFuture")],
+        plain=UNSUPPORTED,
+        plain_remedy=UPGRADE,
+        tracked=UNSUPPORTED,
+        words=None,
+    ),
+    "another table under its path": Case(
+        before=ID,
+        change=[meta(col("id"), table_id="another")],
+        plain=OTHER_TABLE,
+        plain_remedy="Use a new checkpoint",
+        tracked=OTHER_TABLE,
+        words=None,
+    ),
+}
+every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+
+
+class Untracked(Checkpoint):
+    """A query without schemaTrackingLocation."""
+
+    def source(self, *, allowed: Allowed | None = None, **options: Any) -> StreamSource:  # noqa: ARG002 - as tracked
+        log = open_log(str(self.table))
+        schema = log.load().schema
+        self.columns = list(schema.names)
+        return StreamSource(log, read_schema=schema, options=SourceOptions(**options), clock=lambda: 0.0)
+
+
+def through_the_change(query: Checkpoint, case: Case) -> TablefeedError | None:
+    """Runs `query` from before the change, which comes under it, to what is there then; gives what ends it."""
+    store = LocalStore(str(query.table))
+    a_log(store, v0=case.before, v1=[add("a", partitionValues={"day": "1"})])
+    source = query.source()
+    for _ in query.batches(source, Limits()):
+        pass
+    assert query.files == [["a"]]
+    put(store, 2, [*case.change, add("b", partitionValues={"day": "1"})])
+    try:
+        for _ in query.batches(source, Limits()):
+            pass
+    except TablefeedError as error:
+        return error
+    return None
+
+
+def error_of(query: Checkpoint, **options: Any) -> TablefeedError | None:
+    """What ends a restart, but for stops on purpose, after which it is started again; None: it came to the end."""
+    for _ in range(4):
+        try:
+            query.start(**options)
+        except TablefeedError as error:
+            if error.error_class != EVOLVED:
+                return error
+        else:
+            return None
+    raise AssertionError("the query stopped on purpose again and again")
+
+
+def delivered(query: Checkpoint) -> list[str]:
+    return [file for batch in query.files for file in batch]
+
+
+def begun_anew(query: Checkpoint, folder: Path, **options: Any) -> list[str]:
+    fresh = type(query)(query.table, folder)
+    assert error_of(fresh, **options) is None
+    return delivered(fresh)
+
+
+def allowing(words: Sequence[str], word: Any) -> Allowed:
+    names = {
+        "allowSourceColumnRename": "rename",
+        "allowSourceColumnDrop": "drop",
+        "allowSourceColumnTypeChange": "type_change",
+    }
+    return Allowed(**{names[option]: word for option in words})
+
+
+def one_short(words: Sequence[str]) -> Iterator[Allowed]:
+    for left_out in words:
+        yield allowing([option for option in words if option != left_out], "always")
+
+
+@every_case
+def test_a_stream_that_does_not_track_schemas_is_healed_by_what_its_error_says(case: Case, tmp_path: Path) -> None:
+    query = Untracked(tmp_path / "table", tmp_path / "checkpoint")
+    error = through_the_change(query, case)
+
+    if case.plain is None:
+        assert error is None
+        assert query.start() == []
+        assert delivered(query) == ["a", "b"]
+        return
+    assert error is not None
+    assert error.error_class == case.plain
+    assert case.plain_remedy in error.message
+    again = error_of(query)
+    if case.plain_remedy == RESTART:
+        assert again is None
+        assert delivered(query) == ["a", "b"]
+        return
+    assert again is not None
+    assert again.error_class == case.plain
+    assert delivered(query) == ["a"]
+    if case.plain_remedy == TRACK:
+        assert TRACK in again.message
+        begins_to_track(query, case, error, again)
+    if case.plain_remedy in (TRACK, ANEW):
+        assert ANEW in error.message
+        assert begun_anew(query, tmp_path / "anew", starting_version=2) == ["b"]
+    if case.plain != UNSUPPORTED:
+        assert "with a new checkpoint" in error.message or "Use a new checkpoint" in error.message
+        assert begun_anew(query, tmp_path / "whole") == ["a", "b"]
+
+
+def begins_to_track(stopped: Checkpoint, case: Case, *said: TablefeedError) -> None:
+    """That `stopped` comes over the change with a schemaTrackingLocation and the words that its errors say."""
+    assert case.words is not None
+    tracked = Checkpoint(stopped.table, stopped.folder, ends=list(stopped.ends), done=stopped.done)
+    tracked.files = list(stopped.files)
+    for error in said:
+        assert [word for word in ALL_WORDS if word in error.message] == [w for w in ALL_WORDS if w in case.words]
+        assert not case.words or "or to 'always'" in error.message
+    for short in one_short(case.words):
+        assert error_of(tracked, allowed=short) is not None
+    assert error_of(tracked, allowed=allowing(case.words, 2)) is None
+    assert delivered(tracked) == ["a", "b"]
+
+
+ALL_WORDS = ("allowSourceColumnRename", "allowSourceColumnDrop", "allowSourceColumnTypeChange")
+
+
+@every_case
+@pytest.mark.parametrize("word", ["always", 2])
+def test_a_stream_that_tracks_schemas_is_healed_by_what_its_error_says(case: Case, word: Any, tmp_path: Path) -> None:
+    query = Checkpoint(tmp_path / "table", tmp_path / "checkpoint")
+    error = through_the_change(query, case)
+
+    assert error is not None
+    assert error.error_class == case.tracked
+    if case.tracked == EVOLVED:
+        assert "Start it again with a new DataFrame and the same checkpoint" in error.message
+    again = error_of(query)
+    if case.words == ():
+        assert again is None
+        assert delivered(query) == ["a", "b"]
+        return
+    assert again is not None
+    assert delivered(query) == ["a"]
+    if case.words is None:
+        for_good(query, case, again)
+        return
+    assert again.error_class == WAITS
+    assert f"with the source option {' and '.join(case.words)} set to 2, for this change, or to 'always'" in str(again)
+    for short in one_short(case.words):
+        assert error_of(query, allowed=short) is not None
+    assert error_of(query, allowed=allowing(case.words, word)) is None
+    assert delivered(query) == ["a", "b"]
+
+
+def for_good(query: Checkpoint, case: Case, again: TablefeedError) -> None:
+    """That nothing but what `again` says helps."""
+    assert error_of(query, allowed=allowing(ALL_WORDS, "always")) is not None
+    if case.tracked == UNSUPPORTED:
+        assert UPGRADE in again.message
+        return
+    fresh = query.folder.parent / "anew"
+    if case.tracked == EVOLVED:
+        assert again.error_class == STOPPED
+        assert "with a new checkpoint and a new schemaTrackingLocation" in again.message
+        assert "startingVersion=2" in again.message
+        assert begun_anew(query, fresh, starting_version=2) == ["b"]
+    else:
+        assert "Use a new checkpoint" in again.message
+    assert begun_anew(query, fresh.with_name("whole")) == ["a", "b"]
+
+
+def test_a_stream_that_was_down_when_a_column_became_not_null_goes_on(tmp_path: Path) -> None:
+    query = Untracked(tmp_path / "table", tmp_path / "checkpoint")
+    store = LocalStore(str(query.table))
+    a_log(store, v0=ID, v1=[add("a")])
+    query.start()
+    put(store, 2, [meta(col("id", nullable=False)), add("b")])
+
+    assert query.start() == [["b"]]
+
+
+def test_a_column_that_was_made_anew_and_is_not_null_now_is_another_column_all_the_same(tmp_path: Path) -> None:
+    query = Untracked(tmp_path / "table", tmp_path / "checkpoint")
+    store = LocalStore(str(query.table))
+    a_log(store, v0=MAPPED, v1=[add("a")])
+    query.start()
+    anew = col("a", nullable=False, id=3, physicalName="c3")
+    put(store, 2, [meta(anew, B, configuration=NAME), add("b")])
+
+    error = error_of(query)
+
+    assert error is not None
+    assert error.error_class == UNTRACKED
+
+
+def test_a_stream_that_is_to_read_rows_from_before_a_column_became_not_null_does_not_take_them_for_others(
+    tmp_path: Path,
+) -> None:
+    query = Untracked(tmp_path / "table", tmp_path / "checkpoint")
+    store = LocalStore(str(query.table))
+    a_log(store, v0=ID, v1=[add("a")])
+    query.start()
+    put(store, 2, [add("b")])
+    put(store, 3, [meta(col("id", nullable=False)), add("c")])
+
+    error = error_of(query)
+
+    assert error is not None
+    assert error.error_class == STOPPED
+    assert "begin with a new checkpoint" in error.message
+    assert begun_anew(query, tmp_path / "anew") == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("configuration", [{}, NAME])
+def test_a_dataframe_from_before_a_column_was_added_is_to_be_made_anew(
+    configuration: dict[str, str], tmp_path: Path
+) -> None:
+    query = Untracked(tmp_path / "table", tmp_path / "checkpoint")
+    store = LocalStore(str(query.table))
+    a_log(store, v0=[protocol(2, 5), meta(A, configuration=configuration)], v1=[add("a")])
+    stale = query.source()
+    put(store, 2, [meta(A, B, configuration=configuration), add("b")])
+
+    with pytest.raises(SchemaChangedError, match=f"{RESTART}. With ignoreAddedColumns=true"):
+        next(query.batches(stale, Limits()))
+
+    assert query.start() == [["a", "b"]]

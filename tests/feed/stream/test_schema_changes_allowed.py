@@ -1,0 +1,246 @@
+"""Which words a change of a tracked schema needs: the cases of Delta-Spark's own tests of that rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+import pytest
+
+from tablefeed.delta.tracked import TrackedMetadata
+from tablefeed.errors import SchemaChangedError
+from tablefeed.feed.stream.schema_unblock import Allowed, check_allowed
+from tablefeed.model.actions import Version
+
+Columns = Mapping[str, Any]  # by "name", or "name@name in files": a type, a nested mapping, or a list with an element
+
+WAITS = "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION"
+NEVER = "DELTA_SCHEMA_CHANGED_WITH_VERSION"
+WORDS = {"rename": "allowSourceColumnRename", "drop": "allowSourceColumnDrop", "type": "allowSourceColumnTypeChange"}
+
+
+def kind(of: Any) -> Any:
+    if isinstance(of, dict):
+        return {"type": "struct", "fields": [field(*column) for column in of.items()]}
+    if isinstance(of, list):
+        return {"type": "array", "elementType": kind(of[0]), "containsNull": True}
+    if isinstance(of, tuple):
+        key, value = of
+        return {"type": "map", "keyType": kind(key), "valueType": kind(value), "valueContainsNull": True}
+    return of.removesuffix("!")
+
+
+def field(name: str, of: Any) -> dict[str, Any]:
+    logical, _, physical = name.partition("@")
+    metadata = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": physical} if physical else {}
+    return {"name": logical, "type": kind(of), "nullable": not str(of).endswith("!"), "metadata": metadata}
+
+
+def tracked(version: int, columns: Columns) -> TrackedMetadata:
+    return TrackedMetadata(
+        table_id="t",
+        version=Version(version),
+        schema_string=orjson.dumps(kind(columns)).decode(),
+        partition_columns=(),
+        source_path="",
+    )
+
+
+def refusal(then: Columns, now: Columns, allowed: Allowed) -> SchemaChangedError | None:
+    try:
+        check_allowed(previous=tracked(3, then), current=tracked(5, now), allowed=allowed, url="/orders")
+    except SchemaChangedError as error:
+        return error
+    return None
+
+
+CASES: list[tuple[str, Columns, Columns, str]] = [
+    ("no schema change, use logical names", {"a@a": "integer"}, {"a@a": "integer"}, ""),
+    ("no schema change, use physical names", {"a@x": "integer"}, {"a@x": "integer"}, ""),
+    ("schema overwrite, different column name", {"a@a": "integer"}, {"b@b": "string"}, "drop"),
+    (
+        "schema overwrite, same column name, non-widening type change",
+        {"a@a": "integer"},
+        {"a@b": "string"},
+        "drop",
+    ),
+    ("schema overwrite, same column name, widening type change", {"a@a": "byte"}, {"a@b": "integer"}, "drop"),
+    ("column rename, use logical names", {"a@a": "integer"}, {"b@a": "integer"}, "rename"),
+    ("column rename, use physical names", {"a@x": "integer"}, {"b@x": "integer"}, "rename"),
+    ("column rename with widening type change", {"a@x": "byte"}, {"b@x": "integer"}, "rename type"),
+    ("column rename with non-widening type change", {"a@x": "integer"}, {"b@x": "string"}, "never"),
+    ("swap columns", {"a@a": "integer", "b@b": "integer"}, {"b@a": "integer", "a@b": "integer"}, "rename"),
+    (
+        "swap columns with widening type change",
+        {"a@a": "byte", "b@b": "byte"},
+        {"b@a": "byte", "a@b": "integer"},
+        "rename type",
+    ),
+    (
+        "swap columns with non-widening type change",
+        {"a@a": "integer", "b@b": "integer"},
+        {"b@a": "integer", "a@b": "string"},
+        "never",
+    ),
+    (
+        "swap columns with widening and non-widening type change",
+        {"a@a": "byte", "b@b": "integer"},
+        {"b@a": "integer", "a@b": "string"},
+        "never",
+    ),
+    ("drop column, use logical names", {"a@a": "integer", "b@b": "integer"}, {"b@b": "integer"}, "drop"),
+    ("drop column, use physical names", {"a@x": "integer", "b@y": "integer"}, {"b@y": "integer"}, "drop"),
+    ("drop column with widening type change", {"a@x": "byte", "b@y": "byte"}, {"b@y": "integer"}, "drop type"),
+    ("drop column with non-widening type change", {"a@x": "integer", "b@y": "integer"}, {"b@y": "string"}, "never"),
+    ("drop column, swapped physical names", {"a@b": "integer", "b@a": "integer"}, {"b@a": "integer"}, "drop"),
+    (
+        "drop column, swapped physical names with widening type change",
+        {"a@b": "byte", "b@a": "byte"},
+        {"b@a": "integer"},
+        "drop type",
+    ),
+    (
+        "drop column, swapped physical names with non-widening type change",
+        {"a@b": "integer", "b@a": "integer"},
+        {"b@a": "float"},
+        "never",
+    ),
+    (
+        "drop column, rename to other column name",
+        {"a@a": "integer", "b@b": "integer"},
+        {"c@b": "integer"},
+        "rename drop",
+    ),
+    (
+        "drop column, rename to other column name with widening type change",
+        {"a@a": "byte", "b@b": "byte"},
+        {"c@b": "integer"},
+        "rename drop type",
+    ),
+    (
+        "drop column, rename to other column name with non-widening type change",
+        {"a@a": "integer", "b@b": "integer"},
+        {"c@b": "string"},
+        "never",
+    ),
+    (
+        "drop column, rename to same column name",
+        {"a@a": "integer", "b@b": "integer"},
+        {"a@b": "integer"},
+        "rename drop",
+    ),
+    (
+        "drop column, rename to same column name with widening type change",
+        {"a@a": "byte", "b@b": "byte"},
+        {"a@b": "integer"},
+        "rename drop type",
+    ),
+    (
+        "drop column, rename to same column name with non-widening type change",
+        {"a@a": "integer", "b@b": "integer"},
+        {"a@b": "string"},
+        "never",
+    ),
+    ("widen single column", {"a@a": "byte"}, {"a@a": "integer"}, "type"),
+    (
+        "widening and non-widening type changes",
+        {"a@a": "byte", "b@b": "integer"},
+        {"a@a": "integer", "b@b": "byte"},
+        "never",
+    ),
+    ("narrow single column", {"a@a": "long"}, {"a@a": "integer"}, "never"),
+    ("change to nullable", {"a@a": "integer!"}, {"a@a": "integer"}, ""),
+    ("change to non-nullable", {"a@a": "integer"}, {"a@a": "integer!"}, "never"),
+    ("widen and change to nullable", {"a@a": "byte!"}, {"a@a": "integer"}, "type"),
+    ("widen change to non-nullable", {"a@a": "byte"}, {"a@a": "integer!"}, "never"),
+    ("widen map", {"a@a": ("byte", "short")}, {"a@a": ("short", "integer")}, "type"),
+    ("widen array", {"a@a": ["byte"]}, {"a@a": ["short"]}, "type"),
+    ("widen struct", {"a@a": {"x@x": "byte"}}, {"a@a": {"x@x": "short"}}, "type"),
+    (
+        "widen struct and struct field rename",
+        {"a@a": {"x@x": "byte", "y@y": "integer"}},
+        {"a@a": {"x@x": "short", "z@y": "integer"}},
+        "rename type",
+    ),
+    (
+        "widen struct and struct field drop",
+        {"a@a": {"x@x": "byte", "y@y": "integer"}},
+        {"a@a": {"x@x": "short"}},
+        "drop type",
+    ),
+    (
+        "widen struct and struct field rename and drop",
+        {"a@a": {"x@x": "byte", "y@y": "integer", "z@z": "integer"}},
+        {"a@a": {"x@x": "short", "w@y": "integer"}},
+        "rename drop type",
+    ),
+]
+"""The table of DeltaSourceMetadataEvolutionSupportSuite, under its names."""
+
+OWN_CASES: list[tuple[str, Columns, Columns, str]] = [
+    ("a column added", {"a": "integer"}, {"b": "integer", "a": "integer"}, ""),
+    ("a member added", {"a": {"x": "byte"}}, {"a": {"x": "byte", "y": "byte"}}, ""),
+    ("dropped of columns without names in files", {"a": "integer", "b": "integer"}, {"a": "integer"}, "drop"),
+    ("widened to a decimal", {"a": "integer"}, {"a": "decimal(12,2)"}, "type"),
+    ("an array that is a map now", {"a": ["byte"]}, {"a": ("byte", "byte")}, "never"),
+    ("a member renamed", {"a@a": {"x@x": "byte"}}, {"a@a": {"y@x": "byte"}}, "rename"),
+    ("a member dropped", {"a": {"x": "byte", "y": "byte"}}, {"a": {"x": "byte"}}, "drop"),
+    ("a member of an element dropped", {"a": [{"x": "byte", "y": "byte"}]}, {"a": [{"x": "byte"}]}, "drop"),
+    ("mapping turned on", {"a": "integer"}, {"a@a": "integer"}, ""),
+    ("mapping turned on, and renamed", {"a": "integer"}, {"b@a": "integer"}, "rename"),
+    ("mapping turned off", {"a@col-1": "integer"}, {"a": "integer"}, "drop"),
+]
+
+
+@pytest.mark.parametrize(("then", "now", "needs"), [pytest.param(*case[1:], id=case[0]) for case in CASES + OWN_CASES])
+def test_a_change_goes_on_with_the_words_that_it_needs_and_with_no_less(
+    then: Columns, now: Columns, needs: str
+) -> None:
+    words = needs.split()
+    every = Allowed(rename="always", drop="always", type_change=5)
+    if words == ["never"]:
+        assert [getattr(refusal(then, now, each), "error_class", None) for each in (Allowed(), every)] == [NEVER] * 2
+        return
+
+    allowed = {
+        "rename": "rename" in words and "always",
+        "drop": "drop" in words and 5,
+        "type_change": "type" in words and "always",
+    }
+    given: dict[str, Any] = {name: word or None for name, word in allowed.items()}
+    assert refusal(then, now, Allowed(**given)) is None
+    for word in words:
+        short = {**given, "type_change" if word == "type" else word: 3}
+        error = refusal(then, now, Allowed(**short))
+        assert error is not None
+        assert (error.error_class, error.version) == (WAITS, 5)
+        assert [name for name in WORDS.values() if f"{name} " in error.message] == [WORDS[word]]
+
+
+@pytest.mark.parametrize(
+    ("word", "then", "now"),
+    [
+        pytest.param("drop", {"a@a": "integer", "b@b": "integer"}, {"a@a": "integer"}, id="column drop"),
+        pytest.param("rename", {"a@a": "integer"}, {"b@a": "integer"}, id="column rename"),
+        pytest.param("type_change", {"a@a": "byte"}, {"a@a": "integer"}, id="column type change"),
+    ],
+)
+def test_a_word_that_is_a_version_does_for_the_change_of_that_version(word: str, then: Columns, now: Columns) -> None:
+    at_version, another = ({word: version} for version in (5, 3))
+
+    assert refusal(then, now, Allowed(**at_version)) is None
+    error = refusal(then, now, Allowed(**another))
+    assert error is not None
+    assert error.error_class == WAITS
+
+
+def test_a_refusal_names_each_column_and_what_became_of_it() -> None:
+    then = {"a@a": {"x@x": "byte"}, "b@b": "integer", "c@c": "date"}
+    now = {"z@a": {"x@x": "short"}, "b@b": "long"}
+
+    error = refusal(then, now, Allowed())
+
+    assert error is not None
+    for said in ("a is now z", "c", "a.x: byte to short", "b: integer to long", "between versions 3 and 5", "set to 5"):
+        assert said in error.message

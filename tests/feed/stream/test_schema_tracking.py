@@ -1,0 +1,352 @@
+"""When a stream that tracks its table's metadata stops at a change, and how it goes on.
+
+The cases are those of Delta-Spark's own tests (DeltaSourceSchemaEvolutionSuite), as are those of its neighbours here.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from support.logs import LONG_ID, Action, add, at, commit_path, log_of, metadata, protocol, put, remove
+from support.tracking import ADDED, MAPPED, Checkpoint, mapped, passed, reached, schema
+from tablefeed.errors import (
+    ChangeRefusedError,
+    LogGapError,
+    MetadataEvolvedError,
+    OffsetError,
+    SchemaChangedError,
+    SchemaLogError,
+)
+from tablefeed.feed.stream.schema_analysis import _replaced
+from tablefeed.feed.stream.schema_tracking import schema_log_of
+from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
+from tablefeed.log.plan import Limits
+from tablefeed.model.actions import Version
+from tablefeed.model.offset import Offset
+from tablefeed.store import LocalStore
+
+
+def test_a_stream_stops_before_a_change_and_goes_on_with_it_when_it_is_started_again(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    assert query.start() == [["a"]]
+    put(table, 2, [add("b")])
+    put(table, 3, [ADDED, add("c")])
+    put(table, 4, [add("d")])
+
+    with pytest.raises(MetadataEvolvedError, match="more") as caught:
+        query.start()
+    assert (caught.value.error_class, caught.value.version) == ("DELTA_STREAMING_METADATA_EVOLUTION", 3)
+    assert query.files[1:] == [["b"]]
+    assert query.columns == ["id"]
+
+    assert query.start() == [[], ["c", "d"]]
+    assert query.columns == ["id", "more"]
+    assert query.ends == [at(2), reached(3), passed(3), at(5)]
+    assert query.versions() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param([metadata(LONG_ID, configuration={"delta.appendOnly": "true"})], id="property alone"),
+        pytest.param([protocol(1, 3)], id="protocol alone"),
+        pytest.param([ADDED], id="column added"),
+        pytest.param([metadata(schema(id="long"), partition_columns=["id"])], id="partitioning"),
+    ],
+)
+def test_each_kind_of_change_is_a_barrier(table: LocalStore, query: Checkpoint, change: list[Action]) -> None:
+    query.start()
+    put(table, 2, [*change, add("b", partitionValues={"id": "7"})])
+
+    with pytest.raises(MetadataEvolvedError):
+        query.start()
+
+    assert query.start() == [[], ["b"]]
+
+
+@pytest.mark.parametrize("begins", ["before the loss", "after the loss"])
+def test_a_change_that_was_lost_stops_a_stream_that_may_lose_data(
+    table: LocalStore, query: Checkpoint, begins: str
+) -> None:
+    query.start()
+    running = query.source(fail_on_data_loss=False)
+    assert running.initial()
+    put(table, 2, [metadata(schema(number="long"))])
+    for version in (3, 4):
+        put(table, version, [add(str(version))])
+    write_checkpoint(log_of(table).load(), CheckpointShape())
+    table.delete(commit_path(2))
+    source = running if begins == "before the loss" else query.source(fail_on_data_loss=False)
+
+    with pytest.raises(LogGapError, match="One of them changed the metadata that this stream tracks") as caught:
+        source.latest(query.ends[-1], Limits())
+    assert (caught.value.expected, caught.value.found) == (2, 3)
+
+
+def test_a_stream_that_tracks_metadata_and_may_lose_data_goes_on_where_it_did_not_change(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    query.start()
+    for version in (2, 3, 4):
+        put(table, version, [add(str(version))])
+    write_checkpoint(log_of(table).load(), CheckpointShape())
+    table.delete(commit_path(2))
+
+    assert query.start(fail_on_data_loss=False) == [["3", "4"]]
+
+
+@pytest.mark.parametrize(
+    "no_change",
+    [
+        pytest.param(metadata(LONG_ID), id="the same again"),
+        pytest.param(metadata(LONG_ID, configuration={"owner": "me"}), id="a property of the user's"),
+        pytest.param(
+            metadata(LONG_ID.replace('"metadata":{}', '"metadata":{"delta.identity.highWaterMark":9}')),
+            id="book-keeping",
+        ),
+    ],
+)
+def test_what_changes_nothing_that_is_read_with_stops_nothing(
+    table: LocalStore, query: Checkpoint, no_change: Action
+) -> None:
+    query.start()
+    put(table, 2, [no_change, protocol(), add("b")])
+
+    assert query.start() == [["b"]]
+
+
+def test_a_change_ends_the_batch_of_a_limited_stream_too(table: LocalStore, query: Checkpoint) -> None:
+    put(table, 2, [ADDED, add("b")])
+    put(table, 3, [add("c")])
+
+    with pytest.raises(MetadataEvolvedError):
+        query.start(starting_version=0)
+    with pytest.raises(MetadataEvolvedError):
+        query.start(limits=Limits(files=1), starting_version=0)
+    assert query.ends == [reached(2), passed(2)]
+    query.start(limits=Limits(files=1))
+
+    assert query.files == [["a"], [], ["b"], ["c"]]
+
+
+def test_until_the_change_is_tracked_no_offset_goes_beyond_it(table: LocalStore, query: Checkpoint) -> None:
+    query.start()
+    put(table, 2, [ADDED, add("b")])
+    source = query.source()
+
+    assert source.latest(at(2), Limits()) == reached(2)
+    assert source.latest(at(2), Limits()) == reached(2)
+    assert source.latest(reached(2), Limits()) == passed(2)
+    assert query.versions() == [1]
+
+
+@pytest.mark.parametrize("told", [reached(2), passed(2)])
+def test_either_barrier_that_is_said_to_be_done_is_tracked(table: LocalStore, query: Checkpoint, told: Offset) -> None:
+    query.start()
+    put(table, 2, [ADDED, add("b")])
+    source = query.source()
+
+    with pytest.raises(MetadataEvolvedError):
+        source.delivered(told)
+
+    assert query.versions() == [1, 2]
+    query.source().delivered(told)
+
+
+def test_a_query_that_died_before_it_was_told_of_the_barrier_tracks_the_change_when_it_looks_on(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    query.start()
+    put(table, 2, [ADDED, add("b")])
+    query.ends += [reached(2), passed(2)]
+    query.done = 3
+
+    with pytest.raises(MetadataEvolvedError):
+        query.start()
+
+    assert query.start() == [["b"]]
+
+
+def test_a_batch_of_trigger_once_leaves_the_second_barrier_to_its_restart(table: LocalStore, query: Checkpoint) -> None:
+    query.start()
+    put(table, 2, [ADDED, add("b")])
+
+    next(query.batches(query.source(), Limits()))
+    assert query.ends[-1] == reached(2)
+    with pytest.raises(MetadataEvolvedError):
+        next(query.batches(query.source(), Limits()))
+
+    assert list(query.batches(query.source(), Limits())) == [passed(2), at(3)]
+    assert query.files == [["a"], [], [], ["b"]]
+
+
+def test_a_dataframe_from_before_a_change_is_not_read_with(table: LocalStore, query: Checkpoint) -> None:
+    query.start()
+    before = query.source()
+    put(table, 2, [ADDED, add("b")])
+    with pytest.raises(MetadataEvolvedError):
+        query.start()
+
+    with pytest.raises(SchemaChangedError, match="Make a new DataFrame") as caught:
+        before.latest(reached(2), Limits())
+    assert caught.value.error_class == "DELTA_STREAMING_SCHEMA_MISMATCH_ON_RESTART"
+
+
+def test_a_commit_that_cannot_be_delivered_stops_the_stream_before_its_barrier(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    query.start()
+    put(table, 2, [ADDED, remove("a"), add("b")])
+
+    with pytest.raises(ChangeRefusedError):
+        query.start()
+
+
+def test_a_table_made_anew_is_no_change_of_the_old_one(table: LocalStore, query: Checkpoint) -> None:
+    query.start()
+    put(table, 2, [metadata(LONG_ID, table_id="another"), add("b")])
+
+    with pytest.raises(OffsetError, match="another"):
+        query.start()
+
+
+def test_consecutive_changes_without_files_become_one(table: LocalStore, query: Checkpoint) -> None:
+    query.start()
+    put(table, 2, [ADDED])
+    put(table, 3, [protocol(1, 3)])
+    put(table, 4, [metadata(schema(id="long", more="string", most="date"))])
+    put(table, 5, [add("b")])
+    put(table, 6, [ADDED])
+
+    with pytest.raises(MetadataEvolvedError):
+        query.start()
+    with pytest.raises(MetadataEvolvedError):
+        query.start()
+
+    assert query.columns == ["id", "more", "most"]
+    assert query.ends == [at(2), reached(2), passed(2), reached(6), passed(6)]
+    assert query.files == [["a"], [], [], ["b"]]
+    merged = query.entries()[2]
+    assert (merged["deltaCommitVersion"], merged["previousMetadataSeqNum"]) == (4, 0)
+    assert json.loads(merged["protocolJson"])["protocol"]["minWriterVersion"] == 3
+    assert query.versions() == [1, 2, 4, 6]
+
+
+def test_a_change_whose_commit_has_files_is_not_merged_with_the_next(table: LocalStore, query: Checkpoint) -> None:
+    query.start()
+    put(table, 2, [ADDED, add("b")])
+    put(table, 3, [metadata(LONG_ID, configuration={"delta.appendOnly": "true"})])
+
+    for _ in range(2):
+        with pytest.raises(MetadataEvolvedError):
+            query.start()
+
+    assert query.versions() == [1, 2, 3]
+    assert query.files == [["a"], [], [], ["b"]]
+
+
+def test_two_streams_on_one_log_are_told_apart_where_the_second_writes(table: LocalStore, query: Checkpoint) -> None:
+    query.start()
+    put(table, 2, [ADDED])
+    mine, other = query.source(), query.source()
+    assert mine.latest(at(2), Limits()) == other.latest(at(2), Limits()) == reached(2)
+
+    with pytest.raises(MetadataEvolvedError):
+        other.delivered(reached(2))
+    with pytest.raises(SchemaLogError, match="streamingSourceTrackingId") as caught:
+        mine.delivered(reached(2))
+    assert caught.value.error_class == "DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT"
+    assert query.versions() == [1, 2]
+
+
+def test_sources_with_ids_of_their_own_share_a_location(table: LocalStore, tmp_path: Path) -> None:
+    one, two = (Checkpoint(Path(table.url), tmp_path / "checkpoint", tracking_id=each) for each in ("one", "two"))
+
+    assert one.start() == [["a"]]
+    put(table, 2, [ADDED, add("b")])
+    assert two.start() == [["a", "b"]]
+
+    assert (one.versions(), two.versions()) == ([1], [2])
+    with pytest.raises(MetadataEvolvedError):
+        one.start()
+    assert two.start() == []
+
+
+def test_a_stream_that_has_read_into_a_change_that_is_not_tracked_reads_no_file_of_it(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    query.start()
+    put(table, 2, [ADDED, add("b"), add("c")])
+    source = query.source()
+
+    for ask in (lambda: source.latest(at(2, 1), Limits()), lambda: source.tasks(at(2), at(2, 2))):
+        with pytest.raises(SchemaLogError, match="older copy"):
+            ask()
+
+
+CHANGES = {"delta.enableChangeDataFeed": "true"}
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(files=1)])
+def test_a_stream_of_changes_goes_on_over_changes_of_the_schema_too(
+    table: LocalStore, query: Checkpoint, limits: Limits
+) -> None:
+    put(table, 0, [protocol(1, 4), metadata(LONG_ID, configuration=CHANGES)])
+    query.start(change_feed=True)
+    put(table, 2, [remove("a")])
+    put(table, 3, [metadata(schema(id="long", more="string"), configuration=CHANGES), add("b")])
+    put(table, 4, [add("c")])
+
+    with pytest.raises(MetadataEvolvedError):
+        query.start(limits=limits, change_feed=True)
+    query.start(limits=limits, change_feed=True)
+
+    assert [file for batch in query.files for file in batch] == ["a", "a", "b", "c"]
+    assert {reached(3), passed(3)} < set(query.ends)
+    assert query.ends == sorted(query.ends, key=lambda end: end.position)
+
+
+def test_a_stream_of_changes_is_read_with_the_partitioning_that_is_tracked(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    put(table, 0, [protocol(1, 4), metadata(LONG_ID, configuration=CHANGES)])
+    query.start(change_feed=True)
+    put(table, 2, [remove("a")])  # tells no partition values, and needs none
+    put(table, 3, [metadata(LONG_ID, partition_columns=["id"], configuration=CHANGES)])
+
+    with pytest.raises(MetadataEvolvedError):
+        query.start(change_feed=True)
+
+    assert query.files[1:] == [["a"]]
+
+
+def test_files_before_a_change_are_read_with_the_partitioning_and_the_names_of_then(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    query.start()
+    put(table, 2, [add("b")])
+    put(table, 3, [protocol(2, 5), mapped(id="id")])
+    put(table, 4, [metadata(LONG_ID, partition_columns=["id"], configuration=MAPPED)])
+    source = query.source()
+
+    (task,) = source.tasks(at(2), source.latest(at(2), Limits()))
+
+    assert (dict(task.columns.partitions), task.columns.stored) == ({}, None)
+
+
+def test_two_dataframes_that_merge_the_same_changes_at_a_time_agree(table: LocalStore, query: Checkpoint) -> None:
+    query.start()
+    log = schema_log_of(log_of(table), log_of(table).load().metadata, query.tracking())
+    first = log.newest()
+    assert first is not None
+    merged = replace(first.metadata, version=Version(2))
+    stands = log.replace(first, merged)
+
+    assert _replaced(log, first, merged) == stands
+    with pytest.raises(SchemaLogError, match="written by another"):
+        _replaced(log, first, replace(merged, version=Version(3)))

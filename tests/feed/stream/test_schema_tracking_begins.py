@@ -1,0 +1,209 @@
+"""What a stream finds in an empty log of tracked metadata, and before its initial snapshot."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.logs import LONG_ID, Action, a_source, add, at, delivered, log_of, metadata, protocol, put
+from support.tracking import ADDED, Checkpoint, mapped, passed, reached, schema
+from tablefeed.errors import (
+    LogError,
+    MetadataEvolvedError,
+    SchemaLogError,
+)
+from tablefeed.log.plan import Limits
+from tablefeed.store import LocalStore
+
+
+def test_a_stream_that_begins_with_the_newest_schema_just_begins(query: Checkpoint) -> None:
+    assert query.start() == [["a"]]
+    assert query.versions() == [1]
+
+
+def test_a_stream_that_begins_before_a_change_stops_at_once_and_begins_with_what_held_then(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    put(table, 2, [ADDED, add("b")])
+
+    with pytest.raises(MetadataEvolvedError):
+        query.start(starting_version=0)
+    assert (query.columns, query.ends, query.versions()) == (["id", "more"], [], [0])
+
+    with pytest.raises(MetadataEvolvedError):
+        query.start(starting_version=0)
+    assert (query.columns, query.ends) == (["id"], [reached(2), passed(2)])
+    assert query.start(starting_version=0) == [[], ["b"]]
+
+
+def test_a_stream_that_begins_with_the_commit_of_a_change_has_it_from_the_start(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    put(table, 2, [ADDED, add("b")])
+
+    assert query.start(starting_version=2) == [["b"]]
+    assert query.versions() == [2]
+
+
+def test_a_stream_of_what_is_still_to_come_begins_with_what_is_there(table: LocalStore, query: Checkpoint) -> None:
+    source = query.source(starting_version="latest")
+    assert source.latest(source.initial(), Limits()) == at(2)
+    put(table, 2, [ADDED, add("b")])
+
+    assert source.latest(at(2), Limits()) == reached(2)
+    assert query.versions() == [1]
+
+
+def test_a_stream_that_is_tracked_later_in_its_life_begins_with_what_it_has_read(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    put(table, 2, [ADDED, add("b")])
+    query.ends, query.done = [at(2)], 1
+
+    with pytest.raises(MetadataEvolvedError):
+        query.start()
+    assert (query.versions(), query.ends) == ([1], [at(2)])
+    with pytest.raises(MetadataEvolvedError):
+        query.start()
+
+    assert query.start() == [[], ["b"]]
+
+
+def test_a_batch_that_was_planned_before_the_stream_was_tracked_is_read_with_what_its_last_commit_left(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    put(table, 2, [ADDED, add("b")])
+    put(table, 3, [add("c")])
+    query.ends, query.done = [at(1), at(3)], 1
+
+    assert query.start() == [["a", "b"], ["c"]]
+    assert query.versions() == [2]
+
+
+def test_a_stream_that_is_not_tracked_any_more_goes_on_behind_a_barrier_whose_commit_is_gone(
+    table: LocalStore,
+) -> None:
+    put(table, 2, [ADDED, add("b")])
+    put(table, 3, [add("c")])
+    source = a_source(log_of(table), fail_on_data_loss=False)
+    source.initial()
+    table.delete("_delta_log/00000000000000000002.json")
+
+    end = source.latest(passed(2), Limits())
+
+    assert (end, delivered(source, passed(2), end)) == (at(4), ["c"])
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+def test_a_stream_behind_a_barrier_goes_on_with_what_that_brought_though_its_log_is_lost(
+    table: LocalStore,
+    query: Checkpoint,
+    tracked: bool,  # noqa: FBT001
+) -> None:
+    put(table, 0, [protocol(2, 5), mapped(id="c1")])
+    put(table, 2, [mapped(other="c1"), add("b")])
+    source = query.source() if tracked else a_source(log_of(table))
+
+    end = source.latest(passed(2), Limits())
+
+    assert (end, delivered(source, passed(2), end)) == (at(3), ["b"])
+
+
+def test_a_location_that_is_below_no_checkpoint_is_warned_of(
+    query: Checkpoint, caplog: pytest.LogCaptureFixture
+) -> None:
+    query.start()
+    assert "is below no checkpoint" in caplog.text
+    caplog.clear()
+
+    query.folder.joinpath("metadata").write_text('{"id":"a-query"}', encoding="utf-8")
+    other = Checkpoint(query.table, query.folder, tracking_id="other")
+    other.start()
+    assert caplog.text == ""
+    assert other.entries()[0]["sourceMetadataPath"] == f"file:{query.folder}/sources/0"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param([metadata(schema(id="string"))], id="another type"),
+        pytest.param([metadata(schema(other="long"))], id="another column"),
+        pytest.param([metadata(LONG_ID, partition_columns=["id"])], id="another partitioning"),
+        pytest.param(
+            [metadata(LONG_ID), protocol(3, 7, readerFeatures=[], writerFeatures=["appendOnly"])], id="fewer features"
+        ),
+    ],
+)
+def test_a_planned_batch_that_no_schema_reads_is_not_tracked(
+    table: LocalStore, query: Checkpoint, change: list[Action]
+) -> None:
+    put(table, 0, [protocol(3, 7, readerFeatures=[], writerFeatures=["domainMetadata"]), metadata(LONG_ID)])
+    put(table, 2, [*change, add("b")])
+    query.ends, query.done = [at(1), at(3)], 1
+
+    with pytest.raises(SchemaLogError) as caught:
+        query.start()
+
+    assert caught.value.error_class == "DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA"
+    assert query.versions() == []
+
+
+def test_where_the_start_is_gone_from_the_log_nothing_is_tracked_by_guess(table: LocalStore, query: Checkpoint) -> None:
+    put(table, 2, [ADDED, add("b")])
+    put(table, 3, [add("c")])
+    source = query.source(starting_version=1)
+    start = source.initial()
+    table.delete("_delta_log/00000000000000000000.json")
+
+    with pytest.raises(LogError):
+        source.latest(start, Limits())
+    assert query.versions() == []
+
+
+def test_a_snapshot_that_is_newer_than_what_is_tracked_replaces_it_once(table: LocalStore, query: Checkpoint) -> None:
+    source = query.source()
+    source.latest(source.initial(), Limits())  # tracked, and then the query dies before its first batch is logged
+    put(table, 2, [ADDED, add("b")])
+
+    with pytest.raises(MetadataEvolvedError):
+        query.start()
+    assert [(entry["deltaCommitVersion"], entry.get("previousMetadataSeqNum")) for entry in query.entries()] == [
+        (1, None),
+        (2, -1),
+    ]
+
+    assert query.start() == [["a", "b"]]
+
+
+def test_a_snapshot_that_is_newer_and_alike_is_read(table: LocalStore, query: Checkpoint) -> None:
+    source = query.source()
+    source.latest(source.initial(), Limits())
+    put(table, 2, [add("b")])
+
+    assert query.start() == [["a", "b"]]
+    assert query.versions() == [1]
+
+
+def test_a_stream_stopped_within_its_snapshot_ends_that_with_the_schema_that_it_began_with(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    put(table, 1, [add("a"), add("b")])
+    source = query.source()
+    next(query.batches(source, Limits(files=1)))
+    put(table, 2, [ADDED, add("c")])
+
+    with pytest.raises(MetadataEvolvedError):
+        query.start()
+
+    assert query.files == [["a"], ["b"]]
+    assert query.start() == [[], ["c"]]
+
+
+def test_a_planned_batch_over_a_column_made_anew_under_its_name_is_not_tracked(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    put(table, 0, [protocol(2, 5), mapped(id="c1")])
+    put(table, 2, [mapped(id="c2"), add("b")])
+    query.ends, query.done = [at(1), at(3)], 1
+
+    with pytest.raises(SchemaLogError, match="no one schema reads it"):
+        query.start()

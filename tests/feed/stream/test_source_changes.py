@@ -1,0 +1,328 @@
+"""Which commits stop a stream: rows deleted or rewritten, other schemas, other protocols, other tables."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from support.checkpoints import classic_name, put_checkpoint
+from support.logs import LONG_ID, Action, a_log, a_source, add, at, delivered, info, metadata, protocol, put, remove
+from tablefeed.errors import (
+    ChangeRefusedError,
+    LogError,
+    OffsetError,
+    SchemaChangedError,
+    UnsupportedFeatureError,
+)
+from tablefeed.feed.snapshot.table_log import TableLog
+from tablefeed.log.admission import ChangePolicy
+from tablefeed.log.plan import Limits
+from tablefeed.model.offset import Offset
+from tablefeed.store import MemoryStore
+
+DELETES = [remove("old")]
+REWRITES = [info(operation="UPDATE"), remove("old"), add("rewritten")]
+NOTHING = ChangePolicy()
+IGNORE_DELETES = ChangePolicy(ignore_deletes=True)
+IGNORE_CHANGES = ChangePolicy(ignore_changes=True)
+SKIP = ChangePolicy(skip_change_commits=True)
+
+
+def schema(*columns: tuple[str, object], nullable: bool = True) -> str:
+    fields = [{"name": name, "type": kind, "nullable": nullable, "metadata": {}} for name, kind in columns]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def a_table_then(*actions: Action) -> TableLog:
+    return a_log(v0=[protocol(), metadata(), add("old")], v1=actions)
+
+
+@pytest.mark.parametrize(
+    ("actions", "policy", "files"),
+    [
+        (DELETES, IGNORE_DELETES, []),
+        (DELETES, IGNORE_CHANGES, []),
+        (DELETES, SKIP, []),
+        (REWRITES, IGNORE_CHANGES, ["rewritten"]),
+        (REWRITES, SKIP, []),
+        (REWRITES, ChangePolicy(ignore_changes=True, skip_change_commits=True), []),
+        ([remove("old"), add("packed", data_change=False)], IGNORE_DELETES, []),
+    ],
+)
+def test_what_a_commit_that_changes_rows_delivers_is_the_users_choice(
+    actions: list[Action], policy: ChangePolicy, files: list[str]
+) -> None:
+    source = a_source(a_table_then(*actions), starting_version=1, policy=policy)
+
+    end = source.latest(at(1), Limits())
+
+    assert end == at(2)
+    assert delivered(source, at(1), end) == files
+
+
+@pytest.mark.parametrize(
+    ("actions", "policy", "error_class"),
+    [
+        (DELETES, NOTHING, "DELTA_SOURCE_IGNORE_DELETE"),
+        (REWRITES, NOTHING, "DELTA_SOURCE_TABLE_IGNORE_CHANGES"),
+        (REWRITES, IGNORE_DELETES, "DELTA_SOURCE_TABLE_IGNORE_CHANGES"),
+    ],
+)
+def test_a_commit_that_changes_rows_stops_a_stream_that_was_not_told_what_to_do(
+    actions: list[Action], policy: ChangePolicy, error_class: str
+) -> None:
+    source = a_source(a_table_then(*actions), starting_version=1, policy=policy)
+
+    with pytest.raises(ChangeRefusedError, match="skipChangeCommits") as caught:
+        source.latest(at(1), Limits())
+
+    assert (caught.value.error_class, caught.value.version) == (error_class, 1)
+    assert "memory:orders" in str(caught.value)
+
+
+def test_rows_deleted_before_the_stream_began_stop_nothing() -> None:
+    log = a_table_then(*REWRITES)
+    source = a_source(log)
+
+    assert delivered(source, source.initial(), source.latest(source.initial(), Limits())) == ["rewritten"]
+
+
+# --- schemas ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        metadata(schema(("id", "long"), ("new", "string"))),
+        metadata(schema(("id", "string"))),
+        metadata(schema(("ID", "long"))),
+        metadata(schema(("id", "long")), partition_columns=["id"]),
+    ],
+)
+def test_a_schema_that_the_query_cannot_read_stops_it_at_that_version(changed: Action) -> None:
+    log = a_table_then(add("a"))
+    source = a_source(log)
+    end = source.latest(source.initial(), Limits())
+    put(log.store, 2, [changed, add("b")])
+
+    with pytest.raises(SchemaChangedError, match="at version 2") as caught:
+        source.latest(end, Limits())
+
+    assert caught.value.error_class == "DELTA_SCHEMA_CHANGED_WITH_VERSION"
+    assert "memory:orders" in str(caught.value)
+
+
+def test_a_query_with_starting_options_is_told_by_the_other_class() -> None:
+    log = a_table_then(add("a"))
+    source = a_source(log, starting_version=1)
+    put(log.store, 2, [metadata(schema(("id", "string")))])
+
+    with pytest.raises(SchemaChangedError) as caught:
+        source.latest(at(1), Limits())
+
+    assert caught.value.error_class == "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        metadata(LONG_ID, configuration={"delta.appendOnly": "true"}),
+        metadata(schema(("id", "long"), nullable=False)),
+    ],
+)
+def test_a_change_that_every_reader_can_read_stops_nothing(changed: Action) -> None:
+    log = a_table_then(add("a"))
+    source = a_source(log)
+    end = source.latest(source.initial(), Limits())
+    put(log.store, 2, [changed, add("b")])
+
+    assert source.latest(end, Limits()) == at(3)
+
+
+def test_a_stream_that_begins_before_a_column_was_added_reads_on_with_the_newest_schema() -> None:
+    log = a_table_then(metadata(schema(("id", "long"), ("new", "string"))), add("b"))
+    source = a_source(log, starting_version=0)
+
+    end = source.latest(at(0), Limits())
+
+    assert end == at(2)
+    assert delivered(source, at(0), end) == ["b", "old"]
+
+
+def test_a_stream_does_not_begin_where_the_schema_was_one_that_it_cannot_read() -> None:
+    log = a_log(
+        v0=[protocol(), metadata(schema(("id", "string")))],
+        v1=[add("a")],
+        v2=[metadata()],
+        v3=[add("b")],
+    )
+    source = a_source(log, starting_version=1)
+
+    with pytest.raises(SchemaChangedError):
+        source.latest(at(1), Limits())
+
+
+# --- protocols and tables --------------------------------------------------------------------------------------------
+
+
+def test_a_feature_that_comes_to_the_table_stops_the_stream_before_its_rows() -> None:
+    log = a_table_then(add("a"))
+    source = a_source(log)
+    end = source.latest(source.initial(), Limits())
+    put(log.store, 2, [protocol(3, 7, readerFeatures=["fromTheFuture"], writerFeatures=["fromTheFuture"]), add("b")])
+
+    with pytest.raises(UnsupportedFeatureError, match="fromTheFuture"):
+        source.latest(end, Limits())
+
+
+MAPPED = {"delta.columnMapping.mode": "name"}
+
+
+def mapped(**physical: str) -> str:
+    fields = [
+        {"name": name, "type": "long", "nullable": True, "metadata": {"delta.columnMapping.physicalName": stored}}
+        for name, stored in physical.items()
+    ]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+@pytest.mark.parametrize("changed", [mapped(b="col-1"), mapped(a="col-2"), mapped(b="col-2")])
+def test_a_column_that_is_renamed_or_dropped_or_made_anew_stops_the_stream(changed: str) -> None:
+    log = a_log(v0=[protocol(2, 5), metadata(mapped(a="col-1"), configuration=MAPPED)])
+    source = a_source(log)
+    source.latest(source.initial(), Limits())
+    put(log.store, 1, [metadata(changed, configuration=MAPPED), add("f")])
+
+    with pytest.raises(SchemaChangedError, match="renamed or dropped") as caught:
+        source.latest(at(1), Limits())
+    assert caught.value.error_class == "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
+
+
+def a_column_renamed_in_version_2() -> TableLog:
+    return a_log(
+        v0=[protocol(2, 5), metadata(mapped(a="col-1"), configuration=MAPPED)],
+        v1=[add("old")],
+        v2=[metadata(mapped(b="col-1"), configuration=MAPPED), add("new")],
+        v3=[add("newer")],
+    )
+
+
+def test_a_stream_that_a_renamed_column_stopped_does_not_go_on_by_being_started_again() -> None:
+    source = a_source(a_column_renamed_in_version_2())
+
+    for ask in (lambda: source.latest(at(2), Limits()), lambda: source.tasks(at(2), at(3))):
+        with pytest.raises(SchemaChangedError, match="renamed or dropped"):
+            ask()
+
+
+@pytest.mark.parametrize("done", [at(2, 1), at(3)])
+def test_a_stream_that_delivered_rows_under_a_columns_new_name_goes_on(done: Offset) -> None:
+    source = a_source(a_column_renamed_in_version_2())
+
+    assert delivered(source, done, source.latest(done, Limits())) == ["newer"]
+
+
+def test_a_stream_can_begin_with_the_commit_that_renamed_a_column() -> None:
+    source = a_source(a_column_renamed_in_version_2(), starting_version=2)
+    start = source.initial()
+
+    assert delivered(source, start, source.latest(start, Limits())) == ["new", "newer"]
+
+
+def cleaned_up_before_1(*, brought_by_2: list[Action]) -> TableLog:
+    """Version 0 is gone, and a checkpoint of 3 stands for it."""
+    newest = metadata(mapped(a="col-2"), configuration=MAPPED)
+    log = a_log(v1=[add("f")], v2=brought_by_2, v3=[add("g")])
+    put_checkpoint(log.store, classic_name(3), [protocol(2, 5), newest, add("f"), add("g")])
+    return log
+
+
+def test_a_stream_of_mapped_columns_does_not_begin_where_their_names_are_not_known_any_more() -> None:
+    source = a_source(
+        cleaned_up_before_1(brought_by_2=[metadata(mapped(a="col-2"), configuration=MAPPED)]), starting_version=1
+    )
+
+    with pytest.raises(LogError, match="begin with a later version") as caught:
+        source.latest(at(1), Limits())
+    assert caught.value.error_class == "DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT"
+    assert delivered(source, at(2), source.latest(at(2), Limits())) == ["g"]
+
+
+def test_names_that_no_commit_up_to_a_checkpoint_changed_are_those_of_the_checkpoint() -> None:
+    source = a_source(cleaned_up_before_1(brought_by_2=[info()]), starting_version=1)
+
+    assert delivered(source, at(1), source.latest(at(1), Limits())) == ["f", "g"]
+
+
+def test_a_stream_from_before_mapping_was_turned_on_goes_on() -> None:
+    log = a_log(v0=[protocol(), metadata(mapped(a="a"))])
+    source = a_source(log)
+    put(log.store, 1, [protocol(2, 5), metadata(mapped(a="a"), configuration=MAPPED), add("f")])
+
+    assert delivered(source, at(1), source.latest(at(1), Limits())) == ["f"]
+
+
+def test_a_column_widened_before_the_query_began_is_read_and_one_widened_after_stops_it() -> None:
+    narrow, wide = schema(("id", "integer")), schema(("id", "long"))
+    log = a_log(v0=[protocol(), metadata(narrow), add("old")], v1=[metadata(wide), add("new")])
+
+    source = a_source(log, starting_version=0)
+    assert delivered(source, at(0), source.latest(at(0), Limits())) == ["new", "old"]
+
+    put(log.store, 2, [metadata(schema(("id", "double"))), add("newer")])
+    with pytest.raises(SchemaChangedError):
+        source.latest(at(2), Limits())
+
+
+OTHER = "22222222-2222-2222-2222-222222222222"
+
+
+def test_an_offset_of_another_table_is_refused() -> None:
+    log = a_log(v0=[protocol(), metadata(table_id=OTHER)])
+    source = a_source(log)
+
+    for ask in (lambda: source.latest(at(0), Limits()), lambda: source.tasks(at(0), at(1))):
+        with pytest.raises(OffsetError, match=r"Use a new checkpoint") as caught:
+            ask()
+        assert caught.value.error_class == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
+        assert f"is of the table with id {at(0).table_id}" in str(caught.value)
+        assert f"is now the table with id {OTHER}" in str(caught.value)
+
+
+def test_a_table_made_anew_under_a_stream_is_not_taken_for_its_continuation() -> None:
+    times = iter(range(1000))
+    store = MemoryStore("orders", now_ms=lambda: next(times))
+    log = a_log(store, v0=[protocol(), metadata(), add("a")], v1=[add("b")])
+    source = a_source(log)
+    end = source.latest(source.initial(), Limits())
+
+    put(store, 0, [protocol(), metadata(table_id=OTHER)])
+    put(store, 1, [add("of another table")])
+    put(store, 2, [add("of another table too")])
+
+    with pytest.raises(OffsetError, match=f"is now the table with id {OTHER}"):
+        source.latest(end, Limits())
+
+
+def test_a_table_made_anew_under_a_stream_that_is_behind_is_not_taken_for_its_continuation() -> None:
+    times = iter(range(1000))
+    store = MemoryStore("orders", now_ms=lambda: next(times))
+    log = a_log(store, v0=[protocol(), metadata()], v1=[add("a")], v2=[add("b")], v3=[add("c")])
+    source = a_source(log, starting_version=1)
+    first = source.latest(source.initial(), Limits(files=1))
+
+    put(store, 0, [protocol(), metadata(table_id=OTHER)])
+    for version in (1, 2, 3):
+        put(store, version, [add(f"of another table, {version}")])
+
+    with pytest.raises(OffsetError, match=f"is now the table with id {OTHER}"):
+        source.latest(first, Limits(files=1))
+
+
+def test_a_metadata_of_another_table_in_the_log_is_refused() -> None:
+    log = a_table_then(metadata(table_id=OTHER))
+    source = a_source(log, starting_version=0)
+
+    with pytest.raises(OffsetError):
+        source.latest(at(0), Limits())

@@ -1,0 +1,201 @@
+"""What an IndexTables log gets besides its commits, and what it must not get."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablefeed
+from support.index_tables import live, log_files, log_of, rows_of
+from tablefeed.errors import TablefeedError
+from tablefeed.feed.commit.index_states import put_whole
+from tablefeed.feed.snapshot.index_log import IndexTablesLog
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.upkeep import after_commit as upkeep
+from tablefeed.feed.upkeep.after_commit import UpkeepOptions
+from tablefeed.feed.upkeep.index_upkeep import checkpoint_if_due, write_json_checkpoint
+from tablefeed.indextables import names
+from tablefeed.indextables.log import last_checkpoint
+from tablefeed.indextables.log.json_checkpoint_writer import CheckpointShape
+from tablefeed.indextables.log.last_checkpoint import Hint
+from tablefeed.indextables.log.version_file import Writer
+from tablefeed.model.actions import Txn, Version
+from tablefeed.store import Fault, FaultyStore, LocalStore
+
+
+@pytest.fixture
+def table(corpus: Path, tmp_path: Path) -> Path:
+    """A table of JSON commits 0 to 8, with a checkpoint of version 5."""
+    return Path(shutil.copytree(corpus / "indextables" / "it053_events_json", tmp_path / "table"))
+
+
+def hint_in(table: Path) -> Hint | None:
+    return last_checkpoint.parse_last_checkpoint((table / names.LOG_DIR / names.LAST_CHECKPOINT).read_bytes())
+
+
+def grow(table: Path, *, to: int) -> None:
+    """Appends a row at a time until the table is at version `to`."""
+    row = tablefeed.open_table(table).to_arrow().slice(0, 1)
+    for version in range(tablefeed.open_table(table).version + 1, to + 1):
+        at = row.schema.get_field_index("id")
+        tablefeed.append(table, row.set_column(at, "id", pa.array([version], row.schema.field("id").type)))
+    upkeep.wait_until_done()
+
+
+def checkpoints(table: Path) -> set[str]:
+    return {name for name in log_files(table) if ".checkpoint." in name}
+
+
+def test_a_table_that_has_checkpoints_gets_the_next_one_in_time(table: Path) -> None:
+    grow(table, to=20)
+
+    assert checkpoints(table) == {names.checkpoint_name(5), names.checkpoint_name(20)}
+    hint = hint_in(table)
+    assert hint is not None
+    assert (hint.version, hint.file_count, hint.is_state) == (20, len(live(table)), False)
+
+
+def test_a_checkpoint_stands_for_all_commits_before_it(table: Path) -> None:
+    grow(table, to=20)
+    before, files = rows_of(table), live(table)
+    for version in range(20):
+        (table / names.LOG_DIR / names.commit_name(version)).unlink()
+
+    assert rows_of(table) == before
+    assert live(table) == files
+
+
+def test_a_table_without_a_checkpoint_gets_none(corpus: Path, tmp_path: Path) -> None:
+    table = Path(shutil.copytree(corpus / "indextables" / "it053_events_json_nockpt", tmp_path / "table"))
+    grow(table, to=20)
+
+    assert checkpoints(table) == set()
+    assert names.LAST_CHECKPOINT not in log_files(table)
+
+
+def test_a_table_of_states_gets_none(corpus: Path, tmp_path: Path) -> None:
+    table = Path(shutil.copytree(corpus / "indextables" / "it053_events_avro", tmp_path / "table"))
+    grow(table, to=20)
+
+    assert checkpoints(table) == set()
+
+
+def test_none_is_due_within_ten_versions_of_the_last(table: Path) -> None:
+    grow(table, to=14)
+    assert not checkpoint_if_due(log_of(table).load(), 10, CheckpointShape(), now_ms=42)
+    grow(table, to=15)
+    assert checkpoint_if_due(log_of(table).load(), 10, CheckpointShape(), now_ms=42)
+    assert not checkpoint_if_due(log_of(table).load(), 10, CheckpointShape(), now_ms=42)
+    assert checkpoints(table) == {names.checkpoint_name(5), names.checkpoint_name(15)}
+
+
+@pytest.mark.parametrize(("interval", "due"), [(3, True), (4, False), (None, False)])
+def test_how_many_versions_lie_between_two_can_be_asked_for(table: Path, *, interval: int | None, due: bool) -> None:
+    upkeep.look_after(log_of(table).load(), UpkeepOptions(index_interval=interval, index_part_actions=2))
+    upkeep.wait_until_done()
+
+    assert (names.checkpoint_name(8) in checkpoints(table)) is due
+    assert (len(checkpoints(table)) > 2) is due
+
+
+def test_many_files_make_parts_that_are_read_as_one(table: Path) -> None:
+    grow(table, to=10)
+    log = log_of(table)
+    before = live(table)
+    shape = CheckpointShape(actions_per_part=2)
+
+    assert write_json_checkpoint(log, log.load(), shape, writer=Writer.SCALA, now_ms=42)
+    assert len(checkpoints(table)) > 3
+    for version in range(11):
+        (table / names.LOG_DIR / names.commit_name(version)).unlink()
+    assert live(table) == before
+
+
+def test_what_another_writer_has_checkpointed_is_left_as_it_is(table: Path) -> None:
+    log = log_of(table)
+    snapshot = log.load(Version(5))
+    there = log_files(table)
+    theirs = (table / names.LOG_DIR / names.checkpoint_name(5)).read_bytes()
+    shape = CheckpointShape(actions_per_part=2)
+
+    assert not write_json_checkpoint(log, snapshot, shape, writer=Writer.SCALA, now_ms=42)
+    assert (table / names.LOG_DIR / names.checkpoint_name(5)).read_bytes() == theirs
+    assert log_files(table) == there
+
+
+def test_the_progress_of_applications_is_kept_in_a_checkpoint(table: Path) -> None:
+    row = tablefeed.open_table(table).to_arrow().slice(0, 1)
+    tablefeed.append(table, row, app_id="loader", txn_version=3)
+    log = log_of(table)
+    write_json_checkpoint(log, log.load(), CheckpointShape(), writer=Writer.SCALA, now_ms=42)
+    for version in range(10):
+        (table / names.LOG_DIR / names.commit_name(version)).unlink()
+
+    txn = log_of(table).load().facts.txns["loader"]
+    assert txn == Txn(app_id="loader", txn_version=3, last_updated_ms=txn.last_updated_ms)
+
+
+def test_the_checksum_of_what_last_checkpoint_said_before_is_gone(table: Path) -> None:
+    crc = table / names.LOG_DIR / f".{names.LAST_CHECKPOINT}.crc"
+    crc.write_bytes(b"of what stood there")
+    log = log_of(table)
+    write_json_checkpoint(log, log.load(), CheckpointShape(), writer=Writer.SCALA, now_ms=42)
+
+    assert not crc.exists()
+
+
+def test_last_checkpoint_never_goes_back(table: Path) -> None:
+    log = log_of(table)
+    write_json_checkpoint(log, log.load(), CheckpointShape(), writer=Writer.SCALA, now_ms=42)
+    write_json_checkpoint(log, log.load(Version(7)), CheckpointShape(), writer=Writer.SCALA, now_ms=43)
+
+    hint = hint_in(table)
+    assert hint is not None
+    assert hint.version == 8
+
+
+def checkpointed(log: IndexTablesLog, snapshot: Snapshot) -> None:
+    write_json_checkpoint(log, snapshot, CheckpointShape(actions_per_part=5), writer=Writer.SCALA, now_ms=42)
+
+
+def with_a_state(log: IndexTablesLog, snapshot: Snapshot) -> None:
+    put_whole(log, snapshot, writer=Writer.SCALA, now_ms=42)
+
+
+@pytest.mark.parametrize("work", [checkpointed, with_a_state])
+@pytest.mark.parametrize("anew", [False, True], ids=["deleted", "made anew"])
+def test_at_whatever_step_a_table_is_deleted_or_made_anew_nothing_of_the_old_one_is_in_its_log(
+    table: Path, tmp_path: Path, work: Callable[[IndexTablesLog, Snapshot], None], *, anew: bool
+) -> None:
+    """With as many versions as before, whose commits are younger."""
+
+    def gone(root: Path) -> None:
+        shutil.rmtree(root)
+        if anew:
+            shutil.copytree(table, root, copy_function=shutil.copyfile)
+
+    def worked(root: Path, *faults: Fault) -> FaultyStore:
+        shutil.copytree(table, root)
+        store = FaultyStore(LocalStore(str(root)), faults=faults)
+        log = IndexTablesLog(store, location=str(root), storage_options={})
+        snapshot = replace(log_of(root).load(), log=log)
+        with suppress(TablefeedError):
+            work(log, snapshot)
+        return store
+
+    undisturbed = worked(tmp_path / "undisturbed")
+    assert log_files(tmp_path / "undisturbed") > log_files(table)
+    for operation, count in Counter(call.operation for call in undisturbed.calls).items():
+        for at in range(1, count + 1):
+            root = tmp_path / f"{operation}{at}"
+            worked(root, Fault(operation=operation, at=at, hook=partial(gone, root)))
+            assert root.exists() == anew, (operation, at)
+            assert not anew or log_files(root) == log_files(table), (operation, at)

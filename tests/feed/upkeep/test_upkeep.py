@@ -1,0 +1,365 @@
+"""What happens behind a commit's back: a checkpoint when it is due, by whoever comes next, and never to its harm."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablefeed
+from support.logs import a_log, a_write, add, live_paths, log_of, metadata, protocol, put, remove, still
+from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.snapshot.known_state import current_snapshot
+from tablefeed.feed.snapshot.table_log import TableLog
+from tablefeed.feed.upkeep import after_commit as upkeep
+from tablefeed.feed.upkeep.after_commit import (
+    UpkeepOptions,
+    after_commit,
+    is_due,
+    look_after,
+    wait_until_done,
+    waited_for,
+)
+from tablefeed.feed.upkeep.sorted_files import SortedFiles
+from tablefeed.model.logfile import LogFileKind
+from tablefeed.store import Entry, Fault, FaultyStore, MemoryStore, Store
+
+
+@pytest.fixture(autouse=True)
+def a_process_that_knows_no_table(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    wait_until_done()
+    for kept in ("_asked", "_cleaned"):
+        monkeypatch.setattr(upkeep, kept, OrderedDict())
+    yield
+    wait_until_done()
+
+
+def fourteen_commits() -> TableLog:
+    log = a_log(v0=[protocol(), metadata()])
+    for version in range(1, 14):
+        put(log.store, version, [add(f"f{version}")])
+    return log
+
+
+def append(log: TableLog, path: str) -> None:
+    known = current_snapshot(log)
+    commit(log, known, a_write(log, known, path), replace(still(), stood=after_commit))
+
+
+def checkpoints(log: TableLog) -> list[int]:
+    return [log_file.version for log_file in log.listing() if log_file.kind is LogFileKind.CHECKPOINT]
+
+
+@pytest.mark.parametrize(
+    ("version", "newest", "due"),
+    [
+        (9, None, False),
+        (10, None, True),
+        (10, 10, False),
+        (11, 10, False),
+        (19, 10, False),
+        (20, 10, True),
+        (20, 15, True),
+        (23, None, True),
+        (23, 10, True),
+        (23, 20, False),
+        (23, 30, False),
+        (30, 31, False),
+    ],
+)
+def test_a_checkpoint_is_due_at_each_multiple_of_the_interval_and_when_the_newest_lies_one_back(
+    version: int, newest: int | None, *, due: bool
+) -> None:
+    assert is_due(version, newest, 10) is due
+
+
+def test_25_commits_leave_the_checkpoints_of_versions_10_and_20_and_a_checksum_each() -> None:
+    log = a_log()
+    for n in range(25):
+        append(log, f"f{n}")
+        wait_until_done()
+
+    assert checkpoints(log) == [10, 20]
+    assert [f.version for f in log.listing() if f.kind is LogFileKind.CHECKSUM] == list(range(25))
+    assert log.segment().checkpoint[0].version == 20
+
+
+def test_checksums_of_a_young_table_of_another_writer_begin_behind_our_first_commit() -> None:
+    log = a_log(v0=[protocol(), metadata(), add("a", size=7)], v1=[add("b", size=8)], v2=[remove("a")])
+
+    append(log, "ours")
+    wait_until_done()
+    append(log, "more")
+
+    checksums = [f.version for f in log.listing() if f.kind is LogFileKind.CHECKSUM]
+    assert checksums == [3, 4]
+    told = [json.loads(log.store.read(f"_delta_log/{version:020d}.crc")) for version in checksums]
+    assert [(each["numFiles"], each["tableSizeBytes"]) for each in told] == [(2, 18), (3, 28)]
+
+
+def test_a_long_log_of_another_writer_is_not_read_for_a_checksum() -> None:
+    log = fourteen_commits()
+    store = FaultyStore(log.store)
+    log = log_of(store)
+    seen, before = log.load(), len(store.calls)
+    commit(
+        log,
+        seen,
+        a_write(log, seen, "ours"),
+        replace(still(), stood=partial(after_commit, options=UpkeepOptions(checkpoint=False))),
+    )
+    wait_until_done()
+
+    assert [f.version for f in log.listing() if f.kind is LogFileKind.CHECKSUM] == []
+    assert not [c for c in store.calls[before:] if c.operation == "read" and c.name.endswith("0.json")]
+
+
+def test_the_first_commit_of_another_process_makes_up_for_a_checkpoint_that_was_never_finished() -> None:
+    log = fourteen_commits()
+
+    append(log, "next")
+    wait_until_done()
+
+    assert checkpoints(log) == [14]
+
+
+def test_a_batch_that_was_applied_before_makes_up_for_it_too() -> None:
+    log = fourteen_commits()
+
+    look_after(log.load())
+    wait_until_done()
+
+    assert checkpoints(log) == [13]
+
+
+def test_a_table_says_how_far_its_checkpoints_are_apart() -> None:
+    log = a_log(v0=[protocol(), metadata(configuration={"delta.checkpointInterval": "3"})])
+    for n in range(7):
+        append(log, f"f{n}")
+        wait_until_done()
+
+    assert checkpoints(log) == [3, 6]
+
+
+def test_where_another_writer_made_the_checkpoint_none_is_made() -> None:
+    log = fourteen_commits()
+    seen = log.load()
+    log.store.replace(f"_delta_log/{15:020d}.checkpoint.parquet", b"theirs")
+
+    look_after(seen)
+    wait_until_done()
+
+    assert checkpoints(log) == [15]
+
+
+def test_a_commit_does_not_wait_for_the_checkpoint_that_it_asks_for() -> None:
+    written, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        written.set()
+        assert go_on.wait(60)
+
+    inner = MemoryStore("slow")
+    log = log_of(FaultyStore(inner, faults=[Fault(operation="publish", hook=hold)]))
+    for n in range(25):
+        append(log, f"f{n}")
+    assert written.wait(60)
+    assert checkpoints(log) == []
+    assert log.load().version == 24
+
+    go_on.set()
+    wait_until_done()
+
+    assert checkpoints(log) == [10, 20]
+
+
+def test_what_fails_is_a_warning_and_the_commits_stand(caplog: pytest.LogCaptureFixture) -> None:
+    faults = [Fault(operation="publish"), Fault(operation="put_if_absent", name="03.crc")]
+    log = log_of(FaultyStore(MemoryStore("frail"), faults=faults))
+    for n in range(21):
+        append(log, f"f{n}")
+        wait_until_done()
+
+    assert len(live_paths(log)) == 21
+    assert checkpoints(log) == [20]
+    assert "checksum failed table=memory:frail version=3: A fault on purpose" in caplog.text
+    assert "upkeep failed table=memory:frail: A fault on purpose" in caplog.text
+
+
+def test_what_fails_is_not_tried_again_with_each_commit() -> None:
+    store = FaultyStore(MemoryStore("full"), faults=[Fault(operation="publish", at=at) for at in range(1, 10)])
+    log = log_of(store)
+    for n in range(25):
+        append(log, f"f{n}")
+        wait_until_done()
+
+    assert len([call for call in store.calls if call.operation == "publish"]) == 2
+
+
+def test_an_error_that_is_not_ours_is_a_warning_too(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full() -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    monkeypatch.setattr("tablefeed.feed.upkeep.checkpointing.SortedFiles", partial(SortedFiles, run_bytes=1))
+    log = a_log()
+    for n in range(12):
+        append(log, f"f{n}")
+    wait_until_done()
+
+    assert checkpoints(log) == []
+    assert "No space left on device" in caplog.text
+
+
+def test_a_table_made_anew_gets_no_checkpoint_of_the_one_before() -> None:
+    log = fourteen_commits()
+    before = log.load()
+    put(log.store, 13, [add("another, and longer")])
+
+    look_after(before)
+    wait_until_done()
+
+    assert checkpoints(log) == []
+
+
+def test_the_log_is_cleaned_up_after_a_checkpoint_once_a_day() -> None:
+    long_ago = MemoryStore("old", now_ms=lambda: 0)
+    log = a_log(long_ago, v0=[protocol(), metadata(configuration={"delta.checkpointInterval": "2"})])
+    for n in range(7):
+        append(log, f"f{n}")
+        wait_until_done()
+
+    # At version 2 all before it went; what has become old since waits for another day.
+    assert [f.version for f in log.listing() if f.kind is LogFileKind.COMMIT] == [2, 3, 4, 5, 6, 7]
+    upkeep._cleaned.clear()
+    append(log, "another day")
+    wait_until_done()
+    assert [f.version for f in log.listing() if f.kind is LogFileKind.COMMIT] == [8]
+    assert len(live_paths(log)) == 8
+
+
+def test_a_compaction_is_written_where_it_is_asked_for() -> None:
+    log = a_log()
+    options = UpkeepOptions(compact_every=5)
+    for n in range(11):
+        known = current_snapshot(log)
+        around = replace(still(), stood=lambda *what: after_commit(*what, options=options))
+        commit(log, known, a_write(log, known, f"f{n}"), around)
+        wait_until_done()
+
+    found = [log_file for log_file in log.listing() if log_file.kind is LogFileKind.COMPACTION]
+    assert [(log_file.version, log_file.last_version) for log_file in found] == [(0, 4), (5, 9)]
+    for name in [f.name for f in log.listing() if f.kind is LogFileKind.CHECKPOINT]:
+        log.store.delete(f"_delta_log/{name}")
+    assert log.segment().compaction == found[0]
+    assert live_paths(log) == sorted(f"f{n}" for n in range(11))
+
+
+def test_a_program_that_ends_after_its_last_append_has_written_its_checkpoint(tmp_path: Path) -> None:
+    program = (
+        "import sys, pyarrow as pa, tablefeed\n"
+        "for n in range(25):\n"
+        "    tablefeed.append(sys.argv[1], pa.table({'id': [n]}))\n"
+    )
+
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "table")], check=True, timeout=120)
+
+    log = tmp_path / "table" / "_delta_log"
+    assert sorted(log.glob("*.checkpoint.parquet"))[-1].name >= f"{20:020d}.checkpoint.parquet"
+    assert len(list(log.glob("*.crc"))) == 25
+    assert not [path for path in log.iterdir() if path.name.endswith(".tmp")]
+    tablefeed.append(tmp_path / "table", pa.table({"id": [25]}))
+    assert tablefeed.open_table(tmp_path / "table").to_arrow().num_rows == 26
+
+
+# --- who goes first -------------------------------------------------------------------------------------------------
+
+
+class SeenFromBehind(FaultyStore):
+    """Knows what the background has looked at: the newest commit, before all else."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.looked_at: list[str] = []
+
+    def stat(self, name: str) -> Entry | None:
+        if threading.current_thread().name == "tablefeed-upkeep":
+            self.looked_at.append(name)
+        return super().stat(name)
+
+
+def test_no_step_in_the_background_begins_while_somebody_waits_for_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "PATIENCE_S", 60.0)
+    store = SeenFromBehind(fourteen_commits().store)
+    log = log_of(store)
+
+    with waited_for():
+        look_after(log.load())
+        for n in range(20):
+            append(log, f"meanwhile{n}")
+        assert store.looked_at == []
+    wait_until_done()
+
+    assert store.looked_at != []
+    assert checkpoints(log) == [30]  # what waited is done once, for the newest version that asked
+
+
+def test_a_write_that_takes_long_keeps_no_checkpoint_from_being_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "PATIENCE_S", 0.0)
+    log = fourteen_commits()
+
+    with waited_for():
+        look_after(log.load())
+        wait_until_done()
+        assert checkpoints(log) == [13]
+
+
+FORKING = """
+import os, signal, sys, threading
+import pyarrow as pa
+import tablefeed
+from tablefeed.feed.upkeep import after_commit as upkeep
+
+for n in range(9):
+    tablefeed.append(sys.argv[1], pa.table({"id": [n]}))
+held = threading.Event()
+
+def hold():
+    with upkeep._WAY.taken(), upkeep._BACKGROUND._lock, upkeep._WAY._lock:
+        held.set()
+        threading.Event().wait()
+
+upkeep.wait_until_done()
+upkeep._BACKGROUND._waiting[("the parent's",)] = lambda: os._exit(7)
+threading.Thread(target=hold, daemon=True).start()
+held.wait()
+child = os.fork()
+if not child:
+    signal.alarm(50)
+    for n in range(3):
+        tablefeed.append(sys.argv[1], pa.table({"id": [9 + n]}))
+    upkeep.wait_until_done()
+    os._exit(0 if upkeep._WAY._free.is_set() else 8)
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_process_that_is_forked_while_the_thread_holds_its_locks_does_its_own_work_and_not_its_parents(
+    tmp_path: Path,
+) -> None:
+    run = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING, str(tmp_path / "table")]
+
+    subprocess.run(run, check=True, timeout=60)
+
+    assert list((tmp_path / "table" / "_delta_log").glob("*.checkpoint.parquet"))

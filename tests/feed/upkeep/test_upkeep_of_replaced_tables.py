@@ -1,0 +1,161 @@
+"""What happens behind a commit's back must not reach a table that was deleted or made anew meanwhile."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablefeed
+from support.logs import LONG_ID, a_log, add, log_of, metadata, protocol, put
+from tablefeed.errors import TablefeedError, TableReplacedError
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.upkeep.after_commit import UpkeepOptions, behind, look_after, wait_until_done
+from tablefeed.feed.upkeep.checkpoint import checkpointed
+from tablefeed.feed.upkeep.checksums import begin_checksums
+from tablefeed.feed.upkeep.optimize import Folding, fold
+from tablefeed.store import Fault, FaultyStore, LocalStore, MemoryStore, Store
+from tablefeed.store.faults import Operation
+
+NEW_ID = "22222222-2222-2222-2222-222222222222"
+EVERY_THIRD = {"delta.checkpointInterval": "3"}
+V2 = {**EVERY_THIRD, "delta.checkpointPolicy": "v2"}
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_to_do() -> Iterator[None]:
+    yield
+    wait_until_done()
+
+
+def old_table(store: Store, *, v2: bool = False) -> None:
+    features = {"readerFeatures": ["v2Checkpoint"], "writerFeatures": ["v2Checkpoint"]} if v2 else {}
+    a_log(
+        store, v0=[protocol(3, 7, **features) if v2 else protocol(), metadata(configuration=V2 if v2 else EVERY_THIRD)]
+    )
+    for version in range(1, 4):
+        put(store, version, [add(f"old{version}")])
+
+
+def make_anew(store: Store) -> None:
+    """Deletes all of the log, and makes another table of as many versions in its place."""
+    for folder in ("_delta_log/_sidecars", "_delta_log"):
+        for entry in list(store.list(folder)):
+            store.delete(f"{folder}/{entry.name}")
+    put(store, 0, [protocol(), metadata(LONG_ID, table_id=NEW_ID)])
+    for version in range(1, 4):
+        put(store, version, [add(f"a-file-of-the-new-table{version}")])
+
+
+def log_files(store: Store) -> list[str]:
+    folders = ("_delta_log", "_delta_log/_sidecars")
+    return [entry.name for folder in folders for entry in store.list(folder)]
+
+
+def a_checkpoint(snapshot: Snapshot) -> None:
+    look_after(snapshot, UpkeepOptions(clean_up=False))
+
+
+def parts(snapshot: Snapshot) -> None:
+    look_after(snapshot, UpkeepOptions(clean_up=False, part_actions=2))
+
+
+def a_compaction(snapshot: Snapshot) -> None:
+    look_after(snapshot, UpkeepOptions(checkpoint=False, compact_every=4))
+
+
+def a_checksum(snapshot: Snapshot) -> None:
+    behind(snapshot, "checksum", lambda: begin_checksums(snapshot))
+
+
+Upkeep = Callable[[Snapshot], None]
+EACH = pytest.mark.parametrize(
+    ("work", "v2"),
+    [(a_checkpoint, False), (a_checkpoint, True), (parts, False), (a_compaction, False), (a_checksum, False)],
+    ids=["checkpoint", "sidecars", "parts", "compaction", "checksum"],
+)
+NEW_LOG = [f"{version:020d}.json" for version in range(4)]
+
+
+def done_with(inner: Store, work: Upkeep, *, v2: bool, faults: tuple[Fault, ...] = ()) -> FaultyStore:
+    """What `work` does to the old table, among `faults`."""
+    old_table(inner, v2=v2)
+    store = FaultyStore(inner, faults=faults)
+    work(replace(log_of(inner).load(), log=log_of(store)))
+    wait_until_done()
+    return store
+
+
+def calls_of(inner: Store, work: Upkeep, *, v2: bool) -> Counter[Operation]:
+    """How often each operation is called where nothing disturbs the work, which then has put something."""
+    counts = Counter(call.operation for call in done_with(inner, work, v2=v2).calls)
+    assert len(log_files(inner)) > len(NEW_LOG)
+    return counts
+
+
+@EACH
+def test_at_whatever_step_a_table_is_made_anew_nothing_of_the_old_one_is_in_its_log(work: Upkeep, *, v2: bool) -> None:
+    for operation, count in calls_of(MemoryStore(f"old{next(_numbers)}"), work, v2=v2).items():
+        for at in range(1, count + 1):
+            inner = MemoryStore(f"old{next(_numbers)}")
+            done_with(inner, work, v2=v2, faults=(Fault(operation=operation, at=at, hook=partial(make_anew, inner)),))
+            assert log_files(inner) == NEW_LOG, (operation, at)
+
+
+@EACH
+def test_a_table_made_anew_between_the_look_at_it_and_the_put_gets_nothing_that_stays(
+    work: Upkeep, *, v2: bool
+) -> None:
+    looks = calls_of(MemoryStore(f"old{next(_numbers)}"), work, v2=v2)["stat"]
+
+    for at in range(1, looks + 1):
+        inner = MemoryStore(f"old{next(_numbers)}")
+        fault = Fault(operation="stat", at=at, when="after", hook=partial(make_anew, inner))
+        done_with(inner, work, v2=v2, faults=(fault,))
+        assert log_files(inner) == NEW_LOG, at
+
+
+@EACH
+def test_at_whatever_step_the_folder_of_a_table_is_deleted_it_stays_deleted(
+    work: Upkeep, tmp_path: Path, *, v2: bool
+) -> None:
+    for operation, count in calls_of(LocalStore(str(tmp_path / "undisturbed")), work, v2=v2).items():
+        for at in range(1, count + 1):
+            root = tmp_path / f"{operation}{at}"
+            fault = Fault(operation=operation, at=at, hook=partial(shutil.rmtree, root))
+            done_with(LocalStore(str(root)), work, v2=v2, faults=(fault,))
+            assert not root.exists(), (operation, at)
+
+
+def test_a_checkpoint_that_is_asked_for_says_that_the_table_was_made_anew() -> None:
+    inner = MemoryStore("asked")
+    old_table(inner)
+    log: TableLog = log_of(FaultyStore(inner, faults=[Fault(operation="publish", hook=lambda: make_anew(inner))]))
+
+    with pytest.raises(TableReplacedError, match="deleted, made anew or restored"):
+        checkpointed(log, clean_up=False, now_ms=0)
+
+    assert log_files(inner) == NEW_LOG
+
+
+def test_a_fold_does_not_bring_the_folder_of_a_deleted_table_back(tmp_path: Path) -> None:
+    root = tmp_path / "table"
+    for n in range(3):
+        tablefeed.append(root, pa.table({"id": [n]}))
+    wait_until_done()
+    deleted = Fault(operation="open_input", at=3, name="part-", when="after", hook=partial(shutil.rmtree, root))
+    log = TableLog(FaultyStore(LocalStore(str(root)), faults=[deleted]), location=str(root), storage_options={})
+
+    with pytest.raises(TablefeedError):
+        fold(log.load_for_files(), Folding(target_bytes=1_000_000))
+
+    assert not root.exists()

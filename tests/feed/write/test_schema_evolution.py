@@ -1,0 +1,432 @@
+"""What a write leaves in the log of the table whose schema it changes, and who may have changed it meanwhile."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+import tablefeed
+from support.logs import (
+    TABLE_ID,
+    Action,
+    a_log,
+    a_table,
+    a_write,
+    actions_of,
+    committed,
+    metadata,
+    protocol,
+    put,
+    still,
+    txn,
+)
+from tablefeed.errors import (
+    ConflictError,
+    IllegalOptionError,
+    InvalidRowsError,
+    LogError,
+    SchemaMismatchError,
+    UnsupportedFeatureError,
+)
+from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.write.evolution import SchemaMode
+from tablefeed.feed.write.write_rules import WriteRules
+from tablefeed.log.transaction import WriteKind
+
+MERGE = WriteRules(schema=SchemaMode.MERGE)
+REPLACE = WriteRules(schema=SchemaMode.OVERWRITE)
+WITH_NEW = pa.schema([("id", pa.int64()), ("new", pa.string())])
+NAME = {"delta.columnMapping.mode": "name"}
+
+
+def kinds(actions: list[Action]) -> list[str]:
+    return [kind for action in actions for kind in action]
+
+
+def one(actions: list[Action], kind: str) -> dict[str, Any]:
+    (value,) = [action[kind] for action in actions if kind in action]
+    return dict(value)
+
+
+def columns(meta: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {field["name"]: field for field in json.loads(meta["schemaString"])["fields"]}
+
+
+def newest(path: Path) -> list[Action]:
+    log_file = max((path / "_delta_log").glob("*.json"))
+    return [json.loads(line) for line in log_file.read_text().splitlines()]
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return sorted(tablefeed.open_table(path).to_arrow().to_pylist(), key=str)
+
+
+def raw(*fields: tuple[str, object, dict[str, object]]) -> str:
+    made = [{"name": n, "type": kind, "nullable": True, "metadata": more} for n, kind, more in fields]
+    return json.dumps({"type": "struct", "fields": made})
+
+
+# --- the metaData that is written ------------------------------------------------------------------------------------
+
+
+def test_a_new_column_is_one_metadata_before_the_files_and_all_else_in_it_stays() -> None:
+    schema = raw(("id", "long", {"comment": "key", "unknown": {"deep": [1]}}))
+    told = metadata(schema, configuration={"delta.appendOnly": "true", "mine": "x"})
+    told["metaData"] |= {"name": "orders", "description": "all", "createdTime": 5, "futureField": {"a": 1}}
+    log = a_log(v0=[protocol(), told])
+    snapshot = log.load()
+
+    commit(log, snapshot, a_write(log, snapshot, "a", schema=WITH_NEW, rules=MERGE, txn=("q", 0)), still())
+
+    actions = actions_of(log, 1)
+    assert kinds(actions) == ["commitInfo", "metaData", "txn", "add"]
+    after = one(actions, "metaData")
+    new = {"name": "new", "type": "string", "nullable": True, "metadata": {}}
+    assert json.loads(after.pop("schemaString"))["fields"] == [*json.loads(schema)["fields"], new]
+    before = dict(told["metaData"])
+    del before["schemaString"]
+    assert after == before
+
+
+def test_a_write_that_may_change_the_schema_and_does_not_writes_no_metadata() -> None:
+    log = a_table()
+    snapshot = log.load()
+
+    commit(log, snapshot, a_write(log, snapshot, "a", rules=MERGE), still())
+    overwrite = a_write(log, log.load(), "b", kind=WriteKind.OVERWRITE, rules=REPLACE)
+    commit(log, log.load(), overwrite, still())
+
+    assert [kinds(actions_of(log, version)) for version in (1, 2)] == [
+        ["commitInfo", "add"],
+        ["commitInfo", "add", "remove"],
+    ]
+
+
+def test_a_plan_that_changes_metadata_reaches_tasks_and_the_commit() -> None:
+    log = a_table()
+    plan = a_write(log, log.load(), schema=WITH_NEW, rules=MERGE).plan
+
+    assert pickle.loads(pickle.dumps(plan)) == plan  # noqa: S301 - our own
+    assert plan.metadata is not None
+    assert plan.metadata.table_id == TABLE_ID
+
+
+# --- beside others ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("theirs", "said"),
+    [
+        (raw(("id", "long", {}), ("new", "string", {})), "its schema has the new column new; run the write again"),
+        (raw(("id", "long", {"c": 1})), "its schema has another column id; run the write again"),
+    ],
+)
+def test_a_rivals_change_of_the_schema_the_same_or_another_excludes_ours_and_the_next_run_heals(
+    theirs: str, said: str
+) -> None:
+    log = a_table()
+    snapshot = log.load()
+    ours = a_write(log, snapshot, "ours", schema=WITH_NEW, rules=MERGE, txn=("q", 3))
+    put(log.store, 1, [metadata(theirs)])
+
+    with pytest.raises(ConflictError, match=said) as caught:
+        commit(log, snapshot, ours, still())
+    assert caught.value.error_class == "DELTA_METADATA_CHANGED"
+
+    again = log.load()
+    outcome, after = commit(
+        log, again, a_write(log, again, "again", schema=WITH_NEW, rules=MERGE, txn=("q", 3)), still()
+    )
+    assert outcome == committed(2)
+    assert after.schema.names == ("id", "new")
+
+
+def test_a_rivals_rows_do_not_exclude_a_change_of_the_schema() -> None:
+    log = a_table()
+    snapshot = log.load()
+    ours = a_write(log, snapshot, "ours", schema=WITH_NEW, rules=MERGE)
+    commit(log, snapshot, a_write(log, snapshot, "theirs"), still())
+
+    assert commit(log, snapshot, ours, still())[0] == committed(2)
+
+
+def test_a_change_of_the_schema_excludes_a_rivals_rows_that_were_planned_before_it() -> None:
+    log = a_table()
+    snapshot = log.load()
+    theirs = a_write(log, snapshot, "theirs")
+    commit(log, snapshot, a_write(log, snapshot, "ours", schema=WITH_NEW, rules=MERGE), still())
+
+    with pytest.raises(ConflictError, match="schema"):
+        commit(log, snapshot, theirs, still())
+
+
+def test_a_batch_run_again_after_it_changed_the_schema_is_a_replay() -> None:
+    log = a_table()
+    snapshot = log.load()
+    first = a_write(log, snapshot, "first", schema=WITH_NEW, rules=MERGE, txn=("q", 3))
+    commit(log, snapshot, first, still())
+
+    state = log.load()
+    again = a_write(log, state, "again", schema=WITH_NEW, rules=MERGE, txn=("q", 3))
+    stale, _ = commit(log, snapshot, first, still())
+    planned_anew, _ = commit(log, state, again, still())
+
+    assert (stale, planned_anew) == (stale, stale)
+    assert log.load().version == 1
+
+
+def test_a_replayed_commit_is_found_before_its_own_change_is_held_against_it() -> None:
+    log = a_log(v0=[protocol(), metadata()], v1=[metadata(raw(("id", "long", {}), ("new", "string", {}))), txn("q", 3)])
+    ours = a_write(log, log.load(0), "late", schema=WITH_NEW, rules=MERGE, txn=("q", 3))  # type: ignore[arg-type]
+
+    commit(log, log.load(), ours, still())
+
+    assert log.load().version == 1
+
+
+# --- rows and files --------------------------------------------------------------------------------------------------
+
+
+def test_new_columns_and_members_are_read_by_delta_rs_as_null_in_older_rows(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1], "s": [{"x": 1}]}))
+
+    tablefeed.append(tmp_path, pa.table({"ID": ["2"], "s": [{"y": "q", "X": 2.0}], "n": [b"z"]}), merge_schema=True)
+
+    expected = [{"id": 1, "s": {"x": 1, "y": None}, "n": None}, {"id": 2, "s": {"x": 2, "y": "q"}, "n": b"z"}]
+    assert rows(tmp_path) == expected
+    assert sorted(DeltaTable(str(tmp_path)).to_pyarrow_table().to_pylist(), key=str) == expected
+
+
+def test_a_value_that_does_not_fit_leaves_neither_a_file_nor_a_version(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": pa.array([1], pa.int32()), "s": [{"n": 1}]}))
+    files = sorted(tmp_path.rglob("*.parquet"))
+
+    for bad, words in (({"id": [2, 2**31]}, "column 'id'.*the value 2147483648"), ({"s": [{"n": "x"}]}, "'s.n'.*'x'")):
+        with pytest.raises(InvalidRowsError, match=words):
+            tablefeed.append(tmp_path, pa.table(bad))
+
+    assert sorted(tmp_path.rglob("*.parquet")) == files
+    assert tablefeed.open_table(tmp_path).version == 0
+
+
+def test_partition_values_are_those_of_the_cast_value(tmp_path: Path) -> None:
+    day = pa.table({"id": [1], "day": pa.array([19_000], pa.date32())})
+    tablefeed.append(tmp_path, day, partition_by=["day"])
+
+    tablefeed.append(tmp_path, pa.table({"id": [2], "day": ["2024-2-9"]}))
+
+    add = one(newest(tmp_path), "add")
+    assert add["partitionValues"] == {"day": "2024-02-09"}
+    assert add["path"].startswith("day=2024-02-09/")
+
+
+def test_days_and_texts_are_read_as_moments_in_a_zone_that_is_given_and_in_none_else(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"at": pa.array([0], pa.timestamp("us", "UTC"))}))
+    text = pa.table({"at": ["2024-07-01 12:00:00"]})
+
+    with pytest.raises(SchemaMismatchError, match="timeZone"):
+        tablefeed.append(tmp_path, text)
+    tablefeed.append(tmp_path, text, time_zone="Europe/Berlin")
+
+    assert [str(row["at"]) for row in rows(tmp_path)] == ["1970-01-01 00:00:00+00:00", "2024-07-01 10:00:00+00:00"]
+
+
+def test_an_overwrite_may_replace_schema_and_partitioning_and_keeps_the_table(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1], "p": ["a"]}), partition_by=["p"], properties={"mine": "x"})
+    before = one(newest(tmp_path), "metaData")
+
+    tablefeed.append(
+        tmp_path, pa.table({"q": [1], "id": ["x"]}), mode="overwrite", overwrite_schema=True, partition_by=["Q"]
+    )
+
+    after = one(newest(tmp_path), "metaData")
+    assert [(name, field["type"]) for name, field in columns(after).items()] == [("q", "long"), ("id", "string")]
+    assert after["partitionColumns"] == ["q"]
+    assert [after[key] for key in ("id", "createdTime", "configuration")] == [
+        before[key] for key in ("id", "createdTime", "configuration")
+    ]
+    assert DeltaTable(str(tmp_path)).to_pyarrow_table().to_pylist() == [{"q": 1, "id": "x"}]
+
+
+def test_an_overwrite_without_leave_to_change_the_schema_casts_to_it(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    tablefeed.append(tmp_path, pa.table({"id": ["2"]}), mode="overwrite")
+
+    assert rows(tmp_path) == [{"id": 2}]
+
+
+# --- refusals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("new", "configuration", "error_class"),
+    [
+        (("clock", pa.timestamp("us")), {}, "DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT"),
+        (("nothing", pa.null()), {}, "DELTA_NULL_SCHEMA_IN_STREAMING_WRITE"),
+        (("a b", pa.string()), {}, "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"),
+        (("_change_type", pa.string()), {"delta.enableChangeDataFeed": "true"}, "RESERVED_CDC_COLUMNS_ON_WRITE"),
+    ],
+    ids=str,
+)
+def test_a_column_that_the_table_cannot_have_is_refused(
+    new: tuple[str, pa.DataType], configuration: dict[str, str], error_class: str
+) -> None:
+    log = a_log(v0=[protocol(1, 4), metadata(configuration=configuration)])
+
+    with pytest.raises(
+        (SchemaMismatchError, UnsupportedFeatureError), match=new[0].replace("clock", "timestampNtz")
+    ) as e:
+        a_write(log, log.load(), schema=pa.schema([("id", pa.int64()), new]), rules=MERGE)
+    assert e.value.error_class == error_class
+
+
+WIDENING = protocol(3, 7, readerFeatures=["typeWidening"], writerFeatures=["typeWidening"])
+
+
+def test_a_wider_type_is_told_of_in_the_column_where_the_table_allows_it() -> None:
+    schema = raw(("id", "integer", {"comment": "key"}))
+    log = a_log(v0=[WIDENING, metadata(schema, configuration={"delta.enableTypeWidening": "true"})])
+    snapshot = log.load()
+
+    commit(log, snapshot, a_write(log, snapshot, "a", rules=MERGE), still())
+    fixed = a_write(log, snapshot, "b")
+
+    change = {"fromType": "integer", "toType": "long"}
+    assert columns(one(actions_of(log, 1), "metaData"))["id"] == {
+        "name": "id",
+        "type": "long",
+        "nullable": True,
+        "metadata": {"comment": "key", "delta.typeChanges": [change]},
+    }
+    assert fixed.plan.metadata is None, "without mergeSchema the rows are cast"
+
+
+@pytest.mark.parametrize(
+    ("features", "configuration", "error_class"),
+    [
+        (["typeWidening-preview"], {}, None),
+        (
+            ["typeWidening", "checkConstraints"],
+            {"delta.constraints.c": "ID > 0"},
+            "DELTA_CONSTRAINT_DATA_TYPE_MISMATCH",
+        ),
+    ],
+    ids=["preview", "constraint"],
+)
+def test_a_type_is_not_widened_where_others_rest_on_it(
+    features: list[str], configuration: dict[str, str], error_class: str | None
+) -> None:
+    readers = [name for name in features if name.startswith("typeWidening")]
+    told = metadata(raw(("id", "integer", {})), configuration={"delta.enableTypeWidening": "true", **configuration})
+    log = a_log(v0=[protocol(3, 7, readerFeatures=readers, writerFeatures=features), told])
+
+    with pytest.raises((UnsupportedFeatureError, SchemaMismatchError)) as caught:
+        a_write(log, log.load(), rules=MERGE)
+    assert error_class is None or caught.value.error_class in (error_class, "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
+
+
+# --- mapped columns --------------------------------------------------------------------------------------------------
+
+
+def test_a_new_table_maps_its_columns_where_its_properties_say_so(tmp_path: Path) -> None:
+    nested = {"a b": [1], "p": ["x"], "s": [[{"k": 1}]]}
+    tablefeed.append(tmp_path, pa.table(nested), partition_by=["P"], properties=NAME)
+
+    meta, add = one(newest(tmp_path), "metaData"), one(newest(tmp_path), "add")
+    by_name = columns(meta)
+    inner = by_name["s"]["type"]["elementType"]["fields"][0]
+    fields = [by_name["a b"], by_name["p"], by_name["s"], inner]
+    assert [f["metadata"]["delta.columnMapping.id"] for f in fields] == [1, 2, 3, 4]
+    physical = [f["metadata"]["delta.columnMapping.physicalName"] for f in fields]
+    assert all(re.fullmatch(r"col-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", name) for name in physical)
+    assert meta["configuration"] == {**NAME, "delta.columnMapping.maxColumnId": "4"}
+    assert meta["partitionColumns"] == ["p"]
+    assert add["partitionValues"] == {physical[1]: "x"}
+    assert re.fullmatch(r"[A-Za-z0-9]{2}/part-00000-.*", add["path"])
+    stats = json.loads(add["stats"])
+    assert stats["minValues"] == {physical[0]: 1}
+    assert stats["nullCount"] == {physical[0]: 0, physical[2]: 0}
+    file = pq.ParquetFile(tmp_path / add["path"]).schema_arrow
+    assert [(f.name, f.metadata[b"PARQUET:field_id"]) for f in file] == [(physical[0], b"1"), (physical[2], b"3")]
+    member = file.field(1).type.value_type.field(0)
+    assert (member.name, member.metadata[b"PARQUET:field_id"]) == (physical[3], b"4")
+    assert rows(tmp_path) == [{"a b": 1, "p": "x", "s": [{"k": 1}]}]
+
+
+def test_new_columns_of_a_mapped_table_get_the_next_ids_and_the_others_keep_theirs(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1], "s": [{"x": 1}]}), properties=NAME)
+    before = one(newest(tmp_path), "metaData")
+
+    tablefeed.append(tmp_path, pa.table({"s": [{"y z": 2}], "new": [3], "id": [2]}), merge_schema=True)
+
+    after = one(newest(tmp_path), "metaData")
+    assert after["configuration"]["delta.columnMapping.maxColumnId"] == "5"
+    old, new = columns(before), columns(after)
+    assert list(new) == ["id", "s", "new"]
+    assert new["id"] == old["id"]
+    assert new["s"]["metadata"] == old["s"]["metadata"]
+    assert new["s"]["type"]["fields"][0] == old["s"]["type"]["fields"][0]
+    assert new["s"]["type"]["fields"][1]["metadata"]["delta.columnMapping.id"] == 4
+    assert new["new"]["metadata"]["delta.columnMapping.id"] == 5
+    assert rows(tmp_path) == [
+        {"id": 1, "s": {"x": 1, "y z": None}, "new": None},
+        {"id": 2, "s": {"x": None, "y z": 2}, "new": 3},
+    ]
+
+
+def test_an_overwritten_schema_keeps_the_mapping_of_what_stays_and_gives_no_id_twice(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"a": [1], "b": ["x"], "c": [1]}), properties=NAME)
+    before = columns(one(newest(tmp_path), "metaData"))
+
+    tablefeed.append(tmp_path, pa.table({"d": [1], "b": ["y"], "a": ["z"]}), mode="overwrite", overwrite_schema=True)
+
+    meta = one(newest(tmp_path), "metaData")
+    after = columns(meta)
+    assert after["b"] == before["b"]
+    assert [after[name]["metadata"]["delta.columnMapping.id"] for name in ("d", "a")] == [4, 5]
+    assert meta["configuration"]["delta.columnMapping.maxColumnId"] == "5"
+    assert rows(tmp_path) == [{"d": 1, "b": "y", "a": "z"}]
+
+
+def test_the_largest_id_is_what_columns_have_where_the_property_says_less() -> None:
+    mapping = {"delta.columnMapping.id": 7, "delta.columnMapping.physicalName": "id"}
+    told = metadata(raw(("id", "long", mapping)), configuration={**NAME, "delta.columnMapping.maxColumnId": "3"})
+    log = a_log(v0=[protocol(2, 5), told])
+
+    changed = a_write(log, log.load(), schema=WITH_NEW, rules=MERGE).plan.metadata
+
+    assert changed is not None
+    assert changed.configuration["delta.columnMapping.maxColumnId"] == "8"
+
+
+def test_an_id_that_is_no_number_gives_no_new_column() -> None:
+    mapping = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "id"}
+    told = metadata(raw(("id", "long", mapping)), configuration={**NAME, "delta.columnMapping.maxColumnId": "x"})
+    log = a_log(v0=[protocol(2, 5), told])
+
+    with pytest.raises(LogError, match="'x', which is no number"):
+        a_write(log, log.load(), schema=WITH_NEW, rules=MERGE)
+
+
+def test_no_user_sets_the_largest_id(tmp_path: Path) -> None:
+    with pytest.raises(IllegalOptionError, match="DELTA_CANNOT_MODIFY_TABLE_PROPERTY"):
+        tablefeed.append(tmp_path, pa.table({"id": [1]}), properties={**NAME, "delta.columnMapping.maxColumnId": "9"})
+
+
+def test_a_null_that_is_not_allowed_is_named_as_users_name_its_column(tmp_path: Path) -> None:
+    mapping = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"}
+    field = {"name": "key", "type": "long", "nullable": False, "metadata": mapping}
+    told = metadata(json.dumps({"type": "struct", "fields": [field]}), configuration=NAME)
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "_delta_log" / f"{0:020d}.json").write_text("\n".join(map(json.dumps, [protocol(2, 5), told])) + "\n")
+
+    with pytest.raises(InvalidRowsError, match="column: key"):
+        tablefeed.append(tmp_path, pa.table({"key": pa.array([None], pa.int64())}))

@@ -1,0 +1,248 @@
+"""What a task leaves on disk, whose files are dropped after a failed batch, and what a process remembers of a table."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import tablefeed
+from support.logs import ID, already_applied, committed, still
+from tablefeed.errors import InvalidRowsError, NotExclusiveError
+from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.commit.losers import delete_losers
+from tablefeed.feed.commit.operations import micro_batch
+from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.snapshot import known_state
+from tablefeed.feed.snapshot.known_state import KEPT_TABLES, current_snapshot, newest_state, remember
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.table_log import TableLog
+from tablefeed.feed.write.sink import plan_write, write_task
+from tablefeed.feed.write.write_plan import WritePlan
+from tablefeed.log.transaction import WriteKind
+from tablefeed.model.actions import AddFile, Txn
+from tablefeed.model.outcome import AlreadyApplied, Committed
+
+TWO = pa.schema([("id", pa.int64()), ("day", pa.string())])
+
+
+def batch(*ids: int) -> pa.RecordBatch:
+    return pa.record_batch([list(ids)], schema=ID)
+
+
+def planned(path: Path) -> tuple[TableLog, WritePlan]:
+    log = open_log(str(path))
+    return log, plan_write(log, current_snapshot(log), ID, partition_by=(), kind=WriteKind.APPEND)
+
+
+def a_batch(plan: WritePlan, files: tuple[AddFile, ...], number: int) -> Transaction:
+    return Transaction(
+        plan=plan,
+        files=files,
+        kind=WriteKind.APPEND,
+        operation=micro_batch(WriteKind.APPEND, "query", number),
+        txn=Txn(app_id="query", txn_version=number),
+    )
+
+
+def data_files(path: Path) -> list[str]:
+    return sorted(str(file.relative_to(path)) for file in path.rglob("*.parquet"))
+
+
+def rows(path: Path) -> list[int]:
+    return sorted(tablefeed.open_table(path).to_arrow()["id"].to_pylist())
+
+
+@pytest.fixture(autouse=True)
+def _a_fresh_process() -> Iterator[None]:
+    known_state._known.clear()
+    yield
+    known_state._known.clear()
+
+
+# --- tasks -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_task_wrote_is_not_seen_before_it_is_committed(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    log, plan = planned(tmp_path)
+
+    files = write_task(plan, [batch(2, 3)], task=0, now_ms=0)
+    before = rows(tmp_path)
+    commit(log, log.load(), a_batch(plan, files, 0), still())
+
+    assert (before, rows(tmp_path)) == ([1], [1, 2, 3])
+
+
+def test_a_task_that_fails_leaves_no_file(tmp_path: Path) -> None:
+    log = open_log(str(tmp_path))
+    plan = plan_write(log, None, TWO, partition_by=["day"], kind=WriteKind.APPEND)
+
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch([[1, 2], ["mon", "tue"]], schema=TWO)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_task(plan, failing(), task=0, now_ms=0)
+    assert data_files(tmp_path) == []
+
+
+def test_a_task_without_rows_writes_no_file(tmp_path: Path) -> None:
+    _, plan = planned(tmp_path)
+
+    assert write_task(plan, [batch()], task=0, now_ms=0) == ()
+    assert data_files(tmp_path) == []
+
+
+def test_two_attempts_of_one_task_write_under_different_names(tmp_path: Path) -> None:
+    _, plan = planned(tmp_path)
+
+    first, twin = (write_task(plan, [batch(1)], task=7, now_ms=0)[0].path for _ in range(2))
+
+    assert first != twin
+    assert first.startswith("part-00007-")
+
+
+def test_a_plan_crosses_to_a_task_by_pickle(tmp_path: Path) -> None:
+    _, plan = planned(tmp_path)
+
+    assert pickle.loads(pickle.dumps(plan)) == plan  # noqa: S301 - ours
+
+
+def test_of_twin_attempts_the_one_that_spark_chose_is_in_the_table(tmp_path: Path) -> None:
+    log, plan = planned(tmp_path)
+    chosen, twin = (write_task(plan, [batch(1)], task=0, now_ms=0) for _ in range(2))
+
+    commit(log, None, a_batch(plan, chosen, 0), still())
+
+    assert rows(tmp_path) == [1]
+    assert twin[0].path in data_files(tmp_path), "nobody knows that it lost: VACUUM takes it"
+
+
+def test_rows_with_a_null_where_there_must_be_none_leave_no_file(tmp_path: Path) -> None:
+    strict = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+    write_deltalake(str(tmp_path), pa.table({"id": [1]}, schema=strict))
+    before = data_files(tmp_path)
+    _, plan = planned(tmp_path)
+
+    with pytest.raises(InvalidRowsError):
+        write_task(plan, [batch(2), pa.record_batch([pa.array([None], pa.int64())], schema=ID)], task=0, now_ms=0)
+    assert data_files(tmp_path) == before
+
+
+def test_a_store_that_is_not_exclusive_is_refused_by_name() -> None:
+    with pytest.raises(NotExclusiveError, match="memory://somewhere/orders"):
+        tablefeed.append("memory://somewhere/orders", pa.table({"id": [1]}))
+
+
+def test_what_a_task_or_a_commit_left_half_written_when_it_died_is_no_row_and_no_version(tmp_path: Path) -> None:
+    run_batch(tmp_path, 0)
+    whole = (tmp_path / data_files(tmp_path)[0]).read_bytes()
+    (tmp_path / "part-00000-11111111-1111-1111-1111-111111111111.c000.snappy.parquet").write_bytes(whole[:100])
+    (tmp_path / "_delta_log" / ".00000000000000000001.json.0f.tmp").write_text('{"commitInfo":{"oper')
+    known_state._known.clear()
+
+    assert run_batch(tmp_path, 1) == committed(1)
+    assert rows(tmp_path) == [0, 1]
+    assert sorted(DeltaTable(str(tmp_path)).to_pyarrow_table()["id"].to_pylist()) == [0, 1]
+
+
+# --- a batch that Spark gives up ------------------------------------------------------------------------------------
+
+
+def test_the_files_of_a_batch_that_was_given_up_go_where_the_log_shows_that_a_twin_was_committed(
+    tmp_path: Path,
+) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [0]}))
+    log, plan = planned(tmp_path)
+    ours, twin = (write_task(plan, [batch(1)], task=0, now_ms=0) for _ in range(2))
+    commit(log, log.load(), a_batch(plan, twin, 0), still())
+
+    delete_losers(plan, ours, Txn(app_id="query", txn_version=0))
+
+    assert ours[0].path not in data_files(tmp_path)
+    assert rows(tmp_path) == [0, 1]
+
+
+def test_the_files_of_a_batch_that_was_given_up_and_yet_committed_stay(tmp_path: Path) -> None:
+    log, plan = planned(tmp_path)
+    ours = write_task(plan, [batch(1)], task=0, now_ms=0)
+    commit(log, None, a_batch(plan, ours, 0), still())
+
+    delete_losers(plan, ours, Txn(app_id="query", txn_version=0))
+
+    assert rows(tmp_path) == [1]
+
+
+def test_the_files_of_a_batch_that_may_still_be_committed_stay(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [0]}))
+    _, plan = planned(tmp_path)
+    ours = write_task(plan, [batch(1)], task=0, now_ms=0)
+
+    delete_losers(plan, ours, Txn(app_id="query", txn_version=0))
+
+    assert ours[0].path in data_files(tmp_path)
+
+
+# --- what a process remembers ----------------------------------------------------------------------------------------
+
+
+def run_batch(path: Path, number: int) -> Committed | AlreadyApplied:
+    """A micro-batch as Spark's sink runs it: planned and committed from what this process knows."""
+    log, state = newest_state(str(path), {})
+    plan = plan_write(log, state, ID, partition_by=(), kind=WriteKind.APPEND)
+    replayed = plan.recorded.get("query", -1) >= number
+    files = () if replayed else write_task(plan, [batch(number)], task=0, now_ms=0)
+    log, state = newest_state(plan.location, dict(plan.storage_options))
+    outcome, after = commit(log, state, a_batch(plan, files, number), still())
+    remember(log, after)
+    return outcome
+
+
+def test_batches_build_on_what_the_process_knows_and_see_what_others_did(tmp_path: Path) -> None:
+    first = run_batch(tmp_path, 0)
+    tablefeed.append(tmp_path, pa.table({"id": [100]}))
+    second = run_batch(tmp_path, 1)
+
+    assert (first, second) == (committed(0), committed(2))
+    assert rows(tmp_path) == [0, 1, 100]
+
+
+def test_a_batch_run_again_in_another_process_writes_no_file(tmp_path: Path) -> None:
+    run_batch(tmp_path, 0)
+    before = data_files(tmp_path)
+    known_state._known.clear()
+
+    assert run_batch(tmp_path, 0) == already_applied(0, recorded=0)
+    assert data_files(tmp_path) == before
+
+
+def test_a_process_that_knew_a_table_makes_it_again_after_it_was_deleted(tmp_path: Path) -> None:
+    run_batch(tmp_path, 0)
+    shutil.rmtree(tmp_path)
+
+    assert run_batch(tmp_path, 0) == committed(0)
+    assert rows(tmp_path) == [0]
+
+
+def test_a_process_that_knew_a_table_takes_one_made_anew_for_what_it_is(tmp_path: Path) -> None:
+    for number in range(3):
+        run_batch(tmp_path, number)
+    shutil.rmtree(tmp_path)
+    for row in (7, 8, 9):
+        tablefeed.append(tmp_path, pa.table({"id": [row]}))
+
+    assert run_batch(tmp_path, 0) == committed(3)
+    assert rows(tmp_path) == [0, 7, 8, 9]
+
+
+def test_a_process_remembers_a_few_tables_and_not_all(tmp_path: Path) -> None:
+    for number in range(KEPT_TABLES + 3):
+        newest_state(str(tmp_path / str(number)), {})
+
+    assert len(known_state._known) == KEPT_TABLES

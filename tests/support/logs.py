@@ -1,0 +1,193 @@
+"""Logs for the tests of the feed, written as JSON by hand: what other writers put, not what our codec makes of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from tablefeed.feed.commit.operations import Operation, batch_write, micro_batch
+from tablefeed.feed.commit.transaction import Surroundings, Transaction
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.stream.source import StreamSource
+from tablefeed.feed.stream.source_options import SourceOptions
+from tablefeed.feed.write.sink import plan_write
+from tablefeed.feed.write.write_rules import WriteRules
+from tablefeed.log.transaction import WriteKind
+from tablefeed.model.actions import AddFile, Commit, Txn, Version
+from tablefeed.model.logfile import LogFileKind
+from tablefeed.model.offset import Offset
+from tablefeed.model.outcome import AlreadyApplied, Committed
+from tablefeed.store import Fault, FaultyStore, MemoryStore, Store
+
+Action = dict[str, Any]  # Any: JSON
+
+TABLE_ID = "11111111-1111-1111-1111-111111111111"
+LONG_ID = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
+ID = pa.schema([("id", pa.int64())])
+NOW_MS = 1_700_000_000_000
+VECTOR = {
+    "storageType": "u",
+    "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
+    "offset": 4,
+    "sizeInBytes": 40,
+    "cardinality": 6,
+}
+"""The deletion vector of PROTOCOL.md's example, and the file that it is in."""
+VECTOR_FILE = "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+
+
+def protocol(reader: int = 1, writer: int = 2, **features: Sequence[str]) -> Action:
+    return {"protocol": {"minReaderVersion": reader, "minWriterVersion": writer, **features}}
+
+
+def metadata(
+    schema: str = LONG_ID,
+    *,
+    table_id: str = TABLE_ID,
+    partition_columns: Sequence[str] = (),
+    configuration: Mapping[str, str] | None = None,
+) -> Action:
+    return {
+        "metaData": {
+            "id": table_id,
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": schema,
+            "partitionColumns": list(partition_columns),
+            "configuration": dict(configuration or {}),
+        }
+    }
+
+
+def add(path: str, *, size: int = 10, data_change: bool = True, modified: int = 0, **more: object) -> Action:
+    values = {"path": path, "partitionValues": {}, "size": size, "modificationTime": modified}
+    return {"add": {**values, "dataChange": data_change, **more}}
+
+
+def remove(path: str, *, data_change: bool = True, **more: object) -> Action:
+    return {"remove": {"path": path, "dataChange": data_change, "deletionTimestamp": 1, **more}}
+
+
+def txn(app_id: str, version: int) -> Action:
+    return {"txn": {"appId": app_id, "version": version}}
+
+
+def info(**fields: object) -> Action:
+    return {"commitInfo": fields}
+
+
+def commit_path(version: int) -> str:
+    return f"_delta_log/{version:020d}.json"
+
+
+def put(store: Store, version: int, actions: Sequence[Action]) -> None:
+    """Another writer's commit; replaces what is there."""
+    store.replace(commit_path(version), "".join(json.dumps(action) + "\n" for action in actions).encode())
+
+
+def log_of(store: Store) -> TableLog:
+    return TableLog(store, location=store.url, storage_options={})
+
+
+def a_log(store: Store | None = None, **versions: Sequence[Action]) -> TableLog:
+    """`a_log(v0=[...], v1=[...])`: a log with these commits, in memory unless a `store` is given."""
+    store = MemoryStore("orders") if store is None else store
+    for name, actions in versions.items():
+        put(store, int(name.removeprefix("v")), actions)
+    return log_of(store)
+
+
+def a_table(store: Store | None = None) -> TableLog:
+    """A table with one column and no file."""
+    return a_log(store, v0=[protocol(), metadata()])
+
+
+def actions_of(log: TableLog, version: int) -> list[Action]:
+    return [json.loads(line) for line in log.store.read(commit_path(version)).splitlines()]
+
+
+def commits_of(log: TableLog) -> list[Commit]:
+    listing = (log_file for log_file in log.listing() if log_file.kind is LogFileKind.COMMIT)
+    return [log.required_commit(log_file) for log_file in listing]
+
+
+def live_paths(log: TableLog) -> list[str]:
+    return sorted(path for batch in log.load().live_files() for path in batch["log_path"].to_pylist())
+
+
+def a_file(path: str, *, rows: int = 1) -> AddFile:
+    return AddFile(
+        path=path,
+        log_path=path,
+        partition_values={},
+        size_bytes=10,
+        modified_ms=NOW_MS,
+        data_change=True,
+        stats=json.dumps({"numRecords": rows}),
+    )
+
+
+def a_write(
+    log: TableLog,
+    snapshot: Snapshot | None,
+    *paths: str,
+    kind: WriteKind = WriteKind.APPEND,
+    txn: tuple[str, int] | None = None,
+    schema: pa.Schema = ID,
+    rules: WriteRules | None = None,
+) -> Transaction:
+    """A write of the files `paths`, which are planned and, in the store, there, and not committed yet."""
+    for path in paths:
+        log.store.replace(path, b"rows")
+    operation: Operation = batch_write(kind, ()) if txn is None else micro_batch(kind, *txn)
+    return Transaction(
+        plan=plan_write(log, snapshot, schema, partition_by=(), kind=kind, rules=rules),
+        files=tuple(a_file(path) for path in paths),
+        kind=kind,
+        operation=operation,
+        txn=None if txn is None else Txn(app_id=txn[0], txn_version=txn[1]),
+    )
+
+
+def still(sleeps: list[float] | None = None) -> Surroundings:
+    """A clock that stands, and waits that take no time and are noted in `sleeps`."""
+    return Surroundings(now_ms=lambda: NOW_MS, sleep=(sleeps if sleeps is not None else []).append, uniform=lambda: 0.5)
+
+
+def committed(version: int) -> Committed:
+    return Committed(version=Version(version))
+
+
+def already_applied(version: int, *, recorded: int) -> AlreadyApplied:
+    return AlreadyApplied(version=Version(version), recorded_txn_version=recorded)
+
+
+def faulty(*faults: Fault) -> tuple[FaultyStore, TableLog]:
+    """A table of one version whose store has `faults` from now on; its calls are counted from here too."""
+    inner = MemoryStore("orders")
+    a_table(inner)
+    store = FaultyStore(inner, faults=faults)
+    return store, log_of(store)
+
+
+def dead(when: Literal["before", "after"]) -> tuple[Fault, ...]:
+    """Every put of a commit fails, and every look at what stands; the one look before the put does not."""
+    puts = tuple(Fault(operation="put_if_absent", at=n, when=when) for n in range(1, 20))
+    return puts + tuple(Fault(operation="read", name=commit_path(1), at=n) for n in range(2, 20))
+
+
+def a_source(log: TableLog, *, clock: Callable[[], float] = lambda: 0.0, **options: Any) -> StreamSource:
+    """The feed of `log` for a query that begins now; `options` are SourceOptions'."""
+    read_schema = log.load().schema
+    return StreamSource(log, read_schema=read_schema, options=SourceOptions(**options), clock=clock)
+
+
+def at(version: int, file_index: int = 0, *, in_snapshot: bool = False) -> Offset:
+    return Offset(table_id=TABLE_ID, version=Version(version), file_index=file_index, in_snapshot=in_snapshot)
+
+
+def delivered(source: StreamSource, start: Offset, end: Offset) -> list[str]:
+    """The files between two offsets; how they are spread over tasks is not looked at."""
+    return sorted(file.path for task in source.tasks(start, end) for file in task.files)
