@@ -1,5 +1,5 @@
-# Everything one does in this repository. A fresh machine needs make, bash and Python 3.11 or newer; Java is found or
-# installed by scripts/java.sh. `make` alone lists the targets.
+# The commands of this repository. A fresh machine needs make, bash and Python 3.11 or newer; scripts/java.sh finds or
+# installs Java. `make` alone lists the targets.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -10,43 +10,43 @@ PEER_VENV := .venv-peer
 PEER_JARS := .cache/peer-jars
 PYTHON := $(VENV)/bin/python
 JAVA := scripts/java.sh
-# Two processes, of which one has what needs a JVM.
+# Two processes; one of them runs all tests that need a JVM.
 BY_TWO := -n 2 --dist loadgroup
 CODE := src tests $(wildcard examples benchmarks)
 
-help: ## this list
+help: ## lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-demo: $(VENV)/.installed ## a Delta table tailed and copied exactly once, killed half-way, on real data
+demo: $(VENV)/.installed ## copies a Delta table exactly once, killed half-way, on real data
 	@$(JAVA) $(PYTHON) examples/demo.py
 
-test: lint ## everything but the peer; ends with how it met the corpus
+test: lint ## lint, and all tests except the comparison with the Delta JAR
 	@$(JAVA) $(PYTHON) -m pytest -m "not peer" $(BY_TWO)
 
-test-unit: $(VENV)/.installed ## the tests that need no JVM, but for the slowest
+test-unit: $(VENV)/.installed ## the tests that need no JVM, except the slowest
 	@$(PYTHON) -m pytest -m "not spark and not peer and not slow" $(BY_TWO)
 
 test-spark: $(VENV)/.installed ## the tests that need a JVM
 	@$(JAVA) $(PYTHON) -m pytest -m spark
 
-test-streams: $(VENV)/.installed ## every recorded stream of the corpus on Spark itself, by its own recorder
+test-streams: $(VENV)/.installed ## every recorded stream of the corpus (TABLEFEED_CORPUS) on Spark
 	@corpus="$${TABLEFEED_CORPUS:-../shared/corpus}/streams"; \
 	work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && \
 	cp "$$corpus/tables.tar.zst" "$$corpus/expected.json" "$$work" && \
 	$(JAVA) $(PYTHON) "$$corpus/scenarios.py" run "$$work" --format tablefeed --jobs 3
 
-# Two runs: the JAR's session is configured as the other must not be, and a process has only one.
-test-peer: $(PEER_VENV)/.installed ## on Spark 4.2: the JVM's tests that hang on Spark, those beside the Delta JAR (needs Maven)
+# Two runs: the JAR's session needs settings that the other session must not have, and a process has one session only.
+test-peer: $(PEER_VENV)/.installed ## on Spark 4.2: tests that depend on Spark's version, tests beside the Delta JAR (needs Maven)
 	@scripts/peer_jars.sh $(PEER_JARS)
 	@status=0; \
 	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m "spark and not one_spark" || status=$$?; \
 	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m peer --peer-jars=$(PEER_JARS) || status=$$?; \
 	exit $$status
 
-test-all: test test-peer ## both, and on Spark 4.2 what the second leaves out, too
+test-all: test test-peer ## test and test-peer, and the remaining JVM tests on Spark 4.2
 	@$(JAVA) $(PEER_VENV)/bin/python -m pytest -m one_spark
 
-bench: $(PEER_VENV)/.installed ## the measurements, the Delta JAR beside us (needs Maven)
+bench: $(PEER_VENV)/.installed ## measures tablefeed beside the Delta JAR (needs Maven)
 	@scripts/peer_jars.sh $(PEER_JARS)
 	@$(JAVA) $(PEER_VENV)/bin/python -m benchmarks --peer-jars=$(PEER_JARS)
 
@@ -56,11 +56,11 @@ lint: $(VENV)/.installed ## ruff and mypy
 	@$(PYTHON) -m ruff format --quiet --check $(CODE)
 	@$(PYTHON) -m mypy --no-error-summary src tests
 
-format: $(VENV)/.installed ## what ruff can put right by itself
+format: $(VENV)/.installed ## lets ruff correct what it can
 	@$(PYTHON) -m ruff check --quiet --fix $(CODE)
 	@$(PYTHON) -m ruff format --quiet $(CODE)
 
-venv: $(VENV)/.installed ## the virtual environment of all the others
+venv: $(VENV)/.installed ## creates the virtual environment of the other targets
 
 $(VENV)/.installed: pyproject.toml scripts/venv.sh
 	@scripts/venv.sh $(VENV) dev
@@ -70,7 +70,7 @@ $(PEER_VENV)/.installed: pyproject.toml scripts/venv.sh
 	@scripts/venv.sh $(PEER_VENV) peer
 	@touch $@
 
-clean: ## remove what was made; the downloads in .cache stay
+clean: ## removes what was made; the downloads in .cache stay
 	rm -rf $(VENV) $(PEER_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf spark-warehouse metastore_db derby.log artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
