@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,41 @@ def test_what_the_check_refuses_before_or_after_is_not_there(store: Store, put: 
         put(store, "log/f", Within(directory="log", check=Check(store, at)))
 
     assert [entry.name for entry in store.list("log")] == ["0.json"]
+
+
+def test_an_object_that_was_there_before_is_not_deleted_where_the_check_refuses_ours(store: Store) -> None:
+    store.put_if_absent("log/0.json", b"x")
+
+    def is_theirs() -> None:
+        store.put_if_absent("log/f", b"theirs")
+        if calls:
+            raise LogError("another table", url=store.url)
+        calls.append("before")
+
+    calls = list[str]()
+    with suppress(LogError):
+        publish(store, "log/f", Within(directory="log", check=is_theirs))
+
+    assert store.read("log/f") == b"theirs"
+
+
+@EACH_CHECKED
+def test_the_name_of_what_appeared_is_given_before_the_check_that_follows(store: Store, put: Put) -> None:
+    store.put_if_absent("log/0.json", b"x")
+    seen = list[str]()
+
+    put(store, "log/f", Within(directory="log", check=lambda: seen.append("check"), appeared=seen.append))
+
+    assert seen == ["check", "log/f", "check"]
+
+
+def test_of_an_object_that_was_there_before_no_name_is_given(store: Store) -> None:
+    store.put_if_absent("log/f", b"theirs")
+    seen = list[str]()
+
+    publish(store, "log/f", Within(directory="log", appeared=seen.append))
+
+    assert seen == []
 
 
 @EACH

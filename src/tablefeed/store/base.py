@@ -35,10 +35,14 @@ class Within:
     appears and again right after. Where `check` raises, that error is raised, and the object is not there, or is
     deleted again. On a disk the object can only ever appear in the directory that was there before the first check, so
     never in a new directory with the same path.
+
+    `appeared` is called with the name of the object between the two, and must not raise. Where another object had the
+    name already, that object is never deleted, and neither `appeared` nor the second check is called.
     """
 
     directory: str
     check: Callable[[], None] = lambda: None
+    appeared: Callable[[str], None] = lambda _name: None
 
 
 class Store(Protocol):

@@ -136,7 +136,7 @@ class LocalStore:
         with self._opened("put", name, within) as folder:
             folder.write_new(temporary, data)
             try:
-                return self._linked(folder, temporary, base_name, within)
+                return self._linked(folder, temporary, name, within)
             finally:
                 folder.abandon(temporary)
 
@@ -176,7 +176,7 @@ class LocalStore:
                 with pa.OSFile(temporary, "wb") as handle:
                     yield handle
                 durable.sync_path(temporary, self._disk)
-                self._linked(folder, hidden_name, base_name, within)
+                self._linked(folder, hidden_name, name, within)
             finally:
                 durable.abandon(temporary)
 
@@ -197,7 +197,7 @@ class LocalStore:
                 folder.abandon(temporary)
                 raise
             folder.sync()
-            _check_after(within, folder, base_name, ours)
+            _check_after(within, folder, name, ours)
 
     def delete(self, name: str) -> None:
         """Removes a file and Hadoop's checksum of it; see Store."""
@@ -287,15 +287,15 @@ class LocalStore:
             if folder is not None:
                 folder.close()
 
-    def _linked(self, folder: durable.Folder, temporary: str, base_name: str, within: Within | None) -> bool:
-        """Links `temporary` to `base_name`, durably, while `within` holds; False where another file has the name."""
+    def _linked(self, folder: durable.Folder, temporary: str, name: str, within: Within | None) -> bool:
+        """Links `temporary` to `name`, durably, while `within` holds; False where another file has the name."""
         if within is not None:
             within.check()
         ours = folder.identity(temporary)
-        created = self._link(folder, temporary, base_name)
+        created = self._link(folder, temporary, os.path.basename(name))
         if created:
             folder.sync()
-            _check_after(within, folder, base_name, ours)
+            _check_after(within, folder, name, ours)
         return created
 
     def _link(self, folder: durable.Folder, temporary: str, base_name: str) -> bool:
@@ -352,13 +352,14 @@ def _is_swept(entry: os.DirEntry[str], before_ms: int) -> bool:
     return True
 
 
-def _check_after(within: Within | None, folder: durable.Folder, base_name: str, ours: tuple[int, int] | None) -> None:
-    """Runs the check again after the file `ours` appeared as `base_name`; where it raises, removes that file."""
+def _check_after(within: Within | None, folder: durable.Folder, name: str, ours: tuple[int, int] | None) -> None:
+    """Runs the check again after the file `ours` appeared as `name`; where it raises, removes that file."""
     try:
         if within is not None:
+            within.appeared(name)
             within.check()
     except BaseException:
-        folder.remove(base_name, ours)
+        folder.remove(os.path.basename(name), ours)
         raise
 
 

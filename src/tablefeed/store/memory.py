@@ -149,11 +149,14 @@ class MemoryStore:
         before = self._objects.get(name)
         yield
         ours = self._objects.get(name)
+        if ours is before:
+            return
         try:
+            within.appeared(name)
             within.check()
         except BaseException:
             with self._condition:
-                if ours is not before and self._objects.get(name) is ours:
+                if self._objects.get(name) is ours:
                     self.delete(name)
             raise
 

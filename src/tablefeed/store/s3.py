@@ -11,6 +11,7 @@ import contextlib
 import random
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 from weakref import WeakKeyDictionary
 
@@ -87,7 +88,7 @@ class S3Store(FsspecStore):
         if self.exists(name):
             raise StoreError(f"Could not create {name} at {self.url}: it exists.", url=self.url)
         with self._uploaded(name) as upload:
-            yield upload
+            yield upload.file
 
     @contextlib.contextmanager
     def publish(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
@@ -95,10 +96,11 @@ class S3Store(FsspecStore):
         own_name(name, url=self.url)
         self._refuse_unless_exclusive()
         with self._uploaded(name, may_exist=True) as upload:
-            yield upload
+            yield upload.file
             if within is not None:
                 within.check()
-        self._check_after(name, within)
+        if upload.created:
+            self._check_after(name, within)
 
     def replace(self, name: str, data: bytes, *, within: Within | None = None) -> None:
         """Sets an object's content, which S3 does atomically; see Store."""
@@ -119,6 +121,7 @@ class S3Store(FsspecStore):
     def _check_after(self, name: str, within: Within | None) -> None:
         try:
             if within is not None:
+                within.appeared(name)
                 within.check()
         except BaseException:
             self.delete(name)
@@ -132,26 +135,28 @@ class S3Store(FsspecStore):
         return self._path(name).partition("/")[2]
 
     @contextlib.contextmanager
-    def _uploaded(self, name: str, *, may_exist: bool = False) -> Iterator[BinaryIO]:
+    def _uploaded(self, name: str, *, may_exist: bool = False) -> Iterator[_Upload]:
         with self._translated("create", name):
-            upload = self._fs.open(self._path(name), "xb", block_size=PART_BYTES)
+            file = self._fs.open(self._path(name), "xb", block_size=PART_BYTES)
+        upload = _Upload(file)
         try:
             yield upload
             with self._translated("write", name):
                 try:
-                    upload.close()
+                    file.close()
                 except OSError as error:
                     if not (may_exist and _is_taken(error)):
                         raise
+                    upload.created = False
         except BaseException as error:
             with contextlib.suppress(Exception):
-                upload.discard()
+                file.discard()
             if isinstance(error, OSError):
                 with self._translated("write", name):
                     raise
             raise
         finally:
-            upload.closed = True  # otherwise garbage collection would send the failed upload
+            file.closed = True  # otherwise garbage collection would send the failed upload
 
     def _put_if_absent(self, name: str, data: bytes) -> bool:
         key = {"Bucket": self._bucket, "Key": self._key(name)}
@@ -187,6 +192,12 @@ class S3Store(FsspecStore):
             with contextlib.suppress(StoreError):
                 self.delete(probe)
         proven.add(self._bucket)
+
+
+@dataclass(slots=True)
+class _Upload:
+    file: Any  # s3fs's, which has no types
+    created: bool = True  # False where the name was taken
 
 
 def _just_before(name: str) -> str:

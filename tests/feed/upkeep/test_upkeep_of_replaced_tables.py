@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pytest
@@ -19,6 +20,7 @@ from tablefeed.errors import TablefeedError, TableReplacedError
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions, behind, look_after, wait_until_done
 from tablefeed.feed.upkeep.checkpoint import checkpointed
+from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
 from tablefeed.feed.upkeep.checksums import begin_checksums
 from tablefeed.feed.upkeep.optimize import Folding, fold
 from tablefeed.store import Fault, FaultyStore, LocalStore, MemoryStore, Store
@@ -26,6 +28,7 @@ from tablefeed.store.faults import Operation
 
 NEW_ID = "22222222-2222-2222-2222-222222222222"
 EVERY_THIRD = {"delta.checkpointInterval": "3"}
+CHECKPOINT = f"_delta_log/{3:020d}.checkpoint.parquet"
 V2 = {**EVERY_THIRD, "delta.checkpointPolicy": "v2"}
 
 _numbers = itertools.count()
@@ -141,10 +144,39 @@ def test_a_checkpoint_that_is_asked_for_says_that_the_table_was_made_anew() -> N
     old_table(inner)
     log: TableLog = log_of(FaultyStore(inner, faults=[Fault(operation="publish", hook=lambda: make_anew(inner))]))
 
-    with pytest.raises(TableReplacedError, match="deleted, made anew or restored"):
+    with pytest.raises(TableReplacedError, match="deleted, made again or restored"):
         checkpointed(log, clean_up=False, now_ms=0)
 
     assert log_files(inner) == NEW_LOG
+
+
+def theirs(store: Store) -> None:
+    store.put_if_absent(CHECKPOINT, b"theirs")
+
+
+def restored(store: Store, checkpoint: bytes) -> None:
+    """Puts the table back from a copy: its last commit and, under the name of ours, its own checkpoint."""
+    for name in (f"_delta_log/{3:020d}.json", CHECKPOINT):
+        store.delete(name)
+    put(store, 3, [add("a-file-of-the-restored-table")])
+    store.put_if_absent(CHECKPOINT, checkpoint)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_checkpoint_of_the_same_name_that_others_put_is_not_taken_back(when: Literal["before", "after"]) -> None:
+    inner = MemoryStore(f"restored-{when}")
+    old_table(inner)
+    faults = [
+        # Others take the name right before ours, or the table is restored right after it.
+        Fault(operation="publish", hook=partial(theirs, inner)),
+        Fault(operation="replace", hook=partial(restored, inner, b"theirs, restored")),
+    ]
+    log = log_of(FaultyStore(inner, faults=faults if when == "before" else faults[1:]))
+
+    with pytest.raises(TableReplacedError, match="deleted, made again or restored"):
+        write_checkpoint(log.load(), CheckpointShape())
+
+    assert inner.read(CHECKPOINT) == b"theirs, restored"
 
 
 def test_a_fold_does_not_bring_the_folder_of_a_deleted_table_back(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tablefeed.errors import ObjectNotFoundError, StoreError, TablefeedError, TableReplacedError
 from tablefeed.feed.commit import index_attempts
-from tablefeed.feed.commit.own_log import in_log_of, taken_back
+from tablefeed.feed.commit.own_log import all_in_log_of, in_log_of
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.write_plan import discard
@@ -164,15 +164,11 @@ def _next(
 
 def _put_beside(log: IndexTablesLog, state: Snapshot, new: NextState) -> bool:
     """Puts the state of `state`, a version that is committed, and the hint to it."""
-    within, published = in_log_of(state), list[str]()
+    with all_in_log_of(state) as within:
 
-    def put(name: str, data: bytes) -> bool:
-        path = f"{names.LOG_DIR}/{name}"
-        created = log.store.put_if_absent(path, data, within=within)
-        published.extend([path] if created else [])
-        return created
+        def put(name: str, data: bytes) -> bool:
+            return log.store.put_if_absent(f"{names.LOG_DIR}/{name}", data, within=within)
 
-    with taken_back(state, published):
         stands = _put(log, new, put)
         if stands:
             point_to(log, hint_of(new.state), within)

@@ -9,16 +9,44 @@ store compares that file right before the new file appears and right after, and 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from tablefeed.errors import ObjectNotFoundError, TableReplacedError
+from tablefeed.errors import ObjectNotFoundError, StoreError, TableReplacedError
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.store import Within
+from tablefeed.store import Entry, Within
 
 
 def in_log_of(snapshot: Snapshot) -> Within:
-    """Gives the place for a file that describes the table seen as `snapshot`; its check raises TableReplacedError."""
+    """Gives the place for one file that describes the table seen as `snapshot`; its check raises TableReplacedError."""
     return Within(directory=snapshot.log.directory, check=lambda: check_same(snapshot))
+
+
+@contextmanager
+def all_in_log_of(snapshot: Snapshot) -> Iterator[Within]:
+    """Gives the place for files that belong together: all of them are put, or none remains.
+
+    Where the block finds that the table was deleted or replaced, the files that were put are deleted. A file that
+    another process put under the same name, before ours or in its place, is not.
+    """
+    store = snapshot.log.store
+    seen, ours = dict[str, Entry](), dict[str, Entry]()
+
+    def appeared(name: str) -> None:
+        with suppress(StoreError):  # a file that cannot be told from others is not deleted
+            if (entry := store.stat(name)) is not None:
+                seen[name] = entry
+
+    def check() -> None:
+        check_same(snapshot)
+        ours.update(seen)  # the log was still the table's own when these were looked at
+
+    try:
+        yield Within(directory=snapshot.log.directory, check=check, appeared=appeared)
+    except (TableReplacedError, ObjectNotFoundError):
+        for name, entry in ours.items():
+            if store.stat(name) == entry:
+                store.delete(name)
+        raise
 
 
 def check_same(snapshot: Snapshot) -> None:
@@ -30,14 +58,3 @@ def check_same(snapshot: Snapshot) -> None:
             "write to the table tries again.",
             url=snapshot.log.url,
         )
-
-
-@contextmanager
-def taken_back(snapshot: Snapshot, published: list[str]) -> Iterator[None]:
-    """Deletes the objects in `published` again where the block raises because the table was replaced or deleted."""
-    try:
-        yield
-    except (TableReplacedError, ObjectNotFoundError):
-        for name in published:
-            snapshot.log.store.delete(name)
-        raise

@@ -35,7 +35,7 @@ from tablefeed.delta.columns import FILE_COLUMNS
 from tablefeed.delta.retention import retention_of
 from tablefeed.delta.schema.schema_string import to_arrow
 from tablefeed.errors import CorruptLogError, ObjectNotFoundError, StoreError
-from tablefeed.feed.commit.own_log import in_log_of, taken_back
+from tablefeed.feed.commit.own_log import all_in_log_of, in_log_of
 from tablefeed.feed.snapshot.segment_reader import SegmentReader, passed_over
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep.sorted_files import SortedFiles
@@ -81,14 +81,12 @@ def write_checkpoint(
     """
     log, version = snapshot.log, snapshot.version
     layout = CheckpointLayout(snapshot.protocol, snapshot.metadata, url=log.url)
-    within, published = in_log_of(snapshot), list[str]()
-    with SortedFiles(FILE_COLUMNS) as files, taken_back(snapshot, published):
+    with SortedFiles(FILE_COLUMNS) as files, all_in_log_of(snapshot) as within:
         counts, now_ms = _collect(snapshot, files, before_step)
         before_step()
         write = _Writing(
             store=log.store,
             within=within,
-            published=published,
             layout=layout,
             shape=shape,
             facts=_unexpired(snapshot.facts, now_ms),
@@ -197,7 +195,6 @@ def wants_v2(snapshot: Snapshot) -> bool:
 class _Writing:
     store: Store
     within: Within
-    published: list[str]  # the files of ours that are there by now
     layout: CheckpointLayout
     shape: CheckpointShape
     facts: Facts
@@ -244,9 +241,7 @@ class _Writing:
         name = names.checkpoint_uuid_name(version, uuid=str(uuid.uuid4()), ending=self.shape.top_level)
         schema = self.layout.top_level
         if self.shape.top_level == "json":
-            path = f"{names.LOG_DIR}/{name}"
-            self.store.put_if_absent(path, json_lines(actions), within=self.within)
-            self.published.append(path)
+            self.store.put_if_absent(f"{names.LOG_DIR}/{name}", json_lines(actions), within=self.within)
             size_bytes, modified_ms = self._stat(name)
         else:
             size_bytes, modified_ms = self._put(name, schema, [self.layout.action_rows(actions, schema)])
@@ -287,11 +282,7 @@ class _Writing:
 
     def _put(self, name: str, schema: Struct, rows: Iterable[pa.RecordBatch]) -> tuple[int, int]:
         """Writes one Parquet file of the log; gives its size and time."""
-        path = f"{names.LOG_DIR}/{name}"
-        is_ours = not self.store.exists(path)
-        _put(self.store, path, schema, rows, self.within)
-        if is_ours:
-            self.published.append(path)
+        _put(self.store, f"{names.LOG_DIR}/{name}", schema, rows, self.within)
         return self._stat(name)
 
     def _stat(self, name: str) -> tuple[int, int]:

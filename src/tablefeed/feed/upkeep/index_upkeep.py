@@ -11,7 +11,7 @@ import uuid
 
 from tablefeed.errors import ObjectNotFoundError
 from tablefeed.feed.commit.index_states import form_of, point_to
-from tablefeed.feed.commit.own_log import in_log_of, taken_back
+from tablefeed.feed.commit.own_log import all_in_log_of
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.write_plan import discard
@@ -49,8 +49,8 @@ def write_json_checkpoint(
     """
     attempt = Attempt(version=snapshot.version, created_ms=now_ms, checkpoint_id=uuid.uuid4().hex[:12])
     live = log.files_of(snapshot.version, snapshot.unreadable)
-    within, parts = in_log_of(snapshot), list[str]()
-    with taken_back(snapshot, parts):
+    parts = list[str]()
+    with all_in_log_of(snapshot) as within:
         for file in checkpoint_files(attempt, snapshot.facts, live, writer=writer, shape=shape):
             path = f"{names.LOG_DIR}/{file.name}"
             stands = log.store.put_if_absent(path, file.data, within=within)
@@ -60,7 +60,6 @@ def write_json_checkpoint(
             if not stands:
                 discard(log.store, parts)
                 return False
-            parts.append(path)
             point_to(log, file.hint, within)
             logger.info("checkpoint table=%s version=%d adds=%d", log.url, snapshot.version, file.hint.file_count)
     return True
