@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 import uuid
@@ -314,6 +315,8 @@ def test_a_version_that_was_made_and_purged_while_its_writer_was_held_up_is_not_
             tablefeed.append(table, new_rows(table, 901 + n))
         for name in files:
             (table / names.LOG_DIR / name).unlink(missing_ok=True)
+        for path in (table / names.LOG_DIR).rglob("*"):
+            os.utime(path, (0, 0))  # all of that was long ago
 
     puts = Fault(operation="put_if_absent", name=f"{base + 1:020d}", hook=held_up)
     log = IndexTablesLog(FaultyStore(LocalStore(str(table)), faults=[puts]), location=str(table), storage_options={})

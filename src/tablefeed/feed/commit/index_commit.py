@@ -247,10 +247,10 @@ def _removes(log: IndexTablesLog, state: Snapshot, *, now_ms: int) -> Iterator[R
 
 
 def _put(log: IndexTablesLog, state: Snapshot | None, name: str, data: bytes, around: Surroundings) -> Entry | None:
-    """Puts the log file of the version after `state`: gives it, None where that is not ours."""
+    """Puts the log file of the version after `state`: gives it, None where another file has the version."""
     path = f"{names.LOG_DIR}/{name}"
 
-    def stands() -> bool:
+    def is_ours() -> bool:
         return log.store.exists(path) and log.store.read(path) == data
 
-    return put_settled(Put(log=log, base=state, name=name, data=data, stands=stands), around)
+    return put_settled(Put(log=log, base=state, name=name, data=data, is_ours=is_ours), around)

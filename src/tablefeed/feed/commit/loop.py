@@ -109,7 +109,13 @@ def _committed(
         if races > RACES_BEFORE_JITTER:
             around.sleep(around.uniform() * min(LONGEST_JITTER_S, 0.01 * 2 ** min(races, JITTER_DOUBLES)))
         with _dropped_unless_well(log, transaction):
-            state = caught_up(log, state)
+            state = _caught_up(log, state)
+
+
+def _caught_up(log: TableLog, known: Snapshot | None) -> Snapshot | None:
+    """Gives the newest state after a put that failed: a version came after `known`, though it may be gone again."""
+    state = caught_up(log, known)
+    return state if state is not known else caught_up(log, None)
 
 
 def _with_rewriting(
@@ -150,12 +156,12 @@ def _replayed(state: Snapshot | None, txn: Txn | None) -> AlreadyApplied | None:
 def _put(
     log: TableLog, state: Snapshot | None, entry: Commit, removes: Iterable[memoryview], around: Surroundings
 ) -> Entry | None:
-    """Puts `entry` as the version after `state`: gives its file, None where that is not ours."""
+    """Puts `entry` as the version after `state`; gives its file, None where another commit has the version."""
     name, data = names.commit_name(entry.version), codec.encode_commit(entry, removes)
-    return put_settled(Put(log=log, base=state, name=name, data=data, stands=lambda: _stands(log, entry)), around)
+    return put_settled(Put(log=log, base=state, name=name, data=data, is_ours=lambda: _is_there(log, entry)), around)
 
 
-def _stands(log: TableLog, entry: Commit) -> bool:
+def _is_there(log: TableLog, entry: Commit) -> bool:
     theirs = log.commit_facts(entry.version)
     ours = (entry.info or {})[names.TXN_ID]
     return theirs is not None and theirs.info is not None and theirs.info.get(names.TXN_ID) == ours

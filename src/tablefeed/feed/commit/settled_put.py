@@ -1,9 +1,10 @@
-"""The put that makes a commit: asked again until it is known whose file stands, and held against the version before.
+"""The put that makes a commit: repeated until it is known whose file is there, then checked against the version before.
 
-A put succeeds where its name is free. A name is free where the version was never made, and also where it was made and
-deleted again: by a cleanup of the log while this writer was held up for longer than the retention, or with the whole
-table. Both show in the file of the version before. Cleanup deletes the older of two versions first, and a table that
-was made anew has another file there. So a commit is one where that file is as it was after the put; a look at one file.
+A put succeeds where its name is free. The name of a version is free where that version was never made, and also where
+it was made and deleted again: by a cleanup of the log while this writer was held up, or together with the whole table.
+Both usually show in the file of the version before: cleanup deletes the older of two versions first, and a table that
+was made anew has another file there. So after a put the writer looks at that one file. Where the file is not as it was,
+or is so old that cleanups that delete in any order matter, the log is listed.
 """
 
 from __future__ import annotations
@@ -33,18 +34,25 @@ LOST_ANSWER_RETRIES = 5
 """How often a store that fails is asked again whether our commit stands before we give up not knowing."""
 
 
+OLD_MS = 86_400_000
+"""Where the version before is younger than this, no cleanup can have deleted the version that comes after it."""
+
+SKEW_MS = 60_000
+"""How far the times of two files, or of a file and this machine, may be apart without saying anything."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
     """The commit `data` of the version after `base`, or of version 0, as the log file `name`.
 
-    `stands` reads back whether it is ours that is there.
+    `is_ours` reads the file back and says whether it is this commit.
     """
 
     log: TableLog
     base: Snapshot | None
     name: str
     data: bytes
-    stands: Callable[[], bool]
+    is_ours: Callable[[], bool]
 
     @property
     def version(self) -> Version:
@@ -56,80 +64,100 @@ class Put:
         """Its file, below the table."""
         return f"{self.log.directory}/{self.name}"
 
+    @property
+    def within(self) -> Within | None:
+        """Only the first version makes a log: a later one does not bring a deleted log back."""
+        return None if self.base is None else Within(directory=self.log.directory)
+
 
 def put_settled(put: Put, around: Surroundings) -> Entry | None:
-    """Puts a commit: gives its file where it is the successor of its base; None where it is not, and is not there.
+    """Puts a commit and gives its file; None where another commit has the version, or ours was deleted again.
 
-    Raises CommitUnknownError where the store will not say, and NotExclusiveError where it cannot promise a single
-    winner.
+    Raises CommitUnknownError where the outcome cannot be known, and NotExclusiveError where the store cannot promise a
+    single winner.
     """
     log, failure = put.log, None
-    # Only the first version makes a log: one that was deleted does not come back with a later one.
-    within = None if put.base is None else Within(directory=log.directory)
     for attempt in range(LOST_ANSWER_RETRIES):
         try:
-            if failure is not None and put.stands():
-                return _succeeded(put)
-            # Where the name is taken: by a rival, or by a put of ours that was sent twice or arrived late.
-            if log.store.put_if_absent(put.path, put.data, within=within) or put.stands():
-                return _succeeded(put)
+            if failure is not None and put.is_ours():
+                return _succeeded(put, around)
+            try:
+                created = log.store.put_if_absent(put.path, put.data, within=put.within)
+            except ObjectNotFoundError:
+                return None  # the log is gone
+            # Where the name is taken: by another commit, or by a put of ours that was sent twice or arrived late.
+            return _succeeded(put, around) if created or put.is_ours() else None
         except NotExclusiveError:
             raise
-        except ObjectNotFoundError:
-            return None  # the log is gone
         except StoreError as error:
             failure = error
             logger.warning("unsettled table=%s version=%d attempt=%d: %s", log.url, put.version, attempt, error)
             around.sleep(around.uniform() * 0.1 * 2**attempt)
-        else:
-            return None
     raise CommitUnknownError(
-        f"The store failed while version {put.version} of {log.url} was committed, and does not say whether it stands. "
-        "Nothing is lost: run the same batch again, and what stands is not written twice.",
+        f"The store failed while version {put.version} of {log.url} was committed, so it is not known whether the "
+        "commit holds. Nothing is lost: run the same batch again, and what was committed is not written twice.",
         url=log.url,
         version=put.version,
     ) from failure
 
 
-def _succeeded(put: Put) -> Entry | None:
-    """Gives the file of a commit that was put, None where it turns out to be no successor, and is gone again."""
-    log, base = put.log, put.base
-    # Asked for before the look at the base: if that is as it was afterwards, this file is of the same table.
+def _succeeded(put: Put, around: Surroundings) -> Entry | None:
+    """Gives the file of a commit that was put; None where it does not follow its base, and is deleted again."""
+    log, base, now_ms = put.log, put.base, around.now_ms()
+    # Looked at before the base: if the base is as it was afterwards, this file belongs to the same table.
     ours = log.head(put.version)
     if base is None:
-        is_next = not log.store.exists(f"{log.directory}/{LAST_CHECKPOINT}")
+        is_next, is_old = not log.store.exists(f"{log.directory}/{LAST_CHECKPOINT}"), False
     else:
         is_next = base.head is not None and log.head(base.version) == base.head
-    if ours is not None and is_next:
+        is_old = base.head is not None and max(now_ms, ours.modified_ms if ours else 0) - base.head.modified_ms > OLD_MS
+    if ours is not None and is_next and not is_old:
         return ours
-    return log.head(put.version) if _is_next_in_listing(put) else None
+    return (ours or log.head(put.version)) if _is_next_in_listing(put, is_next=is_next, now_ms=now_ms) else None
 
 
-def _is_next_in_listing(put: Put) -> bool:
-    """Whether a commit is its base's successor though the base is not there as it was; takes it back where it is not.
+def _is_next_in_listing(put: Put, *, is_next: bool, now_ms: int) -> bool:
+    """Lists the log to say whether a commit follows its base, `is_next` if one look says so; deletes it if it does not.
 
-    Versions are made in order. So where a file of a later version is older than ours, ours took the name of one that
-    was cleaned up; where all are younger, the base was cleaned up after ours was put.
+    Versions are made in order. So where the file of a later version is older than ours, others made our version before
+    us and cleaned it up; where all are younger, the base was cleaned up after our put. Times that are close say
+    neither, and nor does the time of a file that got its name long after it was written: then nothing is deleted, and
+    nothing is promised.
     """
     log, base = put.log, put.base
-    listed = log.listing(put.version, over_holes=True)
-    ours = [file.modified_ms for file in listed if file.version == put.version and file.kind is LogFileKind.COMMIT]
-    later = [file.modified_ms for file in listed if file.version > put.version]
-    if not ours:
+    times = _times(put)
+    if put.version not in times:
         raise _unknown(put, "its file is gone again")
-    if any(modified_ms < ours[0] for modified_ms in later):
+    ours_ms, later = times.pop(put.version), times.values()
+    if later and min(later) < ours_ms - SKEW_MS:
         _take_back(put, "it was cleaned up")
         return False
-    if base is None or _is_of(log, base):
+    if is_next:
         return True
-    if later:
-        raise _unknown(put, f"version {put.version} came into another table, and others went on from it")
-    _take_back(put, "the table was deleted, made anew or restored")
-    return False
+    if later and min(later) < ours_ms:
+        raise _unknown(put, "the file of a later version is older")
+    if base is None or _is_of(log, base):
+        if later and now_ms - ours_ms > SKEW_MS:
+            raise _unknown(put, "its file is older than the put, and the version before is gone")
+        return True
+    if not later:
+        _take_back(put, "the table was deleted, made anew or restored")
+        times = _times(put)
+        if not times or put.version in times:
+            return False
+        if not log.store.put_if_absent(put.path, put.data, within=put.within):  # else their log has a hole
+            return False
+    raise _unknown(put, "it came into another table, and others went on from it")
+
+
+def _times(put: Put) -> dict[Version, int]:
+    """The times of the commits that are there, from the version of `put` on."""
+    files = put.log.listing(put.version, over_holes=True)
+    return {file.version: file.modified_ms for file in files if file.kind is LogFileKind.COMMIT}
 
 
 def _is_of(log: TableLog, base: Snapshot) -> bool:
-    """Whether the log is still that of `base`, whose commit a cleanup may have deleted, and nobody have replaced."""
+    """Whether the log still belongs to the table of `base`: its commit is gone by a cleanup, and was not replaced."""
     if log.head(base.version) is not None and base.head is not None:
         return False
     try:
@@ -140,15 +168,15 @@ def _is_of(log: TableLog, base: Snapshot) -> bool:
 
 def _take_back(put: Put, why: str) -> None:
     logger.warning("taken back table=%s version=%d: %s", put.log.url, put.version, why)
-    if put.stands():
+    if put.is_ours():
         put.log.store.delete(put.path)
 
 
 def _unknown(put: Put, why: str) -> CommitUnknownError:
     return CommitUnknownError(
-        f"Version {put.version} of {put.log.url} was committed while its log was replaced or cleaned up: {why}. So it "
-        "is not known whether the commit holds. Run the same batch again: it is not written twice. A write without "
-        "txnAppId is: look for its rows first.",
+        f"Version {put.version} of {put.log.url} was put while its log was replaced or cleaned up: {why}. So it is not "
+        "known whether the commit holds. Run the same batch again: with txnAppId it is not written twice. Without it, "
+        "look for its rows first.",
         url=put.log.url,
         version=put.version,
     )

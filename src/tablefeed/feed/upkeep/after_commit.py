@@ -308,10 +308,11 @@ _WAY = _Way()
 
 
 def _begin_anew() -> None:
-    """Gives a forked child a background of its own, in the objects that blocks around the fork go on using.
+    """Gives a forked child a background of its own.
 
-    The child has its parent's locks as they were, held by threads that it does not have, and its parent's work, which
-    the parent does.
+    A child gets its parent's locks as they are, though the threads that hold them do not exist in it, and its parent's
+    queue, whose work the parent does. The objects stay the same: a block that was entered before the fork still uses
+    them when it ends.
     """
     for each in (_BACKGROUND, _WAY):
         each.begin()
