@@ -254,7 +254,7 @@ def test_a_column_mapping_that_the_protocol_does_not_support_is_refused() -> Non
     table = a_table(properties={"delta.columnMapping.mode": "name"})
 
     for protocol in (legacy(1, 2), listing("deletionVectors")):
-        with pytest.raises(UnsupportedFeatureError, match="readers differ") as caught:
+        with pytest.raises(UnsupportedFeatureError, match="different readers would read different columns") as caught:
             check_readable(protocol, table, url=URL)
         assert caught.value.features == ("columnMapping",)
 

@@ -42,8 +42,8 @@ X: Column = ("x", "long", {})
         ([MOVED, X], "it made values for the identity column id"),
         ([ID, X, ("y", "date", {})], "its schema has the new column y"),
         ([ID], "its schema has lost the column x"),
-        ([MOVED, ("x", "string", {})], "it made values for the identity column id and its schema has another column x"),
-        ([ID, X], "its metadata was written anew"),
+        ([MOVED, ("x", "string", {})], "it made values for the identity column id and its schema changed the column x"),
+        ([ID, X], "its metadata was written again"),
     ],
 )
 def test_columns_are_told_by_what_became_of_them(columns: list[Column], text: str) -> None:

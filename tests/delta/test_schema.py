@@ -178,8 +178,8 @@ def test_names_that_differ_in_case_alone_are_refused_at_every_depth(text: str, s
     ("text", "said"),
     [
         ("", "cannot be read"),
-        ('"string"', "at its top: it is no struct"),
-        ('{"type":"struct"}', "at its top: it is no struct"),
+        ('"string"', "at its top: it is not a struct"),
+        ('{"type":"struct"}', "at its top: it is not a struct"),
         ('{"type":"struct","fields":[7]}', "a field is 7"),
         ('{"type":"struct","fields":[{"name":"c","nullable":true}]}', "column c: type is missing"),
         ('{"type":"struct","fields":[{"name":"c","type":"long"}]}', "column c: nullable is missing"),

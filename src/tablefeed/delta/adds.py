@@ -1,8 +1,8 @@
-"""Runs of add lines as columns, many at once: what a commit of 100,000 files is read by.
+"""Reads many add lines at once into columns, so that a commit of 100,000 files is read fast.
 
-Arrow's JSON reader is as strict as fields.py and far faster than a value per line, but knows only fields that it was
-told of, tells no line, and has no maps. So it is asked where the lines look alike; whatever it does not take, or takes
-in a way that leaves a doubt, is for the caller to read line by line.
+Arrow's JSON reader is as strict as fields.py and far faster than parsing line by line. But it reads only the fields of
+a given schema, reports no line number, and has no maps. So it is used where the lines look alike. Lines that it does
+not accept, or may have read wrongly, are left to the caller, who reads them one by one.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import pyarrow.json
 from tablefeed.delta import fields, names
 from tablefeed.delta.codec import ADD_BEGIN
 
-_MOST_LINES, _MOST_BYTES = 4096, 8 << 20  # bound the memory; more at once are not faster
-_FEWEST_LINES = 64  # fewer are read sooner one by one
+_MOST_LINES, _MOST_BYTES = 4096, 8 << 20  # bound the memory; larger runs are not faster
+_FEWEST_LINES = 64  # fewer lines are read faster one by one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Whole lines of a JSON log file, from its `first_line` on, which begins at the byte `begin`.
+    """Consecutive whole lines of a JSON log file. The first is line `first_line` (1-based), at byte `begin`.
 
-    That they are `only_adds` is a guess by how they begin.
+    `only_adds` is a guess from how each line begins.
     """
 
     first_line: int
@@ -36,9 +36,9 @@ class Run:
 
 
 def runs(data: bytes) -> Iterator[Run]:
-    """Parts a JSON log file into runs of adds that are worth it and runs of other lines, in order; at least one.
+    """Splits a JSON log file into runs of add lines and runs of other lines, in order; at least one run.
 
-    Blank lines are left out where a run would be nothing else: a file may end with one.
+    A run of blank lines only is left out: a file may end with a blank line.
     """
     found = False
     for run in _alike(data):
@@ -69,10 +69,10 @@ def _alike(data: bytes) -> Iterator[Run]:
 
 
 def read_adds(lines: Sequence[bytes]) -> pa.StructArray | None:
-    """The adds of `lines` under their wire names, or None where they must be read one by one.
+    """The adds of `lines` under their wire names, or None where the lines must be read one by one.
 
-    In the result `partitionValues` is a struct whose members are text and not null, and none but the optional fields
-    are null; `tags` and `deletionVector` are null in all.
+    In the result `partitionValues` is a struct of texts that are not null. Only optional fields can be null; `tags`
+    and `deletionVector` always are.
     """
     schema = _schema_like(lines[0])
     if schema is None:
@@ -95,7 +95,7 @@ def read_adds(lines: Sequence[bytes]) -> pa.StructArray | None:
 
 
 def map_of(members: pa.StructArray) -> pa.MapArray:
-    """The maps with the names and values of text `members`, in the order of names; none of them is null."""
+    """Maps from member name to text, one for each row of `members`, with keys in the order of members; none is null."""
     rows, width = len(members), members.type.num_fields
     keys = pa.array([field.name for field in members.type] * rows, pa.string())
     by_member = pa.concat_arrays(members.flatten()) if width else pa.array([], pa.string())
@@ -123,7 +123,7 @@ _TYPES = {
 
 
 def _schema_like(line: bytes) -> pa.Schema | None:
-    """What the adds must look like, by the partition columns of the first."""
+    """The Arrow schema that all adds must have, from the partition columns of the first; None where it is no add."""
     try:
         partition_values = orjson.loads(line)[names.ADD][_PARTITION_VALUES]
     except (ValueError, KeyError, TypeError):

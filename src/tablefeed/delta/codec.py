@@ -1,7 +1,7 @@
-"""One JSON commit of a Delta log to and from the actions it holds (PROTOCOL.md, "Delta Log Entries").
+"""Decodes and encodes one JSON commit of a Delta log (PROTOCOL.md, "Delta Log Entries").
 
-Bytes and values only: which version a commit is, and when its file was written, is told by the caller. The fields of
-the actions are fields.py's; here are the lines and what a version may hold of each action.
+Bytes and values only: the caller passes the commit's version and its file's time. Here are the lines, and how many of
+each action one version may hold; fields.py has the fields of the actions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tablefeed.errors import CorruptLogError
 from tablefeed.model.actions import Commit, DomainMetadata, Facts, FileAction, Metadata, Protocol, Txn, Version
 
 FILE_ACTIONS = frozenset({names.ADD, names.REMOVE, names.CDC})
-"""The actions that are as many as the version's files."""
+"""The actions of which a commit has one for each file."""
 
 _Action = TypeVar("_Action", Metadata, Protocol)
 COMMIT_ACTIONS = FILE_ACTIONS | {
@@ -30,10 +30,10 @@ COMMIT_ACTIONS = FILE_ACTIONS | {
     names.DOMAIN_METADATA,
     names.COMMIT_INFO,
 }
-"""What a commit may hold that is known here."""
+"""All actions of a commit that are read here."""
 
 ADD_BEGIN = b'{"%s":{' % names.ADD.encode()
-"""How every writer begins the line of an add; another spelling costs time alone."""
+"""How known writers begin the line of an add. Lines that begin otherwise are read too, only more slowly."""
 _FILE_BEGINS = (ADD_BEGIN, b'{"%s":{' % names.REMOVE.encode())
 _FILE_ENDS = (b"}}\n", b"}}")
 _MORE_THAN_FILE = re.compile(
@@ -49,7 +49,7 @@ def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, mod
     """The actions of one commit file, file actions in their order.
 
     `committed_at_ms` is commitInfo's in-commit timestamp where it has one, else `modified_ms`. Blank lines, unknown
-    actions and unknown fields are passed over; null is absent. Raises CorruptLogError, naming `log_file` and the
+    actions and unknown fields are ignored; null is absent. Raises CorruptLogError, naming `log_file` and the
     line, for what the protocol does not allow: a line that is not UTF-8, not JSON or not an object; a field that is
     missing or of another type; a number beyond 64 bits; a second metaData or protocol; an empty file.
     """
@@ -89,9 +89,10 @@ def decode_facts(data: bytes, *, version: Version, url: str, log_file: str, modi
 def encode_commit(commit: Commit, removes: Iterable[memoryview] = ()) -> bytes:
     """The bytes of `commit`, a line for each action, in Delta-Spark's order; `decode_commit` gives `commit` back.
 
-    commitInfo, metaData, protocol, txns, files in their order, domains. What is None is left out. `committed_at_ms`
-    is not written: it is commitInfo's in-commit timestamp, or the time of the file. `removes` are lines of further
-    files (`removes.Removal`), asked for one after the other: besides the bytes, no more is in memory.
+    The order is commitInfo, metaData, protocol, txns, files in their order, `removes`, domains. What is None is left
+    out. `committed_at_ms` is not written: it is commitInfo's in-commit timestamp, or the time of the file. `removes`
+    are lines of further files (`removes.Removal`). They are taken one by one, so that they are never all in memory
+    at once.
     """
     data = io.BytesIO()
     _write_lines(data, _head(commit))
@@ -127,8 +128,8 @@ def read_lines(
 ) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """The line number, key and fields of each action in `known_actions` of a JSON log file, in order.
 
-    `data` begins with the file's `first_line`, and is read as the iterator goes. Raises CorruptLogError for lines that
-    hold no action: see `decode_commit`. Fields are as parsed, unjudged.
+    `data` begins with line `first_line` of the file and is read while the iterator advances. Fields are as parsed and
+    not yet checked. Raises CorruptLogError for a malformed line or an empty file, as `decode_commit` does.
     """
     if first_line == 1 and data.read(3).startswith(_MARKS):
         raise CorruptLogError("it begins with a byte order mark", url=url, log_file=log_file, line=1)
@@ -145,14 +146,14 @@ def read_lines(
                 raise CorruptLogError(_fault_of(line), url=url, log_file=log_file, line=number) from error
         seen = True
         if not isinstance(actions, dict):
-            raise CorruptLogError("the line is no JSON object", url=url, log_file=log_file, line=number)
+            raise CorruptLogError("the line is not a JSON object", url=url, log_file=log_file, line=number)
         known = [key for key in actions if key in known_actions and actions[key] is not None]
         if known == [names.COMMIT_INFO]:
             yield number, names.COMMIT_INFO, _any_json(actions[names.COMMIT_INFO], line)
             continue
         for key in known:
             if len(known) > 1 or not isinstance(actions[key], dict):
-                reason = f"the line holds {' and '.join(known)}" if len(known) > 1 else f"{key} is no JSON object"
+                reason = f"the line holds {' and '.join(known)}" if len(known) > 1 else f"{key} is not a JSON object"
                 raise CorruptLogError(reason, url=url, log_file=log_file, line=number)
             yield number, key, actions[key]
     if not seen:
@@ -163,9 +164,10 @@ _MANY_DIGITS = re.compile(rb"[0-9]{19}")
 
 
 def _any_json(info: Any, line: bytes) -> dict[str, Any]:
-    """What the commitInfo of `line` says, whatever JSON it is ("Commit Provenance Information": any is allowed).
+    """The commitInfo of `line`, which may be any JSON ("Commit Provenance Information").
 
-    What is no object stands under its action's name. orjson, which read `info`, rounds integers beyond 64 bits.
+    A value that is no object is returned under the key `commitInfo`. Where `line` has long numbers it is parsed again:
+    orjson, which parsed `info`, rounds integers beyond 64 bits.
     """
     if _MANY_DIGITS.search(line):
         info = (_commit_info_alone(line) or {}).get(names.COMMIT_INFO, info)
@@ -173,9 +175,9 @@ def _any_json(info: Any, line: bytes) -> dict[str, Any]:
 
 
 def _commit_info_alone(line: bytes) -> dict[str, Any] | None:
-    """The commitInfo that is all of `line`, in JSON that orjson refuses or rounds; None where it is none.
+    """The parsed `line` where commitInfo is its only action, in JSON that orjson refuses or rounds; None otherwise.
 
-    Numbers of any size, halves of surrogate pairs, and any depth that Python's stack holds: none of it is our business.
+    Accepts numbers of any size, lone surrogates, and any depth that Python's stack allows: commitInfo is free.
     """
     if not line.lstrip().startswith(b'{"%s"' % names.COMMIT_INFO.encode()):
         return None
@@ -187,7 +189,7 @@ def _commit_info_alone(line: bytes) -> dict[str, Any] | None:
 
 
 def _refuse_constant(text: str) -> None:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")
 
 
 def _fault_of(line: bytes) -> str:
@@ -199,7 +201,7 @@ def _fault_of(line: bytes) -> str:
 
 
 class Gathered:
-    """What one version or one checkpoint says besides its files, taken in action by action."""
+    """Collects the actions of one version or one checkpoint that are not file actions."""
 
     def __init__(self) -> None:
         self._metadata: Metadata | None = None
@@ -210,7 +212,7 @@ class Gathered:
         self._domains: list[DomainMetadata] = []
 
     def take(self, action: str, values: dict[str, Any]) -> None:
-        """Take in one action that is no file. Raises BadActionError ("Change Metadata": at most one a version)."""
+        """Adds one action. Raises BadActionError where it is malformed or a second metaData or protocol."""
         match action:
             case names.METADATA:
                 self._metadata = _only(self._metadata, fields.read_metadata(values))
@@ -225,9 +227,9 @@ class Gathered:
                 self._in_commit_timestamp_ms = fields.read_in_commit_timestamp(values)
 
     def facts(self) -> Facts:
-        """All of it as the facts of a checkpoint: which has no commitInfo, and each application and domain once.
+        """The facts of a checkpoint. commitInfo is left out, and so are removed domains.
 
-        Raises BadActionError where one has two values, of which nothing says which came last.
+        Raises BadActionError where an application or domain has two different values: nothing says which came last.
         """
         _refuse_two_values(names.TXN, ((txn.app_id, txn.txn_version) for txn in self._txns))
         _refuse_two_values(names.DOMAIN_METADATA, ((domain.domain, domain) for domain in self._domains))
@@ -239,7 +241,7 @@ class Gathered:
         )
 
     def commit(self, files: Iterable[FileAction], *, version: Version, modified_ms: int | None) -> Commit:
-        """All of it, with `files`, as the commit of `version`."""
+        """The commit of `version`, with `files`."""
         in_commit_ms = self._in_commit_timestamp_ms
         return Commit(
             version=version,

@@ -1,7 +1,7 @@
-"""The Arrow columns in which file actions travel in bulk: what a snapshot of a million files is replayed from.
+"""File actions as Arrow columns, so that a snapshot of a million files can be replayed.
 
-One row is one add or remove of the log (PROTOCOL.md, "Add File and Remove File"). No value per file is built here
-until `to_add_files` is asked for one.
+One row is one add or remove of the log (PROTOCOL.md, "Add File and Remove File"). Only `to_add_files` builds a Python
+object for each file.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ OF_REMOVES = ("deletion_timestamp_ms", "extended_file_metadata")
 def decode_commit_columns(
     data: bytes, *, version: Version, url: str, log_file: str, modified_ms: int
 ) -> tuple[list[pa.RecordBatch], Commit]:
-    """The adds and removes of one commit file as batches of `FILE_COLUMNS`, and all else it says as a Commit.
+    """The adds and removes of one commit file as batches of `FILE_COLUMNS`, and its other actions as a Commit.
 
-    What `codec.decode_commit` gives for the same bytes, with the files in columns and `Commit.files` empty; cdc
-    actions are passed over, for no snapshot has them. Raises the same CorruptLogError.
+    The Commit is that of `codec.decode_commit`, with empty `files`. cdc actions are ignored: no snapshot has them.
+    Raises the same CorruptLogError.
     """
     rows = FileRows(url=url)
     commit = decode_commit_into(rows, data, version=version, log_file=log_file, modified_ms=modified_ms)
@@ -81,9 +81,9 @@ def decode_commit_columns(
 def decode_commit_into(
     rows: FileRows, data: bytes, *, version: Version, log_file: str, modified_ms: int | None
 ) -> Commit:
-    """`decode_commit_columns`, the file actions added to `rows`: one batch can hold those of many small commits.
+    """`decode_commit_columns`, but the file actions are added to `rows`, so that small commits share a batch.
 
-    What is wrong with a file action may be found only when its batch is made.
+    An error in a file action may be raised only later, when its batch is made.
     """
     gathered = Gathered()
     for run in runs(data):
@@ -102,9 +102,10 @@ def decode_commit_into(
 
 
 class FileRows:
-    """File actions of JSON log files, taken in log order, as batches of `FILE_COLUMNS`; `stats` null if not asked for.
+    """Collects file actions of JSON log files, in log order, as batches of `FILE_COLUMNS`.
 
-    Raises CorruptLogError, naming the file and line, where an action is not what the protocol says.
+    `stats` is null without `with_stats`. Raises CorruptLogError, naming the file and line, for an action that the
+    protocol does not allow.
     """
 
     def __init__(self, *, url: str, with_stats: bool = True) -> None:
@@ -116,7 +117,7 @@ class FileRows:
         self._at = ("", 0)
 
     def take(self, action: str, values: dict[str, Any], *, log_file: str, line: int, end: int) -> None:
-        """Takes in the add or remove that ends at the byte `end` of its file."""
+        """Adds the add or remove that ends at the byte `end` of its file."""
         last_file, last_end = self._at
         self._bytes += end - (last_end if last_file == log_file else 0)
         self._at = (log_file, end)
@@ -127,7 +128,7 @@ class FileRows:
             self._full.append(self._batch())
 
     def take_adds(self, lines: Sequence[bytes]) -> bool:
-        """Takes in lines that are all adds; False, and nothing is taken, where they are to be taken one by one."""
+        """Adds `lines`, which are all adds. Returns False, and adds nothing, where they must be added one by one."""
         adds = read_adds(lines)
         if adds is None:
             return False
@@ -135,12 +136,12 @@ class FileRows:
         return True
 
     def full(self) -> list[pa.RecordBatch]:
-        """The batches that are full by now; each is given once."""
+        """The batches that are full; each is returned once."""
         full, self._full = self._full, []
         return full
 
     def rest(self) -> list[pa.RecordBatch]:
-        """What is left: nothing, or one batch."""
+        """The rows that are in no full batch, as one batch; empty where there are none."""
         return [self._batch()] if self._rows else []
 
     def _batch(self) -> pa.RecordBatch:
@@ -153,7 +154,7 @@ class FileRows:
 
 
 def decode_paths(log_paths: pa.Array) -> pa.Array:
-    """The decoded paths of a string column (`paths.decode_path` for each); only texts that need it are touched."""
+    """The decoded paths of a string column (`paths.decode_path` for each); only paths that need it are decoded."""
     coded = pc.match_substring_regex(log_paths, r"%|^[A-Za-z][A-Za-z0-9+.\-]*:")
     if not pc.any(coded).as_py():
         return log_paths
@@ -202,7 +203,7 @@ def to_add_files(batch: pa.RecordBatch) -> Iterator[AddFile]:
 _OF_ADDS = tuple(name for name in FILE_COLUMNS.names if name not in ("key", "is_add", *OF_REMOVES))
 _Row = tuple[str, int, str, dict[str, Any]]  # log file, line, action, fields as parsed
 _BATCH_ROWS = 4096  # few enough that parsed rows are still in the processor's cache when they become columns
-_BATCH_BYTES = 16 << 20  # of JSON: its parsed form is a few times that, and is what a batch costs besides its columns
+_BATCH_BYTES = 16 << 20  # of JSON: the parsed form, held until the batch is made, is a few times larger
 
 
 class _BadRowsError(ValueError):
@@ -220,7 +221,7 @@ def _adds_batch(adds: pa.StructArray, *, with_stats: bool) -> pa.RecordBatch:
 
 
 def _first_fault(rows: list[_Row]) -> tuple[str, int, str]:
-    """The file, the line and the fault, found by judging the rows one by one as `decode_commit` does."""
+    """The file, the line and the fault, found by checking the rows one by one as `decode_commit` does."""
     for log_file, line, action, values in rows:
         try:
             fields.read_file(action, values)
@@ -267,7 +268,7 @@ def _column(name: str, values: list[Any]) -> pa.Array:
         return pa.array(vectors, type=kind)
     if kind != pa.int64():
         return pa.array(values, type=kind)
-    # Given the type, pyarrow would cut floats: so it is asked what it sees.
+    # With a given type pyarrow would truncate floats, so its inferred type is checked first.
     integers = pa.array(values)
     if integers.type not in (pa.int64(), pa.null()):
         raise TypeError(f"{name} is {integers.type}")

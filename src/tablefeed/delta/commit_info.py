@@ -1,8 +1,7 @@
-"""What our commits say of themselves, as Delta-Spark says it (PROTOCOL.md, "Commit Provenance Information").
+"""Builds the commitInfo of our commits, in Delta-Spark's form (PROTOCOL.md, "Commit Provenance Information").
 
-The protocol leaves the fields free; Delta-Spark's `DESCRIBE HISTORY` and its tests fix these names and that the
-values of operationMetrics are strings, and so are those of operationParameters but for flags. Our name stands in
-engineInfo.
+The protocol leaves the fields free. These names follow Delta-Spark's `DESCRIBE HISTORY` and its tests. Values of
+operationMetrics are strings; values of operationParameters are strings, except flags. engineInfo names tablefeed.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ class StreamingUpdate:
 class Write:
     """A batch write; `mode` is a Spark SaveMode's name.
 
-    `predicate` is the text of an overwrite's replaceWhere; `is_dynamic` says that it was of the partitions written to.
-    `can_merge_schema` and `can_overwrite_schema` say that the write asked for that, whatever came of it.
+    `predicate` is the text of an overwrite's replaceWhere. `is_dynamic`: it overwrote only the partitions of its rows.
+    `can_merge_schema` and `can_overwrite_schema` are what the write asked for, whether or not the schema changed.
     """
 
     mode: Literal["Append", "Overwrite", "ErrorIfExists"]
@@ -67,7 +66,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimize:
-    """Small files folded into larger ones, in the partitions of `predicate`; `auto`: nobody asked for it just now."""
+    """Small files rewritten as larger ones, in the partitions of `predicate`; `auto`: a write started it, no user."""
 
     predicate: tuple[str, ...] = ()
     auto: bool = False
@@ -82,11 +81,11 @@ class Optimize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """What holds of any commit, whatever it does.
+    """The fields that every commit has, whatever its operation.
 
-    `txn_id` is unique to one commit: by it a writer that lost the store's answer finds out whose commit stands.
-    `read_version` is None where no version was read: the commit creates the table. `engine` is engineInfo, such as
-    "tablefeed/0.1.0". `in_commit_timestamp_ms` is None where the table keeps none, `tags` are empty where it has none.
+    `txn_id` is unique to one commit: a writer that lost the store's answer finds its own commit by it. `read_version`
+    is None where no version was read, because the commit creates the table. `engine` is engineInfo, such as
+    "tablefeed/0.1.0". `in_commit_timestamp_ms` is None where the table has no in-commit timestamps.
     """
 
     timestamp_ms: int
@@ -99,9 +98,9 @@ class Provenance:
 
 
 def in_commit_timestamp(*, now_ms: int, previous_ms: int | None) -> int:
-    """The in-commit timestamp of a commit tried at `now_ms` after one of `previous_ms`, None: after none.
+    """The in-commit timestamp of a commit tried at `now_ms`; `previous_ms` is the commit before's, None without one.
 
-    "Writer Requirements for In-Commit Timestamps": they grow from commit to commit, whatever the clocks say.
+    "Writer Requirements for In-Commit Timestamps": each is greater than the one before, whatever the clocks say.
     """
     return now_ms if previous_ms is None else max(now_ms, previous_ms + 1)
 
@@ -126,8 +125,8 @@ def commit_info(
         "operation": name,
         "operationParameters": parameters,
         "readVersion": provenance.read_version,
-        # The only level that open-source Delta accepts, and the one its conflict rules, which we follow, give; where no
-        # data changes it says the other one.
+        # Open-source Delta accepts only Serializable, and we follow its conflict rules. For a commit that changes no
+        # data it writes SnapshotIsolation.
         "isolationLevel": "SnapshotIsolation" if isinstance(operation, Optimize) else "Serializable",
         "isBlindAppend": is_blind_append,
         "operationMetrics": {metric: str(value) for metric, value in metrics.items()},
@@ -140,7 +139,7 @@ def commit_info(
 
 
 def optimize_metrics(added: Sequence[AddFile], removed: Sequence[RemoveFile]) -> dict[str, int]:
-    """The operationMetrics of an OPTIMIZE: what went, what came, and how large it is."""
+    """The operationMetrics of an OPTIMIZE: the numbers and sizes in bytes of the files added and removed."""
     sizes = sorted(add.size_bytes for add in added)
     vectors = [remove.deletion_vector for remove in removed if remove.deletion_vector is not None]
     at = {"minFileSize": 0, "p25FileSize": len(sizes) // 4, "p50FileSize": len(sizes) // 2}

@@ -1,6 +1,6 @@
-"""Deletion vectors: where one is kept, and its bytes to the row positions that are deleted.
+"""Deletion vectors: where their bytes are, and how the bytes become the positions of deleted rows.
 
-PROTOCOL.md, "Deletion Vectors" and its "Deletion Vector Format". Bytes and values only: who asks reads the range.
+PROTOCOL.md, "Deletion Vectors" and its "Deletion Vector Format". Bytes and values only: the caller reads the file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class BadVectorError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """The bytes of `path` from `start` up to `end` hold a vector; the path is decoded, relative to the table or not."""
+    """The bytes of `path` from `start` up to `end` hold a vector. A relative path is relative to the table; decoded."""
 
     path: str
     start: int
@@ -31,7 +31,7 @@ class Stored:
 
 
 def stored_at(vector: DeletionVector) -> Stored | None:
-    """Tells where the bytes of `vector` are; None: in the log itself. Raises BadVectorError."""
+    """Returns where the bytes of `vector` are; None where the log itself holds them. Raises BadVectorError."""
     match vector.storage_type:
         case "i":
             return None
@@ -41,31 +41,31 @@ def stored_at(vector: DeletionVector) -> Stored | None:
             path = decode_path(vector.path_or_inline)
     start = vector.offset or 0
     if start < 0 or vector.size_bytes < 0:
-        raise BadVectorError(f"is said to be {vector.size_bytes} bytes at offset {start}")
+        raise BadVectorError(f"has a negative size or offset in the log: {vector.size_bytes} bytes at offset {start}")
     return Stored(path=path, start=start, end=start + _SIZE.size + vector.size_bytes + _SIZE.size)
 
 
 def decode_inline(vector: DeletionVector) -> BitMap64:
-    """Gives the deleted positions of a vector that the log itself holds. Raises BadVectorError."""
+    """Returns the deleted positions of a vector that the log itself holds. Raises BadVectorError."""
     data = _z85(vector.path_or_inline)
     if not 0 <= vector.size_bytes <= len(data):
-        raise BadVectorError(f"has {len(data)} bytes inline instead of {vector.size_bytes}")
+        raise BadVectorError(f"has {len(data)} bytes in the log instead of {vector.size_bytes}")
     return _positions(data[: vector.size_bytes], vector)
 
 
 def decode_stored(block: bytes, vector: DeletionVector) -> BitMap64:
-    """Gives the deleted positions in `block`, the bytes that `stored_at` names. Raises BadVectorError.
+    """Returns the deleted positions in `block`, the bytes that `stored_at` names.
 
-    Size, checksum, magic number and cardinality must be what they say.
+    Raises BadVectorError where the size, checksum, magic number or cardinality does not match.
     """
     if len(block) != _SIZE.size + vector.size_bytes + _SIZE.size:
         raise BadVectorError(f"is cut off: {len(block)} bytes are there of {vector.size_bytes} and their frame")
     (size_bytes,), (checksum,) = _SIZE.unpack_from(block), _SIZE.unpack_from(block, len(block) - _SIZE.size)
     data = block[_SIZE.size : -_SIZE.size]
     if size_bytes != vector.size_bytes:
-        raise BadVectorError(f"says in its file that it is {size_bytes} bytes, in the log {vector.size_bytes}")
+        raise BadVectorError(f"is {size_bytes} bytes by its file, but {vector.size_bytes} bytes by the log")
     if zlib.crc32(data) != checksum:
-        raise BadVectorError("does not fit its checksum (CRC-32)")
+        raise BadVectorError("does not match its checksum (CRC-32)")
     return _positions(data, vector)
 
 
@@ -73,7 +73,7 @@ _SIZE = struct.Struct(">I")  # "Deletion Vector File Storage Format": size and c
 _MAGIC = struct.Struct("<I")  # "Deletion Vector Format": all else is little-endian
 _PORTABLE = 1681511377
 _NATIVE = 1681511376
-"""Delta-Spark's older format, which it still reads; in big-endian it is the protocol's own example of an inline one."""
+"""Delta-Spark's older format, which it still reads. The protocol's example of an inline vector has it in big-endian."""
 _UUID_CHARACTERS = 20
 
 _Z85 = {
@@ -89,20 +89,20 @@ _MOST_PADDING = 3
 
 
 def _z85(text: str) -> bytes:
-    """The bytes that `text` spells, four for every five characters; raises BadVectorError where it spells none.
+    """The bytes that `text` encodes, four for every five characters. Raises BadVectorError where `text` is not Z85.
 
-    Some writers (delta-kernel-rs) put one to three bytes at the end as two to four characters after a padding of `#`,
-    with which no whole group can begin. Delta-Spark fills them up to four.
+    Some writers (delta-kernel-rs) encode one to three bytes at the end as two to four characters after a padding of
+    `#`, with which no whole group can begin. Delta-Spark pads such bytes to four.
     """
     whole, last = text[:-5], text[-5:]
     padding = len(last) - len(last.lstrip(_PADDING))
     groups = [*(whole[i : i + 5] for i in range(0, len(whole), 5)), last[padding:]]
     if len(text) % 5 or padding > _MOST_PADDING:
-        raise BadVectorError("is no text in Base85 (Z85)")
+        raise BadVectorError("is not a text in Base85 (Z85)")
     try:
         return b"".join(_number(group).to_bytes(len(group) - 1, "big") for group in groups if group)
     except (KeyError, OverflowError) as error:
-        raise BadVectorError("is no text in Base85 (Z85)") from error
+        raise BadVectorError("is not a text in Base85 (Z85)") from error
 
 
 def _number(group: str) -> int:
@@ -114,14 +114,14 @@ def _relative_path(text: str) -> str:
     prefix, code = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]
     data = _z85(code)
     if len(data) != 16:
-        raise BadVectorError(f"is in a file of no name: {text!r:.60}")
+        raise BadVectorError(f"has a path without a UUID: {text!r:.60}")
     name = f"deletion_vector_{uuid.UUID(bytes=data)}.bin"
     return f"{prefix}/{name}" if prefix else name
 
 
 def _positions(data: bytes, vector: DeletionVector) -> BitMap64:
     if len(data) < _MAGIC.size:
-        raise BadVectorError(f"has {len(data)} bytes, too few for any")
+        raise BadVectorError(f"has {len(data)} bytes, too few for a magic number")
     (magic,) = _MAGIC.unpack_from(data)
     swapped = int.from_bytes(data[: _MAGIC.size], "big")
     if magic != _PORTABLE and _NATIVE not in (magic, swapped):
@@ -132,7 +132,7 @@ def _positions(data: bytes, vector: DeletionVector) -> BitMap64:
             body = _as_portable(body, order="<" if magic == _NATIVE else ">")
         positions = BitMap64.deserialize(body)
     except (ValueError, IndexError, MemoryError, struct.error) as error:
-        raise BadVectorError(f"is no roaring bitmap: {error}") from error
+        raise BadVectorError(f"is not a roaring bitmap: {error}") from error
     if len(positions) != vector.cardinality:
         raise BadVectorError(f"deletes {len(positions)} rows instead of {vector.cardinality}")
     return positions

@@ -1,9 +1,9 @@
-"""The table features of PROTOCOL.md, what this version does about each, and the gate that refuses the rest by name.
+"""The table features of PROTOCOL.md, what this version does with each, and the check that refuses the others by name.
 
-One table (`FEATURES`) holds them all ("Valid Feature Names in Table Features", the RFCs that are written by released
-versions of Delta-Spark, and their previews). A name that is not in it is refused: what an unknown feature means, nobody
-here can know. A feature is supported where the protocol lists it or, for the oldest, where its version implies it, and
-active where the metadata uses it too ("Supported Features", "Active Features").
+One table (`FEATURES`) holds all of them: "Valid Feature Names in Table Features", the RFCs that released versions of
+Delta-Spark write, and their previews. An unknown name is refused, because its meaning cannot be known here. A feature
+is supported where the protocol lists it or, for the oldest, where the protocol version implies it. It is active where
+the metadata uses it too ("Supported Features", "Active Features").
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tablefeed.model.schema import Array, DataType, Map, Primitive, Struct
 
 
 class Kind(StrEnum):
-    """Whom a feature binds."""
+    """Who must handle a feature."""
 
     READER_WRITER = "readers and writers"
     WRITER = "writers only"
@@ -39,7 +39,7 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uses:
-    """What a table's metadata uses: its properties, the keys of its columns' metadata, the type words of its schema."""
+    """What a table's metadata uses: its properties, the keys of its columns' metadata, the type names of its schema."""
 
     properties: Mapping[str, str]
     column_keys: frozenset[str]
@@ -48,9 +48,9 @@ class Uses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """A table feature, and whether a table's metadata makes it active where it is supported.
+    """A table feature. `is_active`: whether a table's metadata makes it active where it is supported.
 
-    `implied_from` is the first of the writer versions, up to 6, that imply it; None: it must be listed.
+    `implied_from` is the first writer version that implies it (up to 6); None: it must be listed.
     """
 
     name: str
@@ -62,9 +62,9 @@ class Feature:
 
 
 def check_readable(protocol: Protocol, metadata: Metadata, *, url: str) -> None:
-    """Raises UnsupportedFeatureError, naming the features, unless every file of the table can be read rightly.
+    """Raises UnsupportedFeatureError, naming the features, unless every file of the table can be read correctly.
 
-    Shredded variants are let pass: which files have one, only they tell.
+    Shredded variants are not refused here: only the files themselves show whether they have one.
     """
     if metadata.format_provider != "parquet":
         raise UnsupportedFeatureError(
@@ -77,7 +77,7 @@ def check_readable(protocol: Protocol, metadata: Metadata, *, url: str) -> None:
     ):
         raise _version_error(protocol, url=url)
     uses = _uses(metadata, url=url)
-    # A type that is not read counts even where the protocol forgot it: rows would be wrong.
+    # An active feature counts even where the protocol does not list it: rows would be wrong.
     in_use = frozenset(feature.name for feature in FEATURES.values() if feature.is_active(uses))
     refused = _refused(protocol.reader_features or frozenset(), in_use, lambda feature: feature.read)
     if refused:
@@ -88,10 +88,10 @@ def check_readable(protocol: Protocol, metadata: Metadata, *, url: str) -> None:
 
 
 def check_writable(protocol: Protocol, metadata: Metadata, *, url: str, removes: bool) -> None:
-    """Raises unless rows can be appended, and whole files removed where `removes`, without breaking the table.
+    """Raises unless rows can be appended, and with `removes` whole files removed, without breaking the table.
 
-    UnsupportedFeatureError names the features; what cannot be read is not written either, as the protocol demands.
-    AppendOnlyError where `removes` meets `delta.appendOnly`. What each row must satisfy is not looked at.
+    Raises UnsupportedFeatureError, naming the features; a table that cannot be read is not written either, as the
+    protocol demands. Raises AppendOnlyError for `removes` with `delta.appendOnly`. Rules for rows are not checked here.
     """
     check_readable(protocol, metadata, url=url)
     if protocol.min_writer_version > _WRITER_VERSION or (
@@ -111,18 +111,18 @@ def check_writable(protocol: Protocol, metadata: Metadata, *, url: str, removes:
     row_tracking.check_consistent(protocol, metadata, url=url)
     if removes and _property(names.APPEND_ONLY)(uses):
         raise AppendOnlyError(
-            f"The table at {url} is append-only: no row of it may be removed. "
+            f"The table at {url} is append-only: its rows must not be removed. "
             f"Append instead, or set its property {names.APPEND_ONLY} to false.",
             url=url,
         )
 
 
 def required_protocol(schema: Struct, properties: Mapping[str, str]) -> Protocol:
-    """The lowest protocol of a new table with `schema` and `properties`: whether we can write it, the gate says.
+    """The lowest protocol for a new table with `schema` and `properties`. `check_writable` says if we can write it.
 
-    Reader 1 and writer 2 and what these imply, unless `delta.minReaderVersion` and `delta.minWriterVersion` say
-    otherwise, with the features that a type or a property asks for (`delta.feature.NAME` does so in words): as numbers
-    where there are some that imply these features and no other, else as a list, as Delta-Spark has it.
+    It starts from reader version 1 and writer version 2, or `delta.minReaderVersion` and `delta.minWriterVersion`,
+    and has the features that these imply. The schema's types, the properties and `delta.feature.NAME` add features.
+    Where some versions imply exactly these features, they are not listed, as in Delta-Spark.
     """
     uses = Uses(properties=properties, column_keys=_column_keys(schema), types=frozenset(_type_words(schema)))
     asked = {feature.name for feature in FEATURES.values() if feature.is_active(uses)}
@@ -133,14 +133,14 @@ def required_protocol(schema: Struct, properties: Mapping[str, str]) -> Protocol
 
 
 def protocol_for(schema: Struct, protocol: Protocol, *, url: str) -> Protocol:
-    """The protocol of a table with `protocol` once it has `schema`: the same, or with the feature of variants too.
+    """The protocol of a table with `protocol` after its schema becomes `schema`: unchanged, or with variants added.
 
-    Delta-Spark adds that one to a table that is there, and no other that a type needs: its other readers and writers
-    would stop. Raises UnsupportedFeatureError where another is missing.
+    As in Delta-Spark, variantType is the only feature for a type that is added to an existing table. Any other would
+    stop the table's readers and writers: raises UnsupportedFeatureError where such a feature is missing.
     """
     uses = Uses(properties={}, column_keys=frozenset(), types=frozenset(_type_words(schema)))
     listed = (protocol.writer_features or frozenset()) & (protocol.reader_features or frozenset())
-    if f"{_VARIANT}-preview" in listed:  # as good to Delta-Spark
+    if f"{_VARIANT}-preview" in listed:  # Delta-Spark accepts it too
         listed |= {_VARIANT}
     missing = sorted(name for name, feature in FEATURES.items() if feature.is_active(uses) and name not in listed)
     if missing == [_VARIANT]:
@@ -164,13 +164,13 @@ def supported_features(protocol: Protocol) -> frozenset[str]:
 
 
 def is_type_widening_enabled(protocol: Protocol, metadata: Metadata) -> bool:
-    """Says whether a write may make a column's type wider: the property is on, and the feature there."""
+    """Whether a write may widen a column's type: the property is on, and the protocol has the feature."""
     on = metadata.configuration.get(names.ENABLE_TYPE_WIDENING, "").lower() == "true"
     return on and not _WIDENING.isdisjoint(protocol.writer_features or ())
 
 
 def is_supported(name: str, protocol: Protocol) -> bool:
-    """Says whether `protocol` supports the feature `name`, listed or implied by its version ("Supported Features")."""
+    """Whether `protocol` supports the feature `name`: it lists it, or its version implies it ("Supported Features")."""
     listed = (protocol.writer_features or frozenset()) | (protocol.reader_features or frozenset())
     return name in listed or _is_implied(FEATURES[name], protocol)
 
@@ -209,7 +209,7 @@ _HANDLED, _INACTIVE, _REFUSED = Rule.HANDLED, Rule.WHILE_INACTIVE, Rule.REFUSED
 
 
 def _never(_: Uses) -> bool:
-    """For features that no metadata turns on: listed is all they are."""
+    """For features that no metadata turns on: they are only listed."""
     return False
 
 
@@ -243,12 +243,12 @@ FEATURES: Mapping[str, Feature] = {
         _both("columnMapping", _HANDLED, _HANDLED, _mapped, implied_from=5),
         _writers("identityColumns", _HANDLED, _column_key(names.IDENTITY_PREFIX), implied_from=6),
         _writers("allowColumnDefaults", _HANDLED, _column_key(names.CURRENT_DEFAULT)),
-        # Appends write none, and the remove of a file repeats the one it has.
+        # Appends write no vector, and the remove of a file repeats the file's vector.
         _both("deletionVectors", _HANDLED, _HANDLED, _property(names.ENABLE_DELETION_VECTORS)),
         # Every writer must assign row ids as soon as the feature is listed (row_tracking.py).
         _writers(names.ROW_TRACKING, _HANDLED, _property(names.ENABLE_ROW_TRACKING)),
         _both("timestampNtz", _HANDLED, _HANDLED, _type("timestamp_ntz")),
-        # Domains stay as they are: we write that of row tracking, and that of clustering of a table that we make.
+        # Other domains are not changed: we write only that of row tracking, and that of clustering for a new table.
         _writers("domainMetadata", _HANDLED),
         # Written where the policy asks for them (feed/upkeep/checkpointing.py).
         _both("v2Checkpoint", _HANDLED, _HANDLED, _property(names.CHECKPOINT_POLICY, "v2")),
@@ -256,28 +256,28 @@ FEATURES: Mapping[str, Feature] = {
         _both("catalogManaged-preview", _REFUSED, _REFUSED),
         _both("catalogOwned-preview", _REFUSED, _REFUSED),
         _writers("coordinatedCommits-preview", _REFUSED),
-        # What they ask of schema and files is iceberg_compat.py's.
+        # iceberg_compat.py checks what they require of schema and files.
         _writers("icebergCompatV1", _HANDLED, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V1")),
         _writers("icebergCompatV2", _HANDLED, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V2")),
         _writers("icebergCompatV3", _INACTIVE, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V3")),
         _writers("icebergWriterCompatV1", _REFUSED),
         _writers("icebergWriterCompatV3", _REFUSED),
-        # Our files are as yet unclustered ones, with statistics of the clustering columns (clustering.py).
+        # Our files are not clustered, but have statistics of the clustering columns (clustering.py).
         _writers(names.CLUSTERING, _HANDLED),
         # feed/upkeep/vacuum.py asks what a writer must know, of any table.
         _both("vacuumProtocolCheck", _HANDLED, _HANDLED),
         # Cleanup stops short of what is protected (feed/upkeep/log_cleanup.py). Checkpoints are of the newest version.
         _writers("checkpointProtection", _HANDLED),
         _writers("inCommitTimestamp", _HANDLED, _property(names.ENABLE_IN_COMMIT_TIMESTAMPS)),
-        # Its properties have names of their own, which no released writer but Delta-Spark 3.2 knows.
+        # Its properties have other names, which only Delta-Spark 3.2 knows among released writers.
         _writers("inCommitTimestamp-preview", _REFUSED),
         # What columns were is kept in their metadata, and told of those that a write widens (feed/write/evolution.py).
         _both("typeWidening", _HANDLED, _HANDLED, _widened),
         _both("typeWidening-preview", _HANDLED, _HANDLED),
         _both(_VARIANT, _HANDLED, _HANDLED, _type("variant")),
         _both(f"{_VARIANT}-preview", _HANDLED, _HANDLED),
-        # A file that is shredded is refused where it is read (data/retype.py): the feature says of none that it is.
-        # None is written: the feature allows it, and asks for none.
+        # A shredded file is refused when it is read (data/retype.py): the feature does not say which files those are.
+        # We write none: the feature allows shredding, but does not require it.
         _both("variantShredding", _HANDLED, _HANDLED, _property(names.ENABLE_VARIANT_SHREDDING)),
         _both("variantShredding-preview", _HANDLED, _HANDLED),
         _both("geospatial", _REFUSED, _REFUSED, _type("geometry", "geography")),
@@ -291,7 +291,7 @@ FEATURES: Mapping[str, Feature] = {
         _both("adaptiveMetadata-preview", _REFUSED, _REFUSED),
     )
 }
-"""Every feature that has a name here. To handle more, change a rule: the gate reads nothing else."""
+"""Every feature that is known here. To handle one more, change its rule: nothing else decides."""
 
 
 def _as_low_as_can_be(listed: frozenset[str]) -> Protocol:
@@ -329,7 +329,7 @@ _REQUIRES: Mapping[str, tuple[str, ...]] = {
     "icebergCompatV1": ("columnMapping",),
     "icebergCompatV2": ("columnMapping",),
 }
-"""The features that have to be listed with one, under whose headings that stands."""
+"""The features that must be listed with a feature; the protocol says so in the section of the feature."""
 
 
 def _with_required(asked: set[str]) -> set[str]:
@@ -346,32 +346,33 @@ _WRITER_VERSION = 7
 
 
 def _is_implied(feature: Feature, protocol: Protocol) -> bool:
-    """Whether the protocol supports `feature` unlisted. One without a version of its own counts wherever it is in use.
+    """Whether `protocol` supports `feature` without listing it. True for any feature that no version implies.
 
-    Such metadata without the feature is no valid table; but Delta-Spark goes by it (in-commit timestamps, say).
+    Metadata that uses such a feature without listing it is not valid, but Delta-Spark follows the metadata (for
+    in-commit timestamps, for example).
     """
     return feature.implied_from is None or feature.implied_from <= protocol.min_writer_version < _WRITER_VERSION
 
 
 def _refused(listed: frozenset[str], in_use: frozenset[str], rule_of: Callable[[Feature], Rule]) -> dict[str, str]:
     """The refused features and why, sorted by name."""
-    reasons = {name: "unknown to it" for name in listed if name not in FEATURES}
+    reasons = {name: "unknown" for name in listed if name not in FEATURES}
     for feature in FEATURES.values():
         rule = rule_of(feature)
         if rule is Rule.REFUSED and feature.name in listed:
             reasons[feature.name] = "not handled yet"
         elif rule is Rule.WHILE_INACTIVE and feature.name in in_use:
-            reasons[feature.name] = "in use, and handled only where it is not"
+            reasons[feature.name] = "in use, and handled only while it is not"
     return dict(sorted(reasons.items()))
 
 
 def _refuse_unsupported_mapping(protocol: Protocol, uses: Uses, *, url: str) -> None:
-    """Refuses a column mapping that the protocol does not allow for: it says to pass it over, Delta-Spark obeys it."""
+    """Refuses a column mapping that the protocol does not list: PROTOCOL.md says to ignore it, Delta-Spark uses it."""
     supported = protocol.min_reader_version == _MAPPING_READER or "columnMapping" in (protocol.reader_features or ())
     if _mapped(uses) and not supported:
         raise UnsupportedFeatureError(
-            f"The table at {url} sets {names.COLUMN_MAPPING_MODE}, but its protocol does not support columnMapping, so "
-            "that readers differ on what its columns are. Nothing was read. Add the feature to the table, or remove "
+            f"The table at {url} sets {names.COLUMN_MAPPING_MODE}, but its protocol does not support columnMapping: "
+            "different readers would read different columns. Nothing was read. Add the feature to the table, or remove "
             "the property.",
             url=url,
             features=("columnMapping",),
@@ -395,7 +396,7 @@ def _refuse_unknown_type_change(metadata: Metadata, *, url: str) -> None:
 def _feature_error(refused: Mapping[str, str], verb: str, error_class: str, *, url: str) -> UnsupportedFeatureError:
     named = ", ".join(f"{name} ({reason})" for name, reason in refused.items())
     return UnsupportedFeatureError(
-        f"The table at {url} has features that keep this version of tablefeed from it: {named}. "
+        f"The table at {url} has features that this version of tablefeed does not handle: {named}. "
         f"Nothing was {verb}. Upgrade tablefeed to a version that handles them, or drop them from the table.",
         url=url,
         features=tuple(refused),
@@ -406,8 +407,8 @@ def _feature_error(refused: Mapping[str, str], verb: str, error_class: str, *, u
 def _version_error(protocol: Protocol, *, url: str) -> UnsupportedFeatureError:
     asked = f"reader version {protocol.min_reader_version} and writer version {protocol.min_writer_version}"
     return UnsupportedFeatureError(
-        f"The table at {url} requires {asked}; this version of tablefeed knows readers up to {_READER_VERSION} and "
-        f"writers up to {_WRITER_VERSION}, the last of each with its list of features. Upgrade tablefeed.",
+        f"The table at {url} requires {asked}; this version of tablefeed knows reader versions up to {_READER_VERSION} "
+        f"and writer versions up to {_WRITER_VERSION}, of which the last needs a list of features. Upgrade tablefeed.",
         url=url,
         features=(asked,),
         error_class="DELTA_INVALID_PROTOCOL_VERSION",
@@ -418,7 +419,7 @@ def _version_error(protocol: Protocol, *, url: str) -> UnsupportedFeatureError:
 
 
 def _uses(metadata: Metadata, *, url: str) -> Uses:
-    """What the logged metadata uses. The schema is read no further than that: its types are schema.py's to judge."""
+    """What the logged metadata uses. The schema is not checked here: schema_string.py checks its types."""
     try:
         parts = list(_parts(orjson.loads(metadata.schema_string)))
         return Uses(

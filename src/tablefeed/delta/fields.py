@@ -1,8 +1,8 @@
 """The fields of each action, one table per action (PROTOCOL.md, "Actions"): wire name, attribute, type, need.
 
-A table both reads and writes: its order is the order in which Delta-Spark writes. Reading is strict in what the
-protocol names and blind to what it does not. Where an action stands is codec.py's to know: here a fault is a
-`BadActionError` that says what, and the caller adds the file and the line.
+A table is used for reading and writing; its order is the order in which Delta-Spark writes. Fields that the protocol
+names are checked strictly, other fields are ignored. A fault raises `BadActionError` with its reason; the caller
+(codec.py) adds the file and the line.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from tablefeed.model.actions import (
 )
 
 EMPTY_SCHEMA = '{"type":"struct","fields":[]}'
-"""What a metaData without `schemaString` means: Delta-Spark writes such a one for a table without columns."""
+"""The schema of a metaData without `schemaString`: Delta-Spark writes none for a table without columns."""
 
 STORAGE_TYPES = ("u", "i", "p")
 """Where a deletion vector may be ("Deletion Vector Descriptor Schema")."""
 
-JsonObject = Mapping[str, Any]  # Any: what JSON can hold, before a table below has judged it
+JsonObject = Mapping[str, Any]  # Any: what JSON can hold, before a table below has checked it
 
 
 class BadActionError(ValueError):
-    """The field at `path` is not what the protocol says. Never leaves the dialect: the reader of a file says where."""
+    """The field at `path` is not what the protocol says. Never leaves `delta`: callers raise CorruptLogError."""
 
     def __init__(self, reason: str, *path: str) -> None:
         self.reason, self.path = reason, path
         super().__init__(f"{'.'.join(path)} {reason}")
 
     def of(self, action: str) -> str:
-        """The fault in words, as one of `action`."""
+        """The text of the fault, with `action` before the path."""
         return str(BadActionError(self.reason, action, *self.path))
 
 
@@ -88,7 +88,7 @@ def _boolean(value: object) -> bool:
 
 
 def _long(value: object) -> int:
-    # bool is an int to Python; beyond 2**64 the parser hands out floats.
+    # In Python bool is an int; for numbers beyond 64 bits the parser returns floats.
     if type(value) is int and -(2**63) <= value < 2**63:
         return value
     raise BadActionError(f"is {value!r:.60}, not a 64-bit integer")
@@ -112,7 +112,7 @@ def _partition_values(value: object) -> dict[str, str | None]:
 
 
 def _string_map(value: object) -> dict[str, str]:
-    # A null value says what an absent key says: the protocol has neither.
+    # A null value means the same as an absent key. The protocol allows no null here.
     return {key: _string(text) for key, text in _object(value).items() if text is not None}
 
 
@@ -129,7 +129,7 @@ def _string_set(value: object) -> frozenset[str]:
 def _storage_type(value: object) -> str:
     if value in STORAGE_TYPES:
         return str(value)
-    raise BadActionError(f"is {value!r:.60}; u, i and p are known")
+    raise BadActionError(f"is {value!r:.60}, not u, i or p")
 
 
 # "Deletion Vector Descriptor Schema"
@@ -231,13 +231,13 @@ _SIDECAR = (
 )
 _CHECKPOINT_METADATA = (_Field(wire="version", attribute="version", read=_long, required=True),)
 
-# "Format Specification": the model has these among the metadata's own.
+# "Format Specification": in the model these are attributes of the metadata itself.
 _FORMAT = (
     _Field(wire="provider", attribute="format_provider", read=_string, required=True),
     _Field(wire="options", attribute="format_options", read=_string_map, write=dict),
 )
 
-# "Change Metadata"; `format` stands between the two.
+# "Change Metadata"; `format` is written between the two.
 _METADATA_HEAD = (
     _Field(wire="id", attribute="table_id", read=_string, required=True),
     _Field(wire="name", attribute="name", read=_string),
@@ -267,7 +267,7 @@ DELETION_VECTOR_FIELDS: Mapping[str, str] = {field.attribute: field.wire for fie
 
 
 def read_file(action: str, values: JsonObject) -> FileAction:
-    """The add, remove or cdc that `values` spell; `action` is its key. Raises BadActionError."""
+    """The add, remove or cdc with the fields `values`; `action` is its key. Raises BadActionError."""
     match action:
         case names.ADD:
             attributes = _read(_ADD, values)
@@ -292,14 +292,14 @@ def write_file(file: FileAction) -> dict[str, object]:
 
 
 def read_metadata(values: JsonObject) -> Metadata:
-    """The metaData that `values` spell; fields that the protocol does not name are kept. Raises BadActionError."""
+    """The metaData with the fields `values`; unknown fields are kept in `extra`. Raises BadActionError."""
     attributes = {"schema_string": EMPTY_SCHEMA, **_read(_METADATA, values)}
     attributes |= attributes.pop(_METADATA_FORMAT.attribute)
     return Metadata(**attributes, extra={name: values[name] for name in values if name not in _METADATA_NAMES})
 
 
 def write_metadata(metadata: Metadata) -> dict[str, object]:
-    """The line of `metadata`, what was kept of unknown fields last."""
+    """The line of `metadata`, unknown fields last."""
     head, tail = _write(_METADATA_HEAD, metadata), _write(_METADATA_TAIL, metadata)
     encoding = {_METADATA_FORMAT.wire: _write(_FORMAT, metadata)}
     return {names.METADATA: {**head, **encoding, **tail, **metadata.extra}}

@@ -1,8 +1,8 @@
-"""How a table, or who writes to it, wants its data files: their codec, their size, their rows, their folders.
+"""The layout of data files that a table or a write asks for: codec, size, number of rows, folders.
 
-PROTOCOL.md, "Table Properties" (`delta.parquet.compression.codec`); the size is Databricks' and delta-rs' property, the
-random folders are Delta-Spark's. Layout only: no reader's rows depend on it, so that a size that cannot be read here is
-passed over for the default. A codec is not: who named one may have readers that take no other.
+PROTOCOL.md, "Table Properties" (`delta.parquet.compression.codec`). The size is a property of Databricks and delta-rs,
+the random folders are Delta-Spark's. The layout does not change what readers read. So a size that cannot be parsed is
+ignored, and the default used. An unknown codec is refused: the table's readers may accept no other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tablefeed.errors import UnsupportedFeatureError
 
 
 class Codec(StrEnum):
-    """How the pages of a Parquet file are compressed. The value is what Spark's file names say before `.parquet`."""
+    """How the pages of a Parquet file are compressed. The value is what Spark puts before `.parquet` in file names."""
 
     SNAPPY = ".snappy"
     ZSTD = ".zstd"
@@ -29,11 +29,11 @@ class Codec(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileShape:
-    """The codec of files, the size in bytes at which one is closed, and the most rows that one may have.
+    """The codec of files, the size in bytes at which a file is closed, and the most rows that it may have.
 
-    None: whatever the writer finds right. `is_gathered`: the small files of a write's tasks are made into larger ones.
-    `random_folders`: files lie in folders of random names, `folder_letters` long, not in those of their partitions. A
-    table with column mapping has such folders in any case.
+    None: the writer chooses. `is_gathered`: small files of a write's tasks are combined into larger ones.
+    `random_folders`: files are in folders with random names of `folder_letters` letters, not in folders of their
+    partitions. A table with column mapping always has such folders.
     """
 
     codec: Codec = Codec.SNAPPY
@@ -52,9 +52,9 @@ def file_shape(
     gathered: bool | None = None,
     url: str,
 ) -> FileShape:
-    """The shape that the table's `properties` ask for, but for what the write itself asks for.
+    """The shape that the write asks for, and where it does not, the table's `properties`.
 
-    Without either the codec is snappy, as Delta-Spark has it; the protocol's zstd is a recommendation. Raises
+    Where neither names a codec it is snappy, as in Delta-Spark; the protocol only recommends zstd. Raises
     UnsupportedFeatureError for a codec that is not written here.
     """
     name = properties.get(names.COMPRESSION_CODEC, "")
@@ -62,7 +62,7 @@ def file_shape(
     if codec is None and wanted is None:
         raise UnsupportedFeatureError(
             f"{url} asks for files compressed by {name!r} ({names.COMPRESSION_CODEC}), which this version of tablefeed "
-            "does not write. Nothing was written. Name another with the option compression, or change the property.",
+            "does not write. Nothing was written. Set another with the option compression, or change the property.",
             url=url,
             features=(names.COMPRESSION_CODEC,),
         )
@@ -81,16 +81,16 @@ def file_shape(
 
 _WHOLE = re.compile(r"\+?0*[1-9][0-9]{0,9}")
 _LONGEST_NAME = 255
-"""No store's folder has a longer one."""
+"""The longest folder name that every store allows."""
 
 
 def named_codec(name: str) -> Codec | None:
-    """The codec of that name, in any case; None for one that is not written here, such as Hadoop's own lz4."""
+    """The codec `name`, in any case; None for a codec that is not written here, such as Hadoop's own lz4."""
     return _CODECS.get(name.strip().lower())
 
 
 def target_file_bytes(properties: Mapping[str, str]) -> int | None:
-    """The size that the table wants its files to have; None where it does not say, or in no words known here."""
+    """The file size in bytes that the table asks for; None where it names none, or one that cannot be parsed."""
     found = _SIZE.fullmatch(properties.get(names.TARGET_FILE_SIZE, "").strip().lower())
     return (int(found["number"]) << _SHIFTS[found["unit"][:1]]) or None if found else None
 
@@ -107,4 +107,4 @@ _CODECS = {
     "none": Codec.UNCOMPRESSED,
 }
 CODECS = "'snappy', 'zstd', 'gzip', 'brotli', 'lz4_raw' or 'uncompressed'"
-"""Their names, for people."""
+"""The names of all codecs, for error messages."""

@@ -1,6 +1,6 @@
-"""Arrow columns as texts of JSON: for lines that are too many to make a value of each. Columns in, columns out.
+"""Writes Arrow columns as columns of JSON texts, where there are too many rows to build a Python object for each.
 
-Null is a null text. What the texts say is what orjson would have written of the same values.
+A null value is a null text. The texts mean the same as what orjson would write for the same values.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _ESCAPED = r'["\\\x00-\x1f]'
-"""What may not stand in a string of JSON as it is (RFC 8259, section 7)."""
+"""The characters that must be escaped in a JSON string (RFC 8259, section 7)."""
 
 
 def string_texts(values: pa.StringArray) -> pa.StringArray:
-    """Strings of JSON; only the few that have something to escape are looked at one by one."""
+    """JSON strings. Only strings with characters to escape are written one by one."""
     texts = pc.binary_join_element_wise('"', values, '"', "")
     escaped = pc.fill_null(pc.match_substring_regex(values, _ESCAPED), fill_value=False)
     if not pc.any(escaped).as_py():
@@ -26,30 +26,30 @@ def string_texts(values: pa.StringArray) -> pa.StringArray:
 
 
 def number_texts(values: pa.Array) -> pa.StringArray:
-    """Integers."""
+    """JSON numbers of integers."""
     return pc.cast(values, pa.string())
 
 
 def object_texts(members: Mapping[str, pa.StringArray | str | None], count: int) -> pa.StringArray:
-    """Objects of `members`, in their order, of which those that are null are left out; `count` of them.
+    """`count` JSON objects with `members`, in their order. A null value is left out of its object.
 
-    A text instead of a column stands in all, None in none. The names have nothing to escape.
+    A text instead of a column is in every object, None in none. The names must have nothing to escape.
     """
     parts = [
         pc.binary_join_element_wise(f',"{name}":', pa.repeat(text, count) if isinstance(text, str) else text, "")
         for name, text in members.items()
         if text is not None and (isinstance(text, str) or text.null_count < count)
     ]
-    # Not joined by commas: of a row that is null in all of them, Arrow's join without nulls makes no row.
+    # Not joined by commas: Arrow's join that skips nulls drops the rows where all members are null.
     joined = pc.binary_join_element_wise(*(pc.coalesce(part, "") for part in parts), "")
     return pc.binary_join_element_wise("{", pc.utf8_slice_codeunits(joined, 1), "}", "")
 
 
 def texts_of_map(values: pa.MapArray, *, null_values: bool = True) -> pa.StringArray:
-    """Objects of maps of text to text; without `null_values` what is null in one is left out of it."""
+    """JSON objects of maps from text to text. Without `null_values`, keys with a null value are left out."""
     if values.null_count == len(values):
         return pa.nulls(len(values), pa.string())
-    # Not by flattening: the offsets count from the begin of the children, whichever part of them this is.
+    # Not flattened: in a slice, the offsets still count from the begin of the whole children.
     offsets = values.offsets
     names, texts = values.keys, values.items
     if not null_values:

@@ -1,7 +1,6 @@
-"""The wire strings of Delta Lake under the headings of PROTOCOL.md, and what a log file's name says.
+"""The wire strings of Delta Lake under the headings of PROTOCOL.md, and the parser of log file names.
 
-Names only: contents are the codecs'. The fields of each action stand in one table in codec.py, the names of the
-table features in one table in features.py.
+Names only. fields.py has the fields of each action, features.py the names of the table features.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ CHECKPOINT_POLICY = "delta.checkpointPolicy"
 COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
 MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 ENABLE_CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
-ENABLE_CHANGE_DATA_CAPTURE = "delta.enableChangeDataCapture"  # what Delta-Spark called the same before
+ENABLE_CHANGE_DATA_CAPTURE = "delta.enableChangeDataCapture"  # Delta-Spark's earlier name of the same
 ENABLE_DELETION_VECTORS = "delta.enableDeletionVectors"
 ENABLE_ICEBERG_COMPAT_PREFIX = "delta.enableIcebergCompat"
 ENABLE_IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
@@ -98,7 +97,7 @@ PREFIX_LENGTH = "delta.dataSkippingStringPrefixLength"
 DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
 TXN_RETENTION = "delta.setTransactionRetentionDuration"
 
-# "Table Properties"; all but the codec are no words of the protocol's
+# "Table Properties"; only the codec is in the protocol
 COMPRESSION_CODEC = "delta.parquet.compression.codec"
 TARGET_FILE_SIZE = "delta.targetFileSize"
 OPTIMIZE_WRITE = "delta.autoOptimize.optimizeWrite"
@@ -116,7 +115,7 @@ CHECKPOINT_PROTECTION_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 COLUMN_INVARIANTS = "delta.invariants"
 GENERATION_EXPRESSION = "delta.generationExpression"
 CURRENT_DEFAULT = "CURRENT_DEFAULT"
-EXISTS_DEFAULT = "EXISTS_DEFAULT"  # Spark's own, in no table's schema
+EXISTS_DEFAULT = "EXISTS_DEFAULT"  # Spark's own, never in a table's schema
 CHAR_VARCHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # Spark's own
 COLLATIONS = "__COLLATIONS"  # Spark's own
 IDENTITY_PREFIX = "delta.identity."
@@ -124,7 +123,7 @@ IDENTITY_START = "delta.identity.start"
 IDENTITY_STEP = "delta.identity.step"
 IDENTITY_MARK = "delta.identity.highWaterMark"
 IDENTITY_TAKES_GIVEN = "delta.identity.allowExplicitInsert"
-IDENTITY_ONLY_TAG = "delta.identity.schemaUpdate"  # commitInfo's, of Delta-Spark: metaData moves marks, no more
+IDENTITY_ONLY_TAG = "delta.identity.schemaUpdate"  # Delta-Spark's tag in commitInfo: metaData only moves marks
 TYPE_CHANGES = "delta.typeChanges"
 COLUMN_ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
@@ -142,15 +141,15 @@ _PATTERNS: tuple[tuple[re.Pattern[str], LogFileKind], ...] = (
     (re.compile(rf"{_VERSION}\.(?P<last_version>[0-9]{{20}})\.compacted\.json"), LogFileKind.COMPACTION),
 )
 LAST_VERSION = 2**63 - 1
-"""Versions are longs: no name of a greater one is a log file's."""
+"""Versions are 64-bit integers: a file name with a greater version is not a log file's."""
 
 
 def parse_name(name: str, *, size_bytes: int, modified_ms: int) -> LogFile | None:
-    """What the file `name` of the log directory is, or None where it is none of the log's files.
+    """The log file that has `name` in the log directory, or None where it is not a log file's name.
 
-    None is for temporary files, the `.NAME.crc` siblings that Hadoop writes, directories and whatever else lies
-    about: the protocol gives them no meaning. A compaction's version is the first that it covers; one that covers no
-    two is none ("Log Compaction Files").
+    None for temporary files, the `.NAME.crc` files that Hadoop writes, directories and any other name: the protocol
+    gives them no meaning. The version of a compaction is the first that it covers. None also for a compaction that
+    covers fewer than two versions ("Log Compaction Files").
     """
     for pattern, kind in _PATTERNS:
         match = pattern.fullmatch(name)
@@ -202,7 +201,7 @@ def checkpoint_uuid_name(version: int, *, uuid: str, ending: str) -> str:
 
 
 def sidecar_name(version: int, *, part: int, part_count: int, uuid: str) -> str:
-    """A sidecar, by itself: Delta-Spark's name, which tells people whose it is ("Sidecar Files")."""
+    """The name of a sidecar, Delta-Spark's: it shows people the checkpoint it belongs to ("Sidecar Files")."""
     return f"{version:020d}.checkpoint.{part:010d}.{part_count:010d}.{uuid}.parquet"
 
 

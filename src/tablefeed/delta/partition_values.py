@@ -1,8 +1,8 @@
-"""Partition values between the log's text and values (PROTOCOL.md, "Partition Value Serialization").
+"""Parses and writes the log's texts of partition values (PROTOCOL.md, "Partition Value Serialization").
 
-A value here is what pyarrow takes for the column's Arrow type without a second thought: int for the integers, for
-date (days since 1970-01-01) and for timestamps (microseconds since then), float, Decimal, bool, str, bytes. Ints
-reach as far as Spark's dates do, beyond Python's years 1 to 9999. None is null.
+A value has the Python type that pyarrow accepts for the column's Arrow type: int for integers, dates (days since
+1970-01-01) and timestamps (microseconds since then), float, Decimal, bool, str, bytes. So dates can be outside
+Python's years 1 to 9999, as in Spark. None is null.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ PartitionValue = bool | int | float | decimal.Decimal | str | bytes
 """A value that is not null."""
 
 Refusal = Callable[[str], TablefeedError]
-"""Makes the error of a reason: the caller knows the table, the log file or the data file to name."""
+"""Makes the error for a reason: the caller knows the table, the log file or the data file to name."""
 
 
 def parse(text: str | None, data_type: DataType, *, refuse: Refusal) -> PartitionValue | None:
     """The value of `text` in a partition column of `data_type`. '' is null for every type, strings too.
 
-    Reads what the protocol names and what its writers write: timestamps with a space or `T`, with a zone or without;
-    one without is in UTC, as delta-rs and this package write it (Spark's own, in versions that wrote none, is in its
-    session's zone, which the log does not tell). `inf` and `Infinity`; bytes as text or as backslash-u escapes of each
-    byte. Raises what `refuse` makes of the reason where `text` is no value of the type.
+    Accepts the protocol's forms and those of known writers: timestamps with a space or `T`, with or without a zone,
+    `inf` and `Infinity`, bytes as text or as one backslash-u escape for each byte. A timestamp without a zone is in
+    UTC, as delta-rs and this package write it. (Old versions of Spark wrote it in the session's zone, which the log
+    does not say.) Raises the error that `refuse` makes where `text` is not a value of the type.
     """
     if text is None or text == "":
         return None
@@ -38,15 +38,16 @@ def parse(text: str | None, data_type: DataType, *, refuse: Refusal) -> Partitio
         return _parser(data_type)(text)
     except (ValueError, ArithmeticError) as error:
         detail = f": {error}" if error.args else ""
-        raise refuse(f"the partition value {text!r:.80} is no {_type_name(data_type)}{detail}") from error
+        raise refuse(f"the partition value {text!r:.80} is not of type {_type_name(data_type)}{detail}") from error
 
 
 def serialise(value: PartitionValue | None, data_type: DataType) -> str | None:
     """The text of `value` as Delta-Spark writes it; None for null, '' and no bytes. `parse` gives the value back.
 
-    Timestamps are UTC in ISO 8601 with six digits, timestamps without zone and dates as SQL has them, floating point
-    as Java has it. Bytes are their UTF-8 text, as Spark's own readers take them, and where they are none, or would
-    be mistaken, backslash-u escapes, which are the protocol's example. `value` must be of `parse`'s kind for the type.
+    Timestamps are UTC in ISO 8601 with six digits after the second. Timestamps without zone and dates are as in SQL,
+    floats as in Java. Bytes are their UTF-8 text, as Spark's readers expect. Where they are not UTF-8, or look like
+    escapes, they are backslash-u escapes, as in the protocol's example. `value` must have the Python type that `parse`
+    returns for the type.
     """
     if value is None or value in ("", b""):
         return None
@@ -56,13 +57,13 @@ def serialise(value: PartitionValue | None, data_type: DataType) -> str | None:
         case Primitive(name=name):
             return _WRITERS.get(name, str)(value)
         case _:
-            raise TypeError(f"{value!r:.80} is no partition value of {data_type}")
+            raise TypeError(f"{value!r:.80} is not a partition value of {data_type}")
 
 
 def directory_text(value: PartitionValue | None, data_type: DataType) -> str | None:
-    """The text of `value` in a directory's name, which no reader parses: `serialise`'s but for timestamps.
+    """The text of `value` in a directory's name, which no reader parses: as `serialise`, except for timestamps.
 
-    Delta-Spark's directories have those as SQL does, in its session's zone; here they are in UTC.
+    Delta-Spark writes timestamps there as in SQL, in the session's zone; here they are in UTC.
     """
     if data_type == Primitive("timestamp") and isinstance(value, int):
         return timestamp_text(value)
@@ -80,7 +81,7 @@ def _parser(data_type: DataType) -> Callable[[str], PartitionValue]:
 
 
 def _no_value(_: str) -> PartitionValue:
-    raise ValueError("no partition column can be of that type")
+    raise ValueError("a partition column cannot have that type")
 
 
 def _type_name(data_type: DataType) -> str:
@@ -142,7 +143,7 @@ _TIME = r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2}):(?P<second>[0-9]{1,2})(?:\
 _ZONE = r"(?P<zone>Z|[+-][0-9]{2}:?[0-9]{2})"
 _DAY = re.compile(_DATE)
 _INSTANT = re.compile(rf"{_DATE}(?:[ T]{_TIME}{_ZONE}?)?")
-# As most are written; Python's own reader takes these, and three times as many of them in the same time.
+# The usual form: Python's own parser reads it three times as fast.
 _USUAL_INSTANT = re.compile(
     r"([1-9][0-9]{3}-[0-9]{2}-[0-9]{2}[ T](?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(?:\.[0-9]{3}(?:[0-9]{3})?)?)Z?"
 )
@@ -168,7 +169,7 @@ def _parse_timestamp(text: str) -> int:
     hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
     if hour > 23 or minute > 59 or second > 59:
         raise ValueError("there is no such time of day")
-    # Digits beyond the microsecond are cut, as Spark's cast does.
+    # Digits after the microseconds are dropped, as Spark's cast does.
     fraction_us = int((found["fraction"] or "").ljust(6, "0")[:6])
     zone_minutes = _zone_minutes(found["zone"])
     return _within(day_us + ((hour * 60 + minute - zone_minutes) * 60 + second) * 1_000_000 + fraction_us, 64)

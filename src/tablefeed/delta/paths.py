@@ -1,9 +1,9 @@
 """Data file paths between the log and the disk (PROTOCOL.md, "Add File and Remove File", field `path`).
 
 The log keeps a path as a URI: percent-encoded once, relative to the table or absolute. Within tablefeed a path is
-decoded: what the store is asked for. Partition directories are a writer's habit that no reader may rely on; ours
-are Spark's (`ExternalCatalogUtils.escapePathName`), so that the same values meet in the same directories.
-Pure text: no file is looked at.
+decoded: it is what the store opens. No reader may rely on the names of partition directories. Ours are Spark's
+(`ExternalCatalogUtils.escapePathName`), so that both writers use the same directory for the same values.
+Pure text: no file is opened or listed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 from tablefeed.errors import LogError
 
 HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-"""The directory's word for null and for '' (Spark's `ExternalCatalogUtils.DEFAULT_PARTITION_NAME`)."""
+"""The directory name for null and for '' (Spark's `ExternalCatalogUtils.DEFAULT_PARTITION_NAME`)."""
 
 ALLOW_ABSOLUTE_PATHS = "allow_absolute_paths"
 """The storage option that says whether a log may name files outside its table."""
@@ -24,11 +24,11 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 
 def decode_path(log_path: str) -> str:
-    """What the store opens for `log_path`: the text percent-decoded exactly once.
+    """The path that the store opens for `log_path`: the text percent-decoded exactly once.
 
-    A relative path stays relative. An absolute one is `/...` for `file:/x`, `file:///x` and `/x` alike, so that
-    spellings of one file are one text; other schemes keep `scheme://authority` and decode what follows. Escapes
-    that spell no UTF-8 name no path: such a text is returned as it is, and never meets another's. Never fails.
+    A relative path stays relative. `file:/x`, `file:///x` and `/x` all become `/x`, so that one file has one text.
+    Other schemes keep `scheme://authority`, and the rest is decoded. A text whose escapes are not UTF-8 is returned
+    unchanged. Raises nothing.
     """
     if not _SCHEME.match(log_path):
         return _decode(log_path)
@@ -43,18 +43,18 @@ def decode_path(log_path: str) -> str:
 
 
 def refuse_escape(path: str, *, root_url: str, clones: bool) -> None:
-    """Raises LogError, naming the decoded `path`, unless its file is one that the table may have.
+    """Raises LogError, naming the decoded `path`, where the table must not have its file.
 
-    For the moment before a file that the log names (a data file, a deletion vector) is opened. A relative path must
-    stay below the root; with `clones`, an absolute one of the root's own scheme may lead anywhere without `..`, as
-    those of a shallow clone do, else below the root as well. The text alone is judged: no link is followed.
+    To be called before a file that the log names (a data file, a deletion vector) is opened. A path must be below the
+    root. With `clones`, an absolute path of the root's own scheme may also lead elsewhere, without `..`, as the paths
+    of a shallow clone do. Only the text is checked: links are not followed.
     """
     if below_root(path, root_url=root_url) is not None or (clones and _is_elsewhere_in_plain_words(path, root_url)):
         return
     raise LogError(
-        f"The log of {root_url} names the file {path!r}, which is outside the table; it was not opened. If that is so "
-        f"on purpose, in a log that you trust, allow it by the storage option {ALLOW_ABSOLUTE_PATHS}=true; else "
-        "restore the log from a copy.",
+        f"The log of {root_url} names the file {path!r}, which is outside the table; it was not opened. If you trust "
+        f"the log and this is intended, set the storage option {ALLOW_ABSOLUTE_PATHS}=true. Otherwise restore the log "
+        "from a copy.",
         url=root_url,
     )
 
@@ -67,10 +67,10 @@ def _is_elsewhere_in_plain_words(path: str, root_url: str) -> bool:
 
 
 def below_root(path: str, *, root_url: str) -> str | None:
-    """The name below the root that the decoded `path` means, without `.` and `..`; None where it means no such name.
+    """The name of the decoded `path` below the root, without `.` and `..`; None where it is not below the root.
 
-    A relative path that leaves the root on its way means none, even where it comes back. An absolute path without
-    a scheme is of the root's file system, as Hadoop has it. `root_url` is as a store tells it: not percent-encoded.
+    None also for a relative path that leaves the root and comes back. An absolute path without a scheme is in the
+    root's file system, as in Hadoop. `root_url` must not be percent-encoded: a store's own URL is not.
     """
     if not _is_absolute(path):
         segments = _resolved(path)
@@ -80,7 +80,7 @@ def below_root(path: str, *, root_url: str) -> str | None:
     root, segments = _resolved(root_path), _resolved(own_path)
     if place not in ("", root_place) or root is None or segments is None:
         return None
-    if root_path and not root_path.startswith("/"):  # a store that is no tree: memory:orders
+    if root_path and not root_path.startswith("/"):  # a store without directories: memory:orders
         return None
     if segments[: len(root)] != root or len(segments) == len(root):
         return None
@@ -96,7 +96,7 @@ def _is_absolute(path: str) -> bool:
 
 
 def _place(path: str) -> tuple[str, str]:
-    """Parts an absolute path or URL into `scheme://authority`, "" where there is none, and the path there."""
+    """Splits an absolute path or URL into `scheme://authority`, "" without a scheme, and the path."""
     if not _SCHEME.match(path):
         return "", path
     scheme, _, rest = path.partition(":")
@@ -108,7 +108,7 @@ def _place(path: str) -> tuple[str, str]:
 
 
 def _resolved(path: str) -> list[str] | None:
-    """The segments of `path` without empty ones, `.` and `..`; None where `..` leads above its begin."""
+    """The segments of `path` without empty ones, `.` and `..`; None where `..` leads above its first segment."""
     segments: list[str] = []
     for segment in path.split("/"):
         if segment == "..":
@@ -130,11 +130,11 @@ def _decode(text: str) -> str:
 
 
 def encode_path(path: str) -> str:
-    """The log's text for the on-disk relative `path`: what Delta-Spark writes, and `decode_path` gives `path` back.
+    """The log's text for the relative `path`, as Delta-Spark writes it; `decode_path` gives `path` back.
 
-    Delta-Spark logs `Path.toUri.toString`: Java quotes in a path all of ASCII but `_-!.~'()*@&=+$,;/` and
-    alphanumerics, and beyond ASCII control and space characters alone. `:` is quoted here too, though Java would
-    leave it: a relative URI that begins with `a:` has a scheme. Names that `partition_directory` makes have none.
+    Delta-Spark logs `Path.toUri.toString`. There Java quotes every ASCII character but `_-!.~'()*@&=+$,;/` and
+    alphanumerics, and above ASCII only control and space characters. Java does not quote `:`. It is quoted here,
+    because a relative URI that begins with `a:` would have a scheme. Names of `partition_directory` have no `:`.
     """
     return _QUOTED.sub(lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), path)
 
@@ -150,8 +150,8 @@ def partition_directory(partition_values: Iterable[tuple[str, str | None]]) -> s
     )
 
 
-# The space characters of Unicode (Zs, Zl, Zp) and its controls beyond ASCII: java.lang.Character.isSpaceChar and
-# isISOControl, by which java.net.URI quotes.
+# The space characters of Unicode (Zs, Zl, Zp) and its controls above ASCII: java.net.URI quotes the characters of
+# java.lang.Character.isSpaceChar and isISOControl.
 _QUOTED = re.compile(
     r"[\x00-\x7f\x80-\x9f\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000](?<![A-Za-z0-9_\-!.~'()*@&=+$,;/])"
 )

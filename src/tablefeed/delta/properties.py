@@ -1,8 +1,8 @@
-"""The properties that a new table may be given, as Delta-Spark knows and judges them (DeltaConfig.scala).
+"""The properties that a new table may be given, checked as Delta-Spark checks them (DeltaConfig.scala).
 
-Names are matched in any case, for Spark hands options on in lower case, and kept as Delta-Spark spells them. Those
-without the prefix `delta.` are the users' own. The size of files is one more: Delta-Spark passes it over, Databricks,
-delta-rs and our writers obey it.
+Names are matched in any case, because Spark passes options on in lower case, and kept as Delta-Spark spells them.
+Properties without the prefix `delta.` are the user's own and not checked. Delta-Spark ignores `delta.targetFileSize`;
+Databricks, delta-rs and our writers follow it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _KNOWN: Mapping[str, _Check] = {
     names.INDEXED_LEAVES: (_within(-1), "must be a whole number from -1"),
     names.INDEXED_COLUMNS: (
         lambda text: column_names(text) is not None,
-        "must be a list of columns with commas, those with other characters than letters, digits and _ in backticks",
+        "must be a list of columns with commas; names with other characters than letters, digits and _ need backticks",
     ),
     names.PREFIX_LENGTH: (_within(0), "must be a whole number from 0"),
     "delta.compatibility.symlinkFormatManifest.enabled": (_one_of("false"), "must be 'false': no manifest is written"),
@@ -98,7 +98,7 @@ _WRITERS_OWN = (
     names.MATERIALIZED_ROW_ID_COLUMN,
     names.MATERIALIZED_ROW_VERSION_COLUMN,
 )
-"""What writers count or draw themselves."""
+"""The properties that only writers set."""
 
 _BY_FOLDED = {name.lower(): name for name in (*_KNOWN, *_WRITERS_OWN)}
 _FEATURES = {name.lower(): name for name in FEATURES}
@@ -107,14 +107,14 @@ _FEATURES = {name.lower(): name for name in FEATURES}
 def checked_properties(given: Mapping[str, str]) -> dict[str, str]:
     """`given` as a new table's properties, each name as Delta-Spark spells it.
 
-    Raises IllegalOptionError for a name with the prefix `delta.` that is none, for a value that it cannot have, and
-    for what writers set themselves.
+    Raises IllegalOptionError for an unknown name with the prefix `delta.`, for an invalid value, and for a property
+    that only writers set.
     """
     return dict(_checked(name, value) for name, value in given.items())
 
 
 def is_kept(name: str) -> bool:
-    """Whether a new table keeps the property `name`, or has it in its protocol alone."""
+    """Whether a new table keeps the property `name`. False where it only sets the table's protocol."""
     return name not in (names.MIN_READER_VERSION, names.MIN_WRITER_VERSION) and not name.startswith(
         names.FEATURE_PREFIX
     )
@@ -147,14 +147,14 @@ def _checked(name: str, value: str) -> tuple[str, str]:
         raise IllegalOptionError(
             option=name,
             value=value,
-            explain=f"is of no property of a table that is known{hint}",
+            explain=f"is not for a known table property{hint}",
             error_class="DELTA_UNKNOWN_CONFIGURATION",
         )
     if known in _WRITERS_OWN:
         raise IllegalOptionError(
             option=known,
             value=value,
-            explain="is counted by writers and cannot be set; leave it out",
+            explain="cannot be set, because writers set this property themselves; leave it out",
             error_class="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
         )
     is_valid, explain = _KNOWN[known]

@@ -1,6 +1,6 @@
-"""The removes of live files as lines of a commit, from columns: an overwrite has as many as the table has files.
+"""Writes the removes of live files as lines of a commit, from columns: an overwrite has one for each live file.
 
-What `codec.encode_commit` writes of the same removes as values, but for its bytes nothing is built for a file.
+The lines mean the same as those of `codec.encode_commit`, but no Python object is built for a file.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tablefeed.delta.checkpoint.checksum_writer import FileCounts, Tally
 from tablefeed.delta.json_texts import number_texts, object_texts, string_texts, texts_of_map
 
 _ROWS = 8192
-"""Lines that are made at once: some megabytes, far below the two gigabytes that a column of text can have."""
+"""Lines that are made at once: some megabytes, far below the two gigabytes that a text column can hold."""
 
-_LET_GO_OF = 8  # as many buffers are some 16 MB
+_LET_GO_OF = 8  # that many buffers are about 16 MB
 
 
 class Removal:
-    """The removes of one commit: live files are taken in, counted, and given back as lines."""
+    """Collects and counts the live files that one commit removes, and writes the lines of their removes."""
 
     def __init__(self, *, deletion_timestamp_ms: int) -> None:
         self._deletion_timestamp_ms = deletion_timestamp_ms
@@ -29,7 +29,7 @@ class Removal:
         self._tally = Tally()
 
     def take(self, files: pa.RecordBatch) -> None:
-        """Takes in `files`, live ones, of `columns.FILE_COLUMNS`."""
+        """Adds the live `files` (`columns.FILE_COLUMNS`)."""
         if files.num_rows:
             self._tally.take(files)
         for begin in range(0, files.num_rows, _ROWS):
@@ -37,26 +37,26 @@ class Removal:
 
     @property
     def counts(self) -> FileCounts:
-        """What all that was taken in counts."""
+        """The counts of all files added so far."""
         return self._tally.result()
 
     def lines(self) -> Iterator[memoryview]:
-        """Gives the lines in the order of the files, many at a time; each is let go of, so that this can be done once.
+        """Yields the lines in the order of the files, many at a time. Works only once: what was yielded is freed.
 
-        So that a commit of a million lines is not held twice while its bytes are put together.
+        So a commit of a million lines is not in memory twice while its bytes are joined.
         """
         self._lines.reverse()
         pool = pa.default_memory_pool()
         while self._lines:
             if len(self._lines) % _LET_GO_OF == 0:
-                pool.release_unused()  # it would keep what was let go of, while as much is asked for elsewhere
+                pool.release_unused()  # the pool would keep the freed memory, while as much is allocated elsewhere
             yield memoryview(self._lines.pop())
 
 
 def _lines(files: pa.RecordBatch, deletion_timestamp_ms: int) -> pa.Buffer:
     vectors = files["deletion_vector"]
     wire = fields.REMOVE_FIELDS
-    # The fields of `fields.write_file`, in its order, and as there what is null is left out.
+    # The fields of `fields.write_file`, in its order; as there, null fields are left out.
     removes = object_texts(
         {
             wire["log_path"]: string_texts(files["log_path"]),

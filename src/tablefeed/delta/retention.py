@@ -1,7 +1,7 @@
-"""How long a table keeps what it needs no more, by its properties (PROTOCOL.md, "Metadata Cleanup", "Checkpoints").
+"""How long a table's properties keep what it no longer needs (PROTOCOL.md, "Metadata Cleanup", "Checkpoints").
 
-Durations are written as Spark's calendar intervals ("interval 1 week", "36 hours"). What cannot be read here, or has
-months, whose length nobody knows, is no duration: then nothing is dropped, and nothing is cleaned up.
+Durations are Spark's calendar intervals ("interval 1 week", "36 hours"). Where one cannot be parsed, or has months,
+whose length varies, everything is kept: nothing is dropped or cleaned up.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tablefeed.delta import names
 from tablefeed.model.actions import Metadata, Txn
 
 DEFAULT_CHECKPOINT_INTERVAL = 10
-"""Versions from one checkpoint to the next: Delta-Spark's default, which the protocol leaves open."""
+"""Versions from one checkpoint to the next. This is Delta-Spark's default; the protocol names none."""
 
 DAY_MS = 86_400_000
 _DELETED_FILES_MS = 7 * DAY_MS
@@ -32,13 +32,13 @@ class Retention:
     cleans_log: bool
 
     def keeps_txn(self, txn: Txn, *, now_ms: int) -> bool:
-        """Whether `txn` goes into a checkpoint. One without a time is expired as soon as there is a duration."""
+        """Whether `txn` goes into a checkpoint. A txn without a time is dropped where the table has a duration."""
         if self.txns_ms is None:
             return True
         return txn.last_updated_ms is not None and txn.last_updated_ms > now_ms - self.txns_ms
 
     def log_cutoff_ms(self, *, now_ms: int) -> int:
-        """The midnight in UTC up to which commits are old."""
+        """A midnight in UTC, in milliseconds: commits at or before it are old enough to be removed."""
         return (now_ms - self.log_ms) // DAY_MS * DAY_MS
 
 
@@ -56,7 +56,7 @@ def retention_of(metadata: Metadata) -> Retention:
 
 
 def checkpoint_interval(metadata: Metadata) -> int:
-    """How many versions apart the table wants its checkpoints."""
+    """The number of versions from one checkpoint to the next that the table asks for."""
     text = metadata.configuration.get(names.CHECKPOINT_INTERVAL, "")
     return int(text) if re.fullmatch(r"[0-9]{1,9}", text) and int(text) > 0 else DEFAULT_CHECKPOINT_INTERVAL
 
@@ -68,9 +68,9 @@ def protected_before(metadata: Metadata) -> int:
 
 
 def parse_interval(text: str) -> int | None:
-    """The milliseconds of a calendar interval, cut to a whole one; None where it is none, has months, or is negative.
+    """The milliseconds of a calendar interval, rounded down; None where it is malformed, negative or has months.
 
-    Of Spark's grammar: the word `interval` may be left out, units may be plural, a sign stands before a number.
+    As in Spark, the word `interval` may be left out, units may be plural, and a number may have a sign.
     """
     words = text.strip().lower()
     words = words.removeprefix("interval").strip()

@@ -1,4 +1,4 @@
-"""Which ids and versions the rows of a commit get, and the high water mark that says so (PROTOCOL.md, "Row Tracking").
+"""Assigns row ids and versions to the rows of a commit, and moves the high water mark (PROTOCOL.md, "Row Tracking").
 
 Ids are given against the state that a commit follows: after a lost race they are given anew. Rows that have ids are
 never copied or updated here (feed/upkeep/optimize.py refuses such tables), so no column of materialised ids is written.
@@ -17,14 +17,14 @@ from tablefeed.errors import CommitError, LogError, UnsupportedFeatureError
 from tablefeed.model.actions import AddFile, DomainMetadata, Metadata, Protocol, Version
 
 NO_MARK = -1
-"""The high water mark of a table that has given no id yet."""
+"""The high water mark of a table that has assigned no id yet."""
 
 LAST_ROW_ID = 2**63 - 1
-"""Row ids are longs."""
+"""Row ids are 64-bit integers."""
 
 
 def is_supported(protocol: Protocol) -> bool:
-    """Whether rows have to get ids: as soon as the feature is listed, before it is enabled."""
+    """Whether rows must get ids: already where the feature is listed, before it is enabled."""
     return names.ROW_TRACKING in (protocol.writer_features or ())
 
 
@@ -36,19 +36,19 @@ def is_enabled(metadata: Metadata) -> bool:
 def with_row_ids(
     files: Sequence[AddFile], domains: Mapping[str, DomainMetadata], *, version: Version, url: str
 ) -> tuple[tuple[AddFile, ...], DomainMetadata | None]:
-    """New `files` with ids beyond all that were given and `version` as their rows' commit; and the mark after them.
+    """`files` with row ids after all earlier ones and `version` as their rows' commit, and the new mark as a domain.
 
-    The mark is None where it did not move. Raises LogError where the mark in `domains`, those of the version before,
-    cannot be read, CommitError where a file does not say how many rows it has.
+    The domain is None where the mark did not move. `domains` are those of the version before. Raises LogError where
+    their mark cannot be read. Raises CommitError where a file has no row count, or no ids are left.
     """
     before = mark = _mark(domains.get(names.ROW_TRACKING_DOMAIN), url)
     tracked = []
     for file in files:
         rows = num_records(file.stats)
         if rows is None or mark + rows > LAST_ROW_ID:
-            why = "it does not say how many rows it has" if rows is None else "the table has given all that there are"
+            why = "its statistics have no row count" if rows is None else "the table has used all row ids"
             raise CommitError(
-                f"Nothing was committed to {url}: its rows have ids, and none can be given to those of {file.path}: "
+                f"Nothing was committed to {url}: the rows of {file.path} need row ids, but none can be assigned: "
                 f"{why}.",
                 error_class="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS" if rows is None else None,
                 url=url,
@@ -59,16 +59,16 @@ def with_row_ids(
 
 
 def is_suspended(metadata: Metadata) -> bool:
-    """Whether no ids are to be given, though the feature is there: while it is being dropped."""
+    """Whether no ids are assigned although the feature is listed, as while it is being dropped."""
     return _is_on(metadata, names.ROW_TRACKING_SUSPENDED)
 
 
 def with_column_names(
     properties: Mapping[str, str], protocol: Protocol, *, new_name: Callable[[], str]
 ) -> dict[str, str]:
-    """The `properties` of a new table, with names for columns that a later writer may keep ids and versions in.
+    """The `properties` of a new table, with names of columns in which later writers may keep row ids and versions.
 
-    What each name ends with is drawn by `new_name`, so that no column has it.
+    `new_name` makes the end of each name, so that no other column has it.
     """
     if not is_supported(protocol):
         return dict(properties)
@@ -80,13 +80,13 @@ def with_column_names(
 
 
 def check_consistent(protocol: Protocol, metadata: Metadata, *, url: str) -> None:
-    """Raises UnsupportedFeatureError where protocol and properties contradict each other on whether rows have ids."""
+    """Raises UnsupportedFeatureError where protocol and properties disagree about whether rows have ids."""
     listed = protocol.writer_features or frozenset()
     reason = None
     if is_enabled(metadata) and not is_supported(protocol):
-        reason = f"it sets {names.ENABLE_ROW_TRACKING}, and its protocol does not list {names.ROW_TRACKING}"
+        reason = f"it sets {names.ENABLE_ROW_TRACKING}, but its protocol does not list {names.ROW_TRACKING}"
     elif is_supported(protocol) and names.DOMAIN_METADATA not in listed:
-        reason = f"its protocol lists {names.ROW_TRACKING} without {names.DOMAIN_METADATA}, which has to be there too"
+        reason = f"its protocol lists {names.ROW_TRACKING} without {names.DOMAIN_METADATA}, which that feature requires"
     elif is_enabled(metadata) and is_suspended(metadata):
         reason = f"{names.ENABLE_ROW_TRACKING} and {names.ROW_TRACKING_SUSPENDED} are both on"
     if reason is not None:
@@ -112,8 +112,8 @@ def _mark(domain: DomainMetadata | None, url: str) -> int:
         mark = None
     if type(mark) is not int or not NO_MARK <= mark <= LAST_ROW_ID:
         raise LogError(
-            f"The log of {url} does not say which row ids were given: domain {domain.domain} has "
-            f"{domain.configuration!r:.200}. Nothing was committed; let the writer that put it there correct it.",
+            f"The log of {url} does not say which row ids are in use: domain {domain.domain} has the configuration "
+            f"{domain.configuration!r:.200}. Nothing was committed. Correct it with the writer that wrote it.",
             url=url,
         )
     return mark

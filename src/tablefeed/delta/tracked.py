@@ -1,4 +1,4 @@
-"""One entry of the log in which a stream tracks a table's metadata, as Delta-Spark writes it. Bytes to value and back.
+"""Reads and writes one entry of a stream's log of tracked metadata, in Delta-Spark's format.
 
 The format is no part of the protocol: a line with its version, then JSON (Delta-Spark's PersistedMetadata). Where the
 entries stand is `tablefeed.feed.stream.schema_log`'s; what a stream does with them is `schema_tracking`'s.
@@ -34,10 +34,10 @@ PREVIOUS = "previousMetadataSeqNum"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackedMetadata:
-    """The metadata with which a stream reads a table: what held at `version` of it.
+    """The metadata with which a stream reads a table: that of the table's `version`.
 
-    `source_path` names the stream in its checkpoint. Entries of old versions of Delta-Spark tell no configuration and
-    no protocol. `previous` is the number of the entry that this one follows, where that is not the one before it.
+    `source_path` names the stream in its checkpoint. Entries of old versions of Delta-Spark have no configuration and
+    no protocol. `previous` is the number of the entry that this one follows; None where that is the entry before it.
     """
 
     table_id: str
@@ -51,7 +51,7 @@ class TrackedMetadata:
 
     @classmethod
     def of(cls, version: Version, metadata: Metadata, protocol: Protocol, *, source_path: str) -> TrackedMetadata:
-        """Gives the entry for what held at `version`."""
+        """Returns the entry for the metadata and protocol of `version`."""
         return cls(
             table_id=metadata.table_id,
             version=version,
@@ -63,7 +63,7 @@ class TrackedMetadata:
         )
 
     def over(self, metadata: Metadata) -> Metadata:
-        """Gives `metadata` of the same table as it is read with this entry."""
+        """Returns `metadata` of the same table with this entry's schema, partition columns and configuration."""
         return replace(
             metadata,
             schema_string=self.schema_string,
@@ -73,7 +73,7 @@ class TrackedMetadata:
 
 
 def encode_entry(entry: TrackedMetadata) -> bytes:
-    """Gives the bytes of an entry, fields in Delta-Spark's order, those without a value left out."""
+    """Returns the bytes of an entry: fields in Delta-Spark's order, those without a value left out."""
     schema = parse_schema(entry.schema_string, url="")
     partitioning = Struct(tuple(field for name in entry.partition_columns for field in schema if field.name == name))
     values: dict[str, object] = {
@@ -93,10 +93,10 @@ def encode_entry(entry: TrackedMetadata) -> bytes:
 
 
 def decode_entry(data: bytes, *, url: str) -> TrackedMetadata:
-    """Gives the entry that `data` spells; `url` is where it stands.
+    """Returns the entry in `data`; `url` is its file.
 
-    Raises SchemaLogError: DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED for bytes that are no entry,
-    DELTA_STREAMING_SCHEMA_LOG_PARSE_SCHEMA_FAILED for one whose schemas are none.
+    Raises SchemaLogError: DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED for bytes that are not an entry,
+    DELTA_STREAMING_SCHEMA_LOG_PARSE_SCHEMA_FAILED for an entry whose schema cannot be parsed.
     """
     first, _, rest = data.partition(b"\n")
     if first.rstrip(b"\r") != FORMAT:
@@ -127,13 +127,13 @@ def _entry(values: Any, url: str) -> TrackedMetadata:  # Any: JSON that is judge
     if configuration is not None and not (
         isinstance(configuration, dict) and all(isinstance(value, str) for value in configuration.values())
     ):
-        raise _BadEntryError(f"{CONFIGURATION} is no map of texts")
+        raise _BadEntryError(f"{CONFIGURATION} is not a map of strings")
     previous = values.get(PREVIOUS)
     if previous is not None and (isinstance(previous, bool) or not isinstance(previous, int)):
-        raise _BadEntryError(f"{PREVIOUS} is no number")
+        raise _BadEntryError(f"{PREVIOUS} is not a number")
     schema, partitioning = _schema(schema_string, url), _schema(partition_string, url)
     if not set(partitioning.names) <= set(schema.names):
-        raise _BadEntryError(f"{PARTITION_SCHEMA} has a column that {SCHEMA} has not")
+        raise _BadEntryError(f"{PARTITION_SCHEMA} has a column that is not in {SCHEMA}")
     return TrackedMetadata(
         table_id=table_id,
         version=Version(version),
@@ -150,7 +150,7 @@ def _schema(text: str, url: str) -> Struct:
     try:
         return parse_schema(text, url=url)
     except UnsupportedFeatureError:
-        raise  # a schema, of a type that is not handled here
+        raise  # a valid schema, with a type that is not handled here
     except LogError as error:
         raise SchemaLogError(
             f"A schema in the log of tracked metadata cannot be parsed: {error} Restore the file {url}, or give the "
@@ -164,7 +164,7 @@ def _protocol(text: Any) -> Protocol | None:  # Any: JSON that is judged here
     if text is None:
         return None
     if not isinstance(text, str):
-        raise _BadEntryError(f"{PROTOCOL} is no text")
+        raise _BadEntryError(f"{PROTOCOL} is not a string")
     action = orjson.loads(text)
     found = action.get(names.PROTOCOL) if isinstance(action, dict) else None
     if not isinstance(found, dict):

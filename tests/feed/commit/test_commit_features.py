@@ -177,7 +177,7 @@ def test_an_overwrite_removes_files_with_their_ids_and_gives_none_twice() -> Non
 def test_a_mark_that_is_none_ends_the_commit(value: object) -> None:
     log = a_tracked_table(mark(value))
 
-    with pytest.raises(LogError, match="which row ids were given"):
+    with pytest.raises(LogError, match="which row ids are in use"):
         commit(log, log.load(), write(log, 3), still())
 
 
@@ -198,7 +198,7 @@ def test_a_file_that_does_not_say_its_rows_is_not_committed() -> None:
 def test_ids_beyond_a_long_are_not_given() -> None:
     log = a_tracked_table(mark({"rowIdHighWaterMark": 2**63 - 2}))
 
-    with pytest.raises(CommitError, match="given all that there are"):
+    with pytest.raises(CommitError, match="the table has used all row ids"):
         commit(log, log.load(), write(log, 2), still())
 
 
@@ -401,7 +401,7 @@ def test_an_overwrite_does_not_take_the_clustering_column_away_nor_partition_the
     replacing = WriteRules(schema=SchemaMode.OVERWRITE)
     overwrite: Any = {"kind": WriteKind.OVERWRITE, "rules": replacing}
 
-    with pytest.raises(SchemaMismatchError, match="by which it is clustered"):
+    with pytest.raises(SchemaMismatchError, match="its clustering column"):
         plan_write(log, log.load(), ID, partition_by=(), **overwrite)
     with pytest.raises(SchemaMismatchError, match="cannot be partitioned"):
         plan_write(log, log.load(), wide_schema(2), partition_by=("c1",), **overwrite)
@@ -532,7 +532,7 @@ def test_a_table_for_iceberg_keeps_its_partitioning(tmp_path: Path) -> None:
     rows = pa.table({"p": ["a"], "q": ["b"], "id": [1]})
     tablefeed.append(tmp_path, rows, properties=FOR_ICEBERG, partition_by="p")
 
-    with pytest.raises(UnsupportedFeatureError, match="must stay so"):
+    with pytest.raises(UnsupportedFeatureError, match="must keep that partitioning"):
         tablefeed.append(tmp_path, rows, mode="overwrite", overwrite_schema=True, partition_by="q")
 
 

@@ -110,6 +110,6 @@ def test_a_partition_value_that_is_none_of_its_type_is_an_error_that_names_the_f
         columns=TableColumns(partitions={"p": PartitionColumn(physical_name="p", type=Primitive("long"))}),
     )
 
-    with pytest.raises(DataFileError, match="'x' is no long") as caught:
+    with pytest.raises(DataFileError, match="'x' is not of type long") as caught:
         list(read_task(task, pa.schema([("p", pa.int64())]), store=store))
     assert caught.value.path == "f"

@@ -156,7 +156,7 @@ def test_a_sidecar_that_is_missing_or_damaged_makes_the_checkpoint_unreadable(co
         ([protocol(), metadata(), add("a")], "checkpointMetadata is missing"),
         ([*HEAD, of_version(2), add("a")], "checkpointMetadata comes a second time"),
         ([protocol(), metadata(), of_version(1), add("a")], "checkpointMetadata is of version 1"),
-        ([*HEAD, sidecar("s.parquet"), add("a")], "add stands beside sidecars"),
+        ([*HEAD, sidecar("s.parquet"), add("a")], "add is in a checkpoint with sidecars"),
         ([*HEAD, protocol(), add("a")], "protocol comes a second time"),
         ([protocol(), of_version(2), add("a")], "it holds no metaData"),
         ([*HEAD, {"sidecar": {"path": "s.parquet"}}], "sidecar.sizeInBytes is missing"),

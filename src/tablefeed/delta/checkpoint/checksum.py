@@ -1,7 +1,7 @@
-"""Version checksums, `VERSION.crc` (PROTOCOL.md, "Version Checksum File"): read, and held against what the log says.
+"""Reads version checksums, `VERSION.crc` (PROTOCOL.md, "Version Checksum File"), and compares them with the log.
 
-They never take the place of a log file. What a checksum tells can be wrong, stale or forged and still be well-formed:
-only the log can show that it is not, and then it has been read. So no work is saved by one without trusting it.
+A checksum never replaces a log file. It can be well-formed and still be wrong, stale or forged. Only reading the log
+can show that it is right, so trusting a checksum is the only way to save work with it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tablefeed.model.actions import Facts, Metadata, Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checksum:
-    """What a version checksum says of its version. None: an old writer left it out, though it is required today."""
+    """The contents of a version checksum. None: an old writer left the field out, though it is required today."""
 
     file_count: int
     size_bytes: int
@@ -52,7 +52,7 @@ def parse_checksum(data: bytes) -> Checksum | None:
 
 
 def differences(checksum: Checksum, facts: Facts, *, file_count: int, size_bytes: int) -> Iterator[str]:
-    """What the checksum says otherwise than the log, in words for people; nothing where all is as it should be."""
+    """The differences between the checksum and the log, in words for people; nothing where they agree."""
     if checksum.file_count != file_count:
         yield f"numFiles is {checksum.file_count}, the log has {file_count} live files"
     if checksum.size_bytes != size_bytes:

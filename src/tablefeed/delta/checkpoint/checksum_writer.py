@@ -1,8 +1,8 @@
-"""Version checksums that we write, each from the one before (PROTOCOL.md, "Version Checksum File").
+"""Writes version checksums, each computed from the one before (PROTOCOL.md, "Version Checksum File").
 
-Exactly or not at all: a wrong one stops Delta-Spark's readers, so what the checksum before does not tell for certain
-is left out, and where that is a required field there is no checksum. Sizes stay what they are however the table grows:
-lists of more than so many entries are left out, as Delta-Spark leaves them out (Checksum.scala).
+A wrong checksum stops Delta-Spark's readers. So a field that does not follow for certain from the checksum before is
+left out, and where a required field is not known, no checksum is written. To bound the size, long lists are left out,
+as Delta-Spark does (Checksum.scala).
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from tablefeed.delta.paths import decode_path
 from tablefeed.model.actions import AddFile, Commit, DeletionVector, Facts, RemoveFile
 
 MOST_TXNS, MOST_DOMAINS, MOST_FILES = 100, 10, 50
-"""Longest lists that a checksum has; Delta-Spark's defaults."""
+"""The longest lists that a checksum holds; Delta-Spark's defaults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCounts:
     """What a checksum says of the live files of one version. None: not known.
 
-    `histogram` and `deleted_histogram` are counts by bins; `files` are all of them, where they are few.
+    `histogram` is the file counts and the total bytes of each size bin, `deleted_histogram` the file counts of each
+    bin of deleted rows. `files` is every live file, None also where there are more than MOST_FILES.
     """
 
     file_count: int = 0
@@ -55,7 +56,7 @@ def no_files() -> FileCounts:
 
 
 def read_counts(data: bytes, *, table_id: str) -> FileCounts | None:
-    """The counts in a checksum of the table of that id; None where it is none, or lacks what every one must have."""
+    """The counts in the checksum `data`; None where it is malformed, lacks a required field or has another table id."""
     try:
         values = orjson.loads(data)
         if values["metadata"]["id"] != table_id or values["numMetadata"] != 1 or values["numProtocol"] != 1:
@@ -66,10 +67,10 @@ def read_counts(data: bytes, *, table_id: str) -> FileCounts | None:
 
 
 def counts_after(before: FileCounts, commit: Commit, also_removed: FileCounts | None = None) -> FileCounts | None:
-    """The counts after `commit`, whose adds are of files that were not live before; None where they cannot be told.
+    """The counts after `commit`, whose adds must not have been live before; None where they cannot be known.
 
-    That is so where a remove does not say how large its file was. `also_removed` counts live files that the commit
-    removes besides those of `commit.files`.
+    They cannot where a remove has no size, or where a count would become negative. `also_removed` counts live files
+    that the commit removes besides those in `commit.files`.
     """
     if any(file.size_bytes is None for file in commit.removed):
         return None
@@ -82,14 +83,14 @@ def counts_after(before: FileCounts, commit: Commit, also_removed: FileCounts | 
 
 
 class Tally:
-    """The counts of files as they come by, in columns: those of a snapshot that is read as a whole."""
+    """Counts the files of a snapshot that is read as a whole, batch by batch."""
 
     def __init__(self) -> None:
         self._counts = no_files()
         self._few: list[AddFile] = []
 
     def take(self, adds: pa.RecordBatch) -> None:
-        """Takes in adds, of `columns.FILE_COLUMNS`."""
+        """Counts `adds` (`columns.FILE_COLUMNS`)."""
         vectors = adds["deletion_vector"]
         deleted = pc.fill_null(pc.struct_field(vectors, "cardinality"), 0)
         self._counts = _sum(self._counts, _counted(adds["size_bytes"], deleted, len(vectors) - vectors.null_count), 1)
@@ -97,7 +98,7 @@ class Tally:
             self._few += to_add_files(adds.slice(0, MOST_FILES + 1 - len(self._few)))
 
     def result(self) -> FileCounts:
-        """The counts of all taken."""
+        """The counts of all files taken so far."""
         counts = self._counts
         return replace(counts, files=tuple(self._few) if counts.file_count <= MOST_FILES else None)
 
@@ -105,8 +106,8 @@ class Tally:
 def encode_checksum(counts: FileCounts, facts: Facts, *, txn_id: str | None, schema_changed: bool) -> bytes | None:
     """The checksum of the version with `counts` and `facts`, one line; None where a required field is not known.
 
-    `txn_id` is that of its commit, and `schema_changed` whether that changed the metadata: files are not listed then,
-    as Delta-Spark lists none, for their statistics may be of columns that are gone.
+    `txn_id` is the commit's own. `schema_changed` says whether the commit changed the metadata. If so, files are not
+    listed, as in Delta-Spark: their statistics may be of columns that no longer exist.
     """
     metadata, protocol = facts.metadata, facts.protocol
     if metadata is None or protocol is None:
@@ -136,7 +137,7 @@ def encode_checksum(counts: FileCounts, facts: Facts, *, txn_id: str | None, sch
         "deletedRecordCountsHistogramOpt": (
             {"deletedRecordCounts": counts.deleted_histogram} if has_vectors and counts.deleted_histogram else None
         ),
-        # As a snapshot has them: of the commit that added one, dataChange is gone.
+        # As in a snapshot: dataChange of the commit that added the file does not matter any more.
         "allFiles": None if files is None else [_written_file(replace(f, data_change=False)) for f in files],
     }
     present = {name: value for name, value in values.items() if value is not None}
@@ -157,14 +158,14 @@ SIZE_BINS: Sequence[int] = (
     *range(2048 * _MIB, 4096 * _MIB, 256 * _MIB),
     *(_GIB << power for power in range(2, 9)),
 )
-"""Where the bins of sizes begin ("File Size Histogram Schema" leaves them open): Delta-Spark compares its own."""
+"""Where the size bins begin: Delta-Spark's, which it compares ("File Size Histogram Schema" names no bins)."""
 
 _DELETED_BINS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2**31 - 1)
 """Where the bins of deleted rows begin ("Deleted Record Counts Histogram Schema")."""
 
 
 def _tallied(files: Iterable[tuple[int, DeletionVector | None]]) -> FileCounts:
-    # In plain Python: a commit has few, mostly one, for which Arrow's calls cost more than all else of a checksum.
+    # In plain Python: a commit has few files, mostly one, and for so few Arrow's calls would be the largest cost.
     histogram = [0] * len(SIZE_BINS), [0] * len(SIZE_BINS)
     deleted_histogram = [0] * len(_DELETED_BINS)
     file_count = size_sum = vector_count = deleted_sum = 0
@@ -202,7 +203,7 @@ def _counted(sizes: pa.Array, deleted: pa.Array, vector_count: int) -> FileCount
 def _binned(values: pa.Array, bins: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """How many of `values` are in each bin, and their sums."""
     most = pc.max(values).as_py()
-    counts, sums = [0] * (len(bins) + 1), [0] * (len(bins) + 1)  # of what is at or beyond each begin
+    counts, sums = [0] * (len(bins) + 1), [0] * (len(bins) + 1)  # of the values at or above each bin's begin
     for index, begin in enumerate(bins):
         if most is None or most < begin:
             break
@@ -215,7 +216,7 @@ def _binned(values: pa.Array, bins: Sequence[int]) -> tuple[tuple[int, ...], tup
 
 
 def _sum(counts: FileCounts, more: FileCounts, sign: int) -> FileCounts:
-    """Both together, or `counts` without `more` where `sign` is -1; what one does not know is not known."""
+    """`counts` plus `more`, or minus it where `sign` is -1. A number that either does not know is not known."""
 
     def of(one: int | None, other: int | None) -> int | None:
         return None if one is None or other is None else one + sign * other
@@ -236,14 +237,14 @@ def _sum(counts: FileCounts, more: FileCounts, sign: int) -> FileCounts:
 
 
 def _counts_something(counts: FileCounts) -> bool:
-    """Whether nothing is below zero: else the counts before were not the table's."""
+    """Whether no number is negative. A negative number means that the counts before were not the table's."""
     numbers = [counts.file_count, counts.size_bytes, counts.vector_count or 0, counts.deleted_rows or 0]
     bins = [*(counts.histogram or ()), counts.deleted_histogram or ()]
     return min(numbers) >= 0 and all(number >= 0 for each in bins for number in each)
 
 
 def _counts(values: Mapping[str, Any]) -> FileCounts:
-    histogram = values.get("fileSizeHistogram", values.get("histogramOpt"))  # as Delta-Spark called it before
+    histogram = values.get("fileSizeHistogram", values.get("histogramOpt"))  # Delta-Spark's earlier name
     same_bins = histogram is not None and histogram["sortedBinBoundaries"] == list(SIZE_BINS)
     deleted = values.get("deletedRecordCountsHistogramOpt")
     listed = values.get("allFiles")
@@ -265,13 +266,13 @@ def _counts(values: Mapping[str, Any]) -> FileCounts:
 def _read_add(values: Any) -> AddFile:  # Any: JSON
     file = fields.read_file(names.ADD, values)
     if not isinstance(file, AddFile):
-        raise BadActionError("is no add")
+        raise BadActionError("is not an add")
     return file
 
 
 def _whole(value: object) -> int:
     if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r:.60} counts nothing")
+        raise ValueError(f"{value!r:.60} is not a count")
     return value
 
 
@@ -282,7 +283,7 @@ def _whole_or_none(value: object) -> int | None:
 def _wholes(value: Any, bins: Sequence[int]) -> tuple[int, ...]:  # Any: JSON
     numbers = tuple(_whole(number) for number in value)
     if len(numbers) != len(bins):
-        raise ValueError("not a number for each bin")
+        raise ValueError("it does not have one number for each bin")
     return numbers
 
 
@@ -296,7 +297,7 @@ def _files_after(before: FileCounts, after: FileCounts, commit: Commit, gone: Fi
             live.pop(_key(file), None)
         elif isinstance(file, AddFile):
             live[_key(file)] = file
-    # Where they are not what was counted, something was not as it seemed.
+    # Where the listed files do not match the counts, the list cannot be trusted.
     files = tuple(live.values())
     same = len(files) == after.file_count and sum(f.size_bytes for f in files) == after.size_bytes
     return files if same else None
@@ -307,7 +308,7 @@ def _key(file: AddFile | RemoveFile) -> tuple[str, str | None]:
 
 
 def _lists_files(properties: Mapping[str, str]) -> bool:
-    """Whether Delta-Spark would list the files of such a table: its own verdict, for it compares what is listed."""
+    """Whether Delta-Spark would list the files of a table with `properties`. Its rule is used: it compares the list."""
     wide = properties.get(names.INDEXED_LEAVES, "32")
     has_statistics = any(
         properties.get(name, "true").lower() == "true"

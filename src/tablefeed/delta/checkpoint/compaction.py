@@ -1,8 +1,8 @@
-"""The bytes of a log compaction file (PROTOCOL.md, "Log Compaction Files", "Action Reconciliation"), and their check.
+"""Writes and checks log compaction files (PROTOCOL.md, "Log Compaction Files", "Action Reconciliation").
 
-Nothing is left out for its age, and tombstones of domains stay: what the commits undid of an earlier state, their
-compaction must undo too. The order of a compaction's actions has no meaning. So one that has several actions for one
-key does not say which of them came last, and must not be read.
+Nothing is left out for its age, and removed domains are kept: a compaction must remove from the state before it what
+its commits removed. The order of actions in a compaction has no meaning. So a compaction with several actions for one
+key does not say which came last, and must not be used.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from tablefeed.model.actions import AddFile, CdcFile, Commit, DomainMetadata, Fi
 
 
 def compact(commits: Sequence[Commit]) -> bytes:
-    """One file of what `commits`, in log order, say together: of each file, application and domain the last action.
+    """The bytes of a compaction of `commits`, in log order: the last action of each file, application and domain.
 
-    It has no commitInfo and no cdc. Of a file that was added and removed again the remove stays.
+    It has no commitInfo and no cdc. For a file that was added and then removed, it holds the remove.
     """
     files: dict[tuple[str, str | None], FileAction] = {}
     txns: dict[str, Txn] = {}
@@ -51,10 +51,10 @@ def compact(commits: Sequence[Commit]) -> bytes:
 
 
 def unreconciled_facts(compaction: Commit) -> str | None:
-    """Why the facts of `compaction`, which begins at version 0, are not those of its commits; None where they may be.
+    """Why the facts of `compaction`, which begins at version 0, cannot be those of its commits; None: no reason found.
 
-    It lacks the metaData or protocol that version 0 has, or has several actions for an application or a domain. That
-    it has a second metaData or protocol is found where the file is decoded.
+    Reasons: it lacks a metaData or protocol, which version 0 has, or has several actions for an application or a
+    domain. A second metaData or protocol is an error when the file is decoded.
     """
     if compaction.protocol is None or compaction.metadata is None:
         return f"it holds no {names.METADATA if compaction.protocol else names.PROTOCOL}"
@@ -66,7 +66,7 @@ def unreconciled_facts(compaction: Commit) -> str | None:
 def unreconciled_files(files: Sequence[pa.RecordBatch]) -> str | None:
     """Why the rows of `files` (`columns.FILE_COLUMNS`) are not reconciled; None where they are.
 
-    One path may be removed with one deletion vector and added with another, but is added only once.
+    A path may be removed with one deletion vector and added with another, but it is added only once.
     """
     if not files:
         return None

@@ -1,8 +1,8 @@
 """The `_last_checkpoint` file: a hint where the newest checkpoint may be (PROTOCOL.md, "Last Checkpoint File Schema").
 
-Bytes to a hint, or to none: whatever is wrong with the file, a listing from the log's begin finds what it would have
-told. So nothing here is an error, and nothing that the hint says is believed before the listing has shown it. And a
-checkpoint that was written, to the bytes that Delta-Spark's readers take.
+Parses the file into a hint, or None where it is malformed. Reading raises no error, because a listing of the whole log
+finds the checkpoint too. The hint is not trusted until a listing confirms it. Also writes the file in the form that
+Delta-Spark's readers accept.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from tablefeed.model.actions import Version
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hint:
-    """The checkpoint of `version`, `action_count` actions in `part_count` parts; None: not said, or one file."""
+    """The checkpoint of `version`. `action_count` None: not given; `part_count` None: not given, or one file."""
 
     version: Version
     action_count: int | None = None
     part_count: int | None = None
 
 
-@functools.lru_cache(maxsize=16)  # the same bytes again until the next checkpoint; most of them a schema's checksum
+@functools.lru_cache(maxsize=16)  # the same bytes come until the next checkpoint; the checksum of a schema is slow
 def parse_last_checkpoint(data: bytes) -> Hint | None:
-    """The hint that `data` holds; None where it is malformed, doubles a key or does not fit its own checksum."""
+    """The hint in `data`; None where it is malformed, has a key twice or does not match its own checksum."""
     try:
         values = json.loads(data, object_pairs_hook=_without_doubles, parse_int=_Number, parse_float=_Number)
         if not isinstance(values, dict) or not _fits_its_checksum(values):
@@ -44,9 +44,9 @@ def parse_last_checkpoint(data: bytes) -> Hint | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCheckpoint:
-    """What is told of a checkpoint. `schema` is its columns' as parsed JSON; None: too long, or JSON has none.
+    """A checkpoint for `_last_checkpoint`. `schema` is parsed JSON; None where it is too long or the file is JSON.
 
-    `v2` is what Delta-Spark tells of a checkpoint named by a UUID, by its names; None for one that is not.
+    `v2` is the object `v2Checkpoint`, with Delta-Spark's keys, of a UUID-named checkpoint; None for any other.
     """
 
     version: Version
@@ -94,13 +94,13 @@ def _digest(values: Mapping[str, Any]) -> str:
 
 
 class _Number(str):
-    """A number by its text, which is its canonical form (rule 2)."""
+    """A number as its text, which is its canonical form (rule 2)."""
 
     __slots__ = ()
 
 
 def _add_leaves(leaves: list[tuple[str, str]], value: Any, path: str) -> None:
-    # A list that is filled: a schema has thousands of leaves, and generators in generators are slow.
+    # Fills a list: a schema has thousands of leaves, and nested generators are slow.
     before = f"{path}+" if path else ""
     match value:
         case dict():
@@ -117,7 +117,7 @@ def _add_leaves(leaves: list[tuple[str, str]], value: Any, path: str) -> None:
             leaves.append((path, json.dumps(value)))
 
 
-@functools.lru_cache(maxsize=1024)  # the same few names again and again, at each checkpoint
+@functools.lru_cache(maxsize=1024)  # each checkpoint repeats the same few names
 def _quoted(text: str) -> str:
     return f'"{quote(text, safe="-._~")}"'
 
@@ -130,9 +130,9 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _whole(value: object) -> int | None:
-    """The version or count that `value` is. Raises ValueError for what can be none."""
+    """`value` as a version or count; None for null and -1. Raises ValueError for anything else."""
     if value is None:
         return None
     if not isinstance(value, _Number) or not -1 <= int(value) < 2**63:
-        raise ValueError(f"{value!r:.60} counts nothing")
+        raise ValueError(f"{value!r:.60} is not a count")
     return int(value) if int(value) >= 0 else None  # Delta-Spark writes -1 for what it has not counted

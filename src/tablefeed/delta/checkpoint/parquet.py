@@ -1,8 +1,8 @@
 """One Parquet file of a checkpoint, or a sidecar (PROTOCOL.md, "Checkpoint Schema"): actions and file columns.
 
-A row is one action: a column for each kind, null in all columns but its own. Writers differ in which columns and
-members they write, in their order and in their physical types: so all is found by name, and what is absent is null.
-What the file may hold is checkpoint.py's to judge.
+A row is one action. There is a column for each kind of action, and only the column of the row's own kind is not null.
+Writers differ in which columns and members they write, in their order and in their physical types. So everything is
+found by name, and what is absent is null. reading.py decides which actions the file may hold.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tablefeed.model.limits import MOST_IN_A_LIST
 
 
 class CheckpointParquet:
-    """The actions in an open, seekable file; each method reads the columns that it needs and no others.
+    """The actions in an open, seekable file. Each method reads only the columns that it needs.
 
-    Raises BadActionError for what the protocol does not allow, and for broken Parquet whatever pyarrow raises.
+    Raises BadActionError for what the protocol does not allow. For broken Parquet, pyarrow's errors pass through.
     """
 
     def __init__(self, source: BinaryIO) -> None:
-        # Where the writer gave its pages checksums, damage in the middle of one is an error and no other value.
-        # INT96, which Delta-Spark has in statistics: as nanoseconds it would wrap outside the years 1677 to 2262.
+        # With page checksums, a damaged page is an error instead of a wrong value.
+        # Delta-Spark writes INT96 in statistics. Read as nanoseconds it would overflow outside the years 1677 to 2262.
         self._file = pq.ParquetFile(
             source,
             coerce_int96_timestamp_unit="us",
@@ -40,7 +40,7 @@ class CheckpointParquet:
     def actions(self, kinds: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
         """The actions of `kinds`, each with its kind, as if parsed from JSON; null is absent.
 
-        In the file's order within a kind. They are few, and what they cost is that the file is read: once for all.
+        Actions of one kind come in the file's order. The file is read once for all kinds.
         """
         present = [kind for kind in kinds if self._members(kind)]
         if not present:
@@ -50,7 +50,7 @@ class CheckpointParquet:
                 column = batch.column(kind)
                 for row in pc.indices_nonzero(column.is_valid()).to_pylist():
                     action = _plain(column[row].as_py(), column.type)
-                    # Where a writer has no null structs, an action of another kind is one with nothing in it.
+                    # Some writers have no null structs: in rows of other kinds they write an empty struct.
                     if action:
                         yield kind, action
 
@@ -92,17 +92,17 @@ class CheckpointParquet:
                 yield files
 
     def all_columns(self) -> Iterator[pa.RecordBatch]:
-        """All rows with every column as it is in the file, also those that only other readers go by."""
+        """All rows with every column of the file, also those that this reader does not use."""
         return self._batches(None)
 
     def _batches(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
-        """All rows. Arrow ends a column whose pages are damaged as if it were at its end: that is told here."""
+        """All rows. Arrow ends early, without an error, where pages are damaged: so the rows are counted here."""
         found = 0
         for batch in self._file.iter_batches(_BATCH_ROWS, columns=columns):
             yield batch
             found += batch.num_rows
         if found != self._file.metadata.num_rows:
-            raise ValueError(f"it has {found} rows, but its footer speaks of {self._file.metadata.num_rows}")
+            raise ValueError(f"it has {found} rows, but its footer says {self._file.metadata.num_rows}")
 
     def _members(self, column: str) -> frozenset[str]:
         """The members of a column of actions; none where there is no such column."""
@@ -115,14 +115,14 @@ class CheckpointParquet:
         return frozenset(member.name for member in kind)
 
     def _stats_struct(self) -> pa.DataType:
-        """The type of `stats_parsed` with the instants that came as INT96, which Arrow takes for wall clocks."""
+        """The type of `stats_parsed`, with INT96 as timestamps in UTC: Arrow reads them as timestamps without zone."""
         columns = self._file.schema
         physical = (columns.column(i).physical_type for i in range(len(columns)))
         typed = {field.name: _with_instants(field, physical).type for field in self._file.schema_arrow}
         return typed[names.ADD].field(_STATS_STRUCT).type
 
     def _has_every_text(self, members: frozenset[str]) -> bool:
-        """Whether the footer tells that each add has its statistics as text, so that their struct need not be read."""
+        """Whether the footer shows that each add has its statistics as text, so that the struct need not be read."""
         if _STATS not in members:
             return False
         nulls = {f"{names.ADD}.{_PATH}": 0, f"{names.ADD}.{_STATS}": 0}
@@ -160,7 +160,7 @@ def _plain(value: Any, kind: pa.DataType) -> Any:  # Any: what JSON can hold
 
 
 def _with_instants(field: pa.Field, physical: Iterator[str]) -> pa.Field:
-    """`field` with each INT96 in it an instant; `physical` gives Parquet's types of its leaves, in order."""
+    """`field` with each INT96 as a timestamp in UTC; `physical` gives the Parquet types of its leaves, in order."""
     kind = field.type
     if not pa.types.is_nested(kind):
         return field.with_type(pa.timestamp("us", "UTC")) if next(physical) == "INT96" else field
@@ -169,7 +169,7 @@ def _with_instants(field: pa.Field, physical: Iterator[str]) -> pa.Field:
 
 
 def _to_files(adds: pa.StructArray, wanted: frozenset[str], parsed: pa.DataType | None) -> pa.RecordBatch:
-    """The adds; `parsed` is the type of their statistics where those may be in a struct."""
+    """The adds as `columns.FILE_COLUMNS`; `parsed` is the type of `stats_parsed`, None where it was not read."""
     columns = _columns(adds, names.ADD, _WIRE, wanted)
     if parsed is not None and columns["stats"].null_count > 0:
         structs = pc.struct_field(adds, _STATS_STRUCT)
@@ -204,7 +204,7 @@ def _batch(columns: dict[str, pa.Array], *, is_add: bool) -> pa.RecordBatch:
     columns["is_add"] = pa.repeat(pa.scalar(is_add), len(columns["log_path"]))
     columns["key"] = file_keys(columns["log_path"], columns["deletion_vector"])
     files = pa.RecordBatch.from_arrays([columns[name] for name in FILE_COLUMNS.names], schema=FILE_COLUMNS)
-    files.validate(full=True)  # Arrow takes any bytes for text until they are asked for
+    files.validate(full=True)  # Arrow checks that text is UTF-8 only when asked
     return files
 
 
@@ -227,7 +227,7 @@ def _vectors(found: pa.StructArray) -> pa.StructArray:
         for name, wire in _VECTOR_WIRE.items()
     ]
     kinds, places = members[0], members[1]
-    # A writer without null structs says "none" by a vector with nothing in it.
+    # A writer without null structs writes an empty struct for "no vector".
     none = pc.and_(kinds.is_null(), places.is_null())
     if not pc.all(pc.or_(none, pc.is_in(kinds, value_set=pa.array(fields.STORAGE_TYPES)))).as_py():
         raise BadActionError("is of a kind that is not known", _VECTOR_WIRE["storage_type"])
@@ -238,5 +238,5 @@ def _vectors(found: pa.StructArray) -> pa.StructArray:
 
 
 def _is_list_of_pairs(kind: pa.DataType) -> bool:
-    """How a map comes whose writer did not say that it is one (Parquet, "Backward-compatibility rules" of MAP)."""
+    """Whether this is a map that its writer did not mark as one (Parquet, "Backward-compatibility rules" of MAP)."""
     return bool(pa.types.is_list(kind) and pa.types.is_struct(kind.value_type) and kind.value_type.num_fields == 2)

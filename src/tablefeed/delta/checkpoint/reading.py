@@ -1,8 +1,8 @@
-"""Checkpoints, of both specs and all three ways to name them (PROTOCOL.md, "Checkpoints", "Checkpoint Specs").
+"""Reads checkpoints of both specs and all three naming schemes (PROTOCOL.md, "Checkpoints", "Checkpoint Specs").
 
-The files that a listing shows are the top level: facts are there, and the table's files too, unless it names sidecars,
-which then hold all of them. What a checkpoint says of removed files is for VACUUM: only who writes the next checkpoint
-reads it. Bytes of Parquet are checkpoint_parquet.py's, JSON is read as a commit is.
+The files that a listing shows are the top level. It holds the facts, and the table's files too; or it names sidecars,
+and then the sidecars hold all files. Removed files are kept in a checkpoint for VACUUM: only the writer of the next
+checkpoint reads them. parquet.py reads Parquet; JSON is read like a commit.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tablefeed.model.logfile import LogFile, LogFileKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopLevel:
-    """What the top level of a checkpoint says: a protocol and metadata at the least, and where the table's files are.
+    """The top level of a checkpoint: facts, with at least a protocol and metadata, and the names of its sidecars.
 
-    `sidecars` are names below the table's root; where there are none, the top level holds the files itself.
+    `sidecars` are names below the table's root. Without sidecars the top level holds the table's files itself.
     """
 
     facts: Facts
@@ -38,9 +38,9 @@ class TopLevel:
 
 
 def read_top_level(parts: Iterable[tuple[LogFile, BinaryIO]], *, url: str) -> TopLevel:
-    """What the files of one checkpoint say together. The columns of the table's files are not read.
+    """The top level of one checkpoint, from all of its `parts`. The columns of the table's files are not read.
 
-    Each comes opened and seekable; the caller closes it. `in_commit_timestamp_ms` is None: no checkpoint has
+    Each part is opened and seekable; the caller closes it. `in_commit_timestamp_ms` is None: no checkpoint has
     commitInfo. Raises CorruptLogError, naming the file, for what is not Parquet or JSON, an action or a combination
     of them that the protocol does not allow, a checkpoint without protocol or metadata, one with two values for an
     application or a domain, and a sidecar outside `_delta_log/_sidecars`.
@@ -63,10 +63,10 @@ def read_top_level(parts: Iterable[tuple[LogFile, BinaryIO]], *, url: str) -> To
 def read_files(source: BinaryIO, *, with_stats: bool, url: str, log_file: str) -> Iterator[pa.RecordBatch]:
     """The adds of one top-level file as batches of `columns.FILE_COLUMNS`, in the file's order.
 
-    Where there are sidecars it has none. Parquet is read as the iterator goes, a bounded number of rows at a time;
-    `source` must stay open. `stats` is null without `with_stats`; where the writer kept statistics as a struct only
-    (`stats_parsed`), the text that the struct says. Raises CorruptLogError as `read_top_level` does, also where a
-    required field is null.
+    A top level with sidecars has no adds. Parquet is read while the iterator advances, a bounded number of rows at a
+    time; `source` must stay open. `stats` is null without `with_stats`. Where the writer kept statistics only as a
+    struct (`stats_parsed`), `stats` is made from that struct. Raises CorruptLogError as `read_top_level` does, and
+    where a required field is null.
     """
     with _blamed_on(log_file, url=url):
         if log_file.endswith(".json"):
@@ -78,8 +78,8 @@ def read_files(source: BinaryIO, *, with_stats: bool, url: str, log_file: str) -
 def read_sidecar(source: BinaryIO, *, with_stats: bool, url: str, log_file: str) -> Iterator[pa.RecordBatch]:
     """The adds of a sidecar, as `read_files`.
 
-    Raises CorruptLogError also for a sidecar that holds any other action ("Sidecar Files"): one that it names would
-    be missed, and so would a fact.
+    Raises CorruptLogError also for a sidecar that holds a fact or names a sidecar ("Sidecar Files"): nobody would
+    read it there.
     """
     with _blamed_on(log_file, url=url):
         parquet = CheckpointParquet(source)
@@ -89,7 +89,7 @@ def read_sidecar(source: BinaryIO, *, with_stats: bool, url: str, log_file: str)
 
 
 def read_actions(source: BinaryIO, *, url: str, log_file: LogFile) -> list[dict[str, Any]] | None:
-    """All actions of one top-level file as the log spells them; None where it has no sidecars and may hold files.
+    """All actions of one top-level file as the log spells them; None where it names no sidecars.
 
     Raises CorruptLogError as `read_top_level` does.
     """
@@ -108,9 +108,10 @@ def read_removed(source: BinaryIO, *, url: str, log_file: str) -> Iterator[pa.Re
 
 
 def read_all_columns(source: BinaryIO, *, url: str, log_file: str) -> Iterator[pa.RecordBatch]:
-    """All columns of a top-level file or sidecar in Parquet, the unknown ones too, as the iterator goes.
+    """All columns of a Parquet top-level file or sidecar, unknown columns too; read while the iterator advances.
 
-    None of a top-level file in JSON, of which its readers parse everything. Raises CorruptLogError.
+    Yields nothing for a top-level file in JSON, where the other readers already parse everything. Raises
+    CorruptLogError.
     """
     if not log_file.endswith(".json"):
         with _blamed_on(log_file, url=url):
@@ -133,12 +134,12 @@ def _blamed_on(log_file: str, *, url: str) -> Iterator[None]:
         yield
     except BadActionError as bad:
         raise CorruptLogError(str(bad), url=url, log_file=log_file) from bad
-    except (pa.ArrowException, OSError, ValueError) as error:  # pyarrow tells broken Parquet by any of these
+    except (pa.ArrowException, OSError, ValueError) as error:  # pyarrow raises any of these for broken Parquet
         raise CorruptLogError(f"it cannot be read as Parquet: {error}", url=url, log_file=log_file) from error
 
 
 def _take(gathered: Gathered, log_file: LogFile, source: BinaryIO, *, url: str) -> list[str]:
-    """Takes in the facts of one top-level file; gives its sidecars as logged."""
+    """Adds the facts of one top-level file to `gathered`; returns the paths of its sidecars as logged."""
     sidecars: list[str] = []
     versions: list[int] = []
     has_files = False
@@ -159,7 +160,7 @@ def _take(gathered: Gathered, log_file: LogFile, source: BinaryIO, *, url: str) 
 
 
 def _check_spec(log_file: LogFile, versions: list[int], *, has_sidecars: bool, has_files: bool) -> None:
-    """Raises BadActionError for what neither spec allows ("V2 Spec", "V1 Spec", "Checkpoint Naming Scheme")."""
+    """Raises BadActionError for what no spec allows ("V2 Spec", "V1 Spec", "Checkpoint Naming Scheme")."""
     if len(versions) > 1:
         raise BadActionError("comes a second time", names.CHECKPOINT_METADATA)
     if versions and versions[0] != log_file.version:
@@ -169,11 +170,11 @@ def _check_spec(log_file: LogFile, versions: list[int], *, has_sidecars: bool, h
     if has_sidecars and log_file.kind is LogFileKind.CHECKPOINT_PART:
         raise BadActionError("is no action of a checkpoint in parts", names.SIDECAR)
     if has_sidecars and has_files:
-        raise BadActionError("stands beside sidecars, which hold all files or none", names.ADD)
+        raise BadActionError("is in a checkpoint with sidecars, which must hold all files", names.ADD)
 
 
 def _actions(source: BinaryIO, *, url: str, log_file: str) -> Iterator[tuple[int | None, str, dict[str, Any]]]:
-    """The line, kind and fields of each action but removes. Of adds in Parquet, that there are any beside sidecars."""
+    """The line, kind and fields of each action but removes. Parquet: at most one add, empty, and only with sidecars."""
     if log_file.endswith(".json"):
         known = frozenset({*_TOP_LEVEL_ACTIONS, names.ADD})
         yield from read_lines(io.BytesIO(source.read()), url=url, log_file=log_file, known_actions=known)

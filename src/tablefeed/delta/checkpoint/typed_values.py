@@ -1,8 +1,8 @@
 """Statistics and partition values in the types of their columns: `stats_parsed` and `partitionValues_parsed`.
 
-PROTOCOL.md, "Checkpoints" and "Checkpoint Schema"; the columns that have statistics are indexed_columns.py's. What a
-text says is taken as it stands, so that the struct bounds what the text does. What is no value of its column's type, or
-could become a narrower bound on the way, is null.
+PROTOCOL.md, "Checkpoints" and "Checkpoint Schema"; indexed_columns.py chooses the columns that have statistics. Values
+are converted exactly, so that the struct has the same bounds as the text. A text that is not a value of its column's
+type, or whose conversion could narrow a bound, becomes null.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct
 def stats_schema(
     schema: Struct, properties: Mapping[str, str], *, partition_columns: Sequence[str], has_vectors: bool
 ) -> Struct:
-    """The members of `stats_parsed`, by physical names: numRecords, and of the indexed columns bounds and null counts.
+    """The members of `stats_parsed`, by physical names: numRecords, and bounds and null counts of the indexed columns.
 
-    `has_vectors`: the table supports deletion vectors, so that statistics say how tight their bounds are.
+    `has_vectors`: the table supports deletion vectors, so that statistics say whether their bounds are tight.
     """
     indexed = indexed_columns(schema, properties, partition_columns=partition_columns)
     bounds, nulls = _bounded(indexed), _counted(indexed)
@@ -111,7 +111,7 @@ def _counted(struct: Struct) -> Struct:
 
 
 def _parsed_quickly(texts: pa.StringArray, kind: pa.StructType) -> pa.StructArray | None:
-    """`parsed_stats` by Arrow's JSON reader; None where a text is not as plain as it asks for."""
+    """`parsed_stats` by Arrow's JSON reader; None where that cannot read every text safely."""
     if len(texts) == 0:
         return pa.array([], kind)
     lines = pc.fill_null(texts, "{}")
@@ -136,7 +136,7 @@ def _parsed_quickly(texts: pa.StringArray, kind: pa.StructType) -> pa.StructArra
 
 
 def _wire_kind(kind: pa.DataType) -> pa.DataType:
-    """What Arrow's JSON reader reads the values of `kind` as: strict in the numbers, texts for the rest."""
+    """The type with which Arrow's JSON reader reads `kind`: text for dates and timestamps, wide types for numbers."""
     if pa.types.is_struct(kind):
         return pa.struct([(member.name, _wire_kind(member.type)) for member in kind])
     if pa.types.is_temporal(kind):
@@ -160,7 +160,7 @@ def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def _loads(text: str | None) -> dict[str, Any] | None:
     try:
-        # Digits are kept: a decimal that went through a double may bound too much.
+        # Parsed exactly: a decimal that is converted to a double may become a narrower bound.
         parsed = None if text is None else json.loads(text, parse_float=decimal.Decimal)
     except (ValueError, ArithmeticError, RecursionError):
         return None
@@ -211,12 +211,12 @@ def _temporal(name: str) -> Any:
     return lambda value: _partition_value(value, Primitive(name)) if isinstance(value, str) else None
 
 
-_LAST_ODD_OFFSET_US = 63_072_000_000_000  # 1972: until then some zones had seconds, which texts leave out
+_LAST_ODD_OFFSET_US = 63_072_000_000_000  # 1972: before, some zones' offsets had seconds, which texts leave out
 
 
 def _timestamp(value: Any) -> Any:
     if not isinstance(value, str) or not _ZONED.search(value):
-        return None  # of which zone it is nobody knows
+        return None  # its zone is not known
     instant = _partition_value(value, Primitive("timestamp"))
     certain = value.endswith("Z") or (instant is not None and instant > _LAST_ODD_OFFSET_US)
     return instant if certain else None

@@ -1,7 +1,7 @@
 """The rows of a checkpoint as Delta-Spark writes them (PROTOCOL.md, "Checkpoints", "Checkpoint Schema").
 
-One row is one action: a column for each kind, null in all but its own. Columns and facts in, Arrow and JSON out; in
-which files they go, and in which order, is the feed's.
+One row is one action: a column for each kind of action, of which only the row's own is not null. Columns and facts in,
+Arrow and JSON out. The feed decides which rows go to which file, and in which order.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Sidecar:
 
 
 class CheckpointLayout:
-    """Which members the rows of one table's checkpoint have, by its schema and properties.
+    """The columns of one table's checkpoint, which depend on the table's schema and properties.
 
-    `schema` is all columns of a checkpoint of the V1 spec, `files` those of a sidecar, `top_level` those of the top
-    level of the V2 spec in Parquet.
+    `schema` has the columns of a V1 checkpoint, `files` those of a sidecar, `top_level` those of the Parquet top
+    level of a V2 checkpoint.
     """
 
     def __init__(self, protocol: Protocol, metadata: Metadata, *, url: str) -> None:
@@ -46,7 +46,7 @@ class CheckpointLayout:
         properties = metadata.configuration
         has_vectors = "deletionVectors" in (protocol.writer_features or ())
         self._has_text = properties.get(names.CHECKPOINT_STATS_AS_JSON, "true").lower() == "true"
-        # Delta-Spark's default; the protocol's text says "false", but asks nobody to leave the struct out.
+        # Delta-Spark's default is true. The protocol's text says "false", but does not forbid the struct.
         as_struct = properties.get(names.CHECKPOINT_STATS_AS_STRUCT, "true").lower() == "true"
         partitions = metadata.partition_columns
         self._partitions = typed_values.partition_schema(table, partitions) if as_struct and partitions else None
@@ -65,7 +65,7 @@ class CheckpointLayout:
         self.top_level = Struct((*self.schema, *v2))
 
     def file_rows(self, files: pa.RecordBatch, schema: Struct) -> pa.RecordBatch:
-        """The rows of `files`, of `columns.FILE_COLUMNS`: of live files and of tombstones; `schema` is one of ours."""
+        """The rows of `files` (`columns.FILE_COLUMNS`): live files and tombstones. `schema` is one of this layout's."""
         is_add = files["is_add"]
         columns = {
             names.ADD: self._adds(files, is_add),
@@ -83,7 +83,7 @@ class CheckpointLayout:
 
     def _adds(self, files: pa.RecordBatch, is_add: pa.BooleanArray) -> pa.StructArray:
         columns = {wire: files[name] for name, wire in fields.FILE_FIELDS.items() if name in files.schema.names}
-        # "dataChange": what a checkpoint says of a file is no change.
+        # "dataChange" is false: an add in a checkpoint is not a change.
         columns["dataChange"] = pa.repeat(pa.scalar(value=False), files.num_rows)
         columns["deletionVector"] = _vectors(files["deletion_vector"])
         texts = files["stats"]
@@ -97,7 +97,7 @@ class CheckpointLayout:
 
 
 def fact_actions(facts: Facts) -> list[dict[str, Any]]:
-    """All that is no file of `facts`, as the log spells actions, in one order: protocol, metaData, domains, txns."""
+    """`facts` as the log spells actions: protocol, metaData, domains by name, txns by application."""
     actions = [] if facts.protocol is None else [fields.write_protocol(facts.protocol)]
     actions += [] if facts.metadata is None else [fields.write_metadata(facts.metadata)]
     actions += [fields.write_domain(facts.domains[domain]) for domain in sorted(facts.domains)]
@@ -108,9 +108,9 @@ def fact_actions(facts: Facts) -> list[dict[str, Any]]:
 def v2_actions(
     version: int, sidecars: Sequence[Sidecar], layout: CheckpointLayout, *, action_count: int, add_count: int
 ) -> list[dict[str, Any]]:
-    """What a checkpoint of the V2 spec has besides its facts: what it is, and its sidecars.
+    """The actions of a V2 checkpoint besides its facts: checkpointMetadata, then one action for each sidecar.
 
-    `action_count` is of all sidecars together, `add_count` of the adds among them.
+    `action_count` is the number of actions in all sidecars together, `add_count` the number of adds among them.
     """
     tags = {
         "sidecarNumActions": str(action_count),
@@ -202,7 +202,7 @@ def _removes(files: pa.RecordBatch) -> dict[str, pa.Array]:
 
 
 def _struct(schema: Struct, columns: Mapping[str, pa.Array], present: pa.BooleanArray) -> pa.StructArray:
-    """The members of `schema` from `columns`, null where not `present`, at every member too: so they cost nothing."""
+    """The struct `schema` from `columns`. Rows that are not `present` are null, with null members, to save space."""
     arrow = list(to_arrow(schema))
     members = [_masked(columns[f.name], present, f.type) for f in arrow]
     return pa.StructArray.from_arrays(members, fields=arrow, mask=pc.invert(present))

@@ -1,7 +1,7 @@
-"""What a table's files call its columns (PROTOCOL.md, "Column Mapping").
+"""Finds a table's columns in its files (PROTOCOL.md, "Column Mapping").
 
-In mode `name` by physical names, in mode `id` by the field ids of Parquet. Partition values and statistics go by
-physical names in both. Without a mode the logical name is the physical one.
+In mode `name` a file's columns are found by physical name, in mode `id` by Parquet field id. Partition values and
+statistics use physical names in both modes. Without a mode the physical name is the logical name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class MappingMode(StrEnum):
 
 
 def mapping_mode(metadata: Metadata, *, url: str) -> MappingMode:
-    """Gives the table's mode. Raises LogError for a word that is none."""
+    """Returns the table's mode. Raises LogError for a word that is not a mode."""
     word = metadata.configuration.get(names.COLUMN_MAPPING_MODE, MappingMode.NONE)
     try:
         return MappingMode(word.lower())
@@ -44,16 +44,16 @@ def mapping_mode(metadata: Metadata, *, url: str) -> MappingMode:
 
 
 def physical_name(field: Field) -> str:
-    """Gives the name of a column or member in files, statistics and partition values; its own where it has no other."""
+    """Returns the name of a column or member in files, statistics and partition values: physical, else logical."""
     name = field.metadata.get(names.PHYSICAL_NAME)
     return name if isinstance(name, str) else field.name
 
 
 def stored_schema(schema: Struct, mode: MappingMode, *, url: str) -> pa.Schema | None:
-    """Gives the Arrow schema of `schema` as files have it, in the same shape; None where that is the same.
+    """Returns the Arrow schema by which `schema` is read from files, in the same shape; None where nothing is mapped.
 
     Names are physical at every depth; in mode `id` every field also has its id under `FIELD_ID`. Raises LogError
-    where one has none, where a physical name is no text, and where two columns would be one in files.
+    where a field has no id in that mode, a physical name is not a string, or two columns share a name or an id.
     """
     if mode is MappingMode.NONE:
         return None
@@ -67,7 +67,7 @@ def stored_schema(schema: Struct, mode: MappingMode, *, url: str) -> pa.Schema |
 
 
 def files_schema(schema: Struct, mode: MappingMode, *, url: str) -> pa.Schema | None:
-    """Gives the Arrow schema with which files of a mapped table are written; None where columns are not mapped.
+    """Returns the Arrow schema with which files of a mapped table are written; None where columns are not mapped.
 
     Names are physical, and every field has its id, in both modes ("Writer Requirements for Column Mapping"). Raises
     LogError as `stored_schema` does.
@@ -77,23 +77,23 @@ def files_schema(schema: Struct, mode: MappingMode, *, url: str) -> pa.Schema | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedSchema:
-    """A schema and the mode in which the table was when it had it."""
+    """A schema, and the table's mapping mode at that time."""
 
     schema: Struct
     mode: MappingMode
 
 
 def mapped_schema(metadata: Metadata, *, url: str) -> MappedSchema:
-    """Gives those of `metadata`. Raises LogError and UnsupportedFeatureError where it does not tell them."""
+    """Returns the schema and mode of `metadata`. Raises LogError or UnsupportedFeatureError where it is malformed."""
     schema = parse_schema(metadata.schema_string, url=url)
     return MappedSchema(schema=schema, mode=mapping_mode(metadata, url=url))
 
 
 def has_mapping_change(*, older: MappedSchema, newer: MappedSchema) -> bool:
-    """Says whether files of the one cannot be read with the other, as a column was renamed or dropped between them.
+    """Whether files of `older` cannot be read with `newer`, because a column was renamed or dropped between them.
 
-    The rule is Delta-Spark's. Turning mapping on changes nothing, for the names of then become the physical ones;
-    turning it off does. So does another id of a column that files have by its id, which would be read as null.
+    The rule is Delta-Spark's. Turning mapping on is no change: the old names become the physical names. Turning it off
+    is a change. So is a new id of a column in mode `id`: old files would be read as null.
     """
     if newer.mode is MappingMode.NONE:
         return older.mode is not MappingMode.NONE
@@ -104,26 +104,26 @@ def has_mapping_change(*, older: MappedSchema, newer: MappedSchema) -> bool:
 
 
 def has_renewed_column(*, older: Struct, newer: Struct) -> bool:
-    """Says whether a column of `newer` has the name that another column had in `older`: values of that are not its."""
+    """Whether a column of `newer` has the logical name of a different column of `older`, whose values are not its."""
     then = {logical: physical for physical, logical in _paths(older)}
     return any(then.get(logical, physical) != physical for physical, logical in _paths(newer))
 
 
 def renamed_columns(*, older: Struct, newer: Struct) -> list[tuple[str, str]]:
-    """Gives the columns, at every depth, that are in files what they were and have another name: then and now."""
+    """Returns the columns, at every depth, with the same physical path but a new logical name: old path, new path."""
     now = dict(_paths(newer))
     both = ((logical, now[physical]) for physical, logical in _paths(older) if physical in now)
     return [(".".join(then), ".".join(since)) for then, since in both if then[-1] != since[-1]]
 
 
 def dropped_columns(*, older: Struct, newer: Struct) -> list[str]:
-    """Gives the columns of `older`, at every depth, that files written under `newer` do not have any more."""
+    """Returns the columns of `older`, at every depth, that files written under `newer` do not have any more."""
     now = {physical for physical, _ in _paths(newer)}
     return [".".join(logical) for physical, logical in _paths(older) if physical not in now]
 
 
 def physical_schema(schema: Struct) -> Struct:
-    """Gives `schema` with the names that files have, at every depth."""
+    """Returns `schema` with physical names, at every depth."""
     return _renamed(schema)
 
 
@@ -140,12 +140,12 @@ def _numbers(schema: Struct) -> dict[_Path, object]:
 def _check_names(schema: Struct, *, url: str) -> None:
     for field in fields_of(schema):
         if not isinstance(field.metadata.get(names.PHYSICAL_NAME, ""), str):
-            raise _unmapped(f"its column {field.name!r} has a {names.PHYSICAL_NAME} that is no text", url)
+            raise _unmapped(f"the {names.PHYSICAL_NAME} of column {field.name!r} is not a string", url)
     seen: dict[_Path, _Path] = {}
     for physical, logical in _paths(schema):
         if physical in seen:
             both = f"{'.'.join(seen[physical])!r} and {'.'.join(logical)!r}"
-            raise _unmapped(f"its columns {both} have one {names.PHYSICAL_NAME}, {physical[-1]!r}", url)
+            raise _unmapped(f"the columns {both} have the same {names.PHYSICAL_NAME}, {physical[-1]!r}", url)
         seen[physical] = logical
 
 
@@ -154,18 +154,18 @@ def _check_ids(schema: Struct, *, url: str) -> None:
     for field in fields_of(schema):
         number = field.metadata.get(names.COLUMN_ID)
         if not isinstance(number, int):
-            raise _unmapped(f"its column {field.name!r} has no {names.COLUMN_ID}", url)
+            raise _unmapped(f"the column {field.name!r} has no {names.COLUMN_ID}", url)
         if number in seen:
             raise _unmapped(
-                f"its columns {seen[number]!r} and {field.name!r} have one {names.COLUMN_ID}, {number}", url
+                f"the columns {seen[number]!r} and {field.name!r} have the same {names.COLUMN_ID}, {number}", url
             )
         seen[number] = field.name
 
 
 def _unmapped(what: str, url: str) -> LogError:
     return LogError(
-        f"The table at {url} maps its columns to others in its files, but {what}: which column of a file it is cannot "
-        "be told. Restore the table's metadata.",
+        f"The column mapping of the table at {url} is broken: {what}. So the column cannot be found in the files. "
+        "Restore the table's metadata.",
         url=url,
     )
 
@@ -189,9 +189,9 @@ def _renamed_inside(kind: DataType) -> DataType:
 
 
 def nested_id_keys(field: Field) -> Iterator[str]:
-    """Gives the names under which a column keeps the ids of the lists and maps that it has down to structs.
+    """Returns the keys of a column's nested ids: one for each element, key and value that is not inside a struct.
 
-    "Writer Requirements for IcebergCompatV2": paths from its physical name on, parents before what is in them.
+    "Writer Requirements for IcebergCompatV2": a key is a path that begins with the physical name; parents come first.
     """
     return _nested_keys(field.type, physical_name(field))
 
@@ -217,7 +217,7 @@ def _with_ids(arrow: pa.Field, field: Field) -> pa.Field:
 
 @dataclass(frozen=True, slots=True)
 class _Nested:
-    """The ids of a column's lists and maps by their keys, and the key of where we are."""
+    """The ids of a column's lists and maps by key; `key` is the current position."""
 
     ids: Mapping[str, object]
     key: str
@@ -231,7 +231,7 @@ class _Nested:
 
 
 def _type_with_ids(arrow: pa.DataType, kind: DataType, within: _Nested) -> pa.DataType:
-    # Elements, keys and values of lists and maps need no id, there is one of each; a table for Iceberg has given them.
+    # Elements, keys and values need no id, because a list or map has one of each; only tables for Iceberg give them.
     match kind:
         case Struct():
             return pa.struct([_with_ids(member, field) for member, field in zip(arrow, kind, strict=True)])
@@ -254,7 +254,7 @@ _Path = tuple[str, ...]
 
 
 def _paths(kind: DataType, physical: _Path = (), logical: _Path = ()) -> Iterator[tuple[_Path, _Path]]:
-    """Each column at every depth by the names that files have of it, and by those that users have."""
+    """Each column at every depth: its physical path and its logical path."""
     match kind:
         case Struct():
             for field in kind:

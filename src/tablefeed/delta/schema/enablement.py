@@ -1,9 +1,8 @@
-"""Which changes of a table's protocol and metadata leave files valid that were written before them.
+"""Decides whether data files that we wrote stay valid after a concurrent change of the table's protocol or metadata.
 
-Those that only turn on what every later commit has to hold, and ours then does (row ids, commit times), or what asks
-nothing of new files (deletion vectors, checkpoints), and those that only move the marks of identity columns.
-Delta-Spark's list (ConflictChecker.scala) has more: a column mapping that begins, whose ids our files would lack, and
-Iceberg's.
+They do where the change turns on what our commit then adds (row ids, in-commit timestamps) or what new files need not
+have (deletion vectors, checkpoints), or where it only moves the high-water marks of identity columns. Delta-Spark's
+list (ConflictChecker.scala) also has turning on column mapping, for which our files would lack ids, and Iceberg's.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _HONOURED_FEATURES = frozenset(
         "v2Checkpoint",
         "vacuumProtocolCheck",
         "timestampNtz",
-        # Listed alone they ask for nothing; what makes them active is a property, which is no such change.
+        # Listed in the protocol they ask for nothing; the property that activates them is not in the list below.
         "appendOnly",
         "changeDataFeed",
     }
@@ -42,17 +41,17 @@ _HONOURED_PROPERTIES: Mapping[str, str | None] = {
     names.ENABLE_DELETION_VECTORS: "true",
     names.CHECKPOINT_POLICY: "v2",
 }
-"""By property the value that it may get; None: any, where it had none before."""
+"""For each property the value that it may be set to; None: any value, where the property was not set before."""
 
 
 def only_adds_features(before: Protocol, after: Protocol) -> bool:
-    """Whether `after` has all features of `before`, and of others those alone that ask nothing of files."""
+    """Whether `after` has all features of `before`, and its other features leave our files valid."""
     had, has = supported_features(before), supported_features(after)
     return had <= has and has - had <= _HONOURED_FEATURES
 
 
 def only_enables(before: Mapping[str, str], after: Metadata) -> bool:
-    """Whether the properties of `after` are those `before`, but for what is turned on and asks nothing of files."""
+    """Whether each property of `after` that differs from `before` was only turned on and leaves our files valid."""
     now = after.configuration
     changed = {name for name, value in now.items() if before.get(name) != value}
     return (
@@ -63,9 +62,9 @@ def only_enables(before: Mapping[str, str], after: Metadata) -> bool:
 
 
 def only_moves_marks(schema_string: str, configuration: Mapping[str, str], winner: Commit, *, url: str) -> bool:
-    """Whether the metadata of `winner` differs from that in the marks of identity columns alone, and it says so.
+    """Whether the metadata of `winner` differs from the given one only in the high-water marks of identity columns.
 
-    As for Delta-Spark the commit has to say so. What it says is looked at all the same.
+    As in Delta-Spark, the commit must also have the tag that says so. The tag alone is not trusted.
     """
     tags = (winner.info or {}).get("tags")
     says_so = isinstance(tags, Mapping) and str(tags.get(names.IDENTITY_ONLY_TAG)).lower() == "true"

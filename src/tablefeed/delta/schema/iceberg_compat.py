@@ -1,6 +1,6 @@
-"""What keeps a table convertible to Iceberg, as its writers must (PROTOCOL.md, "Iceberg Compatibility V1", "V2").
+"""Checks that a write keeps a table convertible to Iceberg (PROTOCOL.md, "Iceberg Compatibility V1", "V2").
 
-Nothing is converted here. The third version, which is no part of the protocol, is refused where it is in use.
+Nothing is converted here. Version 3, which is not part of the protocol, is refused where it is in use.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _ICEBERG_WIDENS = frozenset(
     | {(narrow, "long") for narrow in ("byte", "short", "integer")}
     | {("float", "double")}
 )
-"""Type changes that Iceberg knows too: its integers begin with 32 bits. Decimals may gain digits before the point."""
+"""Type changes that Iceberg allows; its smallest integer has 32 bits. Decimals may gain digits before the point."""
 
 
 def compat_version(properties: Mapping[str, str]) -> int | None:
-    """The version that is in use, the greater of two."""
+    """The greatest version that the properties turn on; None where none is on."""
     on = (n for n in VERSIONS if properties.get(f"{names.ENABLE_ICEBERG_COMPAT_PREFIX}V{n}", "").lower() == "true")
     return max(on, default=None)
 
 
 def stores_partition_columns(protocol: Protocol | None, properties: Mapping[str, str]) -> bool:
-    """Whether files must hold the partition columns too, behind the others; `protocol` is None for a new table's."""
+    """Whether files must hold the partition columns too, after the others; `protocol` is None for a new table."""
     listed = protocol is not None and names.MATERIALIZE_PARTITION_COLUMNS in (protocol.writer_features or ())
     asked = properties.get(f"{names.FEATURE_PREFIX}{names.MATERIALIZE_PARTITION_COLUMNS}") is not None
     enabled = properties.get(names.ENABLE_MATERIALIZE_PARTITION_COLUMNS, "").lower() == "true"
@@ -57,7 +57,7 @@ def stores_partition_columns(protocol: Protocol | None, properties: Mapping[str,
 
 
 def file_tags(properties: Mapping[str, str]) -> dict[str, str] | None:
-    """The tags of a new file: for which version it was written."""
+    """The tags of a new file: the version in V2, None otherwise."""
     return {names.ICEBERG_COMPAT_TAG: "2"} if compat_version(properties) == 2 else None
 
 
@@ -69,9 +69,9 @@ def check_compatible(
     before: tuple[str, ...],
     url: str,
 ) -> None:
-    """Raises UnsupportedFeatureError where a table that is to be convertible would not be after a write.
+    """Raises UnsupportedFeatureError where a write would make a table inconvertible that must stay convertible.
 
-    `before` are the columns by which it was partitioned.
+    `before` are the partition columns before the write.
     """
     version = compat_version(properties)
     reason = (
@@ -79,7 +79,7 @@ def check_compatible(
     )
     if reason is not None:
         raise UnsupportedFeatureError(
-            f"{url} is to stay convertible to Iceberg (icebergCompatV{version}), and {reason}. Nothing was written. "
+            f"{url} must stay convertible to Iceberg (icebergCompatV{version}), but {reason}. Nothing was written. "
             f"Change that first, or set {names.ENABLE_ICEBERG_COMPAT_PREFIX}V{version} to false.",
             url=url,
             features=(f"icebergCompatV{version}",),
@@ -100,9 +100,9 @@ def _violations(
     if properties.get(names.COLUMN_MAPPING_MODE, "none").lower() not in ("name", "id"):
         yield f"its columns are not mapped: {names.COLUMN_MAPPING_MODE} must be name or id"
     if properties.get(names.ENABLE_DELETION_VECTORS, "").lower() == "true":
-        yield f"it may get deletion vectors: {names.ENABLE_DELETION_VECTORS} must be false"
+        yield f"it allows deletion vectors: {names.ENABLE_DELETION_VECTORS} must be false"
     if before and before != partition_columns:
-        yield f"a table that is partitioned by ({', '.join(before)}) must stay so"
+        yield f"a table that is partitioned by ({', '.join(before)}) must keep that partitioning"
     for field in fields_of(schema):
         if reason := _unconvertible(version, field):
             yield reason
@@ -126,7 +126,7 @@ def _unconvertible(version: int, field: Field) -> str | None:
 
 
 def _types_of(kind: DataType) -> Iterator[DataType]:
-    """The types of a column down to structs, whose members are columns of their own."""
+    """The types of a column, outermost first. Members of a struct are left out: they are columns of their own."""
     yield kind
     match kind:
         case Array(element=element):

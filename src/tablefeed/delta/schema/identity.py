@@ -1,4 +1,4 @@
-"""Identity columns as the metadata of a schema's columns has them (PROTOCOL.md, "Identity Columns"). Makes no value."""
+"""Reads identity columns from a schema's column metadata (PROTOCOL.md, "Identity Columns"). Makes no values."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 def identity_columns(schema: Struct, *, partition_columns: Sequence[str], url: str) -> tuple[IdentityColumn, ...]:
-    """Gives the identity columns of a table. Raises UnsupportedFeatureError for one that no writer could fill."""
+    """Returns the identity columns of a table. Raises UnsupportedFeatureError for one that no writer could fill."""
     found = [field for field in schema if any(key in field.metadata for key in (_START, _STEP, _TAKES_GIVEN))]
     return tuple(_identity_column(field, partition_columns, url) for field in found)
 
 
 def with_high_water_marks(schema: Struct, marks: Mapping[str, int]) -> Struct:
-    """Gives `schema` with the high-water marks of the columns in `marks` moved to these."""
+    """Returns `schema` with the high-water marks of the columns in `marks` set to these values."""
     return Struct(
         tuple(
             field
@@ -52,17 +52,17 @@ def _identity_column(field: Field, partition_columns: Sequence[str], url: str) -
     start, step, mark = (_long(field.metadata.get(key)) for key in (_START, _STEP, _MARK))
     takes_given = field.metadata.get(_TAKES_GIVEN)
     if start is None or step is None or not isinstance(takes_given, bool) or (mark is None and _MARK in field.metadata):
-        raise _refused(field, "its metadata is not whole", "DELTA_IDENTITY_COLUMN_INCONSISTENT_METADATA", url)
+        raise _refused(field, "its metadata is incomplete", "DELTA_IDENTITY_COLUMN_INCONSISTENT_METADATA", url)
     if step == 0:
         raise _refused(field, "its step is 0", "DELTA_IDENTITY_COLUMNS_ILLEGAL_STEP", url)
     if field.type != Primitive("long"):
-        raise _refused(field, "it is no BIGINT", "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE", url)
+        raise _refused(field, "it is not a BIGINT", "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE", url)
     if field.name in partition_columns:
         raise _refused(field, "it partitions the table", "DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED", url)
     if not {names.GENERATION_EXPRESSION, names.CURRENT_DEFAULT}.isdisjoint(field.metadata):
         raise _refused(field, "it has an expression too", "DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION", url)
     if mark is not None and (mark - start) % step:
-        why = "its high-water mark is none of its values; ALTER TABLE ... ALTER COLUMN ... SYNC IDENTITY mends it"
+        why = "its high-water mark is none of its values; ALTER TABLE ... ALTER COLUMN ... SYNC IDENTITY corrects it"
         raise _refused(field, why, "DELTA_IDENTITY_COLUMN_INCONSISTENT_METADATA", url)
     return IdentityColumn(name=field.name, start=start, step=step, high_water_mark=mark, takes_given=takes_given)
 
@@ -74,7 +74,7 @@ def _long(written: object) -> int | None:
 
 def _refused(field: Field, why: str, error_class: str, url: str) -> UnsupportedFeatureError:
     return UnsupportedFeatureError(
-        f"{url} cannot be written: no value can be made for its identity column {field.name!r}: {why}.",
+        f"{url} cannot be written, because no value can be made for its identity column {field.name!r}: {why}.",
         url=url,
         features=("identityColumns",),
         error_class=error_class,

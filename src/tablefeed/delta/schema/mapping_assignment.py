@@ -1,6 +1,6 @@
-"""Ids and physical names for columns that have none (PROTOCOL.md, "Column Mapping", "Writer Requirements").
+"""Assigns ids and physical names to columns that have none (PROTOCOL.md, "Column Mapping", "Writer Requirements").
 
-What a column has stays what it is; ids only ever grow. Which names are new is the caller's to draw.
+Existing ids and names are kept; a new id is always greater than all before. The caller generates the new names.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _KEYS = (names.COLUMN_ID, names.PHYSICAL_NAME, names.NESTED_IDS)
 def with_mapping(
     schema: Struct, metadata: Metadata, *, new_name: Callable[[], str], url: str
 ) -> tuple[Struct, Mapping[str, str]]:
-    """Gives `schema` with all columns mapped as the mode of `metadata` asks, and its properties after that.
+    """Returns `schema` with an id and a physical name for every column, and the table's properties after that.
 
-    Without a mode both are as given. Raises LogError where the largest id so far is no number.
+    Where `metadata` has no mapping mode both are unchanged. Raises LogError where the recorded largest id is no number.
     """
     if mapping_mode(metadata, url=url) is MappingMode.NONE:
         return schema, metadata.configuration
@@ -33,16 +33,16 @@ def with_mapping(
 
 
 def like_before(schema: Struct, before: Struct) -> Struct:
-    """Gives `schema`, which replaces `before`, with the mapping of each column that has its name and type there.
+    """Returns `schema`, which replaces `before`; a column with the same name and type in `before` keeps its mapping.
 
-    So files of both are read alike, as Delta-Spark has it when it overwrites a schema.
+    Delta-Spark does the same when it overwrites a schema. So such a column is read from old and new files alike.
     """
     known = {field.name.lower(): field for field in before}
     return Struct(tuple(_like(field, known.get(field.name.lower())) for field in schema))
 
 
 class _Ids:
-    """Draws the next id, and a name, for each column without, parents before their members."""
+    """Assigns the next id and a new name to each column without one, parents before their members."""
 
     def __init__(self, last: int, new_name: Callable[[], str]) -> None:
         self.last = last
@@ -64,7 +64,7 @@ class _Ids:
         return _with_structs(kind, self.struct)
 
     def nested_in(self, struct: Struct) -> Struct:
-        """Draws ids for the lists and maps of `struct`, too, as Iceberg wants them."""
+        """Assigns ids to the elements, keys and values in `struct` too, as Iceberg needs them."""
         return Struct(tuple(self._nested(field) for field in struct))
 
     def _nested(self, field: Field) -> Field:
@@ -95,8 +95,8 @@ def _recorded(metadata: Metadata, *, url: str) -> int:
     text = metadata.configuration.get(names.MAX_COLUMN_ID, "0")
     if not (text.isascii() and text.isdigit()):
         raise LogError(
-            f"The property {names.MAX_COLUMN_ID} of {url} is {text!r}, which is no number: a new column would get the "
-            "id of another. Restore the table's metadata.",
+            f"The property {names.MAX_COLUMN_ID} of {url} is {text!r}, which is not a number. So a new column could "
+            "get the id of another column. Restore the table's metadata.",
             url=url,
         )
     return int(text)
@@ -142,7 +142,7 @@ def _like_inside(kind: DataType, before: DataType) -> DataType:
 
 
 def _same_type(kind: DataType, before: DataType) -> bool:
-    """Whether types are equal but for what they say of null, and for column metadata."""
+    """Whether types are equal, ignoring nullability and column metadata."""
     match kind, before:
         case Struct(), Struct():
             both = zip(kind, before, strict=False)

@@ -1,4 +1,4 @@
-"""What of a table's metadata is another after a commit, in words for whom that commit excludes. Decides nothing."""
+"""Describes what a commit changed in a table's metadata, for the error of a write that conflicts with it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tablefeed.model.schema import Field
 def difference(
     after: Metadata, *, schema_string: str, partition_columns: Sequence[str], configuration: Mapping[str, str], url: str
 ) -> str:
-    """Says what `after` has that the metadata with those parts had not; properties by their names alone."""
+    """The differences between the metadata with the given parts and `after`; of properties, only the names."""
     had, has = ({field.name: field for field in parse_schema(s, url=url)} for s in (schema_string, after.schema_string))
     both = had.keys() & has.keys()
     changed = {name for name in both if had[name] != has[name]}
@@ -27,14 +27,14 @@ def difference(
         (f"it made values for the identity column {_listed(marks)}", marks),
         (f"its schema has the new column {_listed(has.keys() - had.keys())}", has.keys() - had.keys()),
         (f"its schema has lost the column {_listed(had.keys() - has.keys())}", had.keys() - has.keys()),
-        (f"its schema has another column {_listed(changed - marks)}", changed - marks),
+        (f"its schema changed the column {_listed(changed - marks)}", changed - marks),
         (
             f"its partitioning is by ({', '.join(after.partition_columns)})",
             after.partition_columns != partition_columns,
         ),
         (f"its properties changed: {_listed(properties)}", properties),
     ]
-    return " and ".join(text for text, holds in told if holds) or "its metadata was written anew"
+    return " and ".join(text for text, holds in told if holds) or "its metadata was written again"
 
 
 def _listed(columns: set[str]) -> str:

@@ -1,7 +1,7 @@
-"""By which columns a table's files are partitioned, and what the log calls them (PROTOCOL.md, "Change Metadata").
+"""The partition columns of a table, and their names in the log (PROTOCOL.md, "Change Metadata").
 
-The metadata says it, for every file of a snapshot and whatever keys the file's partition values have: a key that is
-none of these columns means nothing, and a column without its key is null, as in Delta-Spark.
+The metadata names them for every file of a snapshot, whatever keys the file's partition values have. As in Delta-Spark,
+other keys are ignored, and a partition column without its key is null.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ def check_partition_columns(schema: Struct, columns: Sequence[str], *, url: str)
     else:
         return
     raise LogError(
-        f"The metadata of {url} says that the table is partitioned {what} (partitionColumns: {', '.join(columns)}; "
+        f"By its metadata the table at {url} is partitioned {what} (partitionColumns: {', '.join(columns)}; "
         f"columns: {', '.join(schema.names)}). Restore the table's metadata.",
         url=url,
     )
 
 
 def partition_names(metadata: Metadata, *, url: str) -> tuple[str, ...]:
-    """Gives the keys that partition values of files under `metadata` have: physical names where columns are mapped.
+    """Returns the keys of partition values in files under `metadata`: physical names where columns are mapped.
 
-    Raises LogError where the metadata does not tell.
+    Raises LogError where a partition column is not in the schema, comes twice, or the metadata cannot be parsed.
     """
     if not metadata.partition_columns:
         return ()
@@ -48,5 +48,5 @@ def partition_names(metadata: Metadata, *, url: str) -> tuple[str, ...]:
 
 
 def of_columns(values: Mapping[str, str | None], names: Sequence[str]) -> Mapping[str, str | None]:
-    """Gives the partition values of a file that is partitioned by the columns that the log calls `names`."""
+    """Returns the value of each of `names`, the partition columns' names in the log; None for a missing key."""
     return {name: values.get(name) for name in names}

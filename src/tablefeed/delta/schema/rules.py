@@ -1,10 +1,9 @@
-"""The rules that a table's rows must keep, as metaData has them.
+"""Reads the rules for a table's rows from its metaData.
 
 PROTOCOL.md, "Column Invariants", "CHECK Constraints", "Generated Columns", "Default Columns"; Spark's marks of CHAR and
 VARCHAR columns.
 
-Text in, values out: what the SQL means is for who evaluates it. Whether the table's protocol lets a rule be used is
-features.py's to say.
+Text in, values out: the SQL is not evaluated here. features.py decides whether the table's protocol allows a rule.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from tablefeed.model.schema import Array, DataType, Field, Map, Struct
 
 
 def table_rules(schema: Struct, configuration: Mapping[str, str], *, url: str) -> TableRules:
-    """Gives the rules of a table with `schema` and table properties `configuration`.
+    """Returns the rules of a table with `schema` and table properties `configuration`.
 
-    Raises UnsupportedFeatureError for an invariant in a form that is not known, and for a generation expression or a
-    default below the top, where no writer may put one.
+    Raises UnsupportedFeatureError for an invariant or a declared type in an unknown form, and for a generation
+    expression or a default that is not on a top-level column.
     """
     checks = [
         Check(name=key[len(names.CHECK_CONSTRAINT_PREFIX) :], expression=expression)
@@ -48,13 +47,13 @@ def _invariants(schema: Struct, above: tuple[str, ...], url: str) -> Iterator[Ch
             if expression is None:
                 raise _unreadable(url, f"the invariant of column {'.'.join(path)}, {written!s:.200}", "invariants")
             yield Check(name=f"EXPRESSION({expression})", expression=expression)
-        # As Delta-Spark: those in arrays and maps have no rows of their own, and are not looked at.
+        # As in Delta-Spark, invariants inside arrays and maps are ignored: those have no rows of their own.
         if isinstance(field.type, Struct):
             yield from _invariants(field.type, path, url)
 
 
 def _invariant(written: object) -> str | None:
-    """The SQL of an invariant, which one protocol text has bare and the other, with all real tables, within JSON."""
+    """The SQL of an invariant: bare as in one example of the protocol, or in JSON as in the other and real tables."""
     if not isinstance(written, str):
         return None
     if not written.lstrip().startswith("{"):
@@ -115,7 +114,7 @@ def _limits(field: Field, url: str) -> Iterator[TextLimit]:
 
 
 class _DeclaredType:
-    """Reads the limits out of a type in Spark's words: varchar(5), array<char(2)>, struct<a:map<string,varchar(3)>>."""
+    """Reads the length limits from a type in Spark's syntax: varchar(5), array<char(2)>, struct<a:map<int,char(3)>>."""
 
     def __init__(self, text: str) -> None:
         self._tokens: list[str] = []
@@ -129,7 +128,7 @@ class _DeclaredType:
         self._at = 0
 
     def limits(self, path: tuple[str, ...]) -> list[TextLimit]:
-        """All limits of the whole text."""
+        """All limits in the text. Raises ValueError where it is malformed."""
         found = self._type(path)
         if self._at != len(self._tokens):
             raise ValueError(self._tokens)

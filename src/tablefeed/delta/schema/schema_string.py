@@ -1,7 +1,7 @@
 """A table's schema as JSON text and as Arrow types (PROTOCOL.md, "Schema Serialization Format").
 
-The model's schema is in the middle: text <-> `model.schema.Struct` <-> `pyarrow.Schema`. Types only: what values may
-become of what is not asked here, nor what a feature makes of a column's metadata.
+The model's schema is in the middle: text <-> `model.schema.Struct` <-> `pyarrow.Schema`. Types only: which casts are
+allowed, and what a column's metadata means, is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from tablefeed.errors import LogError, SchemaMismatchError, UnsupportedFeatureEr
 from tablefeed.model.schema import PRIMITIVES, Array, DataType, Decimal, Field, Map, Primitive, Struct
 
 ELEMENT, KEY, VALUE = "element", "key", "value"
-"""How the inside of arrays and maps is named, in Arrow, in Parquet and in errors ("Field Path")."""
+"""The names of elements, keys and values in Arrow, in Parquet and in errors ("Field Path")."""
 
 
 MOST_LEVELS = 100
-"""How deep types may be nested: Parquet schemas deeper than this are refused by Arrow, so no row of one can be read."""
+"""The deepest nesting of types. Arrow refuses deeper Parquet schemas, so their rows could not be read."""
 
 
 def parse_schema(schema_string: str, *, url: str) -> Struct:
-    """The schema that `schema_string` spells; a field's metadata is kept as parsed, in plain dicts.
+    """The schema in `schema_string`; a field's metadata is kept as parsed, in plain dicts.
 
-    Raises UnsupportedFeatureError for a type that is not known, by its name and the column's path, or that is nested
-    deeper than `MOST_LEVELS`, so that whoever walks a schema may do so by recursion; and LogError for
-    text that is no schema or has names that differ in case alone (DELTA_DUPLICATE_COLUMNS_FOUND).
+    Raises UnsupportedFeatureError, naming type and column, for an unknown type, and for types nested deeper than
+    `MOST_LEVELS`, so that callers may walk a schema by recursion. Raises LogError for text that is not a schema, or
+    has names that differ only in case (DELTA_DUPLICATE_COLUMNS_FOUND).
     """
     try:
         return _struct(orjson.loads(schema_string), ())
@@ -62,19 +62,19 @@ def format_schema(schema: Struct) -> str:
 def to_arrow(schema: Struct) -> pa.Schema:
     """The columns of `schema` in Arrow. NOT NULL is kept, at every depth; metadata is not.
 
-    Strings and binaries are the plain ones, timestamps in microseconds (`timestamp` in UTC, `timestamp_ntz` without a
-    zone), lists and maps name their members as `ELEMENT`, `KEY` and `VALUE`; void is null, and nullable.
+    Strings are `string`, binaries `binary`, timestamps in microseconds (`timestamp` in UTC, `timestamp_ntz` without a
+    zone). Lists and maps name their members `ELEMENT`, `KEY` and `VALUE`. Void becomes null and is nullable.
     """
     return pa.schema([_arrow_field(f.name, f.type, nullable=f.nullable) for f in schema])
 
 
 def from_arrow(schema: pa.Schema, *, url: str) -> Struct:
-    """The table columns that hold `schema`, without metadata: `from_arrow(to_arrow(s))` is `s` but for that.
+    """The table columns that hold `schema`, without metadata: `from_arrow(to_arrow(s))` is `s` without its metadata.
 
-    Every layout of text, bytes and lists is one type, a dictionary is what it holds, and so is each unit of time; a
-    struct that PySpark marks as a variant is one. Raises SchemaMismatchError, naming the column and what to cast it to,
-    for a type that is written to no table, and for names that differ in case alone (DELTA_DUPLICATE_COLUMNS_FOUND).
-    `url` names the table that the rows are for.
+    Every layout of text, bytes or lists becomes the same type, and so does every time unit. A dictionary becomes the
+    type of its values, a struct that PySpark marks as a variant becomes a variant. Raises SchemaMismatchError, naming
+    the column and a type to cast it to, for a type that no table can have, and for names that differ only in case
+    (DELTA_DUPLICATE_COLUMNS_FOUND). `url` names the table that the rows are for.
     """
     with _of_rows(url):
         return _fields_from_arrow(schema, ())
@@ -83,8 +83,8 @@ def from_arrow(schema: pa.Schema, *, url: str) -> Struct:
 def from_spark(schema_json: str, *, url: str) -> Struct:
     """The table columns that hold the rows of a DataFrame with this schema, with their metadata.
 
-    Spark's JSON is the log's own words, so that each type is the one that the query has: Arrow, in which Spark hands
-    over the rows, has the same type for several. Raises SchemaMismatchError as `from_arrow`.
+    Spark's JSON is the log's own format, so each type is exactly the query's. In Arrow, in which Spark passes the rows,
+    several of Spark's types are the same. Raises SchemaMismatchError as `from_arrow`.
     """
     with _of_rows(url):
         schema = _struct(orjson.loads(schema_json), ())
@@ -121,7 +121,7 @@ class _BadSchemaError(ValueError):
 
 
 class _UnknownTypeError(_BadSchemaError):
-    """The column at `path` has a type that is not in the model. `found` is it where it is one of Arrow's."""
+    """The column at `path` has a type that is not in the model; `found` is the type where it is an Arrow type."""
 
     def __init__(self, reason: str, path: _Path, *, found: pa.DataType | None = None) -> None:
         self.found = found
@@ -148,7 +148,7 @@ def _refuse_doubles(columns: Iterable[str], path: _Path) -> None:
 
 _VOID = Primitive("void")
 _ALIASES: Mapping[str, DataType] = {
-    # What Spark's own parser (DataType.nameToType) takes besides the names that it writes.
+    # What Spark's own parser (DataType.nameToType) accepts besides the names that it writes.
     "null": _VOID,
     "timestamp_ltz": Primitive("timestamp"),
     "decimal": Decimal(10, 0),
@@ -156,7 +156,7 @@ _ALIASES: Mapping[str, DataType] = {
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 
-def _type(value: Any, path: _Path) -> DataType:  # Any: JSON that is judged here
+def _type(value: Any, path: _Path) -> DataType:  # Any: JSON that is checked here
     if isinstance(value, str):
         return _named_type(value, path)
     if len(path) > MOST_LEVELS:
@@ -170,7 +170,7 @@ def _type(value: Any, path: _Path) -> DataType:  # Any: JSON that is judged here
             return Array(element, _flag(value, "containsNull", path))
         case "map":
             key = _type(_member(value, "keyType", path), (*path, KEY))
-            if key == _VOID:  # keys are never null, so that such a map is empty: Arrow has none
+            if key == _VOID:  # keys are never null, so such a map would always be empty: Arrow has no such type
                 raise _UnknownTypeError("void, as the key of a map", path)
             item = _type(_member(value, "valueType", path), (*path, VALUE))
             return Map(key, item, _flag(value, "valueContainsNull", path))
@@ -200,7 +200,7 @@ def _named_type(name: str, path: _Path) -> DataType:
 def _struct(value: Any, path: _Path) -> Struct:
     fields = value.get("fields") if isinstance(value, dict) and value.get("type") == "struct" else None
     if not isinstance(fields, list):
-        raise _BadSchemaError("it is no struct with fields", path)
+        raise _BadSchemaError("it is not a struct with fields", path)
     struct = Struct(tuple(_field(field, path) for field in fields))
     _refuse_doubles(struct.names, path)
     return struct
@@ -218,7 +218,7 @@ def _field(value: Any, path: _Path) -> Field:
 
 
 def _refuse_collations(kind: DataType, path: _Path) -> None:
-    # Which strings have one stands beside the field that they are in; Delta-Spark takes none, at any depth.
+    # A field's metadata has the collations of the strings in it. Delta-Spark refuses collations at any depth.
     match kind:
         case Struct():
             for field in kind:
@@ -285,7 +285,7 @@ _ARROW: Mapping[str, pa.DataType] = {
     "timestamp": pa.timestamp("us", tz="UTC"),
     "timestamp_ntz": pa.timestamp("us"),
     "void": pa.null(),
-    # "Variant Type": in Parquet a group of these two. PySpark marks it so.
+    # "Variant Type": in Parquet a group of these two columns. PySpark marks it with this metadata.
     "variant": pa.struct(
         [
             pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
@@ -296,7 +296,7 @@ _ARROW: Mapping[str, pa.DataType] = {
 
 
 def _arrow_field(name: str, kind: DataType, *, nullable: bool) -> pa.Field:
-    return pa.field(name, _arrow(kind), nullable=nullable or kind == _VOID)  # Arrow has no null that is not null
+    return pa.field(name, _arrow(kind), nullable=nullable or kind == _VOID)  # Arrow's null type must be nullable
 
 
 def _arrow(kind: DataType) -> pa.DataType:
@@ -317,7 +317,7 @@ def _arrow(kind: DataType) -> pa.DataType:
 # Arrow to model
 
 _FROM_ARROW: Mapping[pa.DataType, Primitive] = {
-    # Arrow tells a variant from a struct of the same members by nothing: `_marked` does.
+    # For Arrow a variant equals a struct of the same members: `_marked` finds it by PySpark's mark.
     **{kind: Primitive(name) for name, kind in _ARROW.items() if name != "variant"},
     pa.large_string(): Primitive("string"),
     pa.string_view(): Primitive("string"),
@@ -363,7 +363,7 @@ def _from_arrow(kind: pa.DataType, path: _Path) -> DataType:
 
 
 def _marked(kind: pa.StructType, path: _Path) -> DataType | None:
-    """What a struct is that PySpark marks, by the metadata of a member, as one of Spark's types; None: a struct."""
+    """The type of a struct that PySpark marks by a member's metadata as a variant; None for a plain struct."""
     marks = {key for member in kind for key, value in (member.metadata or {}).items() if value == b"true"}
     if b"variant" in marks:
         return Primitive("variant")

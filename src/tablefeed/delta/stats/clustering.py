@@ -1,7 +1,7 @@
-"""The columns by which a table is clustered, of which every file must have statistics (PROTOCOL.md, "Clustered Table").
+"""The clustering columns of a table. Every file must have statistics for them (PROTOCOL.md, "Clustered Table").
 
-A writer of rows need cluster none: files without a `clusteringProvider` are for a clustering implementation to take.
-What a new table may be clustered by is Delta-Spark's to say (ClusteredTableUtils.scala).
+Rows are not clustered when they are written: a clustering implementation later rewrites the files that have no
+`clusteringProvider`. The limits for a new table are Delta-Spark's (ClusteredTableUtils.scala).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tablefeed.model.statistics import LeafPath
 OPTION = "clusterBy"
 
 MOST_COLUMNS = 4
-"""Delta-Spark's limit; more columns cluster none of them well."""
+"""Delta-Spark's limit: with more columns, none of them is clustered well."""
 
 
 def clustering_columns(protocol: Protocol, domains: Mapping[str, DomainMetadata], *, url: str) -> tuple[LeafPath, ...]:
-    """The clustering columns as files call them, each as the path to a leaf; none where the table is not clustered.
+    """The clustering columns by physical name, each as the path to a leaf; none where the table is not clustered.
 
-    The protocol's example has a column as a text, Delta-Spark writes each as the list of its parts: both are read.
-    Raises LogError where the domain says neither.
+    The protocol's example writes a column as one string, Delta-Spark as a list of name parts: both are read.
+    Raises LogError where the domain holds neither.
     """
     domain = domains.get(names.CLUSTERING_DOMAIN)
     if domain is None or names.CLUSTERING not in (protocol.writer_features or ()):
@@ -42,8 +42,8 @@ def clustering_columns(protocol: Protocol, domains: Mapping[str, DomainMetadata]
         if all(isinstance(p, list | tuple) and p and all(isinstance(part, str) for part in p) for p in paths):
             return tuple(tuple(path) for path in paths)
     raise LogError(
-        f"The log of {url} does not say by which columns the table is clustered: domain {domain.domain} has "
-        f"{domain.configuration!r:.200}. Nothing was written; let the writer that put it there correct it.",
+        f"The log of {url} does not say by which columns the table is clustered: domain {domain.domain} has the "
+        f"configuration {domain.configuration!r:.200}. Nothing was written. Correct it with the writer that wrote it.",
         url=url,
     )
 
@@ -51,12 +51,12 @@ def clustering_columns(protocol: Protocol, domains: Mapping[str, DomainMetadata]
 def check_clustered(
     columns: tuple[LeafPath, ...], schema: Struct, partition_columns: tuple[str, ...], *, url: str
 ) -> None:
-    """Raises SchemaMismatchError where a table of `schema` cannot be clustered by `columns`, as it is after a write."""
+    """Raises SchemaMismatchError where `schema`, the schema after a write, cannot be clustered by `columns`."""
     missing = next((path for path in columns if not _is_leaf(path, schema)), None)
     if missing is not None:
-        reason = f"{'.'.join(missing)!r}, by which it is clustered, would be no column of values"
+        reason = f"its clustering column {'.'.join(missing)!r} would no longer be a column with values"
     elif columns and partition_columns:
-        reason = "it is clustered, and cannot be partitioned too"
+        reason = "a clustered table cannot be partitioned too"
     else:
         return
     raise SchemaMismatchError(
@@ -69,11 +69,11 @@ def check_clustered(
 def new_clustering(
     columns: Sequence[LeafPath], schema: Struct, partition_columns: Sequence[str], properties: Mapping[str, str]
 ) -> tuple[LeafPath, ...]:
-    """Gives `columns`, named as in `schema` in any case, as the files of a new table clustered by them call them.
+    """Returns the physical names of `columns`, which name columns of `schema` in any case, for a new table.
 
-    Raises ConflictingOptionsError where it is to be partitioned as well; IllegalOptionError for too many columns, one
-    that is named twice, is not there, is of a type without bounds, or is none of those of which a table with
-    `properties` has statistics.
+    Raises ConflictingOptionsError where the table is to be partitioned as well. Raises IllegalOptionError for too many
+    columns, and for a column that is named twice, does not exist, has a type without bounds, or gets no statistics
+    with `properties`.
     """
     if not columns:
         return ()
@@ -91,13 +91,13 @@ def new_clustering(
         raise _refused(columns, "names a column twice", "DELTA_DUPLICATE_COLUMNS_FOUND")
     unbounded = [fields for fields in found if not _has_bounds(fields[-1].type)]
     if unbounded:
-        reason = f"names {_shown(unbounded[0])!r}, of whose type there are no bounds"
+        reason = f"names {_shown(unbounded[0])!r}, whose type has no bounds in statistics"
         raise _refused(columns, reason, "DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED")
     known = indexed_columns(schema, properties, partition_columns=())
     missing = [fields for fields in found if not _has(known, [field.name for field in fields])]
     if missing:
         reason = (
-            f"names {_shown(missing[0])!r}, of which the table would have no statistics; move the column up, or set "
+            f"names {_shown(missing[0])!r}, for which the table would have no statistics; move the column up, or set "
             f"{names.INDEXED_COLUMNS}"
         )
         raise _refused(columns, reason, "DELTA_CLUSTERING_COLUMN_MISSING_STATS")
@@ -107,7 +107,7 @@ def new_clustering(
 def check_same_clustering(
     columns: Sequence[LeafPath], actual: tuple[LeafPath, ...], schema: Struct, *, url: str
 ) -> None:
-    """Raises SchemaMismatchError where a table of `schema`, clustered by `actual`, is not so by `columns`, if any."""
+    """Raises SchemaMismatchError where `columns` are given and are not those (`actual`) that cluster the table."""
     if not columns:
         return
     asked = tuple(tuple(physical_name(field) for field in _fields(column, schema, columns)) for column in columns)
@@ -122,7 +122,7 @@ def check_same_clustering(
 
 
 def clustering_domain(columns: Sequence[LeafPath]) -> DomainMetadata:
-    """Gives what says in the log that a table is clustered by `columns`, as its files call them."""
+    """Returns the domain that records in the log that a table is clustered by `columns` (physical names)."""
     configuration = {names.CLUSTERING_COLUMNS: [list(path) for path in columns], "domainName": names.CLUSTERING_DOMAIN}
     return DomainMetadata(
         domain=names.CLUSTERING_DOMAIN, configuration=orjson.dumps(configuration).decode(), removed=False
@@ -130,7 +130,7 @@ def clustering_domain(columns: Sequence[LeafPath]) -> DomainMetadata:
 
 
 def _fields(column: LeafPath, schema: Struct, columns: Sequence[LeafPath]) -> list[Field]:
-    """The fields on the way to `column`."""
+    """The fields on the path to `column`, outermost first. Raises IllegalOptionError where there is no such column."""
     found: list[Field] = []
     kind: DataType = schema
     for name in column:
@@ -145,7 +145,7 @@ def _fields(column: LeafPath, schema: Struct, columns: Sequence[LeafPath]) -> li
 
 
 def _logical(columns: Sequence[LeafPath], schema: Struct) -> list[LeafPath]:
-    """`columns`, as files call them, by their names; one that is not there as it stands."""
+    """The logical names of `columns`; a part that `schema` does not have keeps its physical name."""
     found: list[LeafPath] = []
     for column in columns:
         kind: DataType = schema
@@ -166,7 +166,7 @@ def _has_bounds(kind: DataType) -> bool:
 _BOUNDED = frozenset({"byte", "short", "integer", "long", "float", "double", "string", "date", "timestamp"}) | {
     "timestamp_ntz"
 }
-"""Delta-Spark's SkippingEligibleDataType, but for variants."""
+"""Delta-Spark's SkippingEligibleDataType, without variants."""
 
 
 def _has(struct: Struct, path: Sequence[str]) -> bool:

@@ -1,17 +1,17 @@
-"""What the statistics of files let one be sure of, as Arrow columns of bounds (PROTOCOL.md, "Per-file Statistics").
+"""Reads safe bounds from file statistics into Arrow columns (PROTOCOL.md, "Per-file Statistics").
 
-stats.py writes such texts; those read here are by any writer. So a bound is taken for what it must mean whoever wrote
-it, is loosened by what writers are known to lose, and is dropped where it cannot be certain:
+The statistics may come from any writer. So each bound is loosened by the precision that writers are known to lose, and
+is dropped where it is not certain:
 
-- texts are cut, by writers at different lengths, and not by all with something after the cut that exceeds the rest;
-- timestamps are cut to milliseconds, and a zone's offset to minutes;
-- a 32-bit float may be spelt with just the digits that tell it from other floats, and stay so when the column becomes
-  a double; a decimal may have gone through a double, and one without a fraction through 64 bits, which end;
-- NaN is in the bounds of some writers and not of others: it is never inside those given here;
-- days before the Gregorian calendar may be counted in the Julian one, and moments before 1900 by the offset that their
-  zone has had since.
+- Writers cut texts at different lengths. Not all of them make the cut maximum larger than the full text.
+- Writers cut timestamps to milliseconds, and a zone's offset to minutes.
+- A 32-bit float may be written with just enough digits to tell it from other floats, and be kept so when its column
+  becomes a double. A decimal may have been converted to a double, and a whole one to 64 bits, which may overflow.
+- Some writers include NaN in bounds and some do not: the bounds returned here never include it.
+- Days before the Gregorian calendar may be counted in the Julian one. Instants before 1900 may be computed with the
+  offset that their zone has had since.
 
-A value of another JSON type than its column's, or a name that comes twice, gives no bound. Nothing here raises.
+A value of another JSON type than its column's, or a key that comes twice, gives no bound. Nothing here raises.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tablefeed.model.statistics import LeafPath
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """A leaf of primitive type, by the names that the statistics use: physical ones where columns are mapped."""
+    """A leaf of primitive type. `path` has the names used in statistics: physical names where columns are mapped."""
 
     path: LeafPath
     type: Primitive | Decimal
@@ -51,10 +51,11 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnBounds:
-    """What is sure of one leaf in each of many files, one value a file.
+    """What is certain about one leaf in each of many files, one row a file.
 
-    Every value that is neither null nor NaN is at least `low` and at most `high`, which are of the leaf's Arrow type;
-    null where there is no such bound. `may_be_null` is false where no row is null, `may_have_value` where all are.
+    Every value that is neither null nor NaN is at least `low` and at most `high`. Both are of the leaf's Arrow type,
+    null where there is no bound. `may_be_null` is false only where no row is null, `may_have_value` only where every
+    row is.
     """
 
     low: pa.Array
@@ -64,7 +65,7 @@ class ColumnBounds:
 
 
 def read_bounds(stats: pa.StringArray, leaves: Sequence[Leaf]) -> list[ColumnBounds]:
-    """Gives the bounds of each of `leaves` in the files whose statistics are `stats`, the log's text or null."""
+    """Returns the bounds of each of `leaves`; `stats` is the log's statistics text of each file, or null."""
     if not leaves:
         return []
     most = {f'"{part}"': 3 for leaf in leaves for part in leaf.path} | {f'"{name}': 1 for name in _GROUPS}
@@ -74,15 +75,15 @@ def read_bounds(stats: pa.StringArray, leaves: Sequence[Leaf]) -> list[ColumnBou
 
 _MINIMA, _MAXIMA, _RECORDS = "minValues", "maxValues", "numRecords"
 _NULLS, _NULLS_ELSEWHERE = "nullCount", "nullCounts"  # the second is in one text of the protocol
-_GROUPS = (_MINIMA, _MAXIMA, _NULLS, _RECORDS)  # no one of which begins another, `nullCounts` aside
+_GROUPS = (_MINIMA, _MAXIMA, _NULLS, _RECORDS)  # none is a prefix of another
 
-_File = Mapping[str, Any]  # Any: JSON that is judged here
+_File = Mapping[str, Any]  # Any: JSON that is checked here
 
 
 def _parsed(text: str | None, most: Mapping[str, int]) -> _File:
-    """The statistics in `text`, {} where it is no object. `most`: how often a key can stand in it where none doubles.
+    """The statistics in `text`, {} where it is no object. `most`: how often a key can occur where none comes twice.
 
-    The fast parser takes the last of two values for one key.
+    Beyond that the slow parser is used: of two values for one key, the fast one keeps the last.
     """
     if not text:
         return {}
@@ -120,29 +121,29 @@ def _bounds(files: Sequence[_File], leaf: Leaf) -> ColumnBounds:
     low = pa.array([as_low(_at(file, _MINIMA, leaf.path)) for file in files], type=kind)
     high = pa.array([as_high(_at(file, _MAXIMA, leaf.path)) for file in files], type=kind)
     if as_low is not _no_bound:
-        # Of two that contradict each other neither is believed.
+        # Where low exceeds high, neither is used.
         believed = pc.fill_null(pc.less_equal(low, high), fill_value=True)
         low, high = (pc.if_else(believed, bound, pa.scalar(None, kind)) for bound in (low, high))
     counts = [
         (_at(file, _NULLS if _NULLS in file else _NULLS_ELSEWHERE, leaf.path), file.get(_RECORDS)) for file in files
     ]
     bounded = pc.or_(low.is_valid(), high.is_valid())
-    # With deletion vectors these two are all that the counts say, for they count what is deleted too.
+    # Only "all null" and "no null" are used: counts include the rows that deletion vectors delete.
     all_null = pa.array(
         [type(nulls) is int and nulls == records and nulls > 0 for nulls, records in counts], pa.bool_()
     )
-    # Of a member, who counted nulls may not have counted those of the structs above.
+    # For a struct's member, some writers do not count the rows where the struct itself is null.
     no_null = pa.array([type(nulls) is int and nulls == 0 and len(leaf.path) == 1 for nulls, _ in counts], pa.bool_())
     return ColumnBounds(
         low=low, high=high, may_be_null=pc.invert(no_null), may_have_value=pc.or_(pc.invert(all_null), bounded)
     )
 
 
-_Reader = Callable[[Any], Any]  # from JSON to what pyarrow takes for the leaf's type; None: no bound
+_Reader = Callable[[Any], Any]  # from JSON to what pyarrow accepts for the leaf's type; None: no bound
 
 
 def _readers(kind: Primitive | Decimal) -> tuple[_Reader, _Reader]:
-    """How a minimum and a maximum of `kind` are read."""
+    """The functions that read a minimum and a maximum of `kind`."""
     match kind:
         case Decimal():
             return lambda v: _decimal(v, kind, upwards=False), lambda v: _decimal(v, kind, upwards=True)
@@ -173,19 +174,19 @@ def _float(value: Any, *, sign: int) -> float | None:
         return None
     if number == value and _is_single(number):
         return number
-    # By a unit in the last place of a 32-bit float, where such floats are dense and where they end.
+    # Widened by one unit in the last place of a 32-bit float: relative for normal floats, absolute for subnormal ones.
     return number + sign * (abs(number) * 2.0**-23 + 2.0**-149)
 
 
 def _is_single(number: float) -> bool:
-    """Whether a 32-bit float holds `number`: then it is no shortened spelling of another."""
+    """Whether a 32-bit float holds `number` exactly: then it is not the shortened text of another float."""
     try:
         return bool(struct.unpack("f", struct.pack("f", number))[0] == number)
     except OverflowError:
         return False
 
 
-_LOSS_OF_A_DOUBLE = decimal.Decimal(2) ** -50  # its writer's, and once more of the parser here
+_LOSS_OF_A_DOUBLE = decimal.Decimal(2) ** -50  # lost by the writer, and again by the parser here
 _LAST_LONG = 2**63 - 1
 _WIDE = decimal.Context(prec=120, traps=[decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow])
 
@@ -196,7 +197,7 @@ def _decimal(value: Any, kind: Decimal, *, upwards: bool) -> decimal.Decimal | N
     exact = decimal.Decimal(value)
     if exact == (_LAST_LONG if upwards else -_LAST_LONG - 1):
         return None
-    # Of what the loosened bound lets through, the outermost that the column can hold: all its values have its scale.
+    # The outermost value within the loosened bound that the column can hold: all its values have its scale.
     try:
         loss = _WIDE.multiply(abs(exact), _LOSS_OF_A_DOUBLE)
         edge = _WIDE.add(exact, loss) if upwards else _WIDE.subtract(exact, loss)
@@ -238,15 +239,15 @@ def _timestamp(value: Any, *, sign: int) -> int | None:
         return None
     loss_us = _MILLISECOND_US
     if not value.endswith("Z"):
-        if not _OFFSET.search(value):  # in which zone it was written, the statistics do not say
+        if not _OFFSET.search(value):  # the statistics do not say in which zone it was written
             return None
-        loss_us += _MINUTE_US  # before time was standard, offsets had seconds, which are not written
+        loss_us += _MINUTE_US  # before standard time, offsets had seconds, which are not written
     micros = _parsed_time(value, Primitive("timestamp"))
     return None if micros is None or micros < _STANDARD_TIME_US else _loosened(micros, sign * loss_us)
 
 
 def _timestamp_ntz(value: Any, *, sign: int) -> int | None:
-    # A date alone is one too: the column was one of dates when the file was written ("Type Widening").
+    # A date alone is valid too: the column held dates when the file was written ("Type Widening").
     return _loosened(_parsed_time(value, Primitive("timestamp_ntz")), sign * _MILLISECOND_US)
 
 
@@ -259,8 +260,8 @@ def _loosened(micros: int | None, by_us: int) -> int | None:
 # --- texts ---------------------------------------------------------------------------------------------------------
 
 _SHORTEST_CUT_BYTES = 16
-"""Texts of fewer bytes are whole: no writer is known to cut them so short (Iceberg, whose bounds come with a converted
-table, cuts at 16 characters, Delta-Spark at 32, Parquet at 64 bytes)."""
+"""Shorter texts are not cut by any known writer. Iceberg, whose bounds come with a converted table, cuts at 16
+characters, Delta-Spark at 32 characters, Parquet at 64 bytes."""
 
 
 def _text(value: Any) -> str | None:
@@ -268,7 +269,7 @@ def _text(value: Any) -> str | None:
         return None
     try:
         value.encode()
-    except UnicodeEncodeError:  # half a surrogate pair
+    except UnicodeEncodeError:  # a lone surrogate
         return None
     return value
 
@@ -277,14 +278,14 @@ def _text_maximum(value: Any) -> str | None:
     text = _text(value)
     if text is None or len(text.encode()) < _SHORTEST_CUT_BYTES:
         return text
-    # Cut there or not, with or without a last character that exceeds the rest: no value that begins as it does, but
-    # for that character, exceeds the next text of that length. Java cuts between the two halves of a character and
-    # spells the first one `?`.
+    # The text may be cut, and its last character may be one that the writer put there to exceed the rest. Without it,
+    # the next larger text of that length exceeds every value that begins so. Java may cut inside a surrogate pair, and
+    # writes the lone half as `?`.
     return _after(text[:-1].rstrip("?"))
 
 
 def _after(prefix: str) -> str | None:
-    """The least text, by code points, that exceeds every text that begins with `prefix`; None where there is none."""
+    """The least text, by code points, above every text that begins with `prefix`; None if there is none."""
     for index in range(len(prefix) - 1, -1, -1):
         following = ord(prefix[index]) + 1
         if following <= 0x10FFFF:
@@ -297,7 +298,7 @@ def _both(reader: Callable[..., Any]) -> tuple[_Reader, _Reader]:
 
 
 _READERS: Mapping[str, tuple[_Reader, _Reader]] = {
-    # None of booleans, which Delta-Spark has no bounds of, and of bytes, which have no JSON.
+    # No booleans, for which Delta-Spark writes no bounds, and no bytes, which have no form in JSON.
     "byte": (_integer(8), _integer(8)),
     "short": (_integer(16), _integer(16)),
     "integer": (_integer(32), _integer(32)),

@@ -1,6 +1,6 @@
-"""Which columns of a table have statistics, and to which length (Delta-Spark's StatisticsCollection.scala).
+"""Which columns of a table have statistics, and how long their texts are (Delta-Spark's StatisticsCollection.scala).
 
-The protocol leaves it to writers. Readers of Delta-Spark's kind look no further than what the table's properties say.
+The protocol leaves both to writers. Delta-Spark's readers use only the columns that the table's properties select.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _UNBOUNDED = frozenset({"boolean", "binary", "void", "variant"})
 def statistics_shape(
     schema: Struct, metadata: Metadata, protocol: Protocol, *, also: Iterable[LeafPath], url: str
 ) -> StatisticsShape:
-    """The shape of a table with `schema` and the properties and partitioning of `metadata`.
+    """The statistics' shape for a table with `schema` and the properties and partitioning of `metadata`.
 
-    `also` are leaves, as files call them, that have statistics whatever the properties say: those of clustering and
-    identity columns. Raises LogError for a mapping mode that is none.
+    `also` are leaves, by physical name, that have statistics whatever the properties say: those of clustering and
+    identity columns. Raises LogError for an unknown mapping mode.
     """
     properties, partition_columns = metadata.configuration, metadata.partition_columns
     is_mapped = mapping_mode(metadata, url=url) is not MappingMode.NONE
@@ -47,14 +47,15 @@ def statistics_shape(
 
 
 def has_bounds(kind: DataType) -> bool:
-    """Whether values of a leaf's type have an order that readers go by: Delta-Spark's SkippingEligibleDataType."""
+    """Whether a leaf's type has minimum and maximum in statistics: Delta-Spark's SkippingEligibleDataType."""
     return isinstance(kind, Decimal) or (isinstance(kind, Primitive) and kind.name not in _UNBOUNDED)
 
 
 def indexed_columns(schema: Struct, properties: Mapping[str, str], *, partition_columns: Sequence[str]) -> Struct:
-    """The columns of `schema`, and their members, that the table's properties give statistics.
+    """The columns of `schema`, and their members, for which the table's properties ask for statistics.
 
-    Those that it names, or the first so many leaves, in which lists and maps count as one; partition columns have none.
+    These are the columns that the properties name, or else the first leaves up to a number; a list or map counts as
+    one leaf. Partition columns have no statistics.
     """
     data = Struct(tuple(field for field in schema if field.name not in partition_columns))
     named = properties.get(names.INDEXED_COLUMNS)
@@ -67,7 +68,7 @@ def indexed_columns(schema: Struct, properties: Mapping[str, str], *, partition_
 
 
 def check_indexed(properties: Mapping[str, str], schema: Struct, partition_columns: Sequence[str], *, url: str) -> None:
-    """Raises SchemaMismatchError where the columns that `properties` name for statistics can have none."""
+    """Raises SchemaMismatchError where `properties` name a column twice for statistics, or one that can have none."""
     paths = column_names(properties.get(names.INDEXED_COLUMNS, "")) or []
     partitions = {column.lower() for column in partition_columns}
     seen: Counter[LeafPath] = Counter()
@@ -82,7 +83,7 @@ def check_indexed(properties: Mapping[str, str], schema: Struct, partition_colum
         if len(path) == 1 and not isinstance(kind, Struct) and not has_bounds(kind):
             error_class = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"
             raise _refused(f"values of {told!r} have no order", error_class, url)
-        # Twice is in the same case, as for Delta-Spark.
+        # Names are compared with their case, as in Delta-Spark.
         named = tuple(path)
         seen.update((named + inner for inner, _ in _leaves((), kind)) if isinstance(kind, Struct) else [named])
     twice = next((path for path, count in seen.items() if count > 1), None)
@@ -91,9 +92,9 @@ def check_indexed(properties: Mapping[str, str], schema: Struct, partition_colum
 
 
 def column_names(text: str) -> list[list[str]] | None:
-    """The parts of each column in a list with commas and dots; None where it is no such list.
+    """The name parts of each column in `text`, a list with commas and dots; None where it is malformed.
 
-    Between backticks a dot or a comma is part of a name, and two backticks are one (Spark's multipartIdentifierList).
+    In backticks a dot or a comma is part of a name, and two backticks mean one (Spark's multipartIdentifierList).
     """
     if not text.strip():
         return []
@@ -115,7 +116,7 @@ def column_names(text: str) -> list[list[str]] | None:
 
 
 def _part(text: str) -> tuple[str, str]:
-    """The name at the beginning of `text`, "" where there is none, and what follows it."""
+    """The name at the beginning of `text`, "" where there is none, and the rest of `text`."""
     found = _PART.match(text)
     if found is None:
         return "", text
@@ -135,7 +136,7 @@ def _in_files(schema: Struct, *, is_mapped: bool) -> Struct:
 
 
 def _named(struct: Struct, paths: Sequence[Sequence[str]]) -> Struct:
-    """The fields at `paths`, whose names are in lower case; of a struct that is named itself all."""
+    """The fields at `paths`, whose names are in lower case. A struct that is named itself keeps all its members."""
     taken: list[Field] = []
     for field in struct:
         rests = [path[1:] for path in paths if path[0] == field.name.lower()]
@@ -190,8 +191,8 @@ def _type_at(path: Iterable[str], schema: Struct) -> DataType | None:
 
 def _refused(reason: str, error_class: str, url: str) -> SchemaMismatchError:
     return SchemaMismatchError(
-        f"Nothing was written to {url}: its property {names.INDEXED_COLUMNS} says which columns have statistics, and "
-        f"{reason}. Correct the property, or keep its columns.",
+        f"Nothing was written to {url}: its property {names.INDEXED_COLUMNS} says which columns have statistics, but "
+        f"{reason}. Correct the property, or keep the columns that it names.",
         url=url,
         error_class=error_class,
     )

@@ -1,6 +1,6 @@
-"""The statistics of many files at once: texts from structs, and counts from texts, without a value per file.
+"""The statistics of many files at once: texts from structs, and counts from texts, without a Python object per file.
 
-PROTOCOL.md, "Per-file Statistics". The spelling is that of stats.py.
+PROTOCOL.md, "Per-file Statistics". Texts are written as in stats_text.py.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tablefeed.delta.stats.stats_text import num_records
 def texts_of(parsed: pa.StructArray) -> pa.Array:
     """The statistics of `stats_parsed` as the JSON that `stats` would hold; null where the struct is null.
 
-    Names are as they stand: physical ones. A bound without a spelling is left out: of a binary or variant column, of
-    a date or timestamp after the year 9999. So is a date before 1582-10-15 or an instant before 1900, which Spark may
-    have counted in the Julian calendar (`datetimeRebaseModeInWrite`). Timestamps are cut to milliseconds so that they
-    still bound, as those of our own files are. Raises what Arrow raises.
+    Names are kept: they are physical. A bound that cannot be written is left out: of a binary or variant column, or a
+    date or timestamp after the year 9999. So is a date before 1582-10-15 or an instant before 1900, which Spark may
+    have counted in the Julian calendar (`datetimeRebaseModeInWrite`). Minima are rounded down and maxima up to a
+    millisecond, as in our own files. Arrow's errors pass through.
     """
     members = {field.name: pc.struct_field(parsed, field.name) for field in parsed.type}
     texts = [_named(name, _text(members[name], end)) for name, end in _MEMBERS if name in members]
@@ -32,21 +32,21 @@ def texts_of(parsed: pa.StructArray) -> pa.Array:
 def record_counts(stats: pa.Array) -> pa.Array:
     """The numRecords of each text as int64, null where it is not known (`stats.num_records`).
 
-    Writers put numRecords first, so that a look at the text's begin tells it; the other texts are parsed.
+    Most writers put numRecords first, where it is found without parsing; other texts are parsed.
     """
     found = pc.struct_field(pc.extract_regex(stats, _COUNT_FIRST), "count")
-    # A text that does not end as an object is none: its writer died.
+    # A text that does not end with a brace is not an object: it was cut off.
     counts = pc.if_else(pc.ends_with(stats, "}"), found, pa.scalar(None, found.type)).cast(pa.int64())
     others = pc.and_(counts.is_null(), stats.is_valid())
     parsed = [num_records(text) for text in stats.filter(others).to_pylist()]
     return pc.replace_with_mask(counts, others, pa.array(parsed, pa.int64())) if parsed else counts
 
 
-# Up to 18 digits: no number that does not fit; a leading zero is no JSON.
+# Up to 18 digits always fit into 64 bits; JSON allows no leading zero.
 _COUNT_FIRST = r'^\{"numRecords":(?P<count>0|[1-9][0-9]{0,17})[,}]'
 
 _End = Literal["low", "high"] | None
-"""Which way a bound may be moved; None: no bound."""
+"""The direction in which a bound may be rounded: low down, high up; None: not a bound."""
 
 _MEMBERS: tuple[tuple[str, _End], ...] = (
     ("numRecords", None),
@@ -59,7 +59,7 @@ _MEMBERS: tuple[tuple[str, _End], ...] = (
 
 def _object(texts: Sequence[pa.Array], rows: int) -> pa.Array:
     """JSON objects of members, each a column of `,"name":value`, null where the member is left out."""
-    # Not by null_handling="skip" and a separator: that drops the rows in which all are null.
+    # Not with null_handling="skip" and a separator: that drops the rows where all are null.
     none = pa.repeat("", rows)
     inner = pc.binary_join_element_wise(none, *texts, "", null_handling="replace", null_replacement="")
     return pc.binary_join_element_wise(pa.scalar("{"), pc.utf8_ltrim(inner, ","), pa.scalar("}"), "")
@@ -111,7 +111,7 @@ def _floats(values: pa.Array) -> pa.Array:
 
 def _decimals(values: pa.Array) -> pa.Array:
     texts = values.cast(pa.string())
-    small = pc.match_substring(texts, "E")  # how Arrow spells what is close to zero
+    small = pc.match_substring(texts, "E")  # Arrow writes decimals close to zero with an exponent
     return _replaced(texts, small, (format(value, "f") for value in values.filter(small).to_pylist()))
 
 
@@ -136,7 +136,7 @@ def _since(values: pa.Array, first: pa.Scalar) -> pa.Array:
 
 
 def _of_the_calendar(texts: pa.Array) -> pa.Array:
-    """Dates whose year has four digits; null for others, which few readers take."""
+    """The texts whose year has four digits; null for others, which few readers accept."""
     return pc.if_else(pc.match_substring_regex(texts, r"^[0-9]{4}-"), texts, pa.scalar(None, pa.string()))
 
 

@@ -1,6 +1,6 @@
 """The JSON text of a file's statistics (PROTOCOL.md, "Per-file Statistics"), as Delta-Spark writes it.
 
-Where bounds must give: texts are cut to a prefix, timestamps to milliseconds. Both stay true bounds.
+Texts are cut to a prefix and timestamps to milliseconds. Both still bound all values.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ PREFIX_LENGTH = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsShape:
-    """What the statistics of a file tell, by the names that files have. Small; crosses to every task.
+    """Which statistics a file has, by physical names. Small; sent to every task.
 
-    Of `leaves` the nulls are counted, `bounded` are those of them with bounds too. `tells_tightness`: the table
-    supports deletion vectors, so that statistics say whether they are of the rows that are left.
+    `leaves` have a null count, `bounded` are those with bounds too. `tells_tightness`: the table supports deletion
+    vectors, so that statistics say whether the bounds are tight after deletes.
     """
 
     leaves: tuple[LeafPath, ...]
@@ -38,11 +38,11 @@ _ASCII_TIE_BREAKER, _TIE_BREAKER = "\x7f", "\U0010ffff"
 def encode_stats(statistics: FileStatistics, shape: StatisticsShape) -> str:
     """The text for `add.stats`: numRecords, minValues, maxValues and nullCount, nested as the schema is.
 
-    The structs of `shape` are there whether or not a bound stands in them; a group without a column is left out. So is
-    a bound that is None, or that has no spelling. Departures from Delta-Spark, each a bound that holds for more
-    readers: the maximum of a timestamp with microseconds is rounded up to a millisecond, not down (the footnote there
-    truncates, and readers that know add a millisecond; the others would lose rows); a 32-bit float is spelt with all
-    digits of its value, so that it also bounds the file for who reads it as a double.
+    The structs of `shape` are there even where they hold no bound. A group without a column is left out, and so is a
+    bound that is None or cannot be written. Two departures from Delta-Spark make bounds safe for more readers. The
+    maximum of a timestamp is rounded up to a millisecond: Delta-Spark truncates it, so a reader that does not add a
+    millisecond loses rows. A 32-bit float is written with all digits of its value, so that it also bounds the file for
+    a reader that reads it as a double.
     """
     lows: dict[str, object] = {}
     highs: dict[str, object] = {}
@@ -63,7 +63,7 @@ def encode_stats(statistics: FileStatistics, shape: StatisticsShape) -> str:
 
 
 def num_records(stats: str | None) -> int | None:
-    """The numRecords of a text from the log; None where it is not known: no text, no 64-bit number, or no JSON."""
+    """The numRecords of `stats`, a text from the log; None without a text, or where it is malformed."""
     if not stats:
         return None
     try:
@@ -71,11 +71,11 @@ def num_records(stats: str | None) -> int | None:
     except orjson.JSONDecodeError:
         return None
     count = parsed.get("numRecords") if isinstance(parsed, dict) else None
-    return count if type(count) is int and 0 <= count < 2**63 else None  # bool is an int to Python
+    return count if type(count) is int and 0 <= count < 2**63 else None  # in Python bool is an int
 
 
 def long_bounds(stats: str, column: str) -> tuple[int, int]:
-    """The smallest and the largest value of a column of longs at the top, in a text of `encode_stats` that has them."""
+    """The minimum and maximum of a top-level column of longs in `stats`, a text of `encode_stats` that has both."""
     parsed = orjson.loads(stats)
     return parsed["minValues"][column], parsed["maxValues"][column]
 
@@ -121,11 +121,11 @@ def _milliseconds(moment: datetime) -> str:
 
 
 def _cut_maximum(text: str, prefix_length: int) -> str | None:
-    """The shortest text of at least the prefix that is no less than any text that begins as `text` does, or None.
+    """`text`, or where it is longer a prefix and a tie-breaker that are not less than `text`; None where none are.
 
-    Lengths are counted as the JVM does, in UTF-16 units, a pair never parted. A tie-breaker is put after the prefix:
-    it must exceed the character that it replaces, so U+10FFFF itself, which nothing exceeds, is kept and the cut
-    moves on, up to twice the length.
+    Lengths are in UTF-16 units, as in the JVM; a surrogate pair is never split. The tie-breaker must be greater than
+    the character that it replaces. Nothing is greater than U+10FFFF, so that character is kept and the cut moves on,
+    up to twice the length.
     """
     if prefix_length == 0 and text:
         return None
