@@ -152,7 +152,7 @@ def test_where_no_row_can_count_no_column_is_read() -> None:
 
 def test_a_selection_of_rows_that_the_file_has_not_is_another_files() -> None:
     file = parquet(pa.table({"a": range(10)}))
-    with pytest.raises(DataFileError, match="has 10 rows, but its deletion vector speaks of 11"):
+    with pytest.raises(DataFileError, match="has 10 rows, but its deletion vector needs 11"):
         read(file, pa.schema([("a", pa.int64())]), selection=RowSelection(without=BitMap64([10])))
 
 
@@ -527,7 +527,7 @@ def test_a_footer_that_claims_more_columns_than_any_file_has_takes_no_memory_for
 
 
 def test_a_file_that_vanishes_is_reported_with_deltas_class(tmp_path: Path) -> None:
-    with pytest.raises(DataFileError, match=r"^\[DELTA_FILE_NOT_FOUND\].*part-0\.parquet.*gone") as caught:
+    with pytest.raises(DataFileError, match=r"^\[DELTA_FILE_NOT_FOUND\].*part-0\.parquet.*is gone") as caught:
         read(str(tmp_path / "gone.parquet"), pa.schema([("a", pa.int64())]))
     assert isinstance(caught.value.__cause__, FileNotFoundError)
 

@@ -367,7 +367,7 @@ def test_a_split_that_is_gone_is_refused_by_name(gone: Exception) -> None:
         gone.add_note(f"{length} bytes from {at}")
         raise gone
 
-    with pytest.raises(DataFileError, match=r"part-0.split of memory://t is gone while the log still names it"):
+    with pytest.raises(DataFileError, match=r"part-0.split of memory://t is gone, though the log still names it"):
         list(read_split_batches(read, a_plan(SCHEMA), SplitFile(path="part-0.split", size_bytes=100, num_records=1)))
 
 

@@ -1,9 +1,10 @@
 """Which incoming type may be stored in a column of which type: Spark's store assignment, as Delta-Spark's sink has it.
 
-Decided on the schema's own types, once, before a row is read; what becomes of the values is casts.py's. The pairs are
-those of Spark's implicit casts (`TypeCoercion.implicitCast`, which Delta-Spark asks whatever the policy): numbers and
-texts into numbers, anything but nested values into texts, days and moments into each other. The policy `strict` lets
-only those through that lose nothing (`Cast.canUpCast`); `ansi` and `legacy` differ in values alone.
+This is decided once from the schemas, before a row is read; casts.py converts the values. The allowed pairs are those
+of Spark's implicit casts (`TypeCoercion.implicitCast`, which Delta-Spark uses under each policy): numbers and texts to
+numbers, anything but nested values to texts, dates and timestamps to each other. The policy `strict` allows only the
+pairs that lose nothing (`Cast.canUpCast`). `ansi` and `legacy` allow the same pairs and convert some values
+differently.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ class Policy(StrEnum):
     ANSI = "ansi"
     STRICT = "strict"
     LEGACY = "legacy"
-    """What does not fit is wrapped or null, without a word."""
+    """A value that does not fit is wrapped or becomes null, without an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """By which rules incoming values become a table's. Small; crosses to every task.
+    """The rules by which incoming values become a table's values. Small; sent to every task.
 
-    `zone` is where texts, days and clocks are read as moments; None where no column asks for one.
+    `zone` is the zone in which texts, dates and timestamps without zone are read as instants; None where no column
+    needs one.
     """
 
     policy: Policy = Policy.ANSI
@@ -53,7 +55,7 @@ def is_assignable(incoming: DataType, table: DataType, policy: Policy) -> bool:
 
 
 def needs_zone(incoming: DataType, table: DataType) -> bool:
-    """Says whether that takes a time zone: moments have one, texts, days and clocks do not."""
+    """Says whether the cast needs a time zone: one of the types is timestamp and the other is not."""
     moment = Primitive("timestamp")
     return (incoming == moment) != (table == moment)
 
@@ -99,7 +101,7 @@ def _is_day_or_moment(kind: DataType) -> bool:
 
 
 def leaves(incoming: DataType, table: DataType) -> Iterator[tuple[DataType, DataType]]:
-    """The pairs of types that meet below two, where neither is nested or one alone is: an incoming one, a table's."""
+    """The pairs of leaf types, incoming and table's, below two types; also pairs of which only one is nested."""
     match incoming, table:
         case Struct(), Struct():
             by_name = {field.name.lower(): field for field in table}

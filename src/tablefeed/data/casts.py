@@ -1,9 +1,9 @@
-"""Values of one type as values of another, as Spark's CAST has them with ANSI on, array by array.
+"""Converts arrays of one type to another, as Spark's CAST does with ANSI on.
 
-Which types may meet is assignment.py's to say, and storing.py's which casts they take: here is what becomes of the
-values. A value that the wanted type does not hold, or a text that is none of it, raises CastError: nothing is wrapped,
-cut or made null, but NaN and the infinities, which are null as decimals (as in Spark). Arrow computes what it computes
-exactly as Java does; the rest goes value by value, each distinct one once.
+assignment.py decides which pairs of types are allowed, and storing.py which casts are used. A value that the wanted
+type cannot hold, or a text that is no value of that type, raises CastError. Nothing is wrapped, cut or made null,
+except that NaN and the infinities become null as decimals, as in Spark. Arrow is used where it computes exactly as Java
+does; otherwise each distinct value is converted once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _EXACT = decimal.Context(prec=2_000, rounding=decimal.ROUND_HALF_UP)
 
 
 class CastError(LossyConversionError):
-    """A value that the wanted type does not hold, or a text that is no value of it. `error_class` is Spark's."""
+    """A value that the wanted type cannot hold, or a text that is no value of it. `error_class` is Spark's."""
 
     def __init__(self, found: pa.DataType, wanted: pa.DataType, value: object, error_class: str) -> None:
         self.value, self.error_class = value, error_class
@@ -41,7 +41,7 @@ Value = Callable[[Any], object]  # Any: each takes its own type's value
 
 
 def cast(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Conversion:
-    """How arrays of `found` become arrays of `wanted`. `zone` is what texts, days and clocks are read in.
+    """Gives the conversion from `found` to `wanted`. Texts, dates and timestamps without zone are read in `zone`.
 
     Raises LossyConversionError for a pair that has no cast here.
     """
@@ -80,7 +80,7 @@ def is_bytes(kind: pa.DataType) -> bool:
 
 
 def by_value(found: pa.DataType, wanted: pa.DataType, value_of: Value, error_class: str) -> Conversion:
-    """Casts each distinct value once. A ValueError or OverflowError of `value_of` is a CastError of that value."""
+    """Casts each distinct value once. A ValueError or ArithmeticError of `value_of` becomes a CastError."""
 
     def one(value: Any) -> object:
         try:
@@ -89,12 +89,12 @@ def by_value(found: pa.DataType, wanted: pa.DataType, value_of: Value, error_cla
             raise CastError(found, wanted, value, error_class) from error
 
     def convert(array: pa.Array) -> pa.Array:
-        if pa.types.is_floating(array.type):  # Arrow's dictionaries take either zero for the other
+        if pa.types.is_floating(array.type):  # Arrow's dictionaries do not distinguish 0.0 from -0.0
             return pa.array([None if v is None else one(v) for v in array.to_pylist()], wanted)
         encoded = array.dictionary_encode()
         try:
             distinct = encoded.dictionary.to_pylist()
-        except UnicodeDecodeError as error:  # Spark has texts of any bytes
+        except UnicodeDecodeError as error:  # Spark's texts may hold any bytes
             raise CastError(found, wanted, error.object, error_class) from error
         values = pa.array([one(value) for value in distinct], wanted)
         return values.take(encoded.indices)
@@ -103,7 +103,7 @@ def by_value(found: pa.DataType, wanted: pa.DataType, value_of: Value, error_cla
 
 
 def _counted(array: pa.Array) -> pa.Array:
-    """Days and microseconds as the numbers that they are."""
+    """Dates and timestamps as the integers that they are stored as."""
     return array.view(pa.int32() if array.type == pa.date32() else pa.int64())
 
 
@@ -135,7 +135,7 @@ def _from_text(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> 
 
 
 def reader_of_moments(wanted: pa.TimestampType, zone: tzinfo | None) -> Callable[[str], int]:
-    """What reads texts as microseconds. Raises LossyConversionError where it takes a zone, and none was given."""
+    """Gives a function from text to microseconds. Raises LossyConversionError where a zone is needed and not given."""
     if wanted.tz is None:
         return spark_texts.read_timestamp_ntz
     given = _given(zone, wanted)
@@ -180,7 +180,7 @@ def _to_integer(found: pa.DataType, wanted: pa.DataType) -> Conversion:
         return lambda array: _from_floating(array, wanted)
     if not is_a.is_decimal(found):
         raise LossyConversionError(found, wanted)
-    # Spark goes by way of a double where a decimal has many digits, which may round up to the next whole number.
+    # Spark converts a decimal of many digits to a double first, which may round up to the next whole number.
     by_double = found.precision > 18 and not is_a.is_int64(wanted)
     whole = by_value(
         found, pa.int64(), lambda number: _within_64_bits(int(float(number) if by_double else number)), OVERFLOW
@@ -198,7 +198,7 @@ def _from_floating(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     limit = float(1 << wanted.bit_width - 1)
     whole = pc.trunc(array.cast(pa.float64()))
     fits = pc.and_(pc.greater_equal(whole, -limit), pc.less(whole, limit))
-    if not pc.all(fits).as_py():  # of no values it is null
+    if not pc.all(fits).as_py():  # null where there are no values
         bad = [v for v, fit in zip(array.to_pylist(), fits.to_pylist(), strict=True) if fit is False]
         if bad:
             raise CastError(array.type, wanted, bad[0], OVERFLOW)
@@ -231,16 +231,16 @@ def _rescaled(array: pa.Array, wanted: pa.Decimal128Type) -> pa.Array:
     if array.type.scale <= wanted.scale:
         try:
             return array.cast(pa.decimal256(76, array.type.scale)).cast(wanted)
-        except pa.ArrowInvalid:  # one does not fit: which?
+        except pa.ArrowInvalid:  # a value does not fit; find it below
             pass
-    # Not by Arrow: its division of decimals beyond 64 bits is wrong in some versions (26 rounds 2^64 - 0.5 to another
-    # number altogether).
+    # Not by Arrow: some versions divide decimals beyond 64 bits wrongly (26 rounds 2^64 - 0.5 to a quite different
+    # number).
     return by_value(array.type, wanted, lambda number: as_decimal(number, wanted), OVERFLOW)(array)
 
 
 def as_decimal(number: Decimal, wanted: pa.Decimal128Type) -> Decimal:
-    """A number with the scale of `wanted`, halves rounded away from zero. OverflowError for one of too many digits."""
-    if number.adjusted() > 100:  # no need to write out what does not fit
+    """`number` at the scale of `wanted`, halves rounded away from zero. Raises OverflowError for too many digits."""
+    if number.adjusted() > 100:  # too large anyway: do not write out its digits
         raise OverflowError
     rounded = number.quantize(Decimal(1).scaleb(-wanted.scale), context=_EXACT)
     if rounded and rounded.adjusted() >= wanted.precision - wanted.scale:
@@ -249,7 +249,7 @@ def as_decimal(number: Decimal, wanted: pa.Decimal128Type) -> Decimal:
 
 
 def float_as_decimal(number: float, wanted: pa.Decimal128Type) -> Decimal | None:
-    """As `as_decimal`, of the shortest number that `number` is nearest to; None: it is none."""
+    """As `as_decimal`, for the shortest decimal that reads back as `number`; None for NaN and the infinities."""
     return as_decimal(Decimal(repr(number)), wanted) if math.isfinite(number) else None
 
 
@@ -265,7 +265,7 @@ def _temporal(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> C
 
 
 def _moved(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Callable[[int], int]:
-    """From days or microseconds to days or microseconds."""
+    """Gives a function from days or microseconds to days or microseconds."""
     is_date = pa.types.is_date
     into = DAY_US if is_date(found) else 1
     out = DAY_US if is_date(wanted) else 1
@@ -282,7 +282,7 @@ def _moved(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Call
 
 
 def _micros(found: pa.DataType) -> Conversion | None:
-    """Moments of any unit and zone as microseconds in one; days as days."""
+    """The conversion of timestamps of any unit and zone to microseconds, and of dates to days; None: none is needed."""
     if pa.types.is_date(found):
         return lossless(found, pa.date32()) if found != pa.date32() else None
     plain = pa.timestamp("us", tz=None if found.tz is None else "UTC")

@@ -1,11 +1,11 @@
-"""A filter as a tree that can be walked, and the columns that it names.
+"""Reads a filter expression as a tree, and finds the columns that it names.
 
-pyarrow makes and evaluates expressions and lets nobody look inside one. Two of its forms can be read from outside.
-`to_substrait` is a standard and says too little: no comparison that needs a cast (a long against 5.5), no function
-without a Substrait name, no set of `is_in`. So what is read is the form that an expression pickles as, which loses
-nothing: an Arrow file of one row whose columns are the literals and the options, the tree standing in the schema's
-metadata, in the order in which a reader meets it. That form is Arrow's own and may change: whatever is not exactly
-what is known here is unreadable, and the caller then takes it that any row may be let through.
+pyarrow has no public way to inspect an expression. It can export one in two forms. `to_substrait` is a standard but
+incomplete: it lacks comparisons that need a cast (a long against 5.5), functions without a Substrait name, and the set
+of `is_in`. So this module reads the pickled form, which is complete: an Arrow file of one row. Its columns are the
+literals and the options, and its schema's metadata holds the tree in reading order. The form is internal to Arrow and
+may change. Anything that is not exactly as expected is unreadable, and the caller must then assume that any row can
+pass the filter.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A value that stands in the filter."""
+    """A value that is written in the filter."""
 
     value: pa.Scalar
 
@@ -46,7 +46,7 @@ Node = Column | Literal | Call
 
 
 def tree(condition: pc.Expression) -> Node | None:
-    """Gives what `condition` is made of; None where that cannot be read (a column by its number, for one)."""
+    """Gives the tree of `condition`; None where it cannot be read (for example a column by its number)."""
     try:
         _, (form,) = condition.__reduce__()
         row = pa.ipc.open_file(form).get_batch(0)
@@ -56,7 +56,7 @@ def tree(condition: pc.Expression) -> Node | None:
 
 
 def columns_in(node: Node) -> frozenset[Column]:
-    """Gives the columns that the tree names, those below functions that nobody knows too."""
+    """Gives the columns that the tree names, also those below unknown functions."""
     found: set[Column] = set()
     waiting = [node]
     while waiting:
@@ -71,7 +71,7 @@ def columns_in(node: Node) -> frozenset[Column]:
 
 
 class _UnreadableError(ValueError):
-    """The pickled form is not as known here."""
+    """The pickled form is not as expected."""
 
 
 def _built(steps: Iterator[tuple[str, str]], constants: list[pa.Scalar]) -> Node:
@@ -98,7 +98,7 @@ def _built(steps: Iterator[tuple[str, str]], constants: list[pa.Scalar]) -> Node
                 function, arguments, options = unfinished.pop()
                 if function != value or len(options) > 1:
                     raise _UnreadableError
-                if not arguments:  # `random`, which answers anew whenever it is asked
+                if not arguments:  # `random`, which gives another value at each call
                     raise _UnreadableError
                 node = Call(function, tuple(arguments), options[0] if options else None)
             case _:
@@ -136,7 +136,7 @@ _pointer_in = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char
 
 
 def _metadata(schema: pa.Schema) -> Iterator[tuple[str, str]]:
-    """The schema's metadata in order. pyarrow's own view of it is a dict, which has one value for a key."""
+    """The schema's metadata in order. pyarrow gives it as a dict, which would keep only one value for a key."""
     capsule = schema.__arrow_c_schema__()  # owns the memory that is read here
     position = _CSchema.from_address(_pointer_in(capsule, b"arrow_schema")).metadata
 

@@ -1,4 +1,4 @@
-"""Rows of one Arrow schema as rows of another, without losing a value.
+"""Converts rows of one Arrow schema to another, without losing a value.
 
 Decided once per pair of schemas, applied to many batches. Columns and struct members are matched by name (the exact
 one, else the only one that differs in case) or by field id, may be missing (null) and may come in any order. A value
@@ -22,9 +22,9 @@ class Conformer:
     """Turns batches of schema `found` into batches of schema `wanted`. Raises LossyConversionError, also when built.
 
     `stored` has the shape of `wanted` with the names, or the field ids (`retype.FIELD_ID`), that `found` uses at every
-    depth; None: the same names.
-    A column in `constants` takes that value in every row, whatever `found` has under its name. `source_names` are
-    the columns of `found` that are used. `leaf` reads what is not nested, as `conversion` says.
+    depth; None: the same names. A column in `constants` takes that value in every row, whatever `found` has under that
+    name. `source_names` are the columns of `found` that are used. `leaf` converts types that are not nested; see
+    `conversion`.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Conformer:
 
 
 def no_columns(num_rows: int) -> pa.RecordBatch:
-    """A batch that has rows and no columns: what is left when nothing but the count is wanted."""
+    """A batch that has rows and no columns, for when only the number of rows is wanted."""
     return pa.record_batch([pa.nulls(num_rows)], names=["row"]).select([])
 
 
@@ -84,7 +84,7 @@ def _taken(name: str, convert: Conversion | None, field: pa.Field) -> Callable[[
 
 
 def _filled(value: pa.Scalar) -> Callable[[pa.RecordBatch], pa.Array]:
-    # Built for the longest batch so far and sliced: batches are of one length but for the last.
+    # Built for the longest batch so far and then sliced: all batches but the last have the same length.
     filled = pa.repeat(value, 0)
 
     def make(batch: pa.RecordBatch) -> pa.Array:

@@ -1,10 +1,11 @@
-"""Days and times that a file counts in the Julian calendar, as those of the Gregorian one, which the table means.
+"""Converts dates and times that a file stores in the Julian calendar to the Gregorian one, which tables use.
 
 Spark wrote such files before 3.0 (INT96: 3.1), and still does where `datetimeRebaseModeInWrite` is LEGACY; the footer
-says so. In them a value before 1582-10-15 is the Julian day of that year, month and day, and a moment before 1900 is by
-the offset that its zone has had since. The rules are Spark's: `DataSourceUtils.datetimeRebaseSpec`, `int96RebaseSpec`
-and `RebaseDateTime`, whose table julian-gregorian-rebase-micros.json is condensed in julian_zones.txt. A footer without
-`org.apache.spark.version` is read as Spark does since 4.0, unless it is configured: nothing in it is Julian.
+says so. In such files a date before 1582-10-15 is stored as the Julian day with that year, month and day, and a
+timestamp before 1900 uses the offset that its zone has had since. The rules are Spark's:
+`DataSourceUtils.datetimeRebaseSpec`, `int96RebaseSpec` and `RebaseDateTime`, whose table
+julian-gregorian-rebase-micros.json is condensed in julian_zones.txt. A footer without `org.apache.spark.version` is
+read as Spark 4.0 and newer read it by default: nothing in it is Julian.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class UnknownZoneError(LossyConversionError):
 
 
 def leaf_for(file: pq.ParquetFile) -> Leaf:
-    """How the values of `file` are read: as they are, but for what its footer says is of the Julian calendar."""
+    """How the values of `file` are read: as they are, except those that its footer says are Julian."""
     footer: Mapping[bytes, bytes] = file.metadata.metadata or {}
     version = footer.get(_VERSION)
     if version is None:
@@ -61,9 +62,9 @@ def leaf_for(file: pq.ParquetFile) -> Leaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Julian(Rereading):
-    """Which values are Julian, by how they come out of Parquet: INT96 without a zone, but for a file of Arrow's own.
+    """Which values are Julian, by their Arrow type. INT96 comes without a zone, except from a file that Arrow wrote.
 
-    `zone` is the footer's text. Timestamps that the table has without a zone are never Julian: no old Spark knew them.
+    `zone` is the footer's text. Columns of type timestamp_ntz are never Julian: no old Spark had that type.
     """
 
     days: bool
@@ -104,7 +105,7 @@ class _Julian(Rereading):
 
 
 def _gregorian_days(array: pa.Array) -> pa.Array:
-    """Dates of the Julian calendar until 1582-10-04 as the same year, month and day of the Gregorian one."""
+    """Converts dates up to 1582-10-04 from the Julian calendar to the same year, month and day in the Gregorian one."""
     days = array.cast(pa.int32()).cast(pa.int64())
     return pc.add(days, _days_between(days)).cast(pa.int32()).cast(array.type)
 
@@ -115,9 +116,9 @@ _FIRST_OF_MARCH_0 = -719_470  # in the Julian calendar: a leap day ends the year
 
 
 def _days_between(days: pa.Array) -> pa.Array:
-    """What is added to days of the Julian calendar, counted from 1970: 0 since 1582-10-15.
+    """What to add to Julian days, counted from 1970, to get Gregorian ones; 0 from 1582-10-15 on.
 
-    A leap day that only that calendar has becomes 1 March.
+    A leap day that only the Julian calendar has becomes 1 March.
     """
     moved = pc.add(days, _CYCLES * _CYCLE_DAYS - _FIRST_OF_MARCH_0)
     year = pc.divide(pc.add(pc.multiply(moved, 4), 3), 1461)
@@ -128,9 +129,9 @@ def _days_between(days: pa.Array) -> pa.Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:
-    """A time zone of a file's writer: its offset from UTC until 1582, and how far its clocks were from the true ones.
+    """The time zone of a file's writer: its offset from UTC until 1582, and corrections to the times that it wrote.
 
-    `first_us` is added at first, and from each moment of `later`, which are in order, what is beside it.
+    `first_us` is added to early times. From each moment in `later`, in ascending order, the value beside it is added.
     """
 
     offset_us: int = 0
@@ -139,7 +140,7 @@ class Zone:
 
 
 def gregorian_micros(micros: pa.Array, zone: Zone) -> pa.Array:
-    """Moments of the Julian calendar as those at which the clocks of `zone` show the same in the Gregorian one."""
+    """Converts Julian timestamps to those at which clocks of `zone` show the same time in the Gregorian calendar."""
     local = pc.min_element_wise(pc.add_checked(micros, zone.offset_us), -1, skip_nulls=False)
     days = pc.subtract(pc.divide(pc.add(local, 1), _DAY_US), 1)  # rounded down: dividing rounds towards 0
     added = pa.scalar(zone.first_us, pa.int64())
@@ -154,7 +155,7 @@ _NO_ZONE_OF_JAVA = re.compile(r"Z|(?:UTC|UT)?[+-][0-9:]+")
 
 @lru_cache(maxsize=64)
 def zone_called(name: str) -> Zone | None:
-    """What Spark takes for the zone called `name`; None where that depends on its JVM."""
+    """The zone that Spark uses for `name`; None where that depends on its JVM."""
     from importlib import resources  # few files need it, and it brings modules that no query imports
 
     for line in resources.files(__package__).joinpath("julian_zones.txt").read_text("utf-8").splitlines():
@@ -170,5 +171,5 @@ def zone_called(name: str) -> Zone | None:
     if (custom := _OFFSET.fullmatch(name)) is not None:
         minutes = int(custom[2]) * 60 + int(custom[3] or 0)
         return Zone(offset_us=(-minutes if custom[1] == "-" else minutes) * 60 * _SECOND_US)
-    # Spark knows these, but asks Java's older class for them, which takes what it does not know for UTC.
+    # Spark looks these up in an older Java class (java.util.TimeZone), which uses UTC for a name that it does not know.
     return Zone() if _NO_ZONE_OF_JAVA.fullmatch(name) else None

@@ -1,8 +1,8 @@
-"""Values of one type as values of another, as Spark's CAST has them with ANSI off, array by array.
+"""Converts arrays of one type to another, as Spark's CAST does with ANSI off.
 
-What the policy `legacy` asks for: whole numbers lose their high bits, floats end at the bounds of an int or a long,
-decimals of too many digits and texts that are nothing of the wanted type are null. A text that Spark reads and
-spark_texts.py does not raises CastError: it is not known to be null. What is not named here is casts.py's.
+The policy `legacy` uses these: integers lose their high bits, floats are limited to the bounds of an int or a long,
+decimals of too many digits and texts that are no value of the wanted type become null. A text that Spark may read and
+spark_texts.py cannot raises CastError, because it may not be null in Spark. casts.py does all other casts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tablefeed.data.retype import Conversion
 
 
 def cast(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Conversion:
-    """How arrays of `found` become arrays of `wanted`. `zone` is what texts, days and clocks are read in.
+    """Gives the conversion from `found` to `wanted`. Texts, dates and timestamps without zone are read in `zone`.
 
     Raises LossyConversionError for a pair that has no cast here.
     """
@@ -76,13 +76,13 @@ def _or_null(found: pa.DataType, wanted: pa.DataType, read: Callable[[str], obje
 
 
 def _low_bits(number: int, bits: int) -> int:
-    """The signed integer of `bits` that has the low ones of `number`."""
+    """The signed integer of `bits` bits made of the low bits of `number`."""
     half = 1 << bits - 1
     return (number + half) % (2 * half) - half
 
 
 def _saturated(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Floats as Java's int, or as its long for a long: cut at the point and at the bounds; NaN is 0."""
+    """Floats as Java casts them to int (to long for a long): cut at the point, limited to the bounds; NaN is 0."""
     limit = 1 << (63 if pa.types.is_int64(wanted) else 31)
     whole = pc.trunc(array.cast(pa.float64()))
     above, below = pc.greater_equal(whole, float(limit)), pc.less(whole, float(-limit))
@@ -92,7 +92,7 @@ def _saturated(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _to_decimal(found: pa.DataType, wanted: pa.Decimal128Type) -> Conversion:
-    """As the strict cast; value by value, with null for what does not fit, where that finds such a value."""
+    """Uses the strict cast; where a value does not fit, casts value by value, with null for such values."""
     strict = casts.cast(found, wanted, None)
     is_float = pa.types.is_floating(found)
 

@@ -26,8 +26,8 @@ WRITER_OPTIONS: dict[str, Any] = {
 
 
 def _bounded_leaves(parent: str, fields: list[pa.Field]) -> Iterator[str]:
-    # All but floats: Arrow's bounds in the footer pass over NaN, and readers for whom NaN is the largest number
-    # (Spark, DataFusion) then skip row groups that have the rows they look for. The log's bounds tell of NaN.
+    # All but floats: Arrow's bounds in the footer ignore NaN. Readers for which NaN is the largest number (Spark,
+    # DataFusion) would then skip row groups that have matching rows. The bounds in the log include NaN.
     for field in fields:
         kind, path = field.type, f"{parent}{field.name}"
         if pa.types.is_struct(kind):
@@ -42,7 +42,7 @@ def _bounded_leaves(parent: str, fields: list[pa.Field]) -> Iterator[str]:
 
 
 class OpenParquet:
-    """A file in the making. Ends with `finish` or `abort`; in either case its context is left."""
+    """A file that is being written. `finish` or `abort` ends it; both leave its context."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class OpenParquet:
 
     @property
     def size_bytes(self) -> int:
-        """What has been written so far."""
+        """The number of bytes written so far."""
         return int(self._sink.tell())
 
     def write_row_group(self, rows: pa.Table) -> None:
@@ -82,7 +82,7 @@ class OpenParquet:
         return size_bytes, self._statistics.result()
 
     def abort(self, error: BaseException) -> None:
-        """Leaves the file's context by `error`, which is for the caller to raise; never raises itself."""
+        """Leaves the file's context with `error`, which the caller must raise; never raises itself."""
         try:
             self._leave(error)
         except BaseException as second:  # noqa: BLE001 - the first error is the one to raise, and other files wait
@@ -91,7 +91,7 @@ class OpenParquet:
 
     @contextmanager
     def _in_its_contexts_words(self) -> Iterator[None]:
-        """Leaves the file's context by an error of the system's, for the context to say which file of what it was."""
+        """Leaves the file's context with an OSError, so that the context can name the file in the error."""
         try:
             yield
         except OSError as error:
@@ -99,7 +99,8 @@ class OpenParquet:
             raise
 
     def _leave(self, error: BaseException) -> None:
-        # An open writer would write a footer whenever it is collected, into a file that is long gone.
+        # A writer that is left open would write a footer when it is garbage collected, into a file that no longer
+        # exists.
         with suppress(pa.ArrowException, OSError, ValueError):
             self._writer.close()
         self._context.__exit__(type(error), error, error.__traceback__)

@@ -1,4 +1,4 @@
-"""Rows grouped by their partition values, without a step of Python per row."""
+"""Groups rows by their partition values, without a Python step per row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PartitionKey = tuple[pa.Scalar, ...]
 
 
 def identity(key: PartitionKey) -> Hashable:
-    """What equals for equal partitions only: scalars hold the two zeros for equal, and NaN for nothing's equal."""
+    """A value that is equal only for equal partitions; for scalars themselves 0.0 == -0.0, and NaN != NaN."""
     return tuple(repr(scalar.as_py()) if pa.types.is_floating(scalar.type) else scalar for scalar in key)
 
 
@@ -40,7 +40,7 @@ def empty_is_null(rows: _Rows, partition_by: Sequence[str]) -> _Rows:
 def split(rows: pa.Table, partition_by: Sequence[str]) -> Iterator[tuple[PartitionKey, pa.Table]]:
     """Yield each partition's rows, in their order, as a table with memory of its own.
 
-    What differs as a value differs as a partition: 0.0 and -0.0 are two, all NaN are one, null is one.
+    Different values are different partitions: 0.0 and -0.0 are two, all NaN are one, null is one.
     """
     if not rows.num_rows:
         return
@@ -80,7 +80,7 @@ def _codes(keys: Sequence[pa.Array]) -> pa.Array:
 
 
 def _encoded(column: pa.Array) -> tuple[pa.Array, int]:
-    # Arrow encodes floats by their bits: the two zeros are apart, as `split` promises.
+    # Arrow encodes floats by their bits, so 0.0 and -0.0 differ, as `split` promises.
     encoded = column.dictionary_encode(null_encoding="encode")
     return encoded.indices.cast(pa.int64()), len(encoded.dictionary)
 

@@ -1,6 +1,6 @@
 """Rows out of one Parquet file as a stream of Arrow batches of exactly the wanted schema.
 
-Knows Parquet and Arrow; no log, no store: it is given an open file, and what its columns are called there.
+Knows Parquet and Arrow, no log and no store: it gets an open file and the names of the columns in it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tablefeed.errors import DataFileError, UnsupportedFeatureError
 from tablefeed.model.limits import MOST_IN_A_LIST
 
 _WHOLE_CHUNK_BYTES = 64 * 1024 * 1024
-# A row group's columns are read in one request each up to here, which object stores like; beyond, piece by piece,
-# so that a file of one huge row group is never held whole.
+# Up to this size each column of a row group is read in one request, which suits object stores. Above it, columns are
+# read in pieces, so that a huge row group is never in memory as a whole.
 _PIECE_BYTES = 4 * 1024 * 1024
 
 
@@ -53,7 +53,7 @@ class ReadPlan:
 class Share:
     """A share of a file: its row groups whose middle is at the byte `begin` or later, and before `end`.
 
-    None is no bound. A group has one middle, whatever a footer says: so shares that meet have each group once.
+    None is no bound. A row group has exactly one middle, so adjacent shares contain each row group once.
     """
 
     begin: int | None = None
@@ -62,10 +62,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileColumns:
-    """What is particular to one file: its `path` in errors, its partition values by logical name, and which rows count.
+    """What differs from file to file: the `path` for errors, partition values by logical name, and which rows count.
 
-    `selection` None: all of them. `share` None: the whole file. `positions` names the column that is not the file's but
-    each row's place in it, from 0; None: nobody asks.
+    `selection` None: all of them. `share` None: the whole file. `positions` names an extra column with each row's
+    position in the file, from 0; None: no such column.
     """
 
     path: str
@@ -81,19 +81,19 @@ def read_batches(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.
     `source` is what pyarrow.parquet.ParquetFile takes; it is not closed. Batches cross row groups.
 
     A column that the file lacks is null; one with a constant takes it even if the file has the column too; a column
-    that is not wanted is not read. With no column to read, the rows are counted from the footer alone.
-    Raises DataFileError for a file that is gone, damaged, without field ids where columns go by them, with fewer rows
-    than `file.selection` speaks of, of types that cannot be read as wanted without loss, or with a null, among the rows
-    that count, where `plan.schema` allows none, or with a moment of the Julian calendar in a zone that is not known;
-    UnsupportedFeatureError for a shredded variant. Other days and moments of that calendar are those that Spark reads.
+    that is not wanted is not read. With no column to read, the rows are counted from the footer alone. Raises
+    DataFileError for a file that is missing or damaged; that lacks field ids where columns are mapped by id; that has
+    fewer rows than `file.selection` needs; whose types cannot be read as wanted without loss; that has a null, among
+    the rows that count, where `plan.schema` allows none; or that has a Julian timestamp in an unknown zone. Raises
+    UnsupportedFeatureError for a shredded variant. Other Julian dates and timestamps are converted as Spark does.
     """
     # Any: a path, a Python file or an Arrow file, as ParquetFile says.
     try:
         yield from _read(source, plan, file)
     except FileNotFoundError as error:
         raise DataFileError(
-            f"The data file {file.path} of {plan.url} is gone while the log still names it. It was removed by hand, "
-            f"or by a VACUUM with a retention shorter than this reader is behind: restore it, or start anew.",
+            f"The data file {file.path} of {plan.url} is gone, though the log still names it. It was removed by hand, "
+            f"or by a VACUUM whose retention is shorter than this reader's lag. Restore it, or start again.",
             url=plan.url,
             path=file.path,
             error_class="DELTA_FILE_NOT_FOUND",
@@ -109,7 +109,7 @@ def read_batches(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.
     except UnknownZoneError as error:
         raise DataFileError(
             f"The data file {file.path} of {plan.url} has a time before 1900 in column {'.'.join(error.column)}, "
-            f"counted in the Julian calendar, and {error.reason}: which moment is meant cannot be known. "
+            f"counted in the Julian calendar, and {error.reason}, so the exact time is not known. "
             "Rewrite the file with Spark 3 or newer, in a JVM whose time zone is the writer's.",
             url=plan.url,
             path=file.path,
@@ -132,9 +132,10 @@ def read_batches(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.
 
 
 def row_group_places(source: Any) -> list[tuple[int, int]]:
-    """Gives the byte in the middle of each row group of a file, by which it is in a `Share`, and its size in bytes.
+    """Gives the middle byte of each row group of a file, which decides the `Share` it is in, and its size in bytes.
 
-    In the order of bytes; none where `source` (as of `read_batches`) cannot be read as Parquet: who reads it says why.
+    In ascending order. Empty where `source` (as for `read_batches`) cannot be read as Parquet; `read_batches` then
+    raises.
     """
     try:
         metadata = _open(source).metadata
@@ -171,12 +172,12 @@ def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordB
                 _check_required(required, conformed, plan, file)
                 yield conformed
     if read != expected:
-        # Arrow ends a column whose pages are damaged as if it were at its end.
-        raise _refusal(plan, file, f"has {read} rows, but its footer speaks of {expected}: {_DAMAGED}")
+        # Where pages are damaged, Arrow may end a column early without an error.
+        raise _refusal(plan, file, f"has {read} rows, but its footer says {expected}: {_DAMAGED}")
 
 
 def _shared(metadata: pq.FileMetaData, share: Share | None) -> Iterator[range]:
-    """The row groups in `share`, by runs of neighbours."""
+    """The row groups in `share`, as ranges of adjacent ones."""
     count = metadata.num_row_groups
     chosen = range(count) if share is None else [i for i in range(count) if _is_in(metadata.row_group(i), share)]
     begin = 0
@@ -192,7 +193,7 @@ def _is_in(group: pq.RowGroupMetaData, share: Share) -> bool:
 
 
 def _place(group: pq.RowGroupMetaData) -> tuple[int, int]:
-    """The byte in the middle of a row group, and how many it has."""
+    """The middle byte of a row group, and its size in bytes."""
     columns = [group.column(i) for i in range(group.num_columns)]
     begin = min((_begin(column) for column in columns), default=0)
     size = sum(column.total_compressed_size for column in columns)
@@ -224,7 +225,7 @@ def _numbered(batch: pa.RecordBatch, name: str, first: int) -> pa.RecordBatch:
 def _stored_batches(
     source: Any, parquet: pq.ParquetFile, columns: list[str], batch_rows: int, groups: range
 ) -> Iterator[pa.RecordBatch]:
-    """All rows of `groups` as they are stored: none is left out, so that counting them gives each one's position."""
+    """All rows of `groups` as they are stored. No row is left out, so counting them gives each row's position."""
     metadata = parquet.metadata
     if not columns:
         num_rows = _rows(metadata, groups)
@@ -247,14 +248,14 @@ def _check_footer(parquet: pq.ParquetFile, plan: ReadPlan, file: FileColumns) ->
         raise _refusal(
             plan,
             file,
-            f"has {rows} rows, but its deletion vector speaks of {file.selection.row_count}: it is another's, or the "
-            "file is. Restore both from a copy.",
+            f"has {rows} rows, but its deletion vector needs {file.selection.row_count}: one of them belongs to "
+            "another file. Restore both from a copy.",
         )
     if has_field_ids(plan.stored or ()) and not has_field_ids(parquet.schema_arrow):
         raise _refusal(
             plan,
             file,
-            "has no field ids, though the table maps its columns by id: which column is which cannot be told. Rewrite "
+            "has no field ids, but the table maps its columns by id, so its columns cannot be identified. Rewrite "
             "the file with field ids.",
         )
 
@@ -267,8 +268,8 @@ def _refusal(plan: ReadPlan, file: FileColumns, what: str) -> DataFileError:
 
 
 def _open(source: Any, **options: Any) -> pq.ParquetFile:
-    # INT96 carries nanoseconds of any date: as microseconds it fits 64 bits, as nanoseconds it would wrap (1677-2262).
-    # Where the writer gave its pages checksums, as Spark does, a damaged one is an error and no other value.
+    # INT96 has nanoseconds at any date: microseconds fit in 64 bits, nanoseconds would overflow outside of 1677-2262.
+    # Where pages have checksums, as from Spark, a damaged page raises an error instead of giving a wrong value.
     return pq.ParquetFile(
         source,
         coerce_int96_timestamp_unit="us",

@@ -9,9 +9,9 @@ from tablefeed.data.retype import is_variant
 
 
 def null_to_write(rows: pa.Table) -> str | None:
-    """As `RequiredColumns.first_null`, or the path of a required member of a struct that is null, at any depth.
+    """As `RequiredColumns.first_null`; also gives the path of a required member whose struct is null, at any depth.
 
-    Delta-Spark writes no such struct, as its member is null to it. A variant is no such struct.
+    Delta-Spark refuses to write such a struct, because it reads the member as null. Variants are exempt.
     """
     for field, column in zip(rows.schema, rows.columns, strict=True):
         for chunk in column.chunks if _may_break(field) else ():
@@ -22,7 +22,7 @@ def null_to_write(rows: pa.Table) -> str | None:
 
 
 class RequiredColumns:
-    """What must not be null in batches of `schema`: looked up once, so that a batch costs what these columns cost."""
+    """What must not be null in batches of `schema`. Found once, so that checking a batch reads only these columns."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._columns = [(index, field) for index, field in enumerate(schema) if _may_break(field)]

@@ -1,4 +1,4 @@
-"""Which Arrow type can be read as which without losing a value, and how.
+"""Which Arrow type can be read as which other without losing a value, and how.
 
 The rules are those of a Parquet reader that knows what it wants: the widenings of PROTOCOL.md, "Type Widening", the
 several physical forms of one logical type (units and zones of timestamps, dictionary, large and view layouts, names
@@ -32,7 +32,7 @@ class Rereading(ABC):
         """Whether it may change values of `kind`, which is not nested."""
 
     def rereads_within(self, kind: pa.DataType) -> bool:
-        """Whether it may change values of `kind`, or any inside."""
+        """Whether it may change values of `kind`, or of a type inside it."""
         inner = _inner_fields(kind)
         return any(self.rereads_within(field.type) for field in inner) if inner else self.rereads(kind)
 
@@ -51,7 +51,7 @@ class LossyConversionError(ValueError):
         return self
 
     def __str__(self) -> str:
-        """What cannot be read as what, and where."""
+        """Names the column, the two types and the reason."""
         because = f" ({self.reason})" if self.reason else ""
         return (
             f"column {'.'.join(self.column)} is {self.found} and cannot be taken as {self.wanted} without loss{because}"
@@ -59,11 +59,11 @@ class LossyConversionError(ValueError):
 
 
 FIELD_ID = b"PARQUET:field_id"
-"""Where pyarrow keeps Parquet's field id: a key of an Arrow field's metadata."""
+"""The key under which pyarrow keeps Parquet's field id in an Arrow field's metadata."""
 
 
 class StoredFields:
-    """The columns, or the members of one struct, that a file has, looked up by what a stored schema calls them."""
+    """Looks up the columns of a file, or the members of one struct, by the names or ids of a stored schema."""
 
     def __init__(self, fields: Iterable[pa.Field]) -> None:
         self._by_name: dict[str, list[str]] = {}
@@ -77,10 +77,10 @@ class StoredFields:
                 self._by_id.setdefault(field_id, []).append(field.name)
 
     def find(self, stored: pa.Field) -> str | None:
-        """Gives the name of the one that `stored` means: by its field id where it has one, else by its name.
+        """Gives the name of the field that `stored` means: by its field id where it has one, else by its name.
 
-        By name that is the exact one, else the only one equal but for case, else None. Raises LossyConversionError
-        where several qualify: which one is meant cannot be told.
+        By name that is the exact match, else the only match that ignores case, else None. Raises LossyConversionError
+        where several match, because it is not certain which one is meant.
         """
         field_id = _field_id(stored)
         if field_id is None:
@@ -88,7 +88,7 @@ class StoredFields:
         matches = self._by_id.get(field_id, [])
         if len(matches) > 1:
             raise _several(stored.name, "id", matches)
-        # Arrow finds a column by its name alone: a second one of that name, though of another id, must not pass for it.
+        # Arrow finds a column only by name: another column of the same name but another id must not be read instead.
         return self._named(matches[0]) if matches else None
 
     def _named(self, name: str) -> str | None:
@@ -109,11 +109,11 @@ def has_field_ids(fields: Iterable[pa.Field]) -> bool:
 
 
 class ShreddedVariantError(LossyConversionError):
-    """A variant whose values are partly in columns of their own, which are not put together here."""
+    """A variant with values in separate (shredded) columns, which cannot be read here."""
 
 
 def lossless(found: pa.DataType, wanted: pa.DataType) -> Conversion:
-    """The leaf of a reader: the same values in another form, or in a type that holds them all."""
+    """The leaf for reading: keeps values, and changes only their form or widens their type."""
     if not _holds(found, wanted):
         raise LossyConversionError(found, wanted)
     return lambda array: array.cast(wanted)
@@ -122,10 +122,10 @@ def lossless(found: pa.DataType, wanted: pa.DataType) -> Conversion:
 def conversion(
     found: pa.DataType, wanted: pa.DataType, stored: pa.DataType | None = None, leaf: Leaf = lossless
 ) -> Conversion | None:
-    """How arrays of `found` become arrays of `wanted`; None: they are. LossyConversionError where they cannot.
+    """Gives the conversion from `found` to `wanted`; None: none is needed. LossyConversionError where none exists.
 
     `stored` is `wanted` with the names of struct members, or with the field ids, that `found` uses; None: the same.
-    `leaf` decides on what is not nested, at every depth. The parts of a null variant are empty, not null.
+    `leaf` converts types that are not nested, at every depth. The parts of a null variant become empty, not null.
     """
     stored = wanted if stored is None else stored
     is_plain = not has_field_ids(_inner_fields(stored)) and not _has_variants(wanted)
@@ -133,7 +133,8 @@ def conversion(
     if found == wanted and stored == wanted and is_plain and not rereads:
         return None
     if leaf is not lossless and _has_views(found):
-        # First another layout, then other values: Arrow cannot pick among views, which a cast below a null has to.
+        # First change the layout, then the values: a cast below a null must `take` values, which Arrow cannot do for
+        # views.
         plain = _without_views(found)
         return _then(conversion(found, plain) or _as_it_is, conversion(plain, wanted, stored, leaf))
     if pa.types.is_dictionary(found):
@@ -150,7 +151,7 @@ def conversion(
 
 
 def extra_columns(found: Iterable[pa.Field], wanted: Iterable[pa.Field], parent: str = "") -> list[str]:
-    """The dotted paths of columns and struct members of `found` that `wanted` has not: a conversion drops them."""
+    """The dotted paths of columns and struct members of `found` that `wanted` lacks. A conversion drops them."""
     wanted_fields = {field.name.lower(): field for field in wanted}
     extra: list[str] = []
     for field in found:
@@ -199,7 +200,7 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
         return _without_views(kind.value_type)
     if isinstance(kind, pa.BaseExtensionType):
         return _without_views(kind.storage_type)
-    # Without ids, which are the files' to give.
+    # Without field ids: those belong to files.
     inner = [pa.field(f.name, _without_views(f.type), nullable=f.nullable) for f in _inner_fields(kind)]
     if is_a.is_struct(kind):
         return pa.struct(inner)
@@ -211,7 +212,7 @@ def _as_it_is(array: pa.Array) -> pa.Array:
 
 
 def _decoded(array: pa.DictionaryArray) -> pa.Array:
-    """Its values, which are no views."""
+    """The values of a dictionary array, converted so that they are not views."""
     values = array.type.value_type
     plain = conversion(values, _without_views(values))
     if plain is not None:
@@ -243,7 +244,7 @@ def _holds(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _holds_timestamp(found: pa.DataType, wanted: pa.DataType) -> bool:
-    # An instant has no wall clock to be read as. The reverse is how INT96 arrives: without a zone, meaning UTC.
+    # An instant is not read as a wall-clock time. The reverse is allowed: INT96 arrives without a zone and means UTC.
     if pa.types.is_timestamp(found):
         return wanted.tz is not None or found.tz is None
     return bool(pa.types.is_date(found) and wanted.tz is None)
@@ -283,11 +284,11 @@ def _field_id(field: pa.Field) -> bytes | None:
 
 
 _SHREDDED = "typed_value"
-"""The member of a variant that holds what its value lacks (Parquet, "Variant Shredding")."""
+"""The member of a variant that holds its shredded values (Parquet, "Variant Shredding")."""
 
 
 def is_variant(kind: pa.StructType) -> bool:
-    """Whether a struct is a variant: PySpark's mark, which tells one from a struct with the same members."""
+    """Whether a struct is a variant. PySpark marks one, to distinguish it from a struct with the same members."""
     return any((member.metadata or {}).get(b"variant") == b"true" for member in kind)
 
 
@@ -303,7 +304,7 @@ def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType, 
     if of_variants:
         if _SHREDDED in indexes:
             raise ShreddedVariantError(found, wanted, reason="a shredded variant")
-        stored = wanted  # its members have one name everywhere, and no one order
+        stored = wanted  # its members have the same names everywhere, in any order
     there = StoredFields(found)
     plan: list[tuple[int | None, Conversion | None, pa.Field]] = []
     for i in range(wanted.num_fields):
@@ -317,7 +318,7 @@ def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType, 
 
     def convert_struct(array: pa.StructArray) -> pa.StructArray:
         members = []
-        # Where the struct is null its members are nobody's: a cast must not fail on what they happen to hold.
+        # Members of a null struct have no meaning: a cast must not fail on the values that they happen to hold.
         present = array.flatten() if array.null_count and hides_members else None
         for index, convert, field in plan:
             if index is None:
@@ -325,7 +326,7 @@ def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType, 
             else:
                 member = array.field(index) if present is None else present[index]
             member = member if convert is None else convert(member)
-            if array.null_count and of_variants:  # Parquet has no variant whose parts are optional
+            if array.null_count and of_variants:  # the parts of a variant are required in Parquet
                 member = pc.if_else(array.is_valid(), member, pa.scalar(b"", member.type))
             members.append(member)
         mask = array.is_null() if array.null_count else None
@@ -352,7 +353,7 @@ def _plain_list(array: pa.Array) -> pa.ListArray:
         return array
     if not (is_a.is_list_view(array.type) or is_a.is_large_list_view(array.type)):
         return array.cast(as_list)
-    # Not by Arrow's cast: some versions (26) give the lists of a view one offset too few.
+    # Not by Arrow's cast: for list views some versions (26) give one offset too few.
     lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64())
     ends = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int64()), lengths])).cast(pa.int32())
     return pa.ListArray.from_arrays(ends, array.flatten(), type=as_list, mask=array.is_null())
@@ -367,9 +368,9 @@ def _map(found: pa.MapType, wanted: pa.MapType, stored: pa.MapType, leaf: Leaf) 
         array = array if leaf is lossless else _only_its_own(array)
         keys = array.keys if convert_key is None else convert_key(array.keys)
         if keys.null_count:
-            raise LossyConversionError(found, wanted, reason="a key that is null there")
+            raise LossyConversionError(found, wanted, reason="a key would become null")
         if convert_key is not None and leaf is not lossless and _has_a_key_twice(array, keys):
-            raise LossyConversionError(found, wanted, reason="a map with two keys that are one there")
+            raise LossyConversionError(found, wanted, reason="two keys of one map would become equal")
         items = array.items if convert_item is None else convert_item(array.items)
         return _rebuilt(array, wanted, pa.StructArray.from_arrays([keys, items], fields=entry_fields))
 
@@ -385,7 +386,7 @@ def _has_a_key_twice(array: pa.MapArray, keys: pa.Array) -> bool:
 
 
 def _only_its_own(array: pa.Array) -> pa.Array:
-    """The lists or maps without the values before, between and after them, which a cast must not fail on."""
+    """The lists or maps without unused values before, between and after them: a cast must not fail on those."""
     ends = array.offsets
     if not array.null_count and len(array) and ends[0].as_py() == 0 and ends[-1].as_py() == len(array.values):
         return array
@@ -393,7 +394,7 @@ def _only_its_own(array: pa.Array) -> pa.Array:
 
 
 def _rebuilt(array: pa.Array, wanted: pa.DataType, values: pa.Array) -> pa.Array:
-    # A list is validity, offsets and values: the first two are kept as they are, so a slice needs no copy.
+    # A list has validity, offsets and values. The first two are kept as they are, so a slice needs no copy.
     validity_and_offsets = array.buffers()[:2]
     return pa.Array.from_buffers(
         wanted, len(array), validity_and_offsets, array.null_count, array.offset, children=[values]

@@ -1,4 +1,4 @@
-"""What became of rows that a rewrite took out of some files and put into others: nothing, an update, or what it says.
+"""Finds which rows a rewrite of files only copied, and which of the others it updated.
 
 Knows tables of rows, held in memory; no log and no file.
 """
@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 
 def without_carryovers(deleted: pa.Table, inserted: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Gives both tables without the rows that they have in common, one for one, in their order.
+    """Gives both tables without the rows that they have in common, one for one; the order is kept.
 
-    Rows are equal where every column is, exactly: -0.0 is not 0.0, a NaN is each other NaN, null is null, and the
-    entries of a map count in their order. Both tables have one schema.
+    Rows are equal where every column is, exactly: -0.0 is not 0.0, all NaN are equal, null equals null, and the order
+    of a map's entries counts. Both tables have one schema.
     """
     if not deleted.num_rows or not inserted.num_rows:
         return deleted, inserted
@@ -27,7 +27,7 @@ def without_carryovers(deleted: pa.Table, inserted: pa.Table) -> tuple[pa.Table,
 
 
 def split_updates(rows: pa.Table, others: pa.Table, *, row_id: str) -> tuple[pa.Table, pa.Table]:
-    """Gives the `rows` whose id is among that of `others`, then the rest; `row_id` names the column of ids."""
+    """Gives the `rows` whose id occurs in `others`, then the rest; `row_id` names the column of ids."""
     both = pc.is_in(rows[row_id], value_set=others[row_id].combine_chunks())
     return rows.filter(both), rows.filter(pc.invert(both))
 
@@ -44,17 +44,17 @@ def _without(rows: pa.Table, classes: list[int], common: Counter[int]) -> pa.Tab
 
 
 def _row_classes(rows: pa.Table) -> list[int]:
-    """A number for each row, one for all rows that are equal and another for any other."""
+    """A number for each row: the same for equal rows, different for different ones."""
     classes = [_classes(column) for column in rows.columns]
     numbers: list[int] = _joined(classes).to_pylist()
     return numbers
 
 
 def _joined(columns: list[pa.Array]) -> pa.Array:
-    """The classes of rows by those of their columns."""
+    """The numbers of rows, from the numbers of their columns' values."""
     joined = columns[0]
     for column in columns[1:]:
-        # Neither number reaches 2**31 unless there are as many rows, so that their product is a long.
+        # Each number is below 2**31 unless there are that many rows, so the product fits in a long.
         joined = _encoded(pa.chunked_array([pc.add(pc.multiply(joined, _count(column)), column)]))
     return joined
 
@@ -77,7 +77,7 @@ def _classes(values: pa.ChunkedArray) -> pa.Array:
     if pa.types.is_null(kind):
         return pa.repeat(pa.scalar(0, pa.int64()), len(values))
     if pa.types.is_floating(kind):
-        # As their bits: Arrow would take 0.0 and -0.0 for equal. All NaN get one pattern first.
+        # Compared by their bits, because for Arrow 0.0 equals -0.0. All NaN get one bit pattern first.
         plain = pc.if_else(pc.is_nan(values), pa.scalar(float("nan"), kind), values)
         bits = pa.int32() if kind == pa.float32() else pa.int64()
         return _encoded(_each(plain, lambda chunk: chunk.view(bits), bits))

@@ -1,6 +1,6 @@
-"""A table's rules kept by the rows that are written: columns filled, conditions checked (Delta-Spark's Constraints).
+"""Applies a table's rules to written rows: fills columns and checks conditions (Delta-Spark's Constraints).
 
-What a rule's SQL means is `tablefeed.data.sql`'s; NOT NULL is `write`'s, which sees the rows last. No files here.
+`tablefeed.data.sql` evaluates the SQL of a rule. `write`, which sees the rows last, checks NOT NULL. No files here.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _MOST_SHOWN = 200
 """Characters of a value in an error."""
 _GENERATION = "the generation expression"
 _GIVEN = Check(name="Generated Column", expression="")
-"""What a generated column that the rows bring is held against."""
+"""The check of a generated column whose values the rows bring."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What a write knows beside its rows.
+    """What the rules need to know about a write, besides its rows.
 
     `url` names the table in errors. `absent` are the columns, as the schema spells them, that the rows do not bring:
-    they are filled. `partition_by` are columns that will hold no empty text: rules meet null in its place. `time_zone`
-    is the session's, None where it is not known; `now_us` the moment of this write, which
-    `current_timestamp()` is in defaults and conditions.
+    they are filled. `partition_by` are columns in which an empty text becomes null before rules are evaluated.
+    `time_zone` is the session's, None where it is not known. `now_us` is the time of this write in microseconds since
+    1970: the value of `current_timestamp()` in defaults and conditions.
     """
 
     url: str
@@ -52,19 +52,19 @@ class Setting:
 class RowRules:
     """Fills and checks batches of a table's schema. Built once, for many batches.
 
-    Raises UnsupportedExpressionError, when built, for a rule that is not evaluated exactly as Spark does with ANSI mode
-    on, and SchemaMismatchError for a default that its column does not hold. A batch costs one query for all that is
-    checked and one for each kind of column that is filled.
+    Raises UnsupportedExpressionError, when built, for a rule that cannot be evaluated exactly as Spark does with ANSI
+    mode on, and SchemaMismatchError for a default that its column cannot hold. A batch costs one query for all checks,
+    one for all defaults and one for all generated columns.
     """
 
     def __init__(self, rules: TableRules, schema: Struct, setting: Setting) -> None:
         self._setting, self._schema, self._limits = setting, schema, rules.limits
-        # As Delta-Spark: one generated column does not hang on another, whose values would be made at the same time.
+        # As in Delta-Spark, a generated column may not depend on another one: both are computed at the same time.
         self._ungenerated = Struct(tuple(field for field in schema if field.name not in rules.generated))
         given = [field for field in schema if field.name not in setting.absent]
-        self._filling(_GENERATION, given, rules.generated)  # only to be refused where it cannot be one
+        self._filling(_GENERATION, given, rules.generated)  # only to refuse an expression that cannot be evaluated
         absent = [field for field in schema if field.name in setting.absent]
-        # In this order: a generated column may name one that has a default.
+        # In this order, because a generated column may name a column with a default.
         self._fillers = [
             _Filler(program, names)
             for program, names in (
@@ -80,8 +80,8 @@ class RowRules:
         """Gives the rows, in order and in the same schema, with the absent columns filled.
 
         Raises InvalidRowsError for the first rule that a row breaks, with the row's values of the columns that the rule
-        names. A condition that is null breaks it, as one that is false does. Nulls in NOT NULL columns are not looked
-        for.
+        names. A condition that is null breaks the rule, like one that is false. Nulls in NOT NULL columns are not
+        checked here.
         """
         batch = empty_is_null(batch, self._setting.partition_by)
         for filler in self._fillers:
@@ -105,7 +105,7 @@ class RowRules:
         return program, tuple(field.name for field in fields)
 
     def _try_defaults(self, program: Program, fields: Sequence[Field]) -> None:
-        """Refuses a default that fails, which it does in each row: no row is to blame."""
+        """Refuses a default that fails: it would fail in each row, so no row is to blame."""
         try:
             program.evaluate(pa.record_batch({"row": pa.nulls(1)}))
         except RowFailedError as error:
@@ -206,14 +206,14 @@ class RowRules:
 
 @dataclass(frozen=True, slots=True)
 class _Filler:
-    """Columns that are made, and what makes them, in the same order."""
+    """Columns that are filled, and the program that computes them, in the same order."""
 
     program: Program
     names: tuple[str, ...]
 
 
 def _of_given(rules: TableRules, absent: frozenset[str]) -> Iterator[Check]:
-    """The conditions that generated columns keep where the rows bring them ("Generated Columns": `<=>`)."""
+    """The checks of generated columns whose values the rows bring ("Generated Columns": `<=>`)."""
     for name, expression in rules.generated.items():
         if name not in absent:
             quoted = name.replace("`", "``")
@@ -221,7 +221,7 @@ def _of_given(rules: TableRules, absent: frozenset[str]) -> Iterator[Check]:
 
 
 def _class_of(rule: str) -> str | None:
-    """Delta-Spark's class for a rule that names a column which is not there."""
+    """Delta-Spark's class for a rule that names a column that does not exist."""
     if rule.startswith((_GENERATION, _said(_GIVEN))):
         return "DELTA_INVALID_GENERATED_COLUMN_REFERENCES"
     return "DELTA_INVALID_CHECK_CONSTRAINT_REFERENCES" if rule.startswith("its constraint") else None
@@ -240,7 +240,7 @@ def _at(batch: pa.RecordBatch, row: int, path: Sequence[str]) -> pa.Scalar:
     found = batch.column(path[0])[row]
     for name in path[1:]:
         names = [field.name for field in found.type]
-        # Spelt as in the rule, which may be in another case than in the schema.
+        # The rule may spell the name in another case than the schema.
         member = names.index(name) if name in names else [known.lower() for known in names].index(name.lower())
         found = found[member] if found.is_valid else pa.scalar(None, found.type[member].type)
     return found
@@ -255,7 +255,7 @@ def _value(value: pa.Scalar) -> str:
 
 
 def _texts(array: pa.Array, path: Sequence[str]) -> Iterator[pa.Array]:
-    """The texts below a column, at `path`, that are there."""
+    """The texts at `path` below a column, without those whose parent is null."""
     if not path:
         yield array
         return

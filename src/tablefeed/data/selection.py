@@ -1,4 +1,4 @@
-"""Which rows of a file count, by their positions in it. Knows bitmaps and Arrow; not where a bitmap comes from."""
+"""Which rows of a file count, by position in the file. Knows bitmaps and Arrow, not where a bitmap comes from."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tablefeed.data.conform import no_columns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowSelection:
-    """The rows at positions (from 0) that are in `only` and not in `without`; None: in any, in none."""
+    """The rows at positions (from 0) in `only` and not in `without`. `only` None: all; `without` None: no position."""
 
     without: BitMap64 | None = None
     only: BitMap64 | None = None
 
     @property
     def row_count(self) -> int:
-        """Rows that a file must have for every position to be one of them."""
+        """The least number of rows of a file that has all these positions."""
         return 1 + max((positions.max() for positions in (self.without, self.only) if positions), default=-1)
 
     @property

@@ -1,9 +1,9 @@
-"""What a text is worth as a number, a day or a moment, by the rules of Spark's CAST.
+"""Reads a text as a number, a date or a timestamp, by the rules of Spark's CAST.
 
-One text, one value: ValueError where Spark refuses the text or, with ANSI off, makes null of it. UnreadTextError where
-it may read the text: digits of other scripts than ours, hexadecimal floats, exponents of ten digits and more, a time
-without a day (Spark takes today's), zones that are known here by no name.
-Days are counted since 1970-01-01, moments in microseconds since then.
+ValueError is raised where Spark refuses the text or, with ANSI off, gives null. UnreadTextError is raised where Spark
+may read the text but this module does not: non-ASCII digits, hexadecimal floats, exponents of ten or more digits, a
+time without a date (Spark uses today's), zones with an unknown name. Dates are days, and timestamps microseconds, since
+1970-01-01.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 from tablefeed.model.java_text import DAY_US, days_of
 
 _BLANKS = "".join(map(chr, (*range(0x21), 0x7F)))
-"""What Spark strips of a text: ASCII's control characters and the space (UTF8String.trimAll, by bytes)."""
+"""What Spark strips from a text: ASCII control characters and the space (UTF8String.trimAll, by bytes)."""
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
 """What Java's own parsers strip: String.trim."""
 
@@ -45,7 +45,7 @@ _OFFSET = re.compile(
     r"(?:UTC|GMT|UT)?([+-])(?:(\d{1,2})(?::(\d{1,2}(?!:)|\d{2}(?=:))(?::(\d{2}))?)?|(\d{2})(\d{2})(\d{2})?)", re.ASCII
 )
 _JAVA_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9~/._+-]+", re.ASCII)
-"""What Java's ZoneId takes for the name of a region."""
+"""What Java's ZoneId accepts as the name of a region."""
 _MOST_OFFSET = timedelta(hours=18)
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - in the zone of what is counted from it
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
@@ -57,7 +57,7 @@ class UnreadTextError(ValueError):
 
 
 def read_integer(text: str, bits: int, *, cuts_fraction: bool = False) -> int:
-    """A whole number of `bits`; nothing after a point, not even zeros, but to be cut off."""
+    """A signed integer of `bits` bits. A fraction, even of zeros, is refused; with `cuts_fraction` it is cut off."""
     stripped = text.strip(_BLANKS)
     if not (_CUT_INTEGER if cuts_fraction else _INTEGER).fullmatch(stripped):
         raise ValueError
@@ -79,19 +79,19 @@ def read_decimal(text: str) -> Decimal:
 
 
 def read_double(text: str) -> float:
-    """The double nearest to a number, or one of the words for what is none."""
+    """The double nearest to a number; the words for NaN and the infinities are read too."""
     number = _floating(text)
     return float(number)
 
 
 def read_float(text: str) -> float:
-    """The 32-bit float nearest to a number, as a double, or one of the words for what is none."""
+    """As `read_double`, but the nearest 32-bit float, given as a double."""
     number = _floating(text)
     return float(number) if number.lstrip("+-") in ("inf", "nan") else nearest_single(Decimal(number))
 
 
 def nearest_single(number: Decimal) -> float:
-    """The 32-bit float that is nearest to `number`, the even one of two: not by way of a double, which may differ."""
+    """The 32-bit float nearest to `number`, the even one of two. Rounding to a double first could give another one."""
     double = float(number)
     try:
         single = float(struct.unpack("<f", struct.pack("<f", double))[0])
@@ -108,7 +108,7 @@ def nearest_single(number: Decimal) -> float:
 
 
 def read_date(text: str) -> int:
-    """The day of a date, or of a timestamp's beginning: what comes after a blank or a T is not looked at."""
+    """The day of a date or timestamp; the text after a blank or a T is ignored."""
     found = _DATE.fullmatch(text.strip(_BLANKS))
     if found is None:
         raise ValueError
@@ -119,7 +119,7 @@ def read_date(text: str) -> int:
 
 
 def read_timestamp(text: str, zone: tzinfo) -> int:
-    """The moment of a timestamp or date, in its own zone, or else in `zone`."""
+    """The instant of a timestamp or date, in the zone that the text names, else in `zone`."""
     try:
         found = _timestamp(text)
     except ValueError:
@@ -129,7 +129,7 @@ def read_timestamp(text: str, zone: tzinfo) -> int:
 
 
 def read_timestamp_ntz(text: str) -> int:
-    """What clock and calendar show at a timestamp or date; a zone must be one, and does not count."""
+    """The wall-clock time of a timestamp or date. A zone in the text must be valid, and is ignored."""
     found = _timestamp(text)
     if found["zone"] is not None:
         _zone(found["zone"].strip(_JAVA_BLANKS))
@@ -137,10 +137,10 @@ def read_timestamp_ntz(text: str) -> int:
 
 
 def to_utc(local_us: int, zone: tzinfo) -> int:
-    """The moment at which clock and calendar in `zone` show `local_us`.
+    """The instant at which the wall clock in `zone` shows `local_us`.
 
-    As in Java: the earlier one where they show it twice; where they jump over it, as far after the jump as it is
-    after its begin. ValueError where that is no 64-bit number.
+    As in Java: the earlier one where the clock shows it twice; where the clock skips it, the time moved forward by the
+    length of the gap. ValueError where the result does not fit in 64 bits.
     """
     offset = zone.utcoffset(None)
     if offset is None:
@@ -149,7 +149,7 @@ def to_utc(local_us: int, zone: tzinfo) -> int:
 
 
 def to_local(moment_us: int, zone: tzinfo) -> int:
-    """What clock and calendar in `zone` show at a moment. ValueError as `to_utc`."""
+    """The wall-clock time in `zone` at an instant. Raises ValueError as `to_utc` does."""
     offset = zone.utcoffset(None)
     if offset is None:
         offset = (_EPOCH_UTC + timedelta(microseconds=_in_calendar(moment_us))).astimezone(zone).utcoffset()
@@ -161,7 +161,7 @@ _FIRST_US, _LAST_US = (days_of(year, 1, 2) * DAY_US for year in (1, 9999))
 
 
 def _in_calendar(micros: int) -> int:
-    """A time at which zones have the same offset, and that Python's calendar has."""
+    """A time within Python's calendar at which zones have the same offset as at `micros`."""
     if micros < _FIRST_US:
         return micros + -((micros - _FIRST_US) // _CYCLE_US) * _CYCLE_US
     return micros - max(0, -((_LAST_US - micros) // _CYCLE_US)) * _CYCLE_US

@@ -1,9 +1,9 @@
-"""The least and the greatest value of each column of a split, as texts, where IndexTables cannot take them wrongly.
+"""The least and the greatest value of each column of a split, as texts, where IndexTables cannot misread them.
 
-It leaves out splits by them, and orders values as Java does: what Arrow orders otherwise is not told. A long text is
-cut, but for a partition's value ("Statistics Truncation"). IndexTables cuts the greatest as it cuts the least, and its
-reader then passes over rows beyond what is left (`=`, `IN`, `>`); here the last character kept is made the next one,
-which is above all texts that begin so, to every reader.
+IndexTables skips splits by these values and orders them as Java does, so values that Arrow orders differently get no
+bounds. Long texts are cut, except partition values ("Statistics Truncation"). IndexTables cuts the greatest value like
+the least one, and its reader then misses rows above the cut text (`=`, `IN`, `>`). Here the last kept character of the
+greatest value is replaced by the next one, so that the bound is above all texts with that beginning.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _MOST_COLUMNS = 32
-"""Those of IndexTables' default, the first ones that have an order."""
+"""IndexTables' default: the first columns whose type has an order get bounds."""
 _MOST_CHARACTERS = 32
-"""Of a text: the default of `spark.indextables.stats.truncation.maxLength`."""
+"""The most characters of a text bound: the default of `spark.indextables.stats.truncation.maxLength`."""
 _FIRST_SURROGATE, _BEFORE_SURROGATES = "\ud800", "\ud7ff"
-"""From here on Java orders texts by their UTF-16, which is not the order of their characters."""
+"""From this character on, Java's order of texts (by UTF-16) differs from the order by characters."""
 
 
 def bounds(rows: pa.Table, *, whole: Collection[str] = ()) -> tuple[dict[str, str], dict[str, str]]:
-    """The least and the greatest values by column; neither where one is not told or all are null.
+    """The least and the greatest values by column; a column has both or neither, and neither where all values are null.
 
     Texts of the columns `whole` are not cut.
     """
@@ -47,7 +47,7 @@ def bounds(rows: pa.Table, *, whole: Collection[str] = ()) -> tuple[dict[str, st
 
 
 def _cut_above(text: str) -> str | None:
-    """A text of at most `_MOST_CHARACTERS` that is not below `text`; None where every character is the last one."""
+    """A text of at most `_MOST_CHARACTERS` that is not below `text`; None where no kept character has a next one."""
     if len(text) <= _MOST_CHARACTERS:
         return text
     kept = text[:_MOST_CHARACTERS].rstrip(_BEFORE_SURROGATES)
@@ -57,7 +57,7 @@ def _cut_above(text: str) -> str | None:
 def _is_plain(column: pa.ChunkedArray) -> bool:
     kind = column.type
     if pa.types.is_floating(kind):
-        # NaN is Java's greatest and Arrow's none, and of the two zeros each has its own least.
+        # In Java NaN is the greatest value, while Arrow ignores it; Java also orders -0.0 below 0.0.
         return not pc.any(pc.or_(pc.is_nan(column), pc.equal(pc.divide(1.0, column), -math.inf))).as_py()
     if pa.types.is_string(kind):
         texts = column.drop_null()
@@ -83,4 +83,4 @@ _TEXTS: Mapping[pa.DataType, _Text] = {
     pa.date32(): str,
     pa.timestamp("us", "UTC"): str,
 }
-"""Of a timestamp: its microseconds since 1970."""
+"""How a value is written as text. A timestamp is written as microseconds since 1970."""

@@ -1,7 +1,7 @@
-"""The index of a split's rows: made by Tantivy, in the wheel `tantivy` (extra `indextables`), in a folder for a time.
+"""Builds the index of a split's rows with Tantivy (wheel `tantivy`, extra `indextables`) in a temporary folder.
 
-The fields are those of indextables/split/index_schema.py. Nothing of the wheel goes beyond here: what is handed on are
-the bytes of the index's files, as IndexTables opens them, under names that come of the split's own.
+The fields are those of indextables/split/index_schema.py. No other module uses the wheel. This one gives the bytes of
+the index's files, as IndexTables opens them, under names that are derived from the split's name.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from tablefeed.indextables.split.tantivy_file import decode_marked
 from tablefeed.indextables.split.term_file import as_sstables
 
 _FORMAT = 7
-"""Of the index's files: the one that IndexTables' Tantivy and this reader know."""
+"""The format of the index's files that IndexTables' Tantivy and this reader know."""
 _BUFFER_BYTES = 1_000_000_000
-"""Before Tantivy begins another segment; it is not taken at once, and more than the rows of one split come to."""
+"""The size at which Tantivy begins another segment, larger than one split. It is not allocated at once."""
 _FIRST_MOMENT = "1677-09-21T00:12:43.145225"
 _LAST_MOMENT = "2262-04-11T23:47:16.854775"
-"""What Tantivy has moments of: 64 bits of nanoseconds."""
+"""The range of Tantivy's timestamps, which are 64 bits of nanoseconds."""
 _LONGEST_WORD = 255
-"""Of full text, in bytes: words as long as this and longer are not indexed. IndexTables' own; Tantivy has less."""
+"""Words of full text with this many bytes or more are not indexed. IndexTables' limit; Tantivy's own is lower."""
 _SAMPLE = 1000
-"""Of how many rows the members of objects are told: as many as IndexTables looks at."""
+"""The number of rows from which the members of objects are determined, as in IndexTables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
-    """The files of an index of one segment by their names, and some of the objects of columns that are stored so."""
+    """The files of a one-segment index by name, and sample values of the columns that are stored as objects."""
 
     files: Mapping[str, bytes]
     objects: Mapping[str, Sequence[Mapping[str, object]]]
@@ -49,7 +49,7 @@ class Index:
 def require_tantivy(url: str) -> Any:  # Any: its types are not where it is not installed
     """The module. Raises StoreConfigError where it is not installed."""
     try:
-        import tantivy  # an extra: whoever only reads does without it
+        import tantivy  # an extra: reading does not need it
     except ImportError as error:
         raise StoreConfigError(
             f'Splits of {url} are written by tantivy, which is not installed: pip install "tablefeed[indextables]" '
@@ -63,21 +63,21 @@ def index_rows(rows: pa.Table, indexing: Indexing, *, name: str, url: str) -> In
     """The index of `rows`, in their order, whose types have been checked. `name`: the split's, which names its segment.
 
     It has the columns that `indexing` does, in its order. The same rows and name give the same files, as far as one
-    version of Tantivy goes. Raises InvalidRowsError for a moment that Tantivy has none of, a map with one key twice and
-    an IP address that is not spelled as it is stored, StoreConfigError where Tantivy is not installed or writes another
-    format, StoreError where there is no place for the files.
+    version of Tantivy goes. Raises InvalidRowsError for a timestamp outside of Tantivy's range, a map with one key
+    twice and an IP address that is not written in the form in which it is stored, StoreConfigError where Tantivy is not
+    installed or writes another format, StoreError where there is no place for the files.
     """
     tantivy = require_tantivy(url)
     listed = fields(rows.schema, indexing)
     names = [field["name"] for field in listed]
     columns = [_column(rows.schema.field(each), rows.column(each).combine_chunks(), indexing, url) for each in names]
     try:
-        # Tantivy deletes what it needs no more in threads of its own, some of it after us.
+        # Tantivy deletes files in its own threads, some of them later than this cleanup.
         with tempfile.TemporaryDirectory(prefix="tablefeed-", ignore_cleanup_errors=True) as folder:
             found = _written(tantivy, Path(folder), listed, columns)
     except OSError as error:
         raise StoreError(f"A split of {url} cannot be made in the temporary folder: {error}.", url=url) from error
-    except ValueError as error:  # what the wheel makes of Tantivy's own errors
+    except ValueError as error:  # how the wheel raises Tantivy's errors
         raise StoreError(f"A split of {url} cannot be made: tantivy says {error}.", url=url) from error
     samples = {c.name: [each for each in c.values[:_SAMPLE] if each is not None] for c in columns if c.is_object}
     return Index(files=_renamed(found, listed, rows.num_rows, name, url), objects=samples)
@@ -85,7 +85,7 @@ def index_rows(rows: pa.Table, indexing: Indexing, *, name: str, url: str) -> In
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
-    """The values of a column as a document takes them by its method `add`."""
+    """The values of a column, for the document method that `add` names."""
 
     name: str
     add: str
@@ -128,7 +128,7 @@ def _moments(field: pa.Field, column: pa.Array, url: str) -> pa.Array:
         units = column.cast(kind).cast(pa.int64())
     outside = pc.or_(pc.less(units, first), pc.greater(units, last))
     if pc.any(outside).as_py():
-        raise _unfit(field, url, f"a value is not from {_FIRST_MOMENT}Z to {_LAST_MOMENT}Z, which is all that it holds")
+        raise _unfit(field, url, f"a value is outside of {_FIRST_MOMENT}Z to {_LAST_MOMENT}Z")
     return units.cast(kind)
 
 
@@ -141,7 +141,7 @@ def _unfit(field: pa.Field, url: str, reason: str) -> InvalidRowsError:
 
 
 def _written(tantivy: Any, folder: Path, listed: Sequence[Json], columns: Sequence[_Column]) -> dict[str, bytes]:
-    """The files of the one segment that Tantivy makes of the columns, by their ends."""
+    """The files of the one segment that Tantivy builds from the columns, by suffix."""
     (folder / "meta.json").write_bytes(encode_meta(listed, segment=None, opstamp=0))
     index = tantivy.Index.open(str(folder))
     words = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
@@ -168,13 +168,13 @@ _ENDS = (".fast", ".fieldnorm", ".idx", ".pos", ".store", ".term")
 def _renamed(
     found: Mapping[str, bytes], listed: Sequence[Json], row_count: int, name: str, url: str
 ) -> dict[str, bytes]:
-    """The files of the index by the names that come of the split's, its terms as IndexTables reads them."""
+    """The files of the index under names derived from the split's, with the terms as IndexTables reads them."""
     segment = uuid.UUID(bytes=hashlib.sha256(name.encode()).digest()[:16])
     try:
         version = decode_marked(found[".term"]).version.get("index_format_version")
         terms = as_sstables(found[".term"])
     except (DamagedSplitError, UnsupportedSplitError, ValueError) as error:
-        raise _other_format(url, f"its terms cannot be told: it {error}") from error
+        raise _other_format(url, f"its terms cannot be read: it {error}") from error
     if version != _FORMAT:
         raise _other_format(url, f"its index has the format {version}, not {_FORMAT}")
     files = {f"{segment.hex}{end}": terms if end == ".term" else found[end] for end in _ENDS}
@@ -184,6 +184,6 @@ def _renamed(
 
 def _other_format(url: str, reason: str) -> StoreConfigError:
     return StoreConfigError(
-        f"Splits of {url} cannot be written by the tantivy that is installed: {reason}. Install 0.27, which is known.",
+        f"Splits of {url} cannot be written by the tantivy that is installed: {reason}. Install 0.27, which works.",
         url=url,
     )

@@ -1,8 +1,8 @@
-"""Rows into splits, the data files of an IndexTables table, with what an add tells of them. No log.
+"""Writes rows into splits, the data files of an IndexTables table, and gives the facts for their adds. No log.
 
-Batches are gathered by partition until there are rows enough for a split, which is then made as a whole, in memory: one
-segment each. Every split is read again before it is handed over, and what is not in it as it was given is refused:
-Tantivy takes some texts for moments.
+Batches are gathered by partition until there are enough rows for a split. A split is then built in memory, as one
+segment. Each split is read back before it is stored, and rows that differ from those given are refused: Tantivy reads
+some texts as timestamps.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class SplitLayout:
     """How rows become splits; small, and pickled to whoever writes.
 
     `schema` is the rows' schema, `partition_by` some of its columns. `indexing` says how the splits index them, and
-    which of them: partition columns that it leaves out are told by the log alone. `url` names the table in errors.
+    which of them: the values of partition columns that it leaves out are only in the log. `url` names the table in
+    errors.
     """
 
     url: str
@@ -46,11 +47,11 @@ class SplitLayout:
     partition_by: tuple[str, ...] = ()
     indexing: Indexing = field(default_factory=Indexing)
     most_rows: int = 100_000
-    """Of a split: the terms of a column are one block, which a look-up reads from its beginning."""
+    """The most rows of a split: a column's terms are one block, which a look-up reads from its beginning."""
     most_bytes: int = 64 * _MIB
-    """Of a split's rows in memory, where its index takes several times as much."""
+    """The most bytes of a split's rows in memory. Their index takes several times as much."""
     buffered_bytes: int = 256 * _MIB
-    """Rows of all partitions that wait for their split."""
+    """The most bytes of rows, of all partitions, that wait for their split."""
 
     def of_at_most(self, rows: int | None) -> SplitLayout:
         """The same with splits of no more than `rows` rows each; None: as it is."""
@@ -78,7 +79,8 @@ class SplitLayout:
 class WrittenSplit:
     """A complete split. `partition_values` are typed, by column, null for the null partition.
 
-    `split` is what its add tells: `doc_mapping`, and `doc_mapping_ref`, the hash under which a table may keep it.
+    `split` has the facts for its add, among them `doc_mapping` and `doc_mapping_ref`, the hash under which a table may
+    keep it.
     """
 
     path: str
@@ -91,12 +93,12 @@ def write_splits(batches: Iterable[pa.RecordBatch], layout: SplitLayout, open_fi
     """Write all rows and give the splits, each complete and closed; none where there are no rows.
 
     Within a partition rows keep their order. Batches are taken as `write.write_files` takes them, with the same errors
-    of rows that do not fit, and files that were complete before an error are the caller's to drop as there.
+    for rows that do not fit; as there, the caller must delete files that were complete before an error.
 
     Before a file is opened it raises UnsupportedFeatureError for a column of a type that IndexTables does not write,
     and StoreConfigError where tantivy is not installed. InvalidRowsError: a null in a required column, a moment before
-    1677 or after 2262, a map with one key twice, or a value inside of a struct, an array or a map that a split would
-    not give back. The same rows under the same names give the same bytes.
+    1677 or after 2262, a map with one key twice, or a value inside a struct, an array or a map that would be read back
+    differently. The same rows under the same names give the same bytes.
     """
     check_types(layout.schema, url=layout.url)
     require_tantivy(layout.url)
@@ -197,15 +199,15 @@ class _Writing:
 
 
 def _check(rows: pa.Table, bundle: Bundle, file: SplitFile, layout: SplitLayout) -> None:
-    """Raises InvalidRowsError where the split does not give the rows back as they are."""
+    """Raises InvalidRowsError where the rows read back from the split differ from `rows`."""
     data = bundle.data
     plan = ReadPlan(url=layout.url, schema=layout.schema, batch_rows=rows.num_rows)
     try:
         batches = list(read_split_batches(lambda at, length: data[at : at + length], plan, file))
     except (DataFileError, UnsupportedFeatureError) as error:
         raise InvalidRowsError(
-            f"A split of {layout.url} would not give the rows back: it {error.__cause__}. Nothing of this write was "
-            "committed: change what is in their structs, arrays, maps and JSON.",
+            f"A split of {layout.url} cannot be read back: it {error.__cause__}. Nothing of this write was "
+            "committed: change the values in structs, arrays, maps and JSON.",
             url=layout.url,
         ) from error
     read = pa.Table.from_batches(batches, layout.schema)
@@ -213,22 +215,22 @@ def _check(rows: pa.Table, bundle: Bundle, file: SplitFile, layout: SplitLayout)
         words = _json_words if layout.indexing.of(column.name) is Indexed.JSON else _words
         if not given.equals(found) and words(given) != words(found):
             raise InvalidRowsError(
-                f"A split of {layout.url} would not give back the rows' column {column.name}, {column.type}, as it is: "
-                "inside of structs, arrays, maps and JSON a text that reads as a moment becomes another one. Nothing "
-                "of this write was committed: change the text, or store it in a column of its own.",
+                f"A split of {layout.url} would change the column {column.name}, {column.type}: inside structs, "
+                "arrays, maps and JSON a text that looks like a timestamp is rewritten. Nothing of this write was "
+                "committed: change the text, or store it in a column of its own.",
                 url=layout.url,
             )
 
 
 def _told_by_extremes(layout: SplitLayout) -> list[str]:
-    """The columns of the index whose values are stored as they are: the text of JSON and of an address is not."""
+    """The indexed columns whose values are stored unchanged: not JSON and IP addresses, whose text may change."""
     others = (Indexed.JSON, Indexed.IP)
     names = layout.schema.names if layout.indexing.columns is None else layout.indexing.columns
     return [name for name in names if layout.indexing.of(name) not in others]
 
 
 def _json_words(column: pa.ChunkedArray) -> list[str | None]:
-    """The texts of JSON in words in which spaces and the order of members do not count."""
+    """JSON texts in a form in which spaces and the order of members do not matter."""
     return [None if text is None else _json_word(text) for text in column.to_pylist()]
 
 
@@ -240,7 +242,7 @@ def _json_word(text: str) -> str:
 
 
 def _words(column: pa.ChunkedArray) -> list[str]:
-    """The values in words, in which one NaN is as another and maps have no order."""
+    """The values as texts, in which all NaN are equal and the order of a map does not matter."""
     return [repr(_plain(value, column.type)) for value in column.to_pylist()]
 
 

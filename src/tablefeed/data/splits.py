@@ -1,7 +1,7 @@
-"""Rows out of one split (the data file of an IndexTables table) as a stream of Arrow batches of the wanted schema.
+"""Reads the rows of one split (the data file of an IndexTables table) as Arrow batches of the wanted schema.
 
-Knows how Arrow is read and what a column may hold; the split's bytes are `indextables`'. No log, no store: it is given
-what reads a range of bytes.
+This module builds the Arrow columns; `indextables` decodes the split's bytes. No log, no store: it gets a function that
+reads a range of bytes.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from tablefeed.indextables.split.split_file import Chunk, Split
 
 CHUNK_ROWS = 65_536
 CHUNK_BYTES = 8 << 20
-"""Of blocks as they are stored: what is in memory of a split at one time, a few times over."""
+"""The most stored bytes of one chunk. Memory holds a few times as much of a split at one time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitFile:
-    """What an add tells of one split, and which of its rows are wanted.
+    """The facts of one split's add, and which of its rows are wanted.
 
     `num_records` and `footer` (from which byte to before which) are None where the add has none. `constants`: the
-    partition columns' values, in their types; each counts only where the split itself has not stored the column.
-    `chunks` None: the whole split; else those of `chunks_of`, by which tasks share it.
+    partition columns' values, in their types; each is used only where the split itself has not stored the column.
+    `chunks` None: the whole split; else some from `chunks_of`, which divides a split between tasks.
     """
 
     path: str
@@ -53,9 +53,10 @@ def read_split_batches(read: Read, plan: ReadPlan, file: SplitFile) -> Iterator[
     doc store and then one chunk after the other are read; no chunk is, where no column is stored. A column that the
     split does not know is null.
 
-    Raises DataFileError for a split that is gone, damaged, of another number of rows than the log says, with a value
-    that is none of its column's type, or with a null, where `plan.schema` allows none; UnsupportedFeatureError for
-    what is in a split and not handled (see `indextables.split`), or a column that the index does not store.
+    Raises DataFileError for a split that is missing or damaged, has another number of rows than the log says, has a
+    value that does not fit its column's type, or has a null where `plan.schema` allows none. Raises
+    UnsupportedFeatureError for a feature that is not handled (see `indextables.split`), or a column that the index does
+    not store.
     """
     with _refused_by_name(plan, file):
         split = _opened(read, file)
@@ -66,12 +67,12 @@ def read_split_batches(read: Read, plan: ReadPlan, file: SplitFile) -> Iterator[
 
 
 Share = tuple[int | None, int | None]
-"""A part of a split, by its first byte and the one behind its last, None at the split's own ends. A block is in the
-share where it begins if rows are taken to be of one size."""
+"""A part of a split, by its first byte and the byte after its last; None at the split's own ends. A block belongs to
+the share in which it begins, where all rows are assumed to have the same size."""
 
 
 def chunks_of(read: Read, plan: ReadPlan, file: SplitFile, share: Share = (None, None)) -> list[Chunk]:
-    """The chunks of `share` of the split, in its order: shares that follow each other have each row once.
+    """The chunks of `share` of the split, in its order. Adjacent shares contain each row once.
 
     Raises as `read_split_batches`.
     """
@@ -82,7 +83,7 @@ def chunks_of(read: Read, plan: ReadPlan, file: SplitFile, share: Share = (None,
 
 
 def share_places(read: Read, plan: ReadPlan, file: SplitFile, *, most: int) -> list[tuple[int, int]]:
-    """The place of some `most` runs of blocks by which they are in a `Share`, and their sizes in bytes, in their order.
+    """Divides the split into about `most` runs of blocks; gives the byte that decides each one's `Share`, and its size.
 
     Raises as `read_split_batches`.
     """
@@ -93,7 +94,7 @@ def share_places(read: Read, plan: ReadPlan, file: SplitFile, *, most: int) -> l
 
 
 def _row_at(byte: int, split: Split, file: SplitFile) -> int:
-    """The first row whose place is at `byte` or behind it."""
+    """The first row whose place is at `byte` or after it."""
     return min(split.row_count, -(-byte * split.row_count // max(1, file.size_bytes)))
 
 
@@ -164,7 +165,7 @@ def _batches(rows: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBatch]:
 
 @contextmanager
 def _refused_by_name(plan: ReadPlan, file: SplitFile) -> Iterator[None]:
-    """Makes errors of ours, with the names of the table and the file, of what the bytes are refused for."""
+    """Turns the errors of the decoder into ours, with the names of the table and the file."""
     what = f"The split {file.path} of {plan.url}"
     try:
         yield
@@ -181,8 +182,8 @@ def _refused_by_name(plan: ReadPlan, file: SplitFile) -> Iterator[None]:
         ) from error
     except (FileNotFoundError, ObjectNotFoundError) as error:
         raise DataFileError(
-            f"{what} is gone while the log still names it. It was removed by hand, or by PURGE INDEXTABLES with a "
-            "retention shorter than this reader is behind: restore it, or start anew.",
+            f"{what} is gone, though the log still names it. It was removed by hand, or by a PURGE INDEXTABLES "
+            "whose retention is shorter than this reader's lag. Restore it, or start again.",
             url=plan.url,
             path=file.path,
         ) from error

@@ -1,7 +1,7 @@
 """Statistics of the rows that went into a file: null counts, and bounds where they are certain.
 
-Computed in Arrow, row group by row group, and not taken from Parquet's footer: that has none for long texts, leaves out
-NaN and counts the nulls of nested columns by element. It costs about a tenth of writing the rows.
+Computed in Arrow, row group by row group, and not taken from Parquet's footer: the footer has no bounds for long texts,
+ignores NaN and counts the nulls of nested columns by element. It costs about a tenth of writing the rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def all_leaves(schema: pa.Schema) -> tuple[LeafPath, ...]:
 
 
 class RunningStatistics:
-    """The statistics of the rows added so far, for the given leaves. One that `schema` has not is null in all rows."""
+    """The statistics of the rows added so far, for the given leaves. A leaf that `schema` lacks is null in all rows."""
 
     def __init__(self, schema: pa.Schema, leaves: tuple[LeafPath, ...]) -> None:
         self._leaves = [_Leaf(path, schema) for path in leaves]
@@ -36,7 +36,7 @@ class RunningStatistics:
             leaf.add(rows)
 
     def result(self) -> FileStatistics:
-        """What is known of all rows added."""
+        """The statistics of all rows added."""
         return FileStatistics(
             num_records=self._num_records, columns={leaf.path: leaf.result() for leaf in self._leaves}
         )
@@ -59,7 +59,7 @@ def _has_bounds(kind: pa.DataType) -> bool:
 
 
 class _Leaf:
-    """The running statistics of one leaf. Bounds are kept as what compares as the file's readers compare."""
+    """The running statistics of one leaf. Bounds are kept as values that compare as readers of the file compare."""
 
     def __init__(self, path: LeafPath, schema: pa.Schema) -> None:
         self.path = path
@@ -89,11 +89,11 @@ class _Leaf:
             return
         try:
             low, high = self._comparable_bounds(column)
-        except UnicodeDecodeError:  # bytes that are no text have no bound that JSON could hold
+        except UnicodeDecodeError:  # bytes that are not UTF-8 have no bound that JSON can hold
             self._has_bounds = False
             return
         if low is not None:
-            # Of equal zeros the negative one is the smaller, and Python's min would keep the first.
+            # -0.0 counts as smaller than 0.0; Python's min would keep the first of the two.
             self._low = low if self._low is None or (low, _sign(low)) < (self._low, _sign(self._low)) else self._low
             self._high = high if self._high is None else max(self._high, high)
 
@@ -113,7 +113,7 @@ class _Leaf:
         low, high = low.as_py(), high.as_py()
         if not pa.types.is_floating(self._type):
             return low, high
-        # Arrow passes over NaN unless there is nothing else, and takes either zero for the other.
+        # Arrow's min_max ignores NaN unless there is nothing else, and does not distinguish 0.0 from -0.0.
         self._has_nan = self._has_nan or bool(pc.any(pc.is_nan(column)).as_py())
         if math.isnan(low):
             return None, None

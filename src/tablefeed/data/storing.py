@@ -1,6 +1,6 @@
-"""How arrays of incoming types are stored as a table's: by which casts, and what is none.
+"""Which casts store arrays of incoming types as a table's types, and for which pairs no cast is needed.
 
-Which types may meet is assignment.py's to say, what becomes of values casts.py's, or lenient_casts.py's where the
+assignment.py decides which pairs of types are allowed. casts.py converts the values, or lenient_casts.py where the
 policy is Spark's `legacy`.
 """
 
@@ -14,15 +14,15 @@ from tablefeed.data.retype import Conversion, conversion, lossless
 
 
 def assigned(found: pa.DataType, wanted: pa.DataType, how: Assignment) -> Conversion | None:
-    """How arrays of incoming type `found` are stored as `wanted`; None: as they are.
+    """Gives the conversion that stores arrays of type `found` as `wanted`; None: they are stored as they are.
 
-    Raises LossyConversionError where the two have nothing in common, the conversion CastError for a value that
-    `wanted` does not hold. Which pairs the policy forbids is not looked at here.
+    Raises LossyConversionError where no cast exists. The conversion raises CastError for a value that `wanted` cannot
+    hold. Whether the policy allows the pair is not checked here.
     """
     cast = lenient_casts.cast if how.policy is Policy.LEGACY else casts.cast
 
     def leaf(found: pa.DataType, wanted: pa.DataType) -> Conversion:
-        if _logical(found) == _logical(wanted):  # two forms of one type of a table's: no value changes
+        if _logical(found) == _logical(wanted):  # two Arrow forms of one table type: no value changes
             return lossless(found, wanted)
         return cast(found, wanted, how.zone)
 
@@ -30,7 +30,7 @@ def assigned(found: pa.DataType, wanted: pa.DataType, how: Assignment) -> Conver
 
 
 def _logical(kind: pa.DataType) -> object:
-    """What a table calls all forms of one type."""
+    """The table's name for all Arrow forms of one type."""
     if casts.is_text(kind):
         return "string"
     if casts.is_bytes(kind):

@@ -1,4 +1,4 @@
-"""A stream of batches of any size as tables, or as batches, of about one size."""
+"""Turns a stream of batches of any size into tables, or into batches, of about equal size."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def windows(batches: Iterable[pa.RecordBatch], *, most_rows: int, most_bytes: in
 def coalesced(batches: Iterable[pa.RecordBatch], *, most_rows: int) -> Iterator[pa.RecordBatch]:
     """Yield all rows in order, in batches as large as `most_rows` allows; a larger batch stays as it is.
 
-    Small neighbours are copied into one: what a batch costs its taker is then paid once for many files of few rows.
+    Small neighbours are copied into one, so that the consumer's cost per batch is paid once for many small files.
     """
     gathered: list[pa.RecordBatch] = []
     rows = 0

@@ -1,8 +1,8 @@
 """Rows into Parquet files, with their statistics. Knows Parquet and partitions; no log, and files only as given.
 
 Batches come small (Spark's have 10,000 rows) and are gathered into windows, split by partition, and written as row
-groups of about a million rows. What is held at any time is one window and at most `buffered_bytes` of rows that wait
-for their row group, whatever comes in.
+groups of about a million rows. Memory never holds more than one window and `buffered_bytes` of rows that wait for their
+row group.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tablefeed.model.statistics import FileStatistics, LeafPath
 _MIB = 1024 * 1024
 
 Compression = Literal["snappy", "zstd", "gzip", "brotli", "lz4", "none"]
-"""Arrow's names of the codecs that Parquet's readers have."""
+"""Arrow's names of the codecs that Parquet readers support."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +41,8 @@ class FileLayout:
     take an absent column for the same.
 
     `stored_as` has the shape of `schema` and the names and field ids that the files' columns get, None: the schema's
-    own. Statistics go by those. `leaves` are the columns that get statistics, None all of them. `url` names the table
-    in errors.
+    own. Statistics use those names. `leaves` are the columns that get statistics, None all of them. `url` names the
+    table in errors.
     """
 
     url: str
@@ -56,9 +56,9 @@ class FileLayout:
     row_group_bytes: int = 128 * _MIB
     """In memory. The size of Spark's row groups, and of the splits that its readers make."""
     buffered_bytes: int = 128 * _MIB
-    """Rows of all partitions that wait: one row group, as much as a task without partitions holds."""
+    """The most bytes of waiting rows of all partitions: one row group, as for a task without partitions."""
     max_file_bytes: int = 1024 * _MIB
-    """A file is closed above it: the size to which OPTIMIZE packs files, so no one needs larger ones."""
+    """A file is closed above this size, which is the target size of OPTIMIZE."""
     most_file_rows: int | None = None
     """No file has more; None: any number."""
     compression: Compression = "snappy"
@@ -67,8 +67,8 @@ class FileLayout:
     def of_files_of(self, target_bytes: int | None) -> FileLayout:
         """The same with files of about `target_bytes`, whose row groups are no larger; None: as it is.
 
-        A file is closed at a row group's end, so that a small target takes small row groups to be met; not below a
-        megabyte, where a footer weighs as much as the rows.
+        A file is closed at the end of a row group, so a small target needs small row groups; but not below a megabyte,
+        where the footer would be as large as the rows.
         """
         if target_bytes is None:
             return self
@@ -86,7 +86,7 @@ class FileLayout:
 
     @property
     def columns(self) -> pa.Schema:
-        """The columns of `schema` that are values of files: those that get statistics."""
+        """The columns of `schema` that are stored, except partition columns: those that get statistics."""
         return pa.schema([f for f in self.schema if f.name not in self.partition_by and not pa.types.is_null(f.type)])
 
     @property
@@ -96,7 +96,7 @@ class FileLayout:
         return pa.schema([*self.columns, *partitions])
 
     def as_stored(self, columns: pa.Schema) -> pa.Schema:
-        """Some of the columns as the files have them."""
+        """Some of the columns, with the names and ids that the files use."""
         if self.stored_as is None:
             return columns
         names = dict(zip(self.schema.names, self.stored_as, strict=True))
@@ -137,14 +137,15 @@ def write_files(batches: Iterable[pa.RecordBatch], layout: FileLayout, open_file
     the schema's types (zones, large strings, dictionaries, narrower numbers; a timestamp without zone is taken as
     UTC), but no other columns or struct members.
 
-    An error leaves through the contexts of the files that are open; files that were complete by then are not
-    reported: the caller, who named them, drops them. InvalidRowsError: a null in a required column (an empty text is
-    null in a partition column). SchemaMismatchError: a column too many, or a value that its type does not hold.
-    Whatever `batches` or a file raises passes through.
+    On an error the contexts of the open files are left with it. Files that are complete by then are not reported: the
+    caller, which named them, must delete them. InvalidRowsError: a null in a required column (an empty text is null in
+    a partition column). SchemaMismatchError: a column too many, or a value that its type does not hold. Whatever
+    `batches` or a file raises passes through.
     """
     writing = _Writing(layout, open_file)
     try:
-        # Splitting a window by partition holds it three times, beside all that waits; smaller ones split as fast.
+        # Splitting by partition needs three times a window's memory, besides the waiting rows. Smaller windows are as
+        # fast.
         most_bytes = layout.row_group_bytes // (8 if layout.partition_by else 2)
         fitting = conformed(batches, layout.schema, url=layout.url)
         for window in windows(fitting, most_rows=layout.row_group_rows, most_bytes=most_bytes):
@@ -180,7 +181,7 @@ def _conformer(found: pa.Schema, schema: pa.Schema, url: str) -> Conformer | Non
     extra = extra_columns(found, schema)
     if extra:
         raise SchemaMismatchError(
-            f"The rows have columns that {url} has not: {', '.join(extra)}. Drop them from the rows, or add "
+            f"The rows have columns that {url} lacks: {', '.join(extra)}. Drop them from the rows, or add "
             f"them to the table first.",
             url=url,
             error_class="DELTA_METADATA_MISMATCH",
@@ -217,7 +218,7 @@ class _Partition:
 
 
 _MOST_OPEN_FILES = 64
-# Far below the 1,024 handles that a process has by default; the one opened first is closed for the next.
+# Far below the default limit of 1,024 handles per process. At the limit, the file opened first is closed.
 
 
 class _Writing:
@@ -257,7 +258,7 @@ class _Writing:
         self._make_room()
 
     def _make_room(self) -> None:
-        # Largest first, and half of all at once: fewer and larger row groups than one at a time would give.
+        # Largest first, and down to half of the limit: this gives fewer and larger row groups than one at a time.
         waiting = sum(p.waiting_bytes for p in self._partitions.values())
         if waiting <= self._layout.buffered_bytes:
             return

@@ -48,7 +48,7 @@ def test_operators_that_sqlglot_binds_otherwise_are_refused_until_there_are_pare
 
 @pytest.mark.parametrize("text", ["a::int", "CAST(a AS VARCHAR(3)) = 'x'", "a = 'x' COLLATE UTF8_LCASE"])
 def test_words_whose_meaning_sqlglot_drops_are_refused(text: str) -> None:
-    with pytest.raises(NotExactError, match="write it in other words"):
+    with pytest.raises(NotExactError, match="write it differently"):
         parse(text)
 
 

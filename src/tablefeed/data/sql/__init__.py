@@ -1,12 +1,12 @@
 """Expressions of Spark's SQL, evaluated on Arrow batches as Spark evaluates them: the same values, nulls and failures.
 
-`parse` makes sqlglot's tree of the text, and of its functions no more than names and arguments. Each node is then
-given the type that Spark gives it and is said again in DuckDB's words (`casts`, `operators`, `functions`, `times`);
-`engine` runs those. Only what was held against Spark's own values is said again (tests/spark/test_expressions.py):
-everything else is refused by name. ANSI mode is taken to be on, as it is in Spark by default.
+`parse` makes sqlglot's tree from the text, with functions as plain names and arguments. Each node then gets the type
+that Spark gives it and is translated to DuckDB's SQL (`casts`, `operators`, `functions`, `times`), which `engine` runs.
+Only what was compared with Spark's own values (tests/spark/test_expressions.py) is translated; everything else is
+refused by name. ANSI mode is assumed to be on, as it is in Spark by default.
 
-DuckDB and Spark raise at different times, so what is said to DuckDB never raises: beside its value each term has the
-reason why Spark would raise for a row, and whether it is asked at all follows Spark's order of evaluation.
+DuckDB and Spark raise errors at different times, so the SQL for DuckDB never raises. Instead each term has, besides its
+value, the reason why Spark would raise for a row, found in Spark's order of evaluation.
 """
 
 from tablefeed.data.sql.engine import EngineError

@@ -38,13 +38,13 @@ def _compact(c: Call) -> Term:
 
 
 def _put(where: Literal["first", "last"]) -> Maker:
-    """One more element, which may be null, at an end."""
+    """Adds one element, which may be null, at an end."""
 
     def make(c: Call) -> Term:
         array, value = c.scope.bound(_array(c)), _element(c, len(c.arguments) - 1)
         if value.fails is not None:
-            # Whether Spark looks at it where the array is null hangs on how it runs the expression.
-            raise c.refuse("it is evaluated with an element that every row has without a failure")
+            # Whether Spark evaluates the element where the array is null depends on how it runs the expression.
+            raise c.refuse("it is evaluated only with an element that cannot fail")
         ends = {"first": f"list_prepend({value.sql}, {array.sql})", "last": f"list_append({array.sql}, {value.sql})"}
         sql = f"CASE WHEN {array.sql} IS NOT NULL THEN {ends[where]} END"
         return Term(type=array.type, sql=sql, fails=array.fails, stage=max(array.stage, value.stage))
@@ -58,7 +58,7 @@ def _insert(c: Call) -> Term:
             return _put("first")(c)
         case -1:
             return _put("last")(c)
-    raise c.refuse("it is evaluated at the literal positions 1 and -1")
+    raise c.refuse("it is evaluated only at the literal positions 1 and -1")
 
 
 def _array(c: Call) -> Term:
@@ -68,7 +68,7 @@ def _array(c: Call) -> Term:
 
 
 def _element(c: Call, index: int) -> Term:
-    """An argument that is of the type of the array's elements."""
+    """An argument of the array's element type."""
     array, value = c.arguments[0], c.arguments[index]
     if not isinstance(array.type, Array) or array.type.element != value.type or is_nested(value.type):
         raise c.refuse("it is evaluated for an array and a value of its element type")

@@ -1,4 +1,4 @@
-"""The call of a function: its arguments as the types that functions take."""
+"""The call of a function: casts its arguments to the types that functions take."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class Call:
         """An argument as an INT."""
         term = self.arguments[index]
         if term.type not in (*INTEGRALS, STRING, VOID):
-            raise self.refuse(f"{spelt(term.type)} is taken for no whole number here")
+            raise self.refuse(f"{spelt(term.type)} is not accepted as a whole number here")
         return cast(self.scope, term, INT)
 
     def literal(self, index: int) -> str:
-        """An argument that must be a text written out."""
+        """An argument that must be a text literal."""
         value = self.arguments[index].literal
         if not isinstance(value, str):
-            raise self.refuse("this argument is evaluated as a literal only")
+            raise self.refuse("this argument must be a literal")
         return value
 
     def date(self, index: int) -> Term:
@@ -66,7 +66,7 @@ class Call:
         if term.type not in (DATE, TIMESTAMP, NTZ, STRING, VOID):
             raise self.refuse(f"{spelt(term.type)} is no {spelt(kind)}")
         if term.type == NTZ and kind == TIMESTAMP:
-            raise self.refuse("of a timestamp_ntz it is not evaluated here")
+            raise self.refuse("it is not evaluated here for a timestamp_ntz")
         return cast(self.scope, term, kind)
 
     def strict(self, kind: DataType, operands: Sequence[Term], sql: str, failure: Failure | None = None) -> Term:
@@ -81,4 +81,4 @@ Known = Mapping[str, tuple[Sequence[int], Maker]]
 """Functions by their names, with the numbers of arguments that they are evaluated with."""
 
 ANY = range(1, 1000)
-"""Any number of arguments but none."""
+"""Any number of arguments from 1 on."""

@@ -59,7 +59,7 @@ def assigned(scope: Scope, term: Term, to: DataType) -> Term:
 
 
 def _folded(scope: Scope, term: Term, to: DataType) -> Term:
-    """The cast of a literal, done here and now: it is one in every row."""
+    """Casts a literal at compile time: it is the same in each row."""
     scratch = Scope(text=scope.text, schema=Struct(()), zone=scope.zone)
     made = _made(scratch, replace(term, fails=None), to)
     value, failure = constant(scratch, made.sql, made.fails)
@@ -140,7 +140,7 @@ def _to_floating(scope: Scope, term: Term, to: DataType) -> Term | None:
         inside = f"CASE WHEN isnan({{0}}) THEN 'nan'::FLOAT {outer} ELSE TRY_CAST({{0}} AS FLOAT) END"
         return strict(scope, to, [term], inside, Failure.RANGE)
     if isinstance(kind, Decimal):
-        # By way of the text, whose reading rounds once.
+        # Through the text, because reading the text rounds only once.
         return strict(scope, to, [term], f"({{}}::VARCHAR)::{duck(to)}")
     if kind == STRING:
         number = r"^[\x00-\x20]*([+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?)[fFdD]?[\x00-\x20]*$"

@@ -1,4 +1,4 @@
-"""The type in which Spark meets two types, under ANSI (AnsiTypeCoercion, DecimalPrecision, TypeCoercion)."""
+"""The common type of two types in Spark, under ANSI (AnsiTypeCoercion, DecimalPrecision, TypeCoercion)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _LEAST_SCALE = 6
 
 
 def is_numeric(kind: DataType) -> bool:
-    """Whether `kind` is a number's."""
+    """Whether `kind` is a numeric type."""
     return kind in INTEGRALS or kind in FLOATING or isinstance(kind, Decimal)
 
 
 def decimal_of(term: Term) -> Decimal | None:
-    """The decimal that Spark makes of a whole number beside a decimal: a literal's own digits, else its type's."""
+    """The decimal type of a whole number beside a decimal in Spark: a literal has its own digits, else its type's."""
     if isinstance(term.type, Decimal):
         return term.type
     if term.type not in INTEGRALS:
@@ -42,7 +42,7 @@ def decimal_of(term: Term) -> Decimal | None:
 
 
 def integral_decimal(kind: DataType) -> DataType:
-    """The decimal that holds all of a whole number's type; another type as it is."""
+    """The decimal that holds all values of an integer type; other types are given back as they are."""
     return Decimal(_DIGITS[getattr(kind, "name", "")], 0) if kind in INTEGRALS else kind
 
 

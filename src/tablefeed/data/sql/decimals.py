@@ -32,7 +32,7 @@ def arithmetic(scope: Scope, operation: Operation, left: Term, right: Term) -> T
         sides = f"({{}}::{duck(kind)}) {operation} ({{}}::{duck(kind)})"
         return strict(scope, kind, [left, right], f"TRY_CAST(TRY({sides}) AS {duck(kind)})", Failure.OVERFLOW)
     if operation == "*" and raw[0] <= MOST_DIGITS:
-        # Of operands of up to 18 digits DuckDB's product has no more either.
+        # For operands of up to 18 digits DuckDB's product has at most 18 digits too.
         wide = duck(Decimal(max(a.precision, 19), a.scale))
         product = f"TRY({{}}::{wide} * {{}})" if raw[0] > 18 else "TRY({} * {})"
         return strict(scope, kind, [left, right], f"TRY_CAST({product} AS {duck(kind)})", Failure.OVERFLOW)
@@ -51,7 +51,7 @@ def arithmetic(scope: Scope, operation: Operation, left: Term, right: Term) -> T
 
 
 MOST_DIGITS_NEGATED = 34
-"""To which Spark rounds what it negates, halves to the even digit: Scala's BigDecimal, MathContext.DECIMAL128."""
+"""The digits to which Spark rounds when it negates, halves to even: Scala's BigDecimal, MathContext.DECIMAL128."""
 
 
 def negated(scope: Scope, term: Term) -> Term:
@@ -61,7 +61,7 @@ def negated(scope: Scope, term: Term) -> Term:
 
 
 def absolute(scope: Scope, term: Term) -> Term:
-    """A decimal without its sign; to Spark that of a negative one is minus that."""
+    """A decimal without its sign; Spark negates a negative one."""
     turned, failure = _negation(scope, term.type)
     sql = f"CASE WHEN {{0}} < 0 THEN {turned} ELSE {{0}} END"
     return strict(scope, term.type, [term], sql, failure)
@@ -126,7 +126,7 @@ def _function(operation: Operation, a: Decimal, b: Decimal, kind: Decimal) -> Ca
 
 
 _Whole = Callable[[int, int, int, int], "tuple[int, int] | None"]
-"""Of two unscaled values and their scales the unscaled result and its scale; None where there is none."""
+"""From two unscaled values and their scales, the unscaled result and its scale; None where there is none."""
 
 
 def _sum(x: int, y: int, s: int, t: int) -> tuple[int, int]:
@@ -137,7 +137,7 @@ def _sum(x: int, y: int, s: int, t: int) -> tuple[int, int]:
 def _quotient(x: int, y: int, s: int, t: int) -> tuple[int, int] | None:
     if y == 0:
         return None
-    # Decimal./ rounds to 39 digits after the point first, and its caller to the result's.
+    # Decimal./ first rounds to 39 digits after the point; its caller then rounds to the result's scale.
     digits = MOST_DIGITS + 1
     top, bottom = x * 10 ** (digits + t), y * 10**s
     number, rest = divmod(abs(top), abs(bottom))
@@ -164,7 +164,7 @@ _WHOLE: dict[str, _Whole] = {
 
 
 def rounded(number: int, scale: int, wanted: int) -> int:
-    """An unscaled value of one scale at another, half away from zero."""
+    """Changes an unscaled value from one scale to another, rounding halves away from zero."""
     if wanted >= scale:
         return number * int(10 ** (wanted - scale))
     unit = int(10 ** (scale - wanted))

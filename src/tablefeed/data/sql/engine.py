@@ -28,11 +28,11 @@ ROWS = "tablefeed_rows"
 
 
 class EngineError(ValueError):
-    """DuckDB does not take what it is given; the text is its own."""
+    """DuckDB refuses its input; the message is DuckDB's."""
 
 
 class Engine:
-    """A connection of one thread's, which may be used for many expressions."""
+    """A connection for one thread, which can be used for many expressions."""
 
     def __init__(self) -> None:
         import duckdb
@@ -40,11 +40,12 @@ class Engine:
         self._connection: duckdb.DuckDBPyConnection = duckdb.connect(config=dict(_CONFIG))
         self._connection.execute("SET TimeZone = 'UTC'")
         self._functions: set[str] = set()
-        # At the latest when Python ends: functions of ours that DuckDB still holds then are reported on stderr.
+        # Closed at the latest when Python ends: if DuckDB still held functions of ours then, that would be reported on
+        # stderr.
         weakref.finalize(self, self._connection.close)
 
     def add(self, functions: Iterable[PythonFunction]) -> None:
-        """Makes functions known by their names; one that is known stays."""
+        """Registers functions by name; a name that is already registered is kept."""
         from duckdb.func import FunctionNullHandling, PythonUDFType
 
         for function in functions:
@@ -78,7 +79,7 @@ _LOCAL = threading.local()
 
 
 def engine() -> Engine:
-    """The engine of the thread that asks. Raises EngineError where DuckDB is not installed."""
+    """The engine of the calling thread. Raises EngineError where DuckDB is not installed."""
     found: Engine | None = getattr(_LOCAL, "engine", None)
     if found is None:
         try:
@@ -91,13 +92,13 @@ def engine() -> Engine:
 
 @functools.cache
 def knows_zone(name: str) -> bool:
-    """Whether `name` is a time zone of DuckDB's, spelt as it spells it."""
+    """Whether DuckDB knows the time zone `name` in exactly this spelling."""
     sql = "SELECT count(*) FROM pg_timezone_names() WHERE name = (SELECT name FROM " + ROWS + ")"  # noqa: S608  # ours
     return bool(engine().run(sql, pa.table({"name": [name]})).column(0)[0].as_py())
 
 
 def query(stages: Sequence[Sequence[tuple[str, str]]], values: Mapping[str, str]) -> str:
-    """The SQL that binds `stages` one over the other and gives `values` by name."""
+    """The SQL that nests `stages`, each over the one before, and gives `values` by name."""
     source = ROWS
     for bound in stages:
         if bound:

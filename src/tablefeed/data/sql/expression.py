@@ -18,7 +18,7 @@ from tablefeed.model.schema import DataType, Struct
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """An expression's text, and the type of the column that it is assigned to, None where to none.
+    """An expression's text, and the type of the column to which it is assigned; None: to no column.
 
     The assignment is Spark's under ANSI: a value that the column's type does not hold fails.
     """
@@ -29,9 +29,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expression:
-    """What `text` says of a row: of Spark's type `type`, by the columns and members of columns that it names.
+    """The compiled expression `text`, its Spark type, and the columns and members of columns that it names.
 
-    Each of `paths` begins with a column as the schema spells it; members below it are as the text does.
+    Each of `paths` begins with a column in the schema's spelling; members below it have the text's spelling.
     """
 
     text: str
@@ -42,7 +42,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """Expressions that are evaluated together, by whichever thread: the engine behind is a thread's own."""
+    """Expressions that are evaluated together. Any thread may use it: each thread has its own engine."""
 
     expressions: tuple[Expression, ...]
     sql: str
@@ -53,8 +53,8 @@ class Program:
         """Gives for each expression an array with a value for each row of `batch`, in order.
 
         Columns of `batch` have the Arrow types of the table's schema. Raises RowFailedError for the first expression
-        for which Spark would raise, at its first such row, and EngineError for rows that no engine takes, such as text
-        that is no UTF-8.
+        for which Spark would raise, with its first such row, and EngineError for rows that DuckDB refuses, such as text
+        that is not UTF-8.
         """
         if batch.num_rows == 0:
             return [pa.array([], arrow_type(e.type)) for e in self.expressions]
@@ -62,7 +62,7 @@ class Program:
         return [_values(expression, columns) for expression in self.expressions]
 
     def try_out(self, schema: Struct) -> None:
-        """Raises EngineError where the engine does not take the program, for rows of `schema`."""
+        """Raises EngineError where the engine refuses the program for rows of `schema`."""
         kinds = {field.name: field.type for field in schema}
         self._run([pa.array([], arrow_type(kinds[name])) for name in self.inputs.values()], 0)
 
@@ -76,10 +76,10 @@ class Program:
 def compile_expressions(
     asked: Sequence[Asked], schema: Struct, *, time_zone: str | None, now_us: int | None = None
 ) -> Program:
-    """Gives the program of expressions over rows of `schema`.
+    """Gives the program that evaluates expressions over rows of `schema`.
 
-    `time_zone` is the session's, None where it is not known; `now_us` the moment that `current_timestamp()` is, None
-    where the expressions may not hang on it. Raises NotExactError for what is not evaluated exactly as Spark does.
+    `time_zone` is the session's, None where it is not known; `now_us` the value of `current_timestamp()`, None where
+    the expressions may not depend on it. Raises NotExactError for what is not evaluated exactly as Spark does.
     """
     try:
         program = _compiled(asked, schema, time_zone, now_us)

@@ -1,4 +1,4 @@
-"""The functions of Spark's SQL that are evaluated, by their names: each a maker of a term from its arguments' terms."""
+"""The functions of Spark's SQL that are evaluated, by name. Each makes a term from the terms of its arguments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tablefeed.model.schema import DataType, Decimal
 
 
 def call(scope: Scope, name: str, part: str, arguments: Sequence[Term]) -> Term:
-    """Gives the term of a call. Raises NotExactError for a function that is not evaluated, or not so called."""
+    """Gives the term of a call. Raises NotExactError for a function or number of arguments that is not evaluated."""
     known = FUNCTIONS.get(name.lower())
     if known is None:
         raise scope.refuse(part, f"the function {name} is not evaluated here")
@@ -107,7 +107,7 @@ def _to_whole(name: str) -> Maker:
 def _round(c: Call) -> Term:
     term, digits = c.arguments[0], c.arguments[1].literal if len(c.arguments) > 1 else 0
     if not isinstance(term.type, Decimal) or not isinstance(digits, int) or digits < 0:
-        raise c.refuse("it is evaluated for decimals, and to 0 or more literal digits")
+        raise c.refuse("it is evaluated only for decimals, and to a literal number of digits of 0 or more")
     scale = min(digits, term.type.scale)
     whole = term.type.precision - term.type.scale + 1
     kind = Decimal(min(whole + scale, 38), scale)
@@ -145,7 +145,7 @@ def _date_part(c: Call) -> Term:
 
 
 def extract(scope: Scope, part: str, field: str, source: Term) -> Term:
-    """EXTRACT(field FROM source), as DATE_PART says it too."""
+    """EXTRACT(field FROM source), which equals DATE_PART."""
     name = field.lower()
     if name not in ("year", "quarter", "month", "week", "day", "hour", "minute"):
         raise scope.refuse(part, f"EXTRACT of {field} is not evaluated here")

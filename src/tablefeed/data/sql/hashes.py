@@ -29,12 +29,12 @@ from tablefeed.model.schema import DataType
 
 
 def hashed(c: Call) -> Term:
-    """HASH of any number of values: a null passes on what was made of those before it."""
+    """HASH of any number of values; a null leaves the hash of the values before it unchanged."""
     sql, stage = f"{SEED}::INTEGER", 0
     for term in c.arguments:
         function = _FUNCTIONS.get(term.type)
         if function is None:
-            raise c.refuse(f"of {spelt(term.type)} it is not evaluated here")
+            raise c.refuse(f"it is not evaluated here for {spelt(term.type)}")
         name = c.scope.python(function)
         sql, stage = c.scope.bind(f"{name}({term.sql}::{function.takes[0]}, {sql})", max(stage, term.stage))
     return Term(type=INT, sql=sql, fails=first(*(term.fails for term in c.arguments)), stage=stage)
@@ -60,4 +60,4 @@ _FUNCTIONS: dict[DataType, PythonFunction] = {
     STRING: _function("text", "VARCHAR", str.encode),
     BINARY: _function("bytes", "BLOB", bytes),
 }
-"""How the value of a type is bytes: as Spark, numbers of up to 32 bits fill a word, and longer ones two."""
+"""How a value is turned into bytes: as in Spark, numbers of up to 32 bits are one word, and longer ones two."""

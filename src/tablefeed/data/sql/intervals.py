@@ -25,7 +25,7 @@ def shifted(scope: Scope, node: exp.Expr, term: Term) -> Term:
     unit = interval.args.get("unit")
     count, name = str(getattr(interval.this, "this", "")), str(unit.this).upper().removesuffix("S")
     if type(unit) is not exp.Var or type(interval.this) is not exp.Literal or _COUNT.fullmatch(count) is None:
-        raise scope.refuse(part, "intervals are evaluated of one whole number and unit")
+        raise scope.refuse(part, "only intervals of one whole number and one unit are evaluated here")
     amount = int(count) if node.key == "add" else -int(count)
     if term.type not in (DATE, TIMESTAMP, NTZ) or name not in (*_MONTHS, *_MICROS):
         raise scope.refuse(part, f"{spelt(term.type)} and an interval of {name} are not evaluated here")
@@ -36,7 +36,7 @@ def shifted(scope: Scope, node: exp.Expr, term: Term) -> Term:
         return times.add_clock_months(scope, term, months)
     if term.type == DATE:
         if name != "DAY":
-            raise scope.refuse(part, "a date and an interval of less than a day is a timestamp: cast the date first")
+            raise scope.refuse(part, "a date and a part of a day make a timestamp: cast the date first")
         return strict(scope, DATE, [term], f"TRY_CAST({{}}::BIGINT + {amount} AS INTEGER)", Failure.RANGE)
     micros = amount * _MICROS[name]
     days = abs(micros) // _MICROS["DAY"] * (1 if micros > 0 else -1)

@@ -1,7 +1,7 @@
-"""UPPER and LOWER as Spark has them: Unicode's full mappings, of no language (UTF8String by ICU).
+"""UPPER and LOWER as in Spark: Unicode's full mappings, for no particular language (UTF8String by ICU).
 
-Python's are the same mappings in the version of Unicode that it was built with. A character that it does not know
-has no answer here.
+Python has the same mappings, in the version of Unicode that it was built with. A text with a character that this
+version does not know gives null here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _mapped(texts: pa.ChunkedArray, one: Callable[[str], str], ascii_only: Calla
 
 
 _LATE = frozenset("\u019b\u0264\ua7d3\ua7d5")
-"""Small letters that were there long before their capitals, which came with Unicode 16: Pythons and Sparks differ."""
+"""Old small letters whose capitals came only with Unicode 16: versions of Python and of Spark differ for them."""
 
 
 def _is_known(text: str) -> bool:

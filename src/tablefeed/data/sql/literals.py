@@ -38,7 +38,7 @@ def text_or_number(scope: Scope, node: exp.Expr) -> Term:
         return number(scope, str(node.this))
     value = str(node.this)
     if "'" in value or "\0" in value:
-        raise scope.refuse(str(node.sql("spark")), "a quote within a text is read by a setting of Spark's session")
+        raise scope.refuse(str(node.sql("spark")), "Spark reads a quote within a text by a session setting")
     return Term(type=STRING, sql=text_sql(value), literal=value)
 
 
@@ -46,7 +46,7 @@ _NUMBER = re.compile(r"-?(?:[0-9]+(?P<point>\.[0-9]*)?|\.[0-9]+)(?P<exponent>[eE
 
 
 def number(scope: Scope, text: str) -> Term:
-    """A number by its digits, its minus included: the least bigint has no positive twin."""
+    """A number from its digits with its minus sign: the least bigint has no positive counterpart."""
     spelt_right = _NUMBER.fullmatch(text)
     if spelt_right is None or len(text) > 2 * MOST_DIGITS:
         raise scope.refuse(text, "it is no number that is read here")
@@ -79,7 +79,7 @@ def boolean(_: Scope, node: exp.Expr) -> Term:
 
 
 def null(_scope: Scope, _node: exp.Expr) -> Term:
-    """NULL, which takes the type of what stands beside it."""
+    """NULL, which takes the type of its context."""
     return Term(type=VOID, sql="NULL")
 
 

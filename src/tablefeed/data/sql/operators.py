@@ -1,4 +1,4 @@
-"""The operators of Spark's SQL: what compares, joins, calculates and chooses."""
+"""The operators of Spark's SQL: comparisons, logic, arithmetic and choices."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from tablefeed.model.schema import DataType, Decimal
 
 
 def widened(scope: Scope, part: str, terms: Sequence[Term]) -> list[Term]:
-    """The terms in the one type that Spark gives them all."""
+    """Casts the terms to their common type in Spark."""
     kind: DataType | None = terms[0].type
     for term in terms[1:]:
         kind = None if kind is None else common_type(kind, term.type)
     if kind is None:
         found = ", ".join(spelt(t.type) for t in terms)
-        raise scope.refuse(part, f"Spark has no one type for {found}, or one that rounds: cast them to one type")
+        raise scope.refuse(part, f"Spark has no common type for {found}, or one that rounds: cast them to one type")
     return [cast(scope, term, kind) for term in terms]
 
 
@@ -68,7 +68,7 @@ def as_condition(scope: Scope, part: str, term: Term) -> Term:
 
 
 def both(scope: Scope, operator: str, left: Term, right: Term) -> Term:
-    """AND and OR: the right side is not looked at where the left one decides."""
+    """AND and OR: the right side is not evaluated where the left side decides."""
     if right.fails:
         left = scope.bound(left)
     decides = "false" if operator == "AND" else "true"
@@ -128,10 +128,10 @@ def _as_numbers(scope: Scope, left: Term, right: Term) -> tuple[Term, Term]:
 
 
 def _divided(scope: Scope, kind: DataType, operator: str, left: Term, right: Term) -> Term:
-    """Division and remainder: the divisor is looked at first."""
+    """Division and remainder: the divisor is evaluated first."""
     left, right = scope.bound(left), scope.bound(right)
     stage = max(left.stage, right.stage)
-    # The remainder of -1 is 0 of every number, the least one among them.
+    # The remainder by -1 is 0 for each number, also for the least one.
     quotient = f"({left.sql} {operator} {right.sql})"
     if operator == "%" and kind in INTEGRALS:
         quotient = f"CASE WHEN {right.sql} = -1 AND {left.sql} IS NOT NULL THEN 0 ELSE {quotient} END"
@@ -166,19 +166,19 @@ def bitwise(scope: Scope, part: str, operator: str, left: Term, right: Term) -> 
 
 
 def among(scope: Scope, part: str, term: Term, values: Sequence[Term]) -> Term:
-    """IN a list. Values are looked at in turn, up to the first that is equal."""
+    """IN a list. Values are evaluated in order, up to the first that is equal."""
     term, *values = widened(scope, part, [term, *values])
     if is_nested(term.type) or term.type == VOID:
         raise scope.refuse(part, f"IN is not evaluated for {spelt(term.type)}")
     if any(v.fails for v in values):
-        raise scope.refuse(part, "a value of the list can fail: compare with each by =")
+        raise scope.refuse(part, "a value in the list can fail: compare with each value by = instead")
     listed = ", ".join(v.sql for v in values)
     stage = max(term.stage, *(v.stage for v in values))
     return Term(type=BOOLEAN, sql=f"({term.sql} IN ({listed}))", fails=term.fails, stage=stage)
 
 
 def case(scope: Scope, part: str, branches: Sequence[tuple[Term, Term]], otherwise: Term | None) -> Term:
-    """CASE WHEN: a branch is looked at where its condition holds and none before it does."""
+    """CASE WHEN: a branch is evaluated where its condition holds and no earlier condition does."""
     last = otherwise or Term(type=VOID, sql="NULL")
     results = widened(scope, part, [result for _, result in branches] + [last])
     conditions = [condition for condition, _ in branches]
@@ -201,7 +201,7 @@ def case(scope: Scope, part: str, branches: Sequence[tuple[Term, Term]], otherwi
 
 
 def coalesced(scope: Scope, part: str, terms: Sequence[Term]) -> Term:
-    """COALESCE: looked at in turn, up to the first that is not null."""
+    """COALESCE: evaluated in order, up to the first value that is not null."""
     terms = widened(scope, part, terms)
     if is_nested(terms[0].type) or terms[0].type == VOID:
         raise scope.refuse(part, f"a choice of {spelt(terms[0].type)} is not evaluated here")
@@ -215,7 +215,7 @@ def coalesced(scope: Scope, part: str, terms: Sequence[Term]) -> Term:
 
 
 def extreme(scope: Scope, part: str, name: str, terms: Sequence[Term]) -> Term:
-    """GREATEST and LEAST, which pass nulls over."""
+    """GREATEST and LEAST, which ignore nulls."""
     terms = widened(scope, part, terms)
     if is_nested(terms[0].type) or terms[0].type == VOID:
         raise scope.refuse(part, f"{name} is not evaluated for {spelt(terms[0].type)}")

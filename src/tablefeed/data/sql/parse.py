@@ -1,8 +1,9 @@
-"""sqlglot's tree of an expression, as far as Spark's grammar makes the same of the text.
+"""Parses an expression with sqlglot, as far as Spark's grammar gives the same tree.
 
-sqlglot knows many dialects and translates functions into common ones; here its parser is told to keep every function
-as a name and arguments, so that only Spark's own names are met. Its operators bind in another order than Spark's in
-places (`||`, `&` and `|`, `=` and `<`): a tree that Spark would build otherwise is refused, parentheses make it one.
+sqlglot knows many dialects and translates functions into common ones. Here its parser is configured to keep each
+function as a name and arguments, so that only Spark's own names occur. Some of its operators have another precedence
+than Spark's (`||`, `&` and `|`, `=` and `<`). An expression that Spark would parse differently is refused; parentheses
+make it unambiguous.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _REMEDY = 'pip install "tablefeed[rules]" where the tasks\' Python runs'
 
 
 def parse(text: str) -> exp.Expr:
-    """Gives the tree of `text`. Raises NotExactError for what is no expression, or none that is read alike."""
+    """Gives the tree of `text`. Raises NotExactError for what is no expression, or what Spark may parse differently."""
     try:
         from sqlglot import exp
         from sqlglot.dialects.spark import Spark
@@ -28,15 +29,15 @@ def parse(text: str) -> exp.Expr:
     except ImportError as error:
         raise NotExactError(text, part=text, reason=f"it needs sqlglot: {_REMEDY}") from error
     if "\\" in text:
-        # Whether it escapes what follows is a setting of Spark's session.
-        raise NotExactError(text, part="\\", reason="what a backslash means is a setting of Spark's session")
+        # Whether a backslash escapes the next character depends on a setting of Spark's session.
+        raise NotExactError(text, part="\\", reason="Spark reads a backslash by a session setting")
     dialect = Spark()
     try:
         tokens = dialect.tokenize(text)
         for token in tokens:
             word = text[token.start : token.end + 1]
             if word == "::" or word.upper() in _UNREAD_WORDS:
-                raise NotExactError(text, part=word, reason="it is not evaluated here: write it in other words")
+                raise NotExactError(text, part=word, reason="it is not evaluated here: write it differently")
         found = _parser()(dialect=dialect).parse_into(exp.Condition, tokens, text)
     except RecursionError as error:
         raise NotExactError(text, part=text, reason="it nests too deep") from error
@@ -56,7 +57,7 @@ def parse(text: str) -> exp.Expr:
 
 
 _UNREAD_WORDS = frozenset({"CHAR", "VARCHAR", "CHARACTER", "COLLATE"})
-"""As types they have lengths, which sqlglot drops."""
+"""These types have lengths, which sqlglot drops."""
 
 
 @functools.cache
@@ -83,7 +84,7 @@ def _marked(node: exp.Expr) -> exp.Expr:
 
 
 WRITTEN = "written"
-"""Marks a cast that was written as one: sqlglot makes casts of the literals 5L and 1.5BD as well."""
+"""Marks a cast that the text contains: sqlglot also turns the literals 5L and 1.5BD into casts."""
 
 _OR, _AND, _NOT, _PREDICATE, _COMPARISON, _BIT_OR, _BIT_XOR, _BIT_AND, _SUM, _PRODUCT, _UNARY, _PRIMARY = range(12)
 
@@ -104,7 +105,7 @@ _LEVELS = {
     **dict.fromkeys(("mul", "div", "intdiv", "mod"), _PRODUCT),
     **dict.fromkeys(("neg", "bitwisenot"), _UNARY),
 }
-"""How tightly each operator binds in Spark's SqlBaseParser; what is not here stands by itself."""
+"""The precedence of each operator in Spark's SqlBaseParser; other nodes need no parentheses."""
 
 
 def _check_binding(node: exp.Expr, text: str) -> None:
@@ -118,11 +119,11 @@ def _check_binding(node: exp.Expr, text: str) -> None:
 
 
 def _operands(node: exp.Expr, level: int) -> Iterator[tuple[exp.Expr, int]]:
-    """The operands of an operator, each with the loosest level that may stand there without parentheses."""
+    """The operands of an operator, each with the lowest precedence that is allowed there without parentheses."""
     if level == _PRIMARY:
         return
     if level in (_OR, _AND):
-        # Of three in a row it does not matter which two are joined first.
+        # Of three operands in a row it does not matter which two are combined first.
         yield node.args["this"], level
         yield node.args["expression"], level
     elif level == _NOT:

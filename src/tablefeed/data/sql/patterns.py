@@ -1,4 +1,4 @@
-"""LIKE and RLIKE with patterns that are written out, as far as DuckDB's mean the same as Java's."""
+"""LIKE and RLIKE with literal patterns, as far as these mean the same in DuckDB as in Java."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _TOKEN = re.compile(
 def like(scope: Scope, part: str, term: Term, pattern: Term) -> Term:
     """LIKE: % is any text and _ any character."""
     if not isinstance(pattern.literal, str):
-        raise scope.refuse(part, "its pattern is evaluated as a literal only")
+        raise scope.refuse(part, "its pattern must be a literal")
     return strict(scope, BOOLEAN, [cast(scope, term, STRING)], f"({{}} LIKE {_braced(pattern.literal)})")
 
 
 def regex(scope: Scope, part: str, term: Term, pattern: Term) -> Term:
     """RLIKE: whether the pattern has a match anywhere."""
     if not isinstance(pattern.literal, str):
-        raise scope.refuse(part, "its pattern is evaluated as a literal only")
+        raise scope.refuse(part, "its pattern must be a literal")
     translated = _translated(pattern.literal)
     if translated is None:
         reason = "patterns are evaluated of ASCII characters, classes, groups, counts, . and |, ^ first and $ last"
@@ -40,7 +40,7 @@ def _braced(text: str) -> str:
 
 
 def _translated(pattern: str) -> str | None:
-    """The pattern in RE2's words, None where the two may differ."""
+    """The pattern in RE2's syntax, None where RE2 and Java may differ."""
     words: list[str] = []
     at, depth, kind = 0, 0, "start"
     while at < len(pattern):
@@ -56,7 +56,8 @@ def _translated(pattern: str) -> str | None:
         if found == "any":
             word = f"[^{_TERMINATORS}]"
         elif found == "end":
-            # Java's $ is also before the line's end that ends the text; a part that could take it would differ.
+            # Java's $ also matches before a line terminator at the end of the text; a part that could match it would
+            # differ.
             if _takes_line_ends(words, kind):
                 return None
             word = rf"(?:\r\n|[{_TERMINATORS}])?\z"
@@ -85,7 +86,7 @@ def _takes_line_ends(words: list[str], kind: str) -> bool:
 
 
 def _is_grouped(pattern: str) -> bool:
-    """Whether no alternative stands outside of all groups."""
+    """Whether no alternative is outside of all groups."""
     depth = 0
     for character in pattern:
         depth += {"(": 1, ")": -1}.get(character, 0)

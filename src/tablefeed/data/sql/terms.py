@@ -1,7 +1,7 @@
-"""Terms: a part of an expression in DuckDB's words, with Spark's type of it and what makes Spark raise.
+"""Terms: parts of an expression as DuckDB SQL, with Spark's type and the condition under which Spark raises.
 
-Dates are days and timestamps microseconds since 1970 there, as they are in Spark: DuckDB's own types of them hold
-fewer, and take the outermost for infinity.
+In terms, dates are days and timestamps are microseconds since 1970, as in Spark. DuckDB's own types hold fewer values,
+and treat the extreme ones as infinity.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FLOAT, DOUBLE, STRING, BINARY = (Primitive(n) for n in ("float", "double", "stri
 DATE, TIMESTAMP, NTZ, VOID = (Primitive(n) for n in ("date", "timestamp", "timestamp_ntz", "void"))
 INTEGRALS = (BYTE, SHORT, INT, LONG)
 FLOATING = (FLOAT, DOUBLE)
-ZONE_REMEDY = "it hangs on the session's time zone, which is not known here: set the option timeZone"
+ZONE_REMEDY = "it depends on the session's time zone, which is not known here: set the option timeZone"
 
 
 class NotExactError(ValueError):
@@ -31,7 +31,7 @@ class NotExactError(ValueError):
 
 
 class NoColumnError(NotExactError):
-    """`part` names a column, or a member of one, that is not there."""
+    """`part` names a column, or a member of one, that does not exist."""
 
 
 class RowFailedError(ValueError):
@@ -47,7 +47,7 @@ class RowFailedError(ValueError):
 
 
 class Failure(IntEnum):
-    """Why a row has no value. The numbers are ours and live as long as a batch."""
+    """Why a row has no value. The numbers are internal and are used within one batch only."""
 
     OVERFLOW = 1
     DIVISION = 2
@@ -58,7 +58,7 @@ class Failure(IntEnum):
 
     @property
     def reason(self) -> str:
-        """For people."""
+        """The reason as text for users."""
         return _REASONS[self]
 
 
@@ -76,8 +76,8 @@ _REASONS = {
 class Term:
     """A part of an expression: `sql` gives its value and never raises; `fails` the Failure of a row, or null.
 
-    Both may name what the stages before `stage` have bound. `literal` is the value of a literal that Spark's typing
-    looks at: a whole number or a text; None for all else.
+    Both may use names that were bound in stages before `stage`. `literal` is the value of a literal on which Spark's
+    typing depends: a whole number or a text; None for all else.
     """
 
     type: DataType
@@ -89,7 +89,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonFunction:
-    """What DuckDB has no exact words for, as a function over Arrow arrays; nulls are its own matter."""
+    """A function over Arrow arrays for what DuckDB cannot express exactly; it must handle nulls itself."""
 
     name: str
     takes: tuple[str, ...]
@@ -99,11 +99,11 @@ class PythonFunction:
 
 @dataclass(slots=True)
 class Scope:
-    """What the terms of one expression share: its text and zone, and the columns and members that it names, `named`.
+    """The state that the terms of one expression share: text, zone, and the columns and members that it names, `named`.
 
     Expressions that are evaluated together share `columns`, by what SQL calls them, `stages` of values that are named
-    more than once, and `functions`. `now_us` is the moment of `current_timestamp`, None where an expression may not
-    hang on it.
+    more than once, and `functions`. `now_us` is the value of `current_timestamp`, None where an expression may not
+    depend on it.
     """
 
     text: str
@@ -124,7 +124,7 @@ class Scope:
         return NoColumnError(self.text, part=part, reason=f"there is no {name} among {', '.join(known)}")
 
     def bind(self, sql: str, stage: int) -> tuple[str, int]:
-        """Gives a name for `sql`, which can be said from the stage that is given on."""
+        """Binds `sql` to a name; gives the name and the first stage in which it can be used."""
         while len(self.stages) <= stage:
             self.stages.append([])
         for level, bound in enumerate(self.stages):
@@ -136,14 +136,14 @@ class Scope:
         return name, stage + 1
 
     def bound(self, term: Term) -> Term:
-        """The term with a value that is short enough to be said twice."""
+        """The term with SQL that is short enough to be repeated."""
         if len(term.sql) <= _SHORT:
             return term
         name, stage = self.bind(term.sql, term.stage)
         return replace(term, sql=name, stage=stage)
 
     def python(self, function: PythonFunction) -> str:
-        """Makes `function` known and gives its name."""
+        """Registers `function` and gives its name."""
         self.functions[function.name] = function
         return function.name
 
@@ -152,7 +152,7 @@ _SHORT = 24
 
 
 def first(*fails: str | None) -> str | None:
-    """The first failure that a row has of several, in the order in which they are met."""
+    """The first failure of a row, in the order in which Spark would meet them."""
     there = [f for f in fails if f is not None]
     if len(there) < 2:
         return there[0] if there else None
@@ -160,7 +160,7 @@ def first(*fails: str | None) -> str | None:
 
 
 def when(condition: str, fails: str | None) -> str | None:
-    """A failure that is met only where `condition` holds."""
+    """A failure that occurs only where `condition` holds."""
     return None if fails is None else f"CASE WHEN {condition} THEN {fails} END"
 
 
@@ -169,8 +169,8 @@ def strict(
 ) -> Term:
     """A term that is null where an operand is; where it is null without that, it fails with `failure`.
 
-    Spark looks at the operands in turn, and no further than to the first null. `sql` has a `{}` for each operand, and
-    may name what was bound before `stage`.
+    Spark evaluates the operands in order, up to the first null. `sql` has a `{}` for each operand, and may use names
+    that were bound before `stage`.
     """
     if failure is not None or any(o.fails for o in operands) or "{0}" in sql:
         operands = [scope.bound(o) for o in operands]

@@ -52,7 +52,7 @@ def _trimmed(name: str) -> Maker:
 
 
 def _substring(c: Call) -> Term:
-    """Positions count from 1, and from the end where negative; 0 is 1. What lies before the text counts."""
+    """Positions count from 1, or from the end where negative; 0 means 1. Positions before the text use up length."""
     text, begin = c.text(0), c.whole(1)
     size = c.whole(2) if len(c.arguments) > 2 else Term(type=INT, sql="2147483647")
     start = "CASE WHEN {1} > 0 THEN {1}::BIGINT - 1 WHEN {1} < 0 THEN length({0}) + {1} ELSE 0 END"
@@ -104,9 +104,9 @@ def _padded(name: str) -> Maker:
         size = c.whole(1)
         blank = c.text(2) if len(c.arguments) > 2 else Term(type=STRING, sql="' '", literal=" ")
         if blank.literal in (None, ""):
-            raise c.refuse("it is evaluated with what it pads by written out")
+            raise c.refuse("it is evaluated only with a literal text to pad with")
         if not isinstance(c.arguments[1].literal, int) or c.arguments[1].literal > _MOST_PADDED:
-            raise c.refuse(f"it is evaluated to a literal length of at most {_MOST_PADDED}")
+            raise c.refuse(f"it is evaluated only to a literal length of at most {_MOST_PADDED}")
         sql = f"{name}({{}}, greatest({{}}, 0), {{}})"
         return c.strict(STRING, [c.text(0), size, blank], sql)
 
@@ -134,7 +134,7 @@ def _digest(name: str) -> Maker:
 
 def _sha2(c: Call) -> Term:
     if c.arguments[1].literal not in (0, 256):
-        raise c.refuse("it is evaluated for 256 bits")
+        raise c.refuse("it is evaluated only for 256 bits")
     term = c.arguments[0] if c.arguments[0].type == BINARY else c.text(0)
     return c.strict(STRING, [term], "sha256({})")
 
@@ -154,13 +154,13 @@ def _encode(c: Call) -> Term:
 def _decode(c: Call) -> Term:
     _check_utf_8(c)
     if c.arguments[0].type != BINARY:
-        raise c.refuse("it is evaluated for bytes")
+        raise c.refuse("it is evaluated only for bytes")
     return c.strict(STRING, [c.arguments[0]], "TRY(decode({}))", Failure.RANGE)
 
 
 def _check_utf_8(c: Call) -> None:
     if c.literal(1).lower() != "utf-8":
-        raise c.refuse("it is evaluated for utf-8")
+        raise c.refuse("it is evaluated only for utf-8")
 
 
 TEXT_FUNCTIONS: Known = {

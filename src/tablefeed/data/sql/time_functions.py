@@ -64,7 +64,7 @@ def _make_date(c: Call) -> Term:
 
 
 def _make_timestamp(c: Call) -> Term:
-    """Of whole seconds, of which 60 are the next minute."""
+    """Takes whole seconds; 60 seconds are the next minute."""
     day = "(TRY(make_date({0}::BIGINT, {1}::BIGINT, {2}::BIGINT)) - DATE '1970-01-01')::BIGINT"
     of_day = "({3} * 3600::BIGINT + {4} * 60::BIGINT + {5})"
     inside = "{3} BETWEEN 0 AND 23 AND {4} BETWEEN 0 AND 59 AND {5} BETWEEN 0 AND 60"
@@ -73,7 +73,7 @@ def _make_timestamp(c: Call) -> Term:
 
 
 def _unix_timestamp(c: Call) -> Term:
-    """Whole seconds, and unlike unix_seconds rounded towards 1970."""
+    """Gives whole seconds, unlike unix_seconds rounded towards 1970."""
     if not c.arguments:
         return c.strict(LONG, [_now(c)], "({} // 1000000)")
     return c.strict(LONG, [c.timestamp(0)], "({} // 1000000)")
@@ -106,7 +106,7 @@ def _from_unixtime(c: Call) -> Term:
 
 def _now(c: Call) -> Term:
     if c.scope.now_us is None:
-        raise c.refuse("it is another at every call, so that no rule of a table may hang on it")
+        raise c.refuse("its value differs at each call, so a rule of a table may not depend on it")
     return Term(type=TIMESTAMP, sql=f"{c.scope.now_us}::BIGINT")
 
 

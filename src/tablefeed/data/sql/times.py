@@ -27,7 +27,7 @@ _BLANKS = r"[\x00-\x20\x7f]*"
 
 
 def made(scope: Scope, kind: DataType, operand: Term, sql: str, stage: int) -> Term:
-    """A term whose value `sql` was made of `operand`, and fails where it is null without that."""
+    """A term with the value `sql`, made from `operand`; fails where `sql` is null and `operand` is not."""
     value, after = scope.bind(sql, stage)
     odd = f"CASE WHEN {operand.sql} IS NOT NULL AND {value} IS NULL THEN {int(Failure.RANGE)} END"
     return Term(type=kind, sql=value, fails=first(operand.fails, odd), stage=max(after, operand.stage))
@@ -44,7 +44,7 @@ def days_of(sql: str) -> str:
 
 
 def clock_of(scope: Scope, term: Term) -> Term:
-    """The wall clock of a timestamp, in microseconds; a timestamp without zone is one."""
+    """The wall clock of a timestamp, in microseconds; a timestamp_ntz already is a wall clock."""
     term = scope.bound(term)
     if term.type == NTZ:
         inside = f"CASE WHEN {term.sql} BETWEEN {FIRST_US} AND {LAST_US} THEN {term.sql} END"
@@ -63,7 +63,7 @@ def cast_to_time(scope: Scope, term: Term, to: DataType) -> Term | None:
     if kind == TIMESTAMP and to == NTZ:
         return clock_of(scope, term)
     if kind in INTEGRALS and to == TIMESTAMP:
-        # Seconds, and as TimeUnit.toMicros the outermost where there are too many.
+        # From seconds; as in TimeUnit.toMicros, the result is limited to the extreme values.
         most = 9_223_372_036_854
         outer = f"WHEN {{0}}::BIGINT > {most} THEN 9223372036854775807 WHEN {{0}}::BIGINT < -{most}"
         sql = f"CASE {outer} THEN -9223372036854775807 - 1 ELSE {{0}}::BIGINT * 1000000 END"
@@ -111,7 +111,7 @@ def _parsed(scope: Scope, term: Term, to: DataType) -> Term:
     )
     clock, stage = scope.bind(clock, stage)
     sound = f"({number['j']} < 18 AND {number['k']} < 60)"
-    if to == NTZ:  # a zone is read, and passed over
+    if to == NTZ:  # a zone is checked and ignored
         return _or_failed(scope, NTZ, term, f"CASE WHEN {parts}.z = '' OR {sound} THEN {clock} END", stage)
     shift = f"(CASE WHEN {parts}.g = '-' THEN -60000000 ELSE 60000000 END) * ({number['j']} * 60 + {number['k']})"
     zoned = f"CASE WHEN {parts}.z <> '' AND {sound} THEN {clock} - ({shift}) END"
@@ -259,7 +259,7 @@ def time_to_string(scope: Scope, term: Term) -> Term:
 
 
 def add_months(scope: Scope, date: Term, months: Term) -> Term:
-    """A date some months on, at the latest at the end of its month."""
+    """A date plus months; a day after the end of the new month becomes its last day."""
     date, months = scope.bound(date), scope.bound(months)
     stage = max(date.stage, months.stage)
     near = f"{months.sql} BETWEEN -120000 AND 120000"
@@ -270,7 +270,7 @@ def add_months(scope: Scope, date: Term, months: Term) -> Term:
 
 
 def add_clock_months(scope: Scope, moment: Term, months: int) -> Term:
-    """A timestamp some months on by its wall clock (DateTimeUtils.timestampAddMonths)."""
+    """A timestamp plus months, added to its wall clock (DateTimeUtils.timestampAddMonths)."""
     moment = scope.bound(moment)
     clock = clock_of(scope, moment)
     days = scope.bound(strict(scope, DATE, [clock], days_of("{0}")))
@@ -281,7 +281,7 @@ def add_clock_months(scope: Scope, moment: Term, months: int) -> Term:
 
 
 def add_clock_days(scope: Scope, moment: Term, days: int, rest_us: int) -> Term:
-    """A timestamp whole days on by its wall clock, and then by a time (DateTimeUtils.timestampAddDayTime)."""
+    """A timestamp plus days, added to its wall clock, and then plus a time (DateTimeUtils.timestampAddDayTime)."""
     moment = scope.bound(moment)
     if days:
         clock = clock_of(scope, moment)

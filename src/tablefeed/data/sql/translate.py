@@ -1,4 +1,4 @@
-"""From sqlglot's tree to a term: what each node means to Spark."""
+"""Translates sqlglot's tree to a term, with the meaning that each node has in Spark."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def _like(scope: Scope, node: exp.Expr) -> Term:
 
 
 def _like_several(scope: Scope, node: exp.Expr) -> Term:
-    """LIKE ANY and LIKE ALL. NOT LIKE ANY is that one is not like the text, and no negation of LIKE ANY."""
+    """LIKE ANY and LIKE ALL. NOT LIKE ANY means that the text is unlike one pattern; it does not negate LIKE ANY."""
     quantifier, term = node.expression, scope.bound(_inner(scope, node))
     listed = quantifier.this.expressions or [quantifier.this.unnest()]
     likes = [like(scope, _said(node), term, translate(scope, pattern)) for pattern in listed]
@@ -173,7 +173,7 @@ def _negated(scope: Scope, node: exp.Expr) -> Term:
     if isinstance(inner, exp.Literal) and not inner.is_string:
         return number(scope, f"-{inner.this}")
     if isinstance(inner, exp.TryCast) and WRITTEN not in inner.meta and isinstance(inner.this, exp.Literal):
-        # -128Y is one literal: its digits alone are no tinyint.
+        # -128Y is one literal: 128 without the minus does not fit in a tinyint.
         return cast(scope, number(scope, f"-{inner.this.this}"), named_type(scope, inner.args["to"]))
     return operators.negated(scope, _said(node), translate(scope, inner))
 
@@ -265,7 +265,7 @@ def _dot(scope: Scope, node: exp.Expr) -> Term:
 
 
 def _is_path(node: exp.Expr) -> bool:
-    """Whether a node is a column, or a member of one, and no element of what it has."""
+    """Whether a node is a column or a member of one, not an element of an array or map."""
     return node.key == "column" or (node.key == "dot" and _is_path(node.this))
 
 
@@ -278,7 +278,7 @@ def _within(scope: Scope, node: exp.Expr, term: Term, name: str) -> Term:
 
 
 def _member(scope: Scope, node: exp.Expr, struct: Struct, name: str) -> Field:
-    # As Spark by default: a name in any case. Where it is of two, it must be exactly one of them.
+    # As in Spark by default, the case of a name is ignored. Where two names match, one must match exactly.
     alike = [field for field in struct if field.name.lower() == name.lower()]
     exact = [field for field in alike if field.name == name]
     if len(alike) != 1 and len(exact) != 1:
@@ -286,7 +286,7 @@ def _member(scope: Scope, node: exp.Expr, struct: Struct, name: str) -> Field:
     field = (exact or alike)[0]
     declared = str(field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", ""))
     if "__COLLATIONS" in field.metadata or re.search(r"(?<!var)char\(", declared):
-        raise scope.refuse(_said(node), "a CHAR or a collated column is compared by rules of its own")
+        raise scope.refuse(_said(node), "a CHAR or a collated column is compared by rules of its own, not known here")
     return field
 
 
@@ -297,7 +297,7 @@ def _checked(scope: Scope, node: exp.Expr, term: Term) -> Term:
 
 
 def _element_of_array(scope: Scope, node: exp.Expr) -> Term:
-    """`array[...]`, which to Spark is an element of a column of that name."""
+    """`array[...]`, which Spark reads as an element of a column named `array`."""
     return _element_of(scope, node, _named(scope, node, "array"))
 
 
@@ -358,4 +358,4 @@ _MAKERS: Mapping[str, tuple[_Maker, tuple[str, ...]]] = {
     "bracket": (_element, ("this", "expressions")),
     "array": (_element_of_array, ("expressions",)),
 }
-"""What is evaluated: each kind of node with the parts that are read of it."""
+"""The kinds of nodes that are evaluated, each with the parts of it that are read."""

@@ -1,4 +1,4 @@
-"""Columns as terms take them and values as terms give them: Arrow's types of Spark's, with times as whole numbers."""
+"""Converts columns to the form that terms take, and results of terms to Arrow. In terms, times are integers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ARROW = {
 
 
 def arrow_type(kind: DataType) -> pa.DataType:
-    """Arrow's type of Spark's."""
+    """The Arrow type for a type of Spark."""
     match kind:
         case Primitive(name=name):
             return _ARROW[name]
@@ -40,14 +40,14 @@ def arrow_type(kind: DataType) -> pa.DataType:
 
 
 def taken(array: pa.Array) -> pa.Array:
-    """A column as a term names it."""
+    """A column in the form that terms take."""
     if pa.types.is_timestamp(array.type):
         return array.cast(pa.timestamp("us", tz=array.type.tz)).cast(pa.int64())
     return array.cast(pa.int32()) if pa.types.is_date32(array.type) else array
 
 
 def terms_value(array: pa.Array, kind: DataType) -> pa.Array:
-    """What a term of `kind` gave, as Arrow's type of it."""
+    """The values of a term of type `kind`, in its Arrow type."""
     wanted = arrow_type(kind)
     if kind == DATE:
         return array.cast(pa.int32()).cast(wanted)
@@ -57,7 +57,7 @@ def terms_value(array: pa.Array, kind: DataType) -> pa.Array:
 
 
 def decoded(sql: str, kind: DataType) -> str:
-    """A member or element, which DuckDB has in its own type of times, as terms have it."""
+    """The SQL that turns a member or element from DuckDB's own date and time types into the form that terms take."""
     if kind == DATE:
         return f"({sql} - DATE '1970-01-01')::INTEGER"
     return f"epoch_us({sql})" if kind in (TIMESTAMP, NTZ) else sql

@@ -1,8 +1,8 @@
-"""Instants and the wall clock of a time zone, as java.time has them (ZoneRules, ZonedDateTime).
+"""Converts between instants and the wall clock of a time zone, as java.time does (ZoneRules, ZonedDateTime).
 
-DuckDB knows the wall clock of an instant. Which instant a wall clock means it says otherwise than Java where clocks
-are set back or forward, so that is worked out here: of two instants the earlier, and of none the clock goes on at the
-offset that was before.
+DuckDB gives the wall clock of an instant. For the opposite direction it differs from Java where clocks are set back or
+forward, so this module computes it: of two instants the earlier one; where there is none, the offset from before the
+change is used.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from tablefeed.data.sql.terms import ZONE_REMEDY, Scope, text_sql
 
 DAY_US = 86_400_000_000
 FIRST_US, LAST_US = -62_167_219_200_000_000, 253_433_923_199_999_999
-"""The years 0 to 10000: what any zone's clock shows in the years 1 to 9999, and some more."""
+"""The years 0 to 10000: a little more than what any zone's clock shows in the years 1 to 9999."""
 
 _FIXED = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>[01]?[0-9])(?::(?P<minutes>[0-5][0-9]))?")
 _REGION = re.compile(r"[A-Za-z]+/[A-Za-z0-9_+/-]+")
 
 
 def zone_offset_us(zone: str) -> int | None:
-    """The offset of a zone that never changes it, None of a region. Raises ValueError for what is no zone here."""
+    """The offset in microseconds of a fixed-offset zone, None for a region. Raises ValueError for an unknown zone."""
     if zone in ("UTC", "Z", "GMT", "UT", "Etc/UTC", "Etc/GMT"):
         return 0
     fixed = _FIXED.fullmatch(zone)
@@ -62,7 +62,7 @@ def wall_clock(scope: Scope, instant: str, stage: int, part: str) -> tuple[str, 
 
 
 def instant_of(scope: Scope, clock: str, stage: int, part: str, *, kept: str | None = None) -> tuple[str, int]:
-    """The instant that a wall clock means; `kept` is the offset that it has where that is one of its offsets.
+    """The instant of a wall-clock time. `kept` is the offset to use if it is one of the valid offsets at that time.
 
     Null outside of the years 0 to 10000, a day at their ends included.
     """
@@ -97,6 +97,6 @@ def start_of_day(scope: Scope, clock: str, stage: int, part: str) -> tuple[str, 
     at, stage_at = offset(scope, instant, stage, part)
     earlier, stage_earlier = offset(scope, f"({instant} - 1)", stage, part)
     stage = max(stage_at, stage_earlier)
-    # Past a gap the clock shows more than was asked for. The gap must begin at midnight: then its end is the start.
+    # After a gap the clock shows a later time than `clock`. If the gap begins at midnight, its end is the start.
     odd = f"{instant} + {at} <> {clock} AND {instant} - 1 + {earlier} <> {clock} - 1"
     return scope.bind(f"CASE WHEN {odd} THEN NULL ELSE {instant} END", stage)
