@@ -317,6 +317,18 @@ def test_changes_are_parted_as_the_table_is(tmp_path: Path) -> None:
     assert changed(tmp_path, 1) == [("delete", 2), ("delete", 3), ("insert", 9)]
 
 
+def test_the_older_name_of_the_property_asks_for_changes_too(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, numbered(1, 2, 3), properties=FED)
+    first = tmp_path / "_delta_log" / f"{0:020d}.json"
+    first.write_text(first.read_text().replace("delta.enableChangeDataFeed", "delta.enableChangeDataCapture"))
+    first.with_suffix(".crc").unlink()
+
+    overwrite(tmp_path, numbered(8), "id > 2")
+
+    told = tablefeed.changes(tmp_path, start_version=1).read_all().to_pylist()
+    assert sorted((row["_change_type"], row["id"]) for row in told) == [("delete", 3), ("insert", 8)]
+
+
 def test_no_changes_are_written_where_nobody_asks_for_them(tmp_path: Path) -> None:
     tablefeed.append(tmp_path, numbered(1, 2, 3))
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tablefeed.delta import names
+from tablefeed.delta.change_feed import records_changes
 from tablefeed.delta.schema.column_mapping import (
     MappedSchema,
     MappingMode,
@@ -23,18 +24,6 @@ from tablefeed.feed.snapshot.dialect import has_splits
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.log.compatibility import can_read
 from tablefeed.model.actions import Metadata
-
-
-def records_changes(metadata: Metadata) -> bool:
-    """Says whether writers must record their changes; the property's older name counts where the newer is not set.
-
-    An IndexTables log tells of whole files alone, all of whose rows came or went.
-    """
-    if has_splits(metadata):
-        return True
-    properties = metadata.configuration
-    older = properties.get(names.ENABLE_CHANGE_DATA_CAPTURE, "false")
-    return properties.get(names.ENABLE_CHANGE_DATA_FEED, older).lower() == "true"
 
 
 def refuse_reserved_names(columns: Iterable[str], *, url: str) -> None:
@@ -58,7 +47,8 @@ class Recorded:
 
     def check(self, metadata: Metadata, version: int) -> None:
         """Raises ChangeDataError (DELTA_MISSING_CHANGE_DATA) where `metadata`, that of `version`, says no."""
-        if records_changes(metadata):
+        # A commit to an IndexTables log adds and removes whole files only: these are its changes.
+        if has_splits(metadata) or records_changes(metadata.configuration):
             return
         raise ChangeDataError(
             f"The changes of versions {self.versions[0]} to {self.versions[-1]} of {self.url} cannot be read: version "

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import names, row_tracking
+from tablefeed.delta.change_feed import records_changes
 from tablefeed.delta.schema.column_mapping import MappingMode, physical_name
 from tablefeed.errors import (
     ConflictingOptionsError,
@@ -127,11 +128,6 @@ def check_replaceable(replaces: Replaces, target: Target, *, url: str) -> None:
             url=url,
             error_class="RESERVED_CDC_COLUMNS_ON_WRITE",
         )
-
-
-def records_changes(configuration: Mapping[str, str]) -> bool:
-    """Whether the commits of a table with these properties have to tell which rows they changed."""
-    return configuration.get(names.ENABLE_CHANGE_DATA_FEED, "").lower() == "true"
 
 
 def as_replaced(batches: Iterable[pa.RecordBatch], replaces: Replaces, *, url: str) -> Iterator[pa.RecordBatch]:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tablefeed.delta.change_feed import records_changes
 from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
 from tablefeed.delta.stats.stats_text import num_records
 from tablefeed.errors import StoreError
@@ -20,7 +21,7 @@ from tablefeed.feed.scan.task import RowFilter, ScanTask, read_task, scan_file, 
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.align import Alignment
 from tablefeed.feed.write.change_writing import marked, write_changes
-from tablefeed.feed.write.replacement import matches, records_changes
+from tablefeed.feed.write.replacement import matches
 from tablefeed.feed.write.sink import write_task
 from tablefeed.feed.write.write_plan import WritePlan
 from tablefeed.feed.write.write_rules import Scope

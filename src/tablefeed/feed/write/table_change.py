@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablefeed.delta import features, names
+from tablefeed.delta.change_feed import records_changes
 from tablefeed.delta.properties import checked_properties
 from tablefeed.delta.schema.column_mapping import MappingMode, mapping_mode, physical_name
 from tablefeed.delta.schema.iceberg_compat import compat_version
@@ -175,7 +176,7 @@ def _changed(
 def _check_reserved(metadata: Metadata, after: Struct, url: str) -> None:
     reserved = {names.CHANGE_TYPE, names.COMMIT_VERSION, names.COMMIT_TIMESTAMP}
     taken = next((column.name for column in after if column.name.lower() in reserved), None)
-    if taken is not None and metadata.configuration.get(names.ENABLE_CHANGE_DATA_FEED, "").lower() == "true":
+    if taken is not None and records_changes(metadata.configuration):
         raise SchemaMismatchError(
             f"The rows have a column {taken!r}, which the change data feed of {url} has itself. Rename it.",
             url=url,
