@@ -79,8 +79,7 @@ class StoredFields:
     def find(self, stored: pa.Field) -> str | None:
         """Gives the name of the field that `stored` means: by its field id where it has one, else by its name.
 
-        By name that is the exact match, else the only match that ignores case, else None. Raises LossyConversionError
-        where several match, because it is not certain which one is meant.
+        By name: the exact match, else the only match without case, else None. LossyConversionError for several matches.
         """
         field_id = _field_id(stored)
         if field_id is None:
