@@ -110,9 +110,9 @@ def test_a_greater_format_version_is_refused() -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"metadata": "{"}, "metadata is no JSON object"),
-        ({"metadata": "[]"}, "metadata is no JSON object"),
-        ({"metadata": '{"metaData":7}'}, "metadata is no JSON object"),
+        ({"metadata": "{"}, "metadata is not a JSON object"),
+        ({"metadata": "[]"}, "metadata is not a JSON object"),
+        ({"metadata": '{"metaData":7}'}, "metadata is not a JSON object"),
         ({"metadata": '{"metaData":{"id":"t"}}'}, "metadata.schemaString is missing"),
         (
             {"manifests": [{"path": "../x", "numEntries": 1, "minAddedAtVersion": 0, "maxAddedAtVersion": 0}]},
@@ -129,7 +129,7 @@ def test_a_state_lacking_a_field_is_damaged() -> None:
     schema = {**avro_schemas.STATE_MANIFEST, "fields": avro_schemas.STATE_MANIFEST["fields"][:2]}
     data = a_manifest([{"formatVersion": 1, "stateVersion": 7}], schema)
 
-    with pytest.raises(CorruptLogError, match="manifests is no list of manifests"):
+    with pytest.raises(CorruptLogError, match="manifests is not a list of manifests"):
         decoded(data)
 
 
@@ -192,14 +192,14 @@ def test_a_block_of_snappy_that_does_not_fit_its_checksum_is_damage() -> None:
     data = _as_codec("snappy")
     checksum = len(data) - 17
 
-    with pytest.raises(CorruptLogError, match="does not fit its checksum"):
+    with pytest.raises(CorruptLogError, match="does not match its checksum"):
         entries(data[:checksum] + bytes([data[checksum] ^ 1]) + data[checksum + 1 :], 2)
 
 
 def test_a_block_that_ends_with_the_mark_of_another_file_is_damage() -> None:
     data = manifest("m", [add("a")])[1]
 
-    with pytest.raises(CorruptLogError, match="cut off, or not of this file"):
+    with pytest.raises(CorruptLogError, match="cut off, or belongs to another file"):
         entries(data[:-1] + b"x")
 
 
@@ -210,7 +210,7 @@ def test_a_block_that_counts_its_records_wrong_is_damage(count: int) -> None:
     told = _long(count) if count >= 0 else b"\x01"
 
     assert plain[begin : begin + 1] == _long(2)
-    with pytest.raises(CorruptLogError, match="not whole as Avro"):
+    with pytest.raises(CorruptLogError, match="not a valid Avro file"):
         entries(plain[:begin] + told + plain[begin + 1 :], 2)
 
 
@@ -296,7 +296,7 @@ def test_an_entry_of_another_type_is_damage(kind: object, value: object, said: s
 
 
 def test_a_manifest_with_fewer_entries_than_its_state_says_is_damaged() -> None:
-    with pytest.raises(CorruptLogError, match="has 1 entries, its state says 2"):
+    with pytest.raises(CorruptLogError, match="has 1 entries, but its state says 2"):
         entries(manifest("m", [add("a")])[1], 2)
 
 
@@ -353,7 +353,7 @@ def test_a_state_with_more_or_fewer_files_than_it_says_is_refused(count: int) ->
     state = replace(STATE, version=Version(1), file_count=count, manifests=(made[0],))
     log = IndexLog({**json_log({0: ()}), **state_log({1: state}), made[0].name: made[1]})
 
-    with pytest.raises(LogError, match=rf"^\[INDEXTABLES_STATE_INCONSISTENT\].*2 live files and says {count}"):
+    with pytest.raises(LogError, match=rf"^\[INDEXTABLES_STATE_INCONSISTENT\].*2 live files, but says {count}"):
         log.snapshot(1)
 
 

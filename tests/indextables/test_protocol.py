@@ -19,7 +19,7 @@ def test_protocols_up_to_4_are_taken(version: int) -> None:
 
 @pytest.mark.parametrize("version", [0, 5, -1])
 def test_another_protocol_is_refused_by_its_number(version: int) -> None:
-    refused = rf"^\[INDEXTABLES_UNSUPPORTED_PROTOCOL\] {URL} cannot be read: it needs protocol version {version};"
+    refused = rf"^\[INDEXTABLES_UNSUPPORTED_PROTOCOL\] {URL} cannot be read: it needs protocol version {version},"
 
     with pytest.raises(UnsupportedFeatureError, match=refused):
         refuse_reading(Protocol(min_reader_version=version, min_writer_version=4), url=URL)
@@ -48,7 +48,7 @@ def test_a_companion_is_refused_and_its_source_named() -> None:
         "indextables.companion.sourceTablePath": "s3://lake/orders",
     }
 
-    with pytest.raises(UnsupportedFeatureError, match=r"Follow s3://lake/orders itself\.") as refused:
+    with pytest.raises(UnsupportedFeatureError, match=r"Read s3://lake/orders itself\.") as refused:
         refuse_companion(replace(METADATA, configuration=configuration), url=URL)
     assert refused.value.features == ("companion",)
     assert refused.value.error_class == "INDEXTABLES_COMPANION_TABLE"

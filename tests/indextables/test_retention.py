@@ -70,7 +70,7 @@ def test_a_checkpoint_that_cannot_be_read_is_no_base() -> None:
 
 
 def test_no_number_of_versions_below_one_can_be_kept() -> None:
-    with pytest.raises(ValueError, match="the newest version is kept"):
+    with pytest.raises(ValueError, match="the newest version is always kept"):
         Retention(versions=0)
 
 

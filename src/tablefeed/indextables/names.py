@@ -48,7 +48,7 @@ HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """The partition value that says null; of tables by the row writer of 0.5.3 and before, null or ''."""
 
 LAST_VERSION = 2**63 - 1
-"""Versions are longs: no name of a greater one is a log file's."""
+"""Versions are 64-bit integers: a file name with a greater version is not a log file's."""
 
 _VERSION = r"(?P<version>[0-9]{20})"
 _STATE_DIR = rf"state-v{_VERSION}"
@@ -63,10 +63,10 @@ _PART_WITHOUT_ID = "part"
 
 
 def parse_name(name: str, *, size_bytes: int, modified_ms: int) -> LogFile | None:
-    """What the file `name`, relative to the log directory, is; None where it is none of the log's files.
+    """The log file with `name`, relative to the log directory; None where it is not a log file's name.
 
-    A state is told by its `_manifest.avro`, which is put last: a state directory without it is no state. None is for
-    manifests, which only a state can give a meaning, `_last_checkpoint`, and the `.NAME.crc` siblings of Hadoop.
+    A state is recognised by its `_manifest.avro`, which is put last: a state directory without it is no state. None for
+    manifests, which have a meaning only through a state, for `_last_checkpoint`, and for Hadoop's `.NAME.crc` files.
     """
     for pattern, kind in _PATTERNS:
         match = pattern.fullmatch(name)

@@ -1,8 +1,8 @@
 """An Avro container file to and from records (Avro specification, "Object Container Files").
 
-The container is read here, its blocks decompressed by pyarrow, and their records decoded by fastavro with the schema
-that the file was written with: fields are then taken by name, so that what a reader does not know is passed over and
-what a writer did not know is absent. fastavro's own reader would need one more package for each codec.
+The container is read here, pyarrow decompresses its blocks, and fastavro decodes their records with the schema in the
+file. Fields are then found by name, so that unknown fields are ignored and missing ones are absent. fastavro's own
+reader would need one more package for each codec.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NULL, ZSTANDARD = "null", "zstandard"
 
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
-_BLOCK_BYTES = 64 << 10  # before compression: about what Avro's own writers put into one
+_BLOCK_BYTES = 64 << 10  # before compression: about the block size of Avro's own writers
 
 Record = dict[str, Any]  # Any: what the writer's schema allows
 
@@ -31,7 +31,7 @@ Record = dict[str, Any]  # Any: what the writer's schema allows
 def read_records(data: bytes, *, url: str, log_file: str) -> Iterator[list[Record]]:
     """The records of a container, a list for each of its blocks; all have the same names.
 
-    Raises CorruptLogError for what is no such file, UnsupportedFeatureError for a codec that is not known, and
+    Raises CorruptLogError for a malformed file, UnsupportedFeatureError for an unknown codec, and
     StoreConfigError where fastavro is not installed.
     """
     source = _Source(data)
@@ -41,18 +41,18 @@ def read_records(data: bytes, *, url: str, log_file: str) -> Iterator[list[Recor
             count, packed = _read_block(source, sync)
             yield _decode(_decompress(packed, codec, url=url, log_file=log_file), count, schema, url=url)
     except _BadFileError as error:
-        raise CorruptLogError(f"it is not whole as Avro: {error}", url=url, log_file=log_file) from error
+        raise CorruptLogError(f"it is not a valid Avro file: {error}", url=url, log_file=log_file) from error
 
 
 def encode_records(
     records: Iterable[Mapping[str, object]], *, schema: Mapping[str, Any], codec: str, sync: bytes, url: str
 ) -> bytes:
-    """The container of `records`; `sync` are 16 bytes that another file would not have.
+    """The container of `records`; `sync` is 16 random bytes.
 
     Raises StoreConfigError where fastavro is not installed. The records must fit the schema.
     """
     if len(sync) != _SYNC_BYTES:
-        raise ValueError(f"{len(sync)} bytes are no sync marker")
+        raise ValueError(f"a sync marker has 16 bytes, not {len(sync)}")
     avro, parsed = _fastavro(url), _parsed(json.dumps(schema), url)
     file = io.BytesIO()
     file.write(_MAGIC + _long(2))
@@ -77,7 +77,7 @@ def encode_records(
 
 
 class _BadFileError(ValueError):
-    """The bytes are no container."""
+    """The bytes are not a valid container."""
 
 
 class _Source:
@@ -111,10 +111,10 @@ class _Source:
 def _read_header(source: _Source) -> tuple[str, str, bytes]:
     """The schema, the codec and the sync marker."""
     if source.take(len(_MAGIC)) != _MAGIC:
-        raise _BadFileError("it does not begin as one")
+        raise _BadFileError("it does not begin with Avro's magic bytes")
     metadata: dict[bytes, bytes] = {}
     while (count := source.long()) != 0:
-        if count < 0:  # a block of the map that tells its size too
+        if count < 0:  # a block of the map that has its size too
             source.long()
         for _ in range(abs(count)):
             key = source.take(source.long())
@@ -130,10 +130,10 @@ def _read_header(source: _Source) -> tuple[str, str, bytes]:
 
 
 def _read_block(source: _Source, sync: bytes) -> tuple[int, bytes]:
-    """The number of the records of the next block, and the block as it stands."""
+    """The number of records in the next block, and the block as stored."""
     count, packed = source.long(), source.take(source.long())
     if source.take(_SYNC_BYTES) != sync:
-        raise _BadFileError("a block is cut off, or not of this file")
+        raise _BadFileError("a block is cut off, or belongs to another file")
     return count, packed
 
 
@@ -152,8 +152,8 @@ def _decompress(packed: bytes, codec: str, *, url: str, log_file: str) -> bytes:
     except (OSError, zlib.error, pa.ArrowException, ValueError) as error:
         raise _BadFileError(f"a block cannot be decompressed: {error}") from error
     raise UnsupportedFeatureError(
-        f"{url} cannot be read: {log_file} is compressed with Avro's codec {codec!r}; null, zstandard, snappy and "
-        "deflate are known. Write the table with spark.indextables.state.compression=zstd.",
+        f"{url} cannot be read: {log_file} is compressed with Avro's codec {codec!r}, but only null, zstandard, snappy "
+        "and deflate are supported. Write the table with spark.indextables.state.compression=zstd.",
         url=url,
         features=(f"codec {codec}",),
         error_class="INDEXTABLES_UNSUPPORTED_CODEC",
@@ -161,30 +161,27 @@ def _decompress(packed: bytes, codec: str, *, url: str, log_file: str) -> bytes:
 
 
 def _snappy(packed: bytes) -> bytes:
-    """Raw snappy, which begins with its length as an unsigned number, and after it the checksum of the text."""
+    """Decompresses raw snappy, which begins with the length of the text; the text's checksum follows it."""
     body, checksum, size = packed[:-4], packed[-4:], 0
     for place, byte in enumerate(body[:5]):
         size |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:
             break
-    # a byte of snappy's stands for at most 64 of the text, in round numbers
+    # a compressed byte becomes at most about 64 bytes
     if size > 64 * len(body):
-        raise _BadFileError("a block tells a length that it cannot have")
+        raise _BadFileError("a block has an impossible length")
     text = pa.decompress(body, decompressed_size=size, codec="snappy", asbytes=True) if size else b""
     if zlib.crc32(text).to_bytes(4, "big") != checksum:
-        raise _BadFileError("a block does not fit its checksum")
+        raise _BadFileError("a block does not match its checksum")
     return bytes(text)
 
 
 def _decode(text: bytes, count: int, schema: str, *, url: str) -> list[Record]:
-    """The records of one block: as an array of them, which is one call in place of one each.
-
-    An Avro array is a count, its elements and a zero.
-    """
+    """The records of one block. They are decoded as one Avro array, in one call: a count, the elements and a zero."""
     if count <= 0:
         if count == 0 and not text:
             return []
-        raise _BadFileError("a block tells a count that it cannot have")
+        raise _BadFileError("a block has an impossible count of records")
     avro = _fastavro(url)
     stream = io.BytesIO(_long(count) + text + _long(0))
     try:
@@ -194,7 +191,7 @@ def _decode(text: bytes, count: int, schema: str, *, url: str) -> list[Record]:
         records = avro.schemaless_reader(stream, {"type": "array", "items": items}, None)
     except TablefeedError:
         raise
-    except Exception as error:  # fastavro fails as the schema and the bytes make it fail, with anything at all
+    except Exception as error:  # fastavro can raise anything for a bad schema or bad bytes
         raise _BadFileError(f"a block does not fit the schema: {error or type(error).__name__!r:.200}") from error
     if stream.read(1) or not all(isinstance(record, dict) for record in records):
         raise _BadFileError("a block does not fit the schema")
@@ -211,8 +208,8 @@ def _fastavro(url: str) -> Any:  # Any: its stubs are not where it is not instal
         import fastavro  # an extra: a table without states does without it
     except ImportError as error:
         raise StoreConfigError(
-            f'{url} keeps its log in Avro, which needs fastavro: pip install "tablefeed[indextables]" where the '
-            "driver's Python runs.",
+            f'{url} keeps its log in Avro, but fastavro is not installed. Run pip install "tablefeed[indextables]" for '
+            "the driver's Python.",
             url=url,
         ) from error
     return fastavro

@@ -1,8 +1,8 @@
-"""A state of an IndexTables log to values: its `_manifest.avro`, and the manifests of files it names ("states").
+"""Decodes a state of an IndexTables log: its `_manifest.avro`, and the manifests that it names ("states").
 
-A state lists manifests, each a run of entries, and tombstones: the live files are the entries of all manifests, of one
-path the last, without those whose path is a tombstone; a path that was removed never comes back under a tombstone.
-States share manifests. Entries come as the columns of columns.py, one manifest at a time.
+A state lists manifests, each a list of entries, and tombstones. The live files are the entries of all manifests: the
+last entry of each path, without the paths that are tombstones. A path with a tombstone is never live again. States
+share manifests. Entries come as the columns of columns.py, one manifest at a time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tablefeed.indextables.log.fields import BadActionError
 from tablefeed.model.actions import Facts, Metadata, Protocol, Version
 
 FORMAT_VERSION = 1
-"""Of `_manifest.avro`; what has a greater one is refused."""
+"""The newest `formatVersion` of `_manifest.avro` that is read."""
 
 _BATCH_ROWS = 8192
 
@@ -36,9 +36,9 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A manifest as a state names it; `name` is below the log directory, and `path` the state's own word for it.
+    """A manifest as a state names it. `name` is below the log directory, `path` is the text in the state.
 
-    The versions are 0 in all that the Scala log writes. `bounds` by partition column; None: not told.
+    The versions are 0 in everything that the Scala log writes. `bounds` are by partition column; None: not recorded.
     """
 
     name: str
@@ -77,26 +77,26 @@ class State:
 
     @property
     def newest_first(self) -> tuple[Manifest, ...]:
-        """The manifests in the order in which `live_files` takes them: of one path the last entry counts."""
+        """The manifests as `live_files` needs them: newest first, because the last entry of a path counts."""
         return self.manifests[::-1]
 
 
 def decode_state(data: bytes, *, version: Version, url: str, log_file: str) -> State:
     """The state that `_manifest.avro` holds.
 
-    Raises CorruptLogError for what is no such file or lacks what it must have, UnsupportedFeatureError for a
+    Raises CorruptLogError for a malformed file or a missing required field, UnsupportedFeatureError for a
     `formatVersion` above 1 or an unknown codec, StoreConfigError where fastavro is not installed.
     """
     records = [record for block in avro_file.read_records(data, url=url, log_file=log_file) for record in block]
     if len(records) != 1:
-        raise CorruptLogError(f"it holds {len(records)} records in place of one", url=url, log_file=log_file)
+        raise CorruptLogError(f"it holds {len(records)} records instead of one", url=url, log_file=log_file)
     record = records[0]
     try:
         found = fields.read_long(record.get("formatVersion"))
         if found > FORMAT_VERSION:
             raise UnsupportedFeatureError(
-                f"{url} cannot be read: {log_file} is of format version {found}, and up to {FORMAT_VERSION} is known. "
-                "Upgrade tablefeed, or use IndexTables itself.",
+                f"{url} cannot be read: {log_file} has format version {found}, but only up to {FORMAT_VERSION} is "
+                "supported. Upgrade tablefeed, or use IndexTables itself.",
                 url=url,
                 features=(f"state format version {found}",),
                 error_class="INDEXTABLES_UNSUPPORTED_STATE_FORMAT",
@@ -121,25 +121,25 @@ def decode_manifest(data: bytes, *, entry_count: int, url: str, log_file: str) -
     if waiting:
         yield _batch(waiting, url=url, log_file=log_file)
     if seen != entry_count:
-        raise CorruptLogError(f"it has {seen} entries, its state says {entry_count}", url=url, log_file=log_file)
+        raise CorruptLogError(f"it has {seen} entries, but its state says {entry_count}", url=url, log_file=log_file)
 
 
 def live_files(state: State, manifests: Iterable[tuple[Manifest, bytes]], *, url: str) -> Iterator[pa.RecordBatch]:
     """The live files of `state`, given the bytes of `state.newest_first` in that order; batches may be empty.
 
-    In memory are one manifest and the keys of those before it. Raises as `decode_manifest`, and LogError at the end
-    unless the files are as many as the state says.
+    Memory holds one manifest and the keys of those before it. Raises as `decode_manifest`, and LogError at the end
+    unless the number of files is that of the state.
     """
     found = 0
     for batch in live_among(state, manifests, url=url):
         found += batch.num_rows
         yield batch
     if found != state.file_count:
-        raise inconsistent(state, f"has {found} live files and says {state.file_count}", url=url)
+        raise inconsistent(state, f"has {found} live files, but says {state.file_count}", url=url)
 
 
 def live_among(state: State, manifests: Iterable[tuple[Manifest, bytes]], *, url: str) -> Iterator[pa.RecordBatch]:
-    """The files of some of the manifests of `state` that are live as far as these tell, newest manifest first."""
+    """The live files in some manifests of `state`, which are given newest first; other manifests are not considered."""
     dead = pa.chunked_array([state.tombstones], pa.string())
     seen = list[pa.ChunkedArray]()
     for manifest, data in manifests:
@@ -165,7 +165,7 @@ def _batch(entries: list[avro_file.Record], *, url: str, log_file: str) -> pa.Re
     try:
         return columns.of_entries(entries)
     except columns.BadRowsError as bad:
-        raise CorruptLogError(f"an entry is not whole: {bad}", url=url, log_file=log_file) from bad
+        raise CorruptLogError(f"an entry is malformed: {bad}", url=url, log_file=log_file) from bad
 
 
 def _state(record: avro_file.Record, version: Version) -> State:
@@ -178,7 +178,7 @@ def _state(record: avro_file.Record, version: Version) -> State:
 
     manifests = record.get("manifests")
     if not isinstance(manifests, list) or not all(isinstance(each, dict) for each in manifests):
-        raise BadActionError("is no list of manifests", "manifests")
+        raise BadActionError("is not a list of manifests", "manifests")
     return State(
         version=version,
         created_ms=long("createdAt"),
@@ -220,18 +220,18 @@ def _texts(value: Any) -> pa.Array:  # Any: as decoded
     try:
         return pa.array(value or [], pa.string())
     except (TypeError, ValueError, pa.ArrowException) as error:
-        raise BadActionError("is no list of paths", "tombstones") from error
+        raise BadActionError("is not a list of paths", "tombstones") from error
 
 
 def _text_map(value: Any) -> Mapping[str, str]:  # Any: as decoded
     entries = value if value is not None else {}
     if isinstance(entries, dict) and all(isinstance(text, str) for text in entries.values()):
         return entries
-    raise BadActionError("is no map of texts", "schemaRegistry")
+    raise BadActionError("is not a map of strings", "schemaRegistry")
 
 
 def _metadata(text: Any) -> Metadata | None:  # Any: as decoded
-    """The metadata in a state: a line of the log, or what would stand in it."""
+    """The metadata in a state: a line of the log, or the object under the line's key."""
     if text is None:
         return None
     try:
@@ -241,4 +241,4 @@ def _metadata(text: Any) -> Metadata | None:  # Any: as decoded
     except BadActionError as bad:
         raise BadActionError(bad.reason, "metadata", *bad.path) from None
     except (ValueError, AttributeError) as error:
-        raise BadActionError(f"is no JSON object: {error}", "metadata") from error
+        raise BadActionError(f"is not a JSON object: {error}", "metadata") from error

@@ -1,13 +1,13 @@
-"""Which manifests of a state cannot hold a file of a partition that is asked for ("states", partition bounds).
+"""Skips the manifests of a state that cannot hold a file of a wanted partition ("states", partition bounds).
 
-Bounds are texts, and nothing says by which order their writer compared them: 0.5.1 as texts; 0.5.2 and later two that
-are numbers as such, and all others as texts. So a manifest is left out only where it holds no such file whichever way
-they came about:
+Bounds are texts, and nothing says in which order their writer compared them. 0.5.1 compares texts; 0.5.2 and later
+compare two numbers as numbers and everything else as texts. So a manifest is skipped only where it holds no such file
+in either order:
 
-- dates order alike either way, and answer every question; so does a number that is the only one;
-- numbers answer `=` where both orders say no, and all else where the bounds are not in the order of text;
-- texts answer nothing. `4a`, `5` and `10` go in a circle, so that any may be outside of the bounds; a value may stand
-  there escaped, and what a split gives back of an address or of JSON is another text.
+- Dates have the same order either way, so bounds can be used for every operator. So can bounds of one single number.
+- For numbers, `=` is decided where both orders agree; other operators only where the bounds are not in text order.
+- Texts decide nothing. `4a`, `5` and `10` order in a circle, so any of them may be outside the bounds. A value may
+  also be escaped there, and what a split returns for an address or for JSON is another text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Operator = Literal["=", "<", "<=", ">", ">="]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A partition column beside a value that is not null, as text: decimal digits, a date in ISO 8601."""
+    """Compares a partition column with a value that is not null, as text: decimal digits, or a date in ISO 8601."""
 
     column: str
     operator: Operator
@@ -45,11 +45,11 @@ def manifests_that_may_hold(
 
 
 def bounds_of(partitions: Iterable[Mapping[str, str | None]]) -> Mapping[str, Bounds] | None:
-    """The bounds to write for a manifest of these partitions; None: none can be told.
+    """The bounds to write for a manifest of these partitions; None where no column has safe bounds.
 
-    Told is what no reader of IndexTables errs by, whether it orders all as text or what look like numbers as numbers:
-    the extremes where both orders agree, of natural numbers else what encloses them by both. A column of which neither
-    can be had is left out, which its readers take for unbounded. Null has Hive's word.
+    Bounds are safe where they hold for readers that order everything as text and for readers that order numbers as
+    numbers. They are the extremes where both orders agree; for natural numbers otherwise values that enclose them in
+    both. A column without safe bounds is left out: readers then treat it as unbounded. Null is Hive's word for it.
     """
     found = dict[str, set[str]]()
     for row in partitions:
@@ -83,20 +83,20 @@ def _is_above_all(high: str, texts: Iterable[str]) -> bool:
 
 
 def _numbers_in_order(first: str, second: str) -> bool:
-    """Whether the one is not above the other as numbers; true where one of them is none."""
+    """Whether `first` is not above `second` as numbers; true where one of them is not a number."""
     if _PLAIN_NUMBER.fullmatch(first) and _PLAIN_NUMBER.fullmatch(second):
         return decimal.Decimal(first) <= decimal.Decimal(second)
     return True
 
 
 _PLAIN_NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,15})?")
-"""What Java and Rust take for the same number; in doubles two of them may meet, and never change places."""
+"""Texts that Java and Rust parse as the same number. As doubles two of them may become equal, but keep their order."""
 
 _MAY_BE_A_NUMBER = re.compile(
     r"\s*[+-]?(nan|inf|infinity|0x[0-9a-f.p+-]*|\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?)[df]?\s*",
     re.IGNORECASE,
 )
-"""What Java or Rust may take for a number."""
+"""Texts that Java or Rust may parse as a number."""
 
 _FIRST_SURROGATE = "\ud800"
 
@@ -109,7 +109,7 @@ def _may_hold(manifest: Manifest, asked: Comparison, kind: DataType | None) -> b
     parse = _PARSERS.get(kind.name) if isinstance(kind, Primitive) else None
     if parse is None:
         return True
-    try:  # null has a word that is none of these, and is above them in either order
+    try:  # the word for null is not of these types, and is above all values in both orders
         values = parse(low), parse(high), parse(asked.value)
     except (ValueError, ArithmeticError):
         return True

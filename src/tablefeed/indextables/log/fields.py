@@ -1,8 +1,8 @@
 """The fields of each action, one table per action ("actions"): wire name, attribute, type, need.
 
-A table both reads and writes: its order is the order in which the Scala log writes. Reading takes null for absent, and
-what its two writers spell differently for the same; it is blind to what is not named here. Where an action stands is
-version_file.py's to know: here a fault is a `BadActionError` that says what, and the caller adds the file and the line.
+A table is used for reading and writing; its order is the order in which the Scala log writes. When reading, null is
+absent, the different forms of the two writers are both accepted, and unknown fields are ignored. A fault raises
+`BadActionError` with its reason; the caller (version_file.py) adds the file and the line.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from tablefeed.indextables import names
 from tablefeed.model.actions import AddFile, Metadata, Protocol, RemoveFile, Txn
 from tablefeed.model.split import Split
 
-JsonObject = Mapping[str, Any]  # Any: what JSON or Avro can hold, before a table below has judged it
+JsonObject = Mapping[str, Any]  # Any: what JSON or Avro can hold, before a table below has checked it
 
 
 class BadActionError(ValueError):
-    """The field at `path` is not what it should be. Never leaves the dialect: the reader of a file says where."""
+    """The field at `path` is not what it should be. Never leaves `indextables`: callers raise CorruptLogError."""
 
     def __init__(self, reason: str, *path: str) -> None:
         self.reason, self.path = reason, path
@@ -45,8 +45,8 @@ class Field:
 def read_add(values: JsonObject) -> AddFile:
     """The add that `values` spell, from JSON or Avro. Raises BadActionError.
 
-    A path is taken as it stands: what it names on disk is the same text, percent signs and all. `dataChange` is true
-    where it is absent.
+    A path is not decoded: the file on disk has the same name, with any percent signs. `dataChange` is true where it is
+    absent.
     """
     attributes = _read(ADD, values)
     split = Split(**_read(SPLIT, values))
@@ -54,7 +54,7 @@ def read_add(values: JsonObject) -> AddFile:
 
 
 def write_add(add: AddFile, *, native: bool) -> dict[str, object]:
-    """What stands in the line of `add`: with null for None by the Scala log, only what it has by the native one.
+    """The object in the line of `add`. The Scala log writes null for None; the native log leaves the field out.
 
     A partition value of null is written as Hive's word for it.
     """
@@ -259,10 +259,10 @@ SPLIT = (
     Field(wire="companionDeltaVersion", attribute="companion_delta_version", read=read_long),
     Field(wire="companionFastFieldMode", attribute="companion_fast_field_mode", read=read_text),
 )
-"""Of a split, beside what any add has; the Scala log has `hasFooterOffsets` among them, which the offsets tell."""
+"""The fields of a split besides those of an add. The Scala log also has `hasFooterOffsets`, which follows from them."""
 
 ADDED_VERSION, ADDED_MS = "addedAtVersion", "addedAtTimestamp"
-"""Of an entry of a manifest beside what an add has."""
+"""The fields of a manifest's entry besides those of an add."""
 
 _SPLIT_NAMES = [field.wire for field in SPLIT]
 _OFFSETS_FLAG = _SPLIT_NAMES.index("timeRangeStart")
@@ -273,7 +273,7 @@ SCALA_ADD = (
     *_SPLIT_NAMES[_OFFSETS_FLAG:],
 )
 NATIVE_ADD = tuple(field.wire for field in (*ADD, *SPLIT) if field.native)
-"""What stands in the line of an add: all of it by the Scala log, what is told by the native one."""
+"""The fields in the line of an add: the Scala log writes all of them, the native log only those with a value."""
 
 REMOVE = (
     Field(wire="path", attribute="log_path", read=read_text, required=True),
@@ -289,9 +289,9 @@ TXN = (
     Field(wire="version", attribute="txn_version", read=read_long, required=True),
     Field(wire="lastUpdated", attribute="last_updated_ms", read=read_long),
 )
-"""A line of ours ("actions": both generations of IndexTables pass unknown lines over)."""
+"""A line that only tablefeed writes ("actions": both generations of IndexTables ignore unknown lines)."""
 
 ACTIONS = frozenset(
     {names.PROTOCOL, names.METADATA, names.ADD, names.REMOVE, names.TXN, names.COMMIT_INFO, *names.MERGE_SKIP}
 )
-"""The keys of lines that are read. `mergeskip` says what a merge left alone, nothing of what is there."""
+"""The keys of lines that are read. `mergeskip` names files that a merge skipped; it does not change the table."""

@@ -1,7 +1,7 @@
 """A JSON checkpoint of an IndexTables log: all that the commits up to its version leave, in one file or in several.
 
-In several, the file with the checkpoint's name holds their names. A checkpoint that lacks a part, or cannot be read, is
-none: whoever reads asks the listing again `without` it, and the commits say the same.
+With several files, the file with the checkpoint's name holds the names of the others. A checkpoint that lacks a part,
+or cannot be read, is ignored: the caller asks the listing again `without` it, and the commits give the same table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BATCH_ROWS = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartList:
-    """The parts of a checkpoint in several files: each a name, or its number where no names are told."""
+    """The parts of a checkpoint in several files: each is a name, or a number where no name is given."""
 
     version: Version
     checkpoint_id: str | None
@@ -63,7 +63,7 @@ def part_list(data: bytes, *, version: Version, url: str, log_file: str) -> Part
             return None
         parts, checkpoint_id = found
         if not all(_is_part(part) for part in parts):
-            raise CorruptLogError("a part of it has no name of a part", url=url, log_file=log_file)
+            raise CorruptLogError("it lists a part by a name that is not a part's", url=url, log_file=log_file)
         return PartList(version=version, checkpoint_id=checkpoint_id, parts=tuple(parts))
     return None
 
@@ -71,8 +71,8 @@ def part_list(data: bytes, *, version: Version, url: str, log_file: str) -> Part
 def decode_checkpoint(files: Sequence[tuple[str, bytes]], *, url: str) -> Checkpoint:
     """The checkpoint in `files`, names and bytes in order: the one file, or all parts.
 
-    Of one path the last add or remove counts, of protocol and metaData the last line. Raises CorruptLogError where a
-    file is damaged, and where none tells the protocol or none the metadata: such a checkpoint stands for nothing.
+    The last add or remove of a path counts, and the last line of protocol and of metaData. Raises CorruptLogError where
+    a file is damaged, or no file has a protocol or metaData: such a checkpoint does not describe a table.
     """
     reading = _Reading()
     batches = [batch for name, data in files for batch in reading.batches(data, url=url, log_file=name)]

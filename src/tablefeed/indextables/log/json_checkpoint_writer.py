@@ -1,8 +1,8 @@
 """A JSON checkpoint of an IndexTables log, written: the live files, protocol and metadata, in one file or in parts.
 
-Lines are made batch by batch and compressed as they come: in memory is one file, as it will be put. Our transaction
-identifiers stand beside the protocol, under a key of our own: IndexTables refuses a checkpoint with a line that it does
-not know, and takes of a line only what it knows. It reads parts where `_last_checkpoint` tells their id.
+Lines are made batch by batch and compressed at once: memory holds one compressed file. Our transaction identifiers are
+in the line of the protocol, under a key of our own: IndexTables refuses a checkpoint with an unknown line, but ignores
+unknown keys in a line. It reads parts only where `_last_checkpoint` has their id.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class CheckpointFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """What sets the files of one checkpoint apart: its parts are named by `checkpoint_id`, 12 hexadecimal digits."""
+    """One attempt to write a checkpoint; `checkpoint_id`, 12 hexadecimal digits, is in the names of its parts."""
 
     version: Version
     created_ms: int
@@ -60,8 +60,8 @@ def checkpoint_files(
     """The files of a checkpoint in the order in which they are put, the one with the checkpoint's name last.
 
     `files` are batches of `columns.FILE_COLUMNS`, the live files of the version, each once; `facts` must hold protocol
-    and metadata, and a protocol below 3 knows no parts. A reader finds the checkpoint whole or, before its last file is
-    put, not at all.
+    and metadata. With a protocol below 3 there are no parts. Until the last file is put, readers do not see the
+    checkpoint.
     """
     head = _head(facts, writer)
     knows_parts = facts.protocol is not None and facts.protocol.min_reader_version >= _KNOWS_PARTS
@@ -114,7 +114,7 @@ class _Part:
 
 def _head(facts: Facts, writer: Writer) -> list[bytes]:
     if facts.protocol is None or facts.metadata is None:
-        raise ValueError("a checkpoint without protocol or metadata stands for nothing")
+        raise ValueError("a checkpoint needs a protocol and metadata")
     native = writer is Writer.NATIVE
     protocol: dict[str, object] = {names.PROTOCOL: fields.write_protocol(facts.protocol, native=native)}
     if facts.txns:
@@ -141,7 +141,7 @@ def _part_name(attempt: Attempt, part: int) -> str:
 
 
 def _part_list(attempt: Attempt, parts: Sequence[str]) -> bytes:
-    """The file that names the parts, which IndexTables reads as it stands: it is not compressed."""
+    """The file that names the parts. It is not compressed, because IndexTables reads it so."""
     return orjson.dumps(
         {
             "version": attempt.version,

@@ -1,10 +1,10 @@
 """Which files of a listed IndexTables log give a version of the table, and which give what a version changed.
 
-Listing in, plans out: names decide, and what only contents can tell is named as a file to hold against another. A log
-comes in three flavours. JSON: each version is a commit, and checkpoints sum them up. State-only: 0 is a commit, every
-later version is a state, which says what the table holds and not what changed. Native: each version is a commit with,
-mostly, a state beside it. `state-v0` is what CHECKPOINT, PURGE and TRUNCATE leave in a state-only table: the newest
-files under a version that is not theirs; it never counts.
+Listing in, plans out. Names decide; where only contents can decide, the plan names the files to compare. A log has one
+of three flavours. JSON: each version is a commit, and checkpoints sum them up. State-only: version 0 is a commit and
+every later version is a state, which lists the table's files but not what changed. Native: each version is a commit,
+mostly with a state of the same version. CHECKPOINT, PURGE and TRUNCATE leave `state-v0` in a state-only table: it holds
+the newest files under a wrong version, and is not used as a version.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MIXED_CLASS = "INDEXTABLES_MIXED_LOG"
 
 
 class Flavour(StrEnum):
-    """Who writes the log, as its names tell. MIXED: commits and states, and some version is a state alone."""
+    """Who writes the log, by its file names. MIXED: it has commits and states, and some version is only a state."""
 
     JSON = "json"
     STATES = "state-only"
@@ -33,7 +33,7 @@ class Flavour(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Twin:
-    """A version that is both a commit and a state; where its adds are not in the state, two writers parted there."""
+    """A version that is both a commit and a state. Where they disagree, two writers wrote the version independently."""
 
     commit: LogFile
     state: LogFile
@@ -43,8 +43,8 @@ class Twin:
 class Segment:
     """What `version` is read from: `base`, a state or a checkpoint, and the commits after it in order, without a gap.
 
-    Where `base` is None the commits begin at 0. `twin` has to be held against each other before the version is
-    believed (`replay.parted`).
+    Where `base` is None the commits begin at 0. The commit and state of `twin` must be compared (`replay.parted`)
+    before the version is used.
     """
 
     version: Version
@@ -66,7 +66,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateChange:
-    """A version that is a state alone: what it changed is its difference to the version before."""
+    """A version that is only a state: its changes are its difference from the version before."""
 
     version: Version
     before: Segment
@@ -74,7 +74,7 @@ class StateChange:
 
 
 ChangeSource = LogFile | StateChange
-"""Where the changes of a version are told: in its commit, or between two states."""
+"""Where the changes of a version come from: its commit, or the difference between two states."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,10 +112,10 @@ class Log:
 
     @property
     def earliest_change(self) -> Version | None:
-        """The earliest version from which on the changes of every version up to the newest are told.
+        """The earliest version from which the changes of every version up to the newest are known.
 
-        A first version that others preceded is no proof of them: TRUNCATE TIME TRAVEL leaves commit 0 and removes those
-        after it. None where not even those of the newest are told.
+        That commit 0 exists does not mean that the versions after it do: TRUNCATE TIME TRAVEL keeps commit 0 and
+        removes later ones. None where even the changes of the newest version are not known.
         """
         found = None
         for version in range(self.newest if self.newest is not None else -1, -1, -1):
@@ -141,8 +141,8 @@ class Log:
 def read_listing(listing: Iterable[LogFile]) -> Log:
     """The log that `listing` shows, in any order; a name may come twice.
 
-    Whoever lists directories and not what is in them takes each state directory for a state, and says with
-    `Log.with_states` which have no `_manifest.avro`: what a writer left that died or has not finished.
+    A caller that lists directories without their contents treats each state directory as a state. Afterwards it removes
+    with `Log.with_states` those without `_manifest.avro`: their writer died or has not finished.
     """
     by_kind: dict[LogFileKind, dict[Version, LogFile]] = {kind: {} for kind in LogFileKind}
     parts: dict[str, LogFile] = {}
@@ -164,13 +164,13 @@ def read_listing(listing: Iterable[LogFile]) -> Log:
 def segment_of(log: Log, version: Version | None, *, url: str, without: frozenset[str] = frozenset()) -> Segment:
     """The segment of `version`, by default of the newest, from its newest state or checkpoint not in `without`.
 
-    A state goes before a checkpoint of the same version. `without` names those that turned out unreadable, or lack a
-    part; they still count for which version is the newest, so that it never goes back.
+    A state is preferred to a checkpoint of the same version. `without` names those that cannot be read or lack a part;
+    they still count when the newest version is determined, so that it never goes back.
 
-    Raises TableNotFoundError for a log without any version; VersionNotFoundError for one that is not there any more or
-    not yet; LogGapError where a commit is missing; LogError (INDEXTABLES_MIXED_LOG) where a commit follows a state in a
-    log whose commits do not lead up to it: the writer of the states never saw it, and the next state will not hold its
-    files.
+    Raises TableNotFoundError for a log without any version; VersionNotFoundError for a version that is not there any
+    more or not yet; LogGapError where a commit is missing. Raises LogError (INDEXTABLES_MIXED_LOG) where a commit
+    follows a state whose version has no commit: the writer of the states never saw that commit, and the next state will
+    not hold its files.
     """
     newest, earliest = log.newest, log.earliest
     if newest is None:
@@ -195,10 +195,10 @@ def segment_of(log: Log, version: Version | None, *, url: str, without: frozense
 
 
 def change_source(log: Log, version: Version, *, url: str) -> ChangeSource:
-    """Where the changes of `version` are told: its commit where there is one, else the states around it.
+    """Where the changes of `version` come from: its commit where there is one, else the states around it.
 
-    Guaranteed only for a log whose newest segment was taken and whose twin agrees: a commit that two writers parted
-    over is no version. Raises VersionNotFoundError and LogGapError as `segment_of`.
+    Correct only for a log whose newest segment was built and whose twin agrees: a commit that disagrees with its state
+    is not a version of the table. Raises VersionNotFoundError and LogGapError as `segment_of`.
     """
     commit = log.commits.get(version)
     if commit is not None:
@@ -215,9 +215,9 @@ def change_source(log: Log, version: Version, *, url: str) -> ChangeSource:
 
 
 def metadata_sources(log: Log, version: Version) -> Iterator[LogFile]:
-    """Where the metadata of the state of `version` is looked for where that state has none, the first found holds.
+    """Where to look for metadata if the state of `version` has none, in order; the first that is found is used.
 
-    The schema of a table never changes, so that commit 0 tells it; where TRUNCATE took that, an older state may.
+    The schema of a table never changes, so commit 0 has it; without commit 0 (TRUNCATE) an older state may have it.
     """
     first = log.commits.get(Version(0))
     if first is not None:
@@ -266,8 +266,8 @@ def _hole(log: Log, version: Version, *, url: str) -> LogError:
         url=url,
         expected=missing,
         found=min((each for each in known if each > missing), default=None),
-        remedy=f"Version {version} cannot be rebuilt without what is missing. TRUNCATE TIME TRAVEL and PURGE remove "
-        f"old versions; what the log has all changes of begins at version {log.earliest_change}.",
+        remedy=f"Version {version} cannot be rebuilt without the missing files. TRUNCATE TIME TRAVEL and PURGE remove "
+        f"old versions. The log has all changes from version {log.earliest_change} on.",
         error_class=GAP_CLASS,
     )
 
@@ -275,9 +275,9 @@ def _hole(log: Log, version: Version, *, url: str) -> LogError:
 def _parted(commit: Version, state: Version, *, url: str) -> LogError:
     return LogError(
         f"The log of {url} was written by two generations of IndexTables that do not see each other: version {commit} "
-        f"is a JSON commit after version {state}, which is a state alone. Readers of the states never see that commit, "
-        "and the next state will not hold its files. Move the commit's file out of the log and write its rows again "
-        "with the one writer that the table is left to (0.5.4 and before, or 0.5.5 and after).",
+        f"is a JSON commit after version {state}, which is only a state. Readers of the states never see that commit, "
+        "and the next state will not hold its files. Move the commit's file out of the log, and write its rows again "
+        "with the one generation that shall write this table (0.5.4 and before, or 0.5.5 and after).",
         url=url,
         error_class=MIXED_CLASS,
     )

@@ -1,9 +1,9 @@
 """The next state of a table: its files, from the state before and what changed ("states", incremental writes).
 
-A state names the manifests of the one before again and adds what is new, so that an append writes as much as it adds;
-from time to time all live files are written anew, without the dead. Which of the two, and the bytes of every file, are
-decided here; reading the live files, putting the files and losing a race to put them are the caller's. Whoever loses
-one asks again, from the state that won.
+A state names the manifests of the state before and adds new ones, so that an append writes only what it adds. From time
+to time a rewrite puts all live files into new manifests, without the dead ones. This module decides which of the two
+happens, and makes the bytes of every file. The caller reads the live files and puts the new ones. Where another writer
+put the version first, the caller asks again from that writer's state.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _ID_DIGITS = {Writer.SCALA: 8, Writer.NATIVE: 16}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateShape:
-    """When a state is written anew, and how its manifests are cut. The defaults are those of IndexTables.
+    """When a state is rewritten, and how large its manifests are. The defaults are those of IndexTables.
 
-    Written anew is a state with more tombstones than `tombstone_share` of the files before, with more than
-    `most_manifests` beyond the first of those that a rewrite would leave. Doc mappings, where a rewrite finds more than
-    `renormalise_above`, get the hashes of their canonical form.
+    A state is rewritten where it would have more tombstones than `tombstone_share` of the files before, or more
+    manifests than a rewrite would need plus `most_manifests` - 1. A rewrite that finds more than `renormalise_above`
+    doc mappings gives them the hashes of their canonical form.
     """
 
     entries_per_manifest: int = 50_000
@@ -52,11 +52,11 @@ class StateShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateUpdate:
-    """What the version `version` does to the state before it.
+    """What `version` changes in the state before it.
 
-    `removed` are paths of live files, `added` files whose paths were never in the log: both are checked as far as what
-    is read shows it. With `replaces_all` only `added` is left. `registry` holds doc mappings by hash that the state
-    before may not have. Without `metadata` the state repeats what the one before says.
+    `removed` are paths of live files, `added` files whose paths were never in the log. Both are checked only against
+    what is read anyway. With `replaces_all` only `added` is left. `registry` holds doc mappings by hash that the state
+    before may not have. Without `metadata` the state repeats the metadata of the state before.
     """
 
     version: Version
@@ -73,8 +73,8 @@ class StateUpdate:
 class NextState:
     """A state and its files, by their names below the log directory, in the order in which they are put.
 
-    First `manifests`, each where there is none of its name, then `state_file`, `names.state_name` of its version: where
-    there is none yet, that is the commit.
+    First `manifests`, then `state_file` under `names.state_name` of its version. Each is put only where no file has its
+    name. Putting `state_file` is the commit.
     """
 
     state: State
@@ -93,15 +93,15 @@ def next_state(
     sync: Callable[[], bytes],
     url: str,
 ) -> NextState:
-    """The state that `update` makes of `base`, None where there is no state to go on from.
+    """The state after `update` is applied to `base`; `base` is None where there is no earlier state.
 
-    `live` gives the files before `update` as batches of `columns.FILE_COLUMNS`, each path once; it is called where all
-    is written anew, and then only: memory is then that of some manifests. `new_id` gives at least 16 hexadecimal digits
-    of chance, `sync` 16 bytes of it.
+    `live` returns the files before `update` as batches of `columns.FILE_COLUMNS`, each path once. It is called only for
+    a rewrite, which needs the memory of some manifests. `new_id` returns at least 16 random hexadecimal digits, `sync`
+    16 random bytes.
 
-    Raises LogError: INDEXTABLES_PATH_USED_AGAIN for a path that is added twice or was removed, as readers let
-    tombstones win; INDEXTABLES_FILE_NOT_LIVE where what is removed is not there; INDEXTABLES_DOC_MAPPING_UNKNOWN for
-    an added file whose doc mapping nobody has; and what `live` raises.
+    Raises LogError: INDEXTABLES_PATH_USED_AGAIN for a path that is added twice or was removed before, because readers
+    let tombstones win; INDEXTABLES_FILE_NOT_LIVE for a removed path that is not live; INDEXTABLES_DOC_MAPPING_UNKNOWN
+    for an added file whose doc mapping is not known. Errors of `live` pass through.
     """
     _refuse_paths(base, update, url=url)
     known = {**(base.registry if base else {}), **update.registry}
@@ -278,8 +278,8 @@ def _refuse_unknown_mappings(update: StateUpdate, known: Collection[str], *, url
         key = split.doc_mapping_ref if split is not None and split.doc_mapping is None else None
         if key is not None and key not in known:
             raise LogError(
-                f"Version {update.version} of {url} would add {add.log_path!r}, whose doc mapping {key!r} neither the "
-                "table nor the commit has: IndexTables could not open it. Commit the doc mapping with the file.",
+                f"Version {update.version} of {url} would add {add.log_path!r}, but neither the table nor the commit "
+                f"has its doc mapping {key!r}. IndexTables could not open the file. Commit the doc mapping with it.",
                 url=url,
                 error_class=MAPPING_CLASS,
             )
@@ -287,8 +287,8 @@ def _refuse_unknown_mappings(update: StateUpdate, known: Collection[str], *, url
 
 def _used_again(path: str, update: StateUpdate, *, url: str) -> LogError:
     return LogError(
-        f"Version {update.version} of {url} would add {path!r}, a path that the log has already: readers keep the one "
-        "file of a path, and let it stay dead once it was removed. Write the rows to a file of another name.",
+        f"Version {update.version} of {url} would add {path!r}, a path that the log already has. Readers know one file "
+        "for each path, and a removed path stays removed. Write the rows to a file with another name.",
         url=url,
         error_class=PATH_CLASS,
     )
@@ -296,8 +296,8 @@ def _used_again(path: str, update: StateUpdate, *, url: str) -> LogError:
 
 def _not_live(path: str, update: StateUpdate, *, url: str) -> LogError:
     return LogError(
-        f"Version {update.version} of {url} would remove {path!r}, which is not among its files any more. Read the "
-        "table again, and decide by what it holds now.",
+        f"Version {update.version} of {url} would remove {path!r}, which is no longer a file of the table. Read the "
+        "table again, and repeat the write on its newest version.",
         url=url,
         error_class=NOT_LIVE_CLASS,
     )

@@ -1,4 +1,4 @@
-"""Which tables this package takes: by the protocol's numbers and names, and by what the metadata says of a companion.
+"""Decides which tables are accepted: by protocol version and features, and by whether the table is a companion.
 
 Nothing is read of a table that is refused here.
 """
@@ -15,7 +15,7 @@ NEWEST_PROTOCOL = 4
 """1: adds and removes. 2: footer offsets, `mergeskip`. 3: checkpoints in parts, doc mappings by hash. 4: states."""
 
 KNOWN_FEATURES = frozenset({names.AVRO_STATE, names.MULTI_PART_CHECKPOINT, names.SCHEMA_DEDUPLICATION})
-"""What the protocol names; that IndexTables itself checks none is no reason to read what we do not know."""
+"""The features that are accepted. IndexTables checks none, but a feature that is unknown here could change rows."""
 
 NEW_TABLE = Protocol(min_reader_version=4, min_writer_version=4)
 """What IndexTables gives a new table."""
@@ -44,7 +44,7 @@ def refuse_companion(metadata: Metadata, adds: Iterable[AddFile] = (), *, url: s
     source = configuration.get(names.COMPANION_SOURCE)
     raise UnsupportedFeatureError(
         f"{url} is an IndexTables companion: it indexes the files of {source or 'another table'} and holds no rows of "
-        f"its own, and re-indexing looks like deleting and inserting. Follow {source or 'that table'} itself.",
+        f"its own. Re-indexing would look like deleting and inserting rows. Read {source or 'that table'} itself.",
         url=url,
         features=("companion",),
         error_class="INDEXTABLES_COMPANION_TABLE",
@@ -57,8 +57,8 @@ def _refuse(done: str, version: int, features: frozenset[str] | None, *, url: st
         unknown = [f"protocol version {version}", *unknown]
     if unknown:
         raise UnsupportedFeatureError(
-            f"{url} cannot be {done}: it needs {', '.join(unknown)}; protocol versions 1 to {NEWEST_PROTOCOL} and "
-            f"{', '.join(sorted(KNOWN_FEATURES))} are known. Upgrade tablefeed, or use IndexTables itself.",
+            f"{url} cannot be {done}: it needs {', '.join(unknown)}, but only protocol versions 1 to {NEWEST_PROTOCOL} "
+            f"and {', '.join(sorted(KNOWN_FEATURES))} are supported. Upgrade tablefeed, or use IndexTables itself.",
             url=url,
             features=tuple(unknown),
             error_class="INDEXTABLES_UNSUPPORTED_PROTOCOL",

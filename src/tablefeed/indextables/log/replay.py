@@ -1,8 +1,8 @@
-"""What a version changed where no commit tells it, and whether a commit and a state of one version are of one table.
+"""Finds what a version changed where it has no commit, and whether a commit and a state of one version agree.
 
-A state says what is there, not what was done: added is what was not there before, removed what is not there any more.
-Whether a removal took rows away or a compaction wrote them anew is told by the flags of what was added, and proven by
-counting rows. Columns in, commits out; which files are read is told by listing.py and `compared`.
+A state lists files, not changes: a file was added if the state before lacks it, and removed if the state after does.
+Either rows were deleted, or a compaction rewrote them: the `dataChange` flags of the added files say which, and row
+counts prove it. Columns in, commits out; listing.py and `compared` say which files to read.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ UNTOLD_CLASS = "INDEXTABLES_CHANGES_NOT_TOLD"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """The manifests of two states that have to be read to tell their difference, each in `newest_first` order."""
+    """The manifests of two states that must be read to find their difference, each in `newest_first` order."""
 
     before: tuple[Manifest, ...]
     after: tuple[Manifest, ...]
 
 
 def compared(before: State, after: State) -> Compared:
-    """What to read of two states: what they do not share, where their tombstones are the same; else all.
+    """The manifests to read: those that the states do not share, or all where their tombstones differ.
 
-    So an append to a table of any size reads the one manifest that it wrote.
+    So to find what an append changed, only the manifest that it wrote is read, however large the table is.
     """
     shared: frozenset[str] = frozenset()
     if before.tombstones.equals(after.tombstones):
@@ -52,13 +52,12 @@ def state_commit(
     file_count_before: int | None,
     url: str,
 ) -> Commit:
-    """What the version of `after` changed: `files` are of it, `before` of the version before.
+    """The changes of the version of `after`. `files` are the files of that version, `before` those of the one before.
 
-    Both are all live files, or what `avro_state.live_among` gives of `compared`. `file_count_before` is what the state
-    before says, None where the version before is no state. Removes come first, then adds, each sorted by path. Where
-    all that was added is marked as no data change, or part of it, what was removed is none either, if the rows of that
-    part are as many as those that were removed; with no such part the removes took rows away. Adds have the doc mapping
-    that the state keeps for them.
+    Both are all live files, or what `avro_state.live_among` returns for `compared`. `file_count_before` is the count in
+    the state before, None where the version before is no state. Removes come first, then adds, each sorted by path.
+    If some added files are marked as no data change and have as many rows as the removed files, the removes are no data
+    change either. If none is so marked, the removes deleted rows. Adds have the doc mapping that the state keeps.
 
     Raises ChangeDataError (INDEXTABLES_CHANGES_NOT_TOLD) where the rows do not balance, and LogError where the
     difference is not that of the counts of the two states.
@@ -72,7 +71,7 @@ def state_commit(
     )
     gone = _sorted(add for batch in old for add in columns.to_add_files(columns.without_keys(batch, kept)))
     if file_count_before is not None and after.file_count - file_count_before != len(adds) - len(gone):
-        reason = f"adds {len(adds)} files and removes {len(gone)}: not what the counts of files say"
+        reason = f"adds {len(adds)} files and removes {len(gone)}, which does not match its count of files"
         raise inconsistent(after, reason, url=url)
     is_compaction = _is_compaction(adds, gone, version=after.version, url=url)
     removes = (
@@ -97,11 +96,10 @@ def state_commit(
 
 
 def parted(commit: Commit, state_files: Iterable[pa.RecordBatch]) -> str | None:
-    """Says in which the state of its version is not what `commit` led to, in words; None where it is.
+    """How the state of the version of `commit` disagrees with it, in words; None where they agree.
 
-    `state_files` are the live files of that state: what the commit adds has to be among them, what it removes must
-    not. Where they part, a generation of IndexTables that sees only commits and one that sees only states have both
-    written this version.
+    `state_files` are the live files of that state. They must include what the commit adds, and not what it removes.
+    Where they disagree, two generations of IndexTables wrote this version: one sees only commits, one only states.
     """
     added, removed = {file.path for file in commit.added}, {file.path for file in commit.removed}
     missing, dead = added - removed, removed - added
@@ -118,20 +116,19 @@ def parted(commit: Commit, state_files: Iterable[pa.RecordBatch]) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forms:
-    """In whose form (`version_file.writer_of`) a commit is, and the commit that made its table; None: not known."""
+    """The writers (`version_file.writer_of`) of a commit and of the commit that created its table; None: not known."""
 
     commit: Writer | None
     table: Writer | None
 
 
 def is_orphan(commit: Commit, state: State, state_files: Iterable[pa.RecordBatch], *, forms: Forms) -> bool:
-    """Whether it is certain that no reader ever saw a row of `commit`, with which the `state` of its version parted.
+    """Whether no reader can ever have seen a row of `commit`, with which the `state` of its version disagrees.
 
-    So it is where a native writer added files to a table of states. It counts commits and not states, and begins at 1
-    behind the states' back: the Scala readers, whose table it is, do not look at commits and cannot read this one's
-    form, and the native ones begin at the newest state. The table and the state have to be Scala's, then, the commit
-    native, and its files younger than the state, which was there before it; if the state were the later one, its
-    writer would have lost rows that were there to be seen.
+    That is so where a native writer added files to a state-only table. It counts only commits, so it begins at version
+    1 although states exist. Scala readers of the table ignore commits and cannot read a native one; native readers
+    begin at the newest state. So the table and the state must be Scala's and the commit native. Its files must also be
+    younger than the state: if the state were later, its writer would have lost rows that readers could see.
     """
     adds, removes = commit.added, commit.removed
     told_more = commit.metadata or commit.protocol or commit.info or commit.txns
@@ -145,15 +142,15 @@ def is_orphan(commit: Commit, state: State, state_files: Iterable[pa.RecordBatch
 
 
 def parted_error(version: Version, where: str, *, url: str) -> LogError:
-    """The error (INDEXTABLES_MIXED_LOG) of a version that is a commit and a state of two tables; `where` they part.
+    """The error (INDEXTABLES_MIXED_LOG) for a version whose commit and state disagree; `where` says how.
 
-    One of the two lost rows, and nothing tells which.
+    One of the two lost rows, and nothing shows which.
     """
     return LogError(
         f"The log of {url} was written by two generations of IndexTables that do not see each other: version {version} "
-        f"is a JSON commit and a state, and the state {where}. Settle which of the two stands, move the other's files "
-        "out of the log and write their rows again with the one writer that the table is left to (0.5.4 and before, or "
-        "0.5.5 and after).",
+        f"is a JSON commit and a state, but the state {where}. Decide which is right, move the other's files "
+        "out of the log, and write their rows again with the one generation that shall write this table (0.5.4 and "
+        "before, or 0.5.5 and after).",
         url=url,
         error_class=MIXED_CLASS,
     )
@@ -171,7 +168,7 @@ def _sorted(files: Iterable[AddFile]) -> list[AddFile]:
 
 
 def _is_compaction(adds: Sequence[AddFile], gone: Sequence[AddFile], *, version: Version, url: str) -> bool:
-    """Whether what is `gone` was written anew. Raises ChangeDataError where that cannot be told."""
+    """Whether the rows of `gone` were rewritten into `adds`. Raises ChangeDataError where that is not certain."""
     rewritten = [add for add in adds if not add.data_change]
     if not rewritten:
         return False
@@ -179,9 +176,9 @@ def _is_compaction(adds: Sequence[AddFile], gone: Sequence[AddFile], *, version:
     if before is not None and before == after:
         return True
     raise ChangeDataError(
-        f"Version {version} of {url} is a state alone, and what it changed cannot be told: it adds {len(rewritten)} "
-        f"files as no change of data, with {_rows(after)}, and removes {len(gone)} with {_rows(before)}. Start the "
-        "stream again from a later version.",
+        f"Version {version} of {url} is only a state, and which rows it changed is not certain: it adds "
+        f"{len(rewritten)} files marked as no data change, with {_rows(after)}, and removes {len(gone)} files with "
+        f"{_rows(before)}. Start the stream again from a later version.",
         url=url,
         version=version,
         error_class=UNTOLD_CLASS,

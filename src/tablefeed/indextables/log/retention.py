@@ -1,7 +1,7 @@
-"""Which files of an IndexTables log are old enough to go, and what must stay for the versions that are kept.
+"""Which files of an IndexTables log are old enough to be removed, and which the kept versions still need.
 
-Listing in, names out. Times and numbers are IndexTables' own, of its PURGE; what it would take all the same, the base
-of a version that is kept, stays here. Commit 0 always does: it tells what the table is, where states do not.
+Listing in, names out. Times and counts are those of IndexTables' PURGE. Unlike PURGE, this keeps the base of every kept
+version. Commit 0 is always kept: it has the table's metadata where states have none.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class Retention:
 
     def __post_init__(self) -> None:
         if self.versions < 1:
-            raise ValueError("the newest version is kept")
+            raise ValueError("versions must be at least 1: the newest version is always kept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expired:
-    """What goes, oldest first: commits, with them the JSON checkpoints and parts before the kept base, and states.
+    """The files to remove, oldest first: `commits`, with JSON checkpoints and parts before the kept base, and `states`.
 
-    `first` is the first version that stays and that something which goes could have been read for; None where nothing
-    goes. Where it can be read from what is `left`, so can every later version that could be read before.
+    `first` is the first kept version that may have needed a removed file; None where nothing is removed. If it can be
+    read from what is `left`, so can every later version that could be read before.
     """
 
     commits: tuple[LogFile, ...] = ()
@@ -60,7 +60,7 @@ class Expired:
 
 
 def expired(log: Log, retention: Retention, *, unreadable: Collection[str] = (), now_ms: int) -> Expired:
-    """What goes of `log`; `unreadable` names checkpoints and states that no version can be read from.
+    """The files of `log` to remove; `unreadable` names checkpoints and states that no version can be read from.
 
     Guaranteed: of the versions that could be read, the newest `versions` still can, and each whose commit is kept.
     """

@@ -1,7 +1,7 @@
 """One JSON file of an IndexTables log, a commit or a checkpoint, to and from the actions it holds ("version files").
 
-Bytes and values only: which version a commit is, and when its file was written, is told by the caller. The fields of
-the actions are fields.py's; here are the three forms of the file, its lines, and what a commit says of its time.
+Bytes and values only: the caller passes the commit's version and its file's time. Here are the three forms of the file,
+its lines, and the time of a commit; fields.py has the fields of the actions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _GZIP = b"\x1f\x8b"
 
 
 class Writer(StrEnum):
-    """Whose form is written: what the one leaves out the other spells null, and the headers differ."""
+    """The writer whose form is used. The native log leaves out what the Scala log writes as null. Headers differ."""
 
     SCALA = "scala"
     NATIVE = "native"
@@ -35,12 +35,11 @@ class Writer(StrEnum):
 def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, modified_ms: int | None) -> Commit:
     """The actions of one commit file, adds and removes in their order; a commit without any line is one.
 
-    `committed_at_ms` is what our own commitInfo says, else the newest time of an add or a remove, else `modified_ms`:
-    IndexTables keeps no time of a commit. What a merge left alone (`mergeskip`, or `skip`) is told in `info`, as a list
-    with all fields under the first of these names. Blank lines, unknown actions and unknown fields are passed over,
-    null is absent, and of several metaData or protocol lines the last holds. Raises CorruptLogError, naming `log_file`
-    and where it is one the line, for bytes that are no such file, and UnsupportedFeatureError for an unknown
-    compression.
+    `committed_at_ms` is the time in our own commitInfo, else the newest time of an add or a remove, else `modified_ms`:
+    IndexTables keeps no time of a commit. Files that a merge skipped (`mergeskip` or `skip`) are a list in `info`,
+    under the first of these names. Blank lines, unknown actions and unknown fields are ignored, null is absent,
+    and the last metaData or protocol line counts. Raises CorruptLogError, naming `log_file` and where possible the
+    line, for a malformed file, and UnsupportedFeatureError for an unknown compression.
     """
     files: list[FileAction] = []
     txns: list[Txn] = []
@@ -79,9 +78,9 @@ def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, mod
 def encode_commit(commit: Commit, *, writer: Writer, first: Iterable[FileAction] = ()) -> bytes:
     """The bytes of `commit`; `decode_commit` gives `commit` back but for what `writer` has no words for.
 
-    protocol, metaData, commitInfo, txns, files in their order, each on a line; compressed. `first` are files to stand
-    before its own, more perhaps than could be values. `committed_at_ms` is not written. The same commit gives the same
-    bytes.
+    The order is protocol, metaData, commitInfo, `mergeskip`, txns, files in their order, each on a line; compressed.
+    `first` are files to write before its own, taken one by one, since there may be many. `committed_at_ms` is not
+    written. The same commit gives the same bytes.
     """
     native = writer is Writer.NATIVE
     lines: list[dict[str, object]] = []
@@ -101,16 +100,16 @@ def encode_commit(commit: Commit, *, writer: Writer, first: Iterable[FileAction]
 
 
 def writer_of(data: bytes) -> Writer | None:
-    """Whose form a commit file has; None: of neither alone."""
+    """The writer whose form a commit file has; None where both or neither may have written it."""
     if data.startswith(_GZIP):
         return Writer.NATIVE
     return Writer.SCALA if data.startswith(_MARKED + _GZIP_CODEC) else None
 
 
 def compress(text: bytes, *, writer: Writer) -> bytes:
-    """The file of `text` as `writer` compresses: gzip with two bytes before it, or gzip alone.
+    """The file of `text` as `writer` compresses it: gzip with two bytes before it (Scala), or gzip alone (native).
 
-    The Scala log takes gzip without them for text; both read the form with them.
+    Both writers read the form with the two bytes. Scala readers treat gzip without them as plain text.
     """
     return mark(writer) + gzip.compress(text, mtime=0)
 
@@ -124,8 +123,8 @@ def decompress(data: bytes, *, url: str, log_file: str) -> bytes:
     """The text of a version file in any of its forms. Raises CorruptLogError and UnsupportedFeatureError."""
     if data[:1] == _MARKED and data[1:2] not in (b"", _GZIP_CODEC):
         raise UnsupportedFeatureError(
-            f"{url} cannot be read: {log_file} is compressed with codec {data[1]}, and only 1, gzip, is known. Write "
-            "the table with spark.indextables.transaction.compression.codec=gzip.",
+            f"{url} cannot be read: {log_file} is compressed with codec {data[1]}, but only 1 (gzip) is supported. "
+            "Write the table with spark.indextables.transaction.compression.codec=gzip.",
             url=url,
             features=(f"codec {data[1]}",),
             error_class="INDEXTABLES_UNSUPPORTED_CODEC",
@@ -138,20 +137,20 @@ def decompress(data: bytes, *, url: str, log_file: str) -> bytes:
     try:
         return gzip.decompress(packed) if packed else _cut_off()
     except (OSError, EOFError, zlib.error) as error:
-        raise CorruptLogError(f"it is not whole as gzip: {error}", url=url, log_file=log_file) from error
+        raise CorruptLogError(f"it is not a valid gzip file: {error}", url=url, log_file=log_file) from error
 
 
 def read_lines(data: bytes, *, url: str, log_file: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """The line number, key and fields of each known action of a JSON file of the log, in order.
 
-    Raises as `decode_commit` for lines that hold no action. Fields are as parsed, unjudged.
+    Raises as `decode_commit` for malformed lines. Fields are as parsed and not yet checked.
     """
     for number, values in read_objects(data, url=url, log_file=log_file):
         known = [key for key, value in values.items() if key in fields.ACTIONS and value is not None]
         for key in known:
             action = values[key]
             if len(known) > 1 or not isinstance(action, dict):
-                reason = f"the line holds {' and '.join(known)}" if len(known) > 1 else f"{key} is no JSON object"
+                reason = f"the line holds {' and '.join(known)}" if len(known) > 1 else f"{key} is not a JSON object"
                 raise CorruptLogError(reason, url=url, log_file=log_file, line=number)
             yield number, key, action
         for txn in _txns(values, url=url, log_file=log_file, line=number):
@@ -168,7 +167,7 @@ def read_objects(data: bytes, *, url: str, log_file: str) -> Iterator[tuple[int,
         except orjson.JSONDecodeError as error:
             raise CorruptLogError(f"the line is not JSON: {error}", url=url, log_file=log_file, line=number) from error
         if not isinstance(values, dict):
-            raise CorruptLogError("the line is no JSON object", url=url, log_file=log_file, line=number)
+            raise CorruptLogError("the line is not a JSON object", url=url, log_file=log_file, line=number)
         yield number, values
 
 
@@ -177,7 +176,7 @@ def _txns(values: dict[str, Any], *, url: str, log_file: str, line: int) -> list
     found = values.get(names.TXNS) or []
     if isinstance(found, list) and all(isinstance(each, dict) for each in found):
         return found
-    raise CorruptLogError(f"{names.TXNS} is no list of objects", url=url, log_file=log_file, line=line)
+    raise CorruptLogError(f"{names.TXNS} is not a list of objects", url=url, log_file=log_file, line=line)
 
 
 class _at:  # noqa: N801 - a with statement reads it as a preposition
