@@ -188,7 +188,7 @@ def test_a_position_by_event_time_among_files_cannot_be_built(place: dict[str, A
 
 @pytest.mark.parametrize("before_us", [LARGEST + 1, -LARGEST - 2])
 def test_an_event_time_is_one_that_a_column_can_have(before_us: int) -> None:
-    with pytest.raises(ValueError, match="no timestamp"):
+    with pytest.raises(ValueError, match="outside the range of a timestamp"):
         EventTime(column="at", before_us=before_us)
 
 
