@@ -174,7 +174,7 @@ def location(option: str, value: str) -> str:
 
 
 def tracking_id(option: str, value: str) -> str:
-    """What can end a folder's name."""
+    """Text that a folder's name can end with."""
     if "/" in value or "\\" in value:
         raise IllegalOptionError(option=option, value=value, explain="must be a part of a folder's name")
     return value
@@ -211,15 +211,15 @@ def cluster_columns(option: str, value: str) -> tuple[tuple[str, ...], ...]:
 
 
 _FALSE_SPECS = (
-    ("ignoreDeletes", "Pass commits that only delete rows."),
+    ("ignoreDeletes", "Skip commits that only delete rows."),
     ("ignoreChanges", "Deliver rewritten files whole, unchanged rows included; implies ignoreDeletes."),
     ("ignoreFileDeletion", "Older name of ignoreChanges."),
-    ("skipChangeCommits", "Deliver nothing of a commit that deletes or rewrites rows; the strongest of these."),
+    ("skipChangeCommits", "Deliver nothing of a commit that deletes or rewrites rows. It overrides ignoreChanges."),
     (
         "ignoreAddedColumns",
-        "Go on where nullable columns are added to the table, or members to its structs at any depth: rows come in the "
-        "DataFrame's schema, without them, until the stream is started again with a new one. Those rows do not come "
-        "again. Not with schemaTrackingLocation.",
+        "Continue if nullable columns are added to the table, or members to its structs at any depth. Rows come in the "
+        "DataFrame's schema, without them, until the stream is started again with a new DataFrame. Those rows do not "
+        "come again. Not together with schemaTrackingLocation.",
     ),
 )
 
@@ -227,7 +227,7 @@ _TIME_ZONE = OptionSpec(
     name="timeZone",
     parse=time_zone,
     default=None,
-    doc="The zone of a timestamp in the options that names none. Unset: UTC.",
+    doc="The time zone of a timestamp option that names none. Unset: UTC.",
 )
 
 _BOUNDS_INCLUSIVE = (
@@ -235,13 +235,13 @@ _BOUNDS_INCLUSIVE = (
         name="startingBoundInclusive",
         parse=boolean,
         default=True,
-        doc="false: begin with what comes after startingVersion or startingTimestamp.",
+        doc="false: start after startingVersion or startingTimestamp, without the bound itself.",
     ),
     OptionSpec(
         name="endingBoundInclusive",
         parse=boolean,
         default=True,
-        doc="false: end with what comes before endingVersion or endingTimestamp.",
+        doc="false: end before endingVersion or endingTimestamp, without the bound itself.",
     ),
 )
 
@@ -251,7 +251,7 @@ CHANGE_FEED = (
         parse=boolean,
         default=False,
         doc="Deliver the rows that commits inserted, deleted and updated, with `_change_type`, `_commit_version` and "
-        "`_commit_timestamp`, of a table that records its changes.",
+        "`_commit_timestamp`. The table must record its changes.",
     ),
     OptionSpec(name="readChangeData", parse=boolean, default=False, doc="Older name of readChangeFeed."),
 )
@@ -261,27 +261,28 @@ TRACKING = (
         name="schemaTrackingLocation",
         parse=location,
         default=None,
-        doc="A folder of this stream's own below its checkpoint. Changes of the table's schema, properties and "
-        "protocol are tracked there: the stream stops at each, and goes on with it when it is started again.",
+        doc="A folder below the stream's checkpoint that belongs to this stream alone. Changes of the table's schema, "
+        "properties and protocol are tracked there: the stream stops at each change, and continues after it when "
+        "it is started again.",
     ),
     OptionSpec(name="schemaLocation", parse=location, default=None, doc="Another name of schemaTrackingLocation."),
     OptionSpec(
         name="streamingSourceTrackingId",
         parse=tracking_id,
         default=None,
-        doc="Tells apart the sources of one query that read one table and share a schemaTrackingLocation.",
+        doc="Distinguishes the sources of one query that read the same table and share a schemaTrackingLocation.",
     ),
     *(
         OptionSpec(
             name=f"allowSourceColumn{what}",
             parse=always_or_version,
             default=None,
-            doc=f"`always`, or the version of a change: a stream that tracks schemas goes on over {which}.",
+            doc=f"`always`, or the version of a change: a stream that tracks schemas continues after {which}.",
         )
         for what, which in (
             ("Rename", "a renamed column"),
             ("Drop", "a dropped column"),
-            ("TypeChange", "a column of a wider type"),
+            ("TypeChange", "a widened column"),
         )
     ),
 )
@@ -290,9 +291,9 @@ _TASKS = OptionSpec(
     name="minPartitions",
     parse=positive_int,
     default=None,
-    doc="Over how many tasks a batch is spread at the least, as far as it has files and row groups: as a rule the "
-    "cluster's cores. When it is planned, the footers of the files that may be shared are read for it. Unset: the "
-    "cores of the machine that plans, as Spark does not tell a Python source of the cluster's.",
+    doc="The least number of tasks for a batch, as far as it has files and row groups. Usually it is the number of "
+    "cores in the cluster. Planning then reads the footers of the files that may be shared. Unset: the cores "
+    "of the machine that plans, because Spark does not tell a Python source those of the cluster.",
 )
 
 _ROWS_AND_COLUMNS = (
@@ -300,18 +301,18 @@ _ROWS_AND_COLUMNS = (
         name="columns",
         parse=columns,
         default=None,
-        doc="The DataFrame has these columns alone, in this order, and of the files no others are read. With "
-        "readChangeFeed they may be the feed's too. Unset: all.",
+        doc="Read only these columns, in this order. With readChangeFeed the columns of the feed may be named too. "
+        "Unset: all columns.",
     ),
     OptionSpec(
         name="where",
         parse=text,
         default=None,
-        doc="Deliver only rows of which this predicate is true, such as `day >= DATE'2026-01-01' AND kind <> 'test'`, "
-        "and do not open files that partition values and statistics rule out; they count towards the limits, and "
-        "offsets stay what they are. With readChangeFeed all files are opened, and each side of an update is judged "
-        "by itself. In Spark's SQL: AND, OR, NOT, comparisons, IN, BETWEEN and IS NULL of a column and literals; what "
-        "is more, or would hang on Spark's session, is refused. Needs `tablefeed[where]`.",
+        doc="Deliver only rows for which this predicate is true, such as `day >= DATE'2026-01-01' AND kind <> 'test'`. "
+        "Files that partition values and statistics rule out are not opened, but count towards the limits; offsets "
+        "do not change. With readChangeFeed all files are opened, and each side of an update is tested separately. "
+        "The syntax is Spark's SQL: AND, OR, NOT, comparisons, IN, BETWEEN and IS NULL of a column and literals. "
+        "Anything else, or anything that depends on Spark's session, is refused. Needs `tablefeed[where]`.",
     ),
 )
 
@@ -321,25 +322,29 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         name="startingVersion",
         parse=starting_version,
         default=None,
-        doc="The first version to deliver, or `latest` for what comes after the start. Unset: the whole table first.",
+        doc="The first version to deliver, or `latest` for what is committed after the start. Unset: the whole table "
+        "first.",
     ),
     OptionSpec(
         name="startingTimestamp",
         parse=text,
         default=None,
-        doc="Begin with the first commit at or after this time, a timestamp or a date. Not with startingVersion.",
+        doc="Start with the first commit at or after this time, a timestamp or a date. Not together with "
+        "startingVersion.",
     ),
     OptionSpec(
         name="endingVersion",
         parse=whole_number,
         default=None,
-        doc="The last version to deliver; it may be still to come. Trigger.AvailableNow ends there, others idle.",
+        doc="The last version to deliver; it may not exist yet. With Trigger.AvailableNow the query ends there; with "
+        "other triggers it stays idle.",
     ),
     OptionSpec(
         name="endingTimestamp",
         parse=text,
         default=None,
-        doc="Deliver nothing that is committed after this time, a timestamp or a date. Not with endingVersion.",
+        doc="Deliver nothing that was committed after this time, a timestamp or a date. Not together with "
+        "endingVersion.",
     ),
     *_BOUNDS_INCLUSIVE,
     _TIME_ZONE,
@@ -347,58 +352,60 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         name="maxFilesPerTrigger",
         parse=positive_int,
         default=None,
-        doc="Most data files in one batch; at least one is taken. 1000 where no limit is set.",
+        doc="The most data files in one batch; at least one is taken. If no limit is set, it is 1000.",
     ),
     OptionSpec(
         name="maxBytesPerTrigger",
         parse=size_in_bytes,
         default=None,
-        doc="Bytes of data files after which a batch ends; it may go over by one file.",
+        doc="A batch ends after this many bytes of data files; it may exceed the limit by one file.",
     ),
     OptionSpec(
         name="maxRowsPerTrigger",
         parse=positive_long,
         default=None,
-        doc="Rows, by the files' statistics, after which a batch ends; it may go over by one file. "
-        "A file without a count takes all that is left.",
+        doc="A batch ends after this many rows, by the files' statistics; it may exceed the limit by one file. A file "
+        "without a row count uses up the rest of the limit.",
     ),
     OptionSpec(
         name="splitCommits",
         parse=boolean,
         default=True,
-        doc="false: a batch holds whole commits, one larger than the limits alone; only the initial snapshot is split.",
+        doc="false: a batch has whole commits only. A commit larger than the limits is a batch of its own. Only the "
+        "initial snapshot is split.",
     ),
     OptionSpec(
         name="withEventTimeOrder",
         parse=boolean,
         default=False,
-        doc="true: the whole table, where it comes first, is delivered in the order of the times in eventTimeColumn, "
-        "so that a watermark takes no row of an older file for late. A batch holds the rows between two times; the "
-        "limits are met as far as the files' statistics tell, and a file is opened for each batch that has rows of it. "
-        "Not to be changed before the whole table is delivered. Of no effect with startingVersion or "
-        "startingTimestamp.",
+        doc="true: the initial snapshot is delivered in the order of the times in eventTimeColumn, so that a watermark "
+        "does not drop rows of older files as late. A batch has the rows between two times. It meets the limits as "
+        "far as the files' statistics allow, and a file is opened for each batch that has rows of it. Do not "
+        "change it before the snapshot is delivered. No effect with startingVersion or startingTimestamp.",
     ),
     OptionSpec(
         name="eventTimeColumn",
         parse=column,
         default=None,
-        doc="With withEventTimeOrder, the column of `withWatermark`, of which a Python source is not told: one of type "
-        "timestamp or timestamp_ntz, no member of a struct. Its name is met in any case.",
+        doc="With withEventTimeOrder, the column of the query's `withWatermark`, which Spark does not tell a Python "
+        "source. Its type is timestamp or timestamp_ntz, and it is not a member of a struct. Upper and lower case "
+        "do not matter.",
     ),
     *(OptionSpec(name=name, parse=boolean, default=False, doc=doc) for name, doc in _FALSE_SPECS),
     OptionSpec(
         name="failOnDataLoss",
         parse=boolean,
         default=True,
-        doc="Fail where log files were removed before they were read. With false the stream goes on with the files "
-        "that are left, in the schema of the query. It still fails where the removed files changed that schema, or "
-        "where nothing shows whether they did.",
+        doc="true: fail if log files were removed before they were read. false: continue with the files that are left, "
+        "in the schema of the query. It still fails if the removed files changed that schema, or if nothing shows "
+        "whether they did.",
     ),
     OptionSpec(
         name="excludeRegex",
         parse=path_pattern,
         default=None,
-        doc="Do not read files in whose path, as the log has it, the pattern is found. They count towards the limits.",
+        doc="Do not read files whose path, as the log has it, contains a match of the pattern. They count towards the "
+        "limits.",
     ),
     *TRACKING,
     _TASKS,
@@ -426,7 +433,7 @@ CHANGES_READ: tuple[OptionSpec, ...] = (
         name="startingTimestamp",
         parse=text,
         default=None,
-        doc="Begin with the first commit at or after this time, a timestamp or a date; this or startingVersion.",
+        doc="Start with the first commit at or after this time, a timestamp or a date. Set this or startingVersion.",
     ),
     OptionSpec(
         name="endingVersion", parse=whole_number, default=None, doc="The last version to deliver. Unset: the newest."
@@ -435,7 +442,7 @@ CHANGES_READ: tuple[OptionSpec, ...] = (
         name="endingTimestamp",
         parse=text,
         default=None,
-        doc="End with the last commit at or before this time, a timestamp or a date. Not with endingVersion.",
+        doc="End with the last commit at or before this time, a timestamp or a date. Not together with endingVersion.",
     ),
     *_BOUNDS_INCLUSIVE,
 )
@@ -445,26 +452,26 @@ _INDEX_WRITE: tuple[OptionSpec, ...] = (
         name="spark.indextables.checkpoint.enabled",
         parse=boolean,
         default=True,
-        doc="Of an IndexTables table whose log is of JSON: write the checkpoints that are due. A table that has had "
-        "none gets none.",
+        doc="For an IndexTables table with a log of JSON: write the checkpoints that are due. A table that never had a "
+        "checkpoint gets none.",
     ),
     OptionSpec(
         name="spark.indextables.checkpoint.interval",
         parse=whole_number,
         default=10,
-        doc="Of such a table: how many versions a checkpoint lies behind the one before, at least; 0: none is written.",
+        doc="For such a table: the least number of versions between two checkpoints. 0: no checkpoint is written.",
     ),
     OptionSpec(
         name="spark.indextables.checkpoint.actionsPerPart",
         parse=positive_int,
         default=100_000,
-        doc="Of such a table: most actions of a file of a checkpoint; a larger one has several parts.",
+        doc="For such a table: the most actions in one file of a checkpoint. A larger checkpoint has several parts.",
     ),
     OptionSpec(
         name="spark.indextables.checkpoint.multiPart.enabled",
         parse=boolean,
         default=True,
-        doc="Of such a table: false: a checkpoint is one file, however large.",
+        doc="For such a table: false: a checkpoint is one file, whatever its size.",
     ),
 )
 
@@ -473,94 +480,95 @@ _WRITE: tuple[OptionSpec, ...] = (
         name="tableFormat",
         parse=table_format,
         default=None,
-        doc="What kind of table is made where there is none: `delta` or `indextables`. A table that is there is what "
-        "it is, and must be that where this is set. Unset: `delta`.",
+        doc="The format of a table that the write creates: `delta` or `indextables`. If it is set, an existing table "
+        "must have this format. Unset: `delta`.",
     ),
     OptionSpec(
         name="partitionBy",
         parse=columns,
         default=None,
-        doc="Partition columns of a new table, with commas between them. An existing table keeps its own.",
+        doc="The partition columns of a new table, separated by commas. An existing table keeps its own.",
     ),
     OptionSpec(
         name="clusterBy",
         parse=cluster_columns,
         default=None,
-        doc="Clustering columns of a new table, up to four, with commas between them and members of structs as `a.b`: "
-        "the table says so, its files have statistics of them, and Spark's OPTIMIZE clusters them. An existing table "
-        "must have the same. Not with partitionBy.",
+        doc="The clustering columns of a new table, up to four, separated by commas; a member of a struct is `a.b`. "
+        "The table records them, its files have statistics of them, and Spark's OPTIMIZE clusters by them. An "
+        "existing table must have the same. Not together with partitionBy.",
     ),
     OptionSpec(name="userMetadata", parse=text, default=None, doc="Text kept in each commit's commitInfo."),
     OptionSpec(
         name="mergeSchema",
         parse=boolean,
         default=False,
-        doc="Add the columns and struct members that the table has not, at the end; where the table has "
-        "`delta.enableTypeWidening`, make its types as wide as the rows'.",
+        doc="Add the columns and struct members that the table does not have, at the end. If the table has "
+        "`delta.enableTypeWidening`, also widen its types to those of the rows.",
     ),
     OptionSpec(
         name="overwriteSchema",
         parse=boolean,
         default=False,
-        doc="Give an overwritten table the schema and the partitioning of the write. Without effect on an append.",
+        doc="Replace the schema and the partitioning of an overwritten table by those of the write. No effect on an "
+        "append.",
     ),
     OptionSpec(
         name="storeAssignmentPolicy",
         parse=store_assignment,
         default=policy("ansi", "storeAssignmentPolicy"),
-        doc="How values are cast to the table's types: `ansi`, where a value that does not fit fails the write, "
-        "`strict`, where no type is taken that could have one, or `legacy`, where numbers that do not fit are wrapped "
-        "and what cannot be read is null, without a word.",
+        doc="How values are cast to the table's types. `ansi`: a value that does not fit fails the write. `strict`: a "
+        "type that could have such a value fails the write. `legacy`: numbers that do not fit are wrapped and text "
+        "that cannot be read becomes null, without a warning.",
     ),
     OptionSpec(
         name="timeZone",
         parse=time_zone,
         default=None,
-        doc="Where days, clocks and texts are read as moments, and moments shown as those: Spark's session zone, "
-        "which it does not tell. The table's generated columns, defaults and constraints are evaluated there too. "
-        "Unset: casts and rules that hang on it are refused.",
+        doc="The time zone for casts between `timestamp` on one side and `date`, `timestamp_ntz` or text on the other. "
+        "The table's generated columns, defaults and constraints are evaluated in it too. Spark does not tell a "
+        "Python sink the session's time zone. Unset: casts and rules that depend on a time zone are refused.",
     ),
     OptionSpec(
         name="txnVersionCollision",
         parse=on_collision,
         default=OnCollision.WARN,
-        doc="What is done where the table records a later version of this application (of a stream: a later batch of "
-        "this query), which no batch that is run again meets: `skip` the write, skip it and `warn`, or `fail`.",
+        doc="What to do if the table already records a later version of this application (for a stream: a later batch "
+        "of this query). A batch that is run again never meets one. `skip`: skip the write. `warn`: skip it with a "
+        "warning. `fail`: fail.",
     ),
     OptionSpec(
         name="compression",
         parse=compression,
         default=None,
-        doc="How data files are compressed: `snappy`, `zstd`, `gzip`, `brotli`, `lz4_raw` or `uncompressed`. Unset: "
-        "as the table's `delta.parquet.compression.codec` says, else snappy.",
+        doc="The codec of data files: `snappy`, `zstd`, `gzip`, `brotli`, `lz4_raw` or `uncompressed`. Unset: the "
+        "table's `delta.parquet.compression.codec`, else snappy.",
     ),
     OptionSpec(
         name="maxRecordsPerFile",
         parse=row_limit,
         default=None,
-        doc="The most rows of a data file; 0: any number. A file is also closed at the table's `delta.targetFileSize`.",
+        doc="The most rows in a data file; 0: no limit. A file is also closed at the table's `delta.targetFileSize`.",
     ),
     OptionSpec(
         name="optimizeWrite",
         parse=boolean,
         default=None,
-        doc="true: the small files that tasks wrote are made into files of about 128 MiB, or `delta.targetFileSize`, "
-        "before they are committed, by the process that commits. Unset: as the table's "
-        "`delta.autoOptimize.optimizeWrite` says, else false.",
+        doc="true: before the commit, the process that commits merges the small files of the tasks into files of about "
+        "128 MiB, or `delta.targetFileSize`. Unset: the table's `delta.autoOptimize.optimizeWrite`, else false.",
     ),
     OptionSpec(
         name="logCompactionEvery",
         parse=compacted_commits,
         default=None,
-        doc="Behind each commit of ours whose version ends so many, counted from version 0, these are also written as "
-        "one log compaction file, for readers that take them. Unset: never.",
+        doc="After each commit that completes this many versions, counted from version 0, these versions are also "
+        "written as one log compaction file, for readers that use such files. Unset: never.",
     ),
     OptionSpec(
         name="checkpointPartSize",
         parse=positive_long,
         default=None,
-        doc="About how many actions a file of a checkpoint holds, as Delta-Spark's `checkpoint.partSize`: a larger "
-        "checkpoint has several parts. Without effect where the table supports V2 checkpoints. Unset: one file.",
+        doc="About how many actions one file of a checkpoint has, like Delta-Spark's `checkpoint.partSize`. A larger "
+        "checkpoint has several parts. No effect if the table supports V2 checkpoints. Unset: one file.",
     ),
     *_INDEX_WRITE,
 )
@@ -571,15 +579,15 @@ STREAM_WRITE: tuple[OptionSpec, ...] = (
         name="compactEvery",
         parse=positive_int,
         default=None,
-        doc="After each so many batches, small files are folded into larger ones, behind the query's back and in a "
-        "commit that streams do not see ([maintenance.md](maintenance.md)). Without effect in complete mode. Unset: "
-        "never.",
+        doc="After each such number of batches, small files are merged into larger ones in the background, in a commit "
+        "that streams do not see ([maintenance.md](maintenance.md)). No effect in complete mode. Unset: never.",
     ),
     OptionSpec(
         name="recordEmptyBatches",
         parse=boolean,
         default=True,
-        doc="Commit a batch without rows too, as Delta-Spark does. `false`: one that changes nothing makes no version.",
+        doc="Commit a batch without rows too, as Delta-Spark does. `false`: a batch that changes nothing makes no "
+        "version.",
     ),
 )
 
@@ -589,22 +597,23 @@ BATCH_WRITE: tuple[OptionSpec, ...] = (
         name="txnAppId",
         parse=text,
         default=None,
-        doc="With txnVersion: skip this write where the table already records that version of this application.",
+        doc="Together with txnVersion: skip this write if the table already records that version of this application.",
     ),
     OptionSpec(name="txnVersion", parse=whole_number, default=None, doc="See txnAppId."),
     OptionSpec(
         name="replaceWhere",
         parse=text,
         default=None,
-        doc="Overwrite only the rows for which this predicate is true, as the written rows must be. Its language is "
-        "that of `where`, and it needs sqlglot as well. Where it names columns that are no partition columns, the "
-        "driver writes the files anew that have such rows.",
+        doc="Overwrite only the rows for which this predicate is true; it must be true for the written rows. The "
+        "syntax is that of `where`, and it needs sqlglot too. If it names columns that are not partition columns, "
+        "the driver rewrites the files that have such rows.",
     ),
     OptionSpec(
         name="partitionOverwriteMode",
         parse=overwrite_scope,
         default=Scope.TABLE,
-        doc="`dynamic`: overwrite only the partitions that rows are written to; `static`: the table.",
+        doc="`dynamic`: overwrite only the partitions that the new rows belong to. `static`: overwrite the whole "
+        "table.",
     ),
 )
 

@@ -25,29 +25,29 @@ _INTRODUCTION = f"""\
 
 Made by `python -m tablefeed.spark.options_page` from the tables that parse the options: change those, not this page.
 
-Names and defaults are Delta-Spark's where it has the option. Names are matched in any case; values are text. A name
-that stands nowhere on this page is refused, with the nearest one that does. `{STORAGE_PREFIX}<key>` goes to the store
-as `<key>`; Hadoop's own `fs.*` names are refused.
+Names and defaults are Delta-Spark's if it has the option. Names are matched in any case, and values are text. A name
+that is not on this page is refused, and the error suggests the nearest one. `{STORAGE_PREFIX}<key>` goes to the store
+as `<key>`. Hadoop's own `fs.*` names are refused.
 
-`{PROPERTY_PREFIX}<name>` of a write, streams included, is a property of the table that the write makes, such as
-`delta.enableChangeDataFeed=true` or `delta.feature.domainMetadata=supported`; its protocol is the lowest that says so.
-A table that is there keeps its own, as with Delta-Spark's writer. A name that is no property, and a value that the
-property cannot have, are refused.
+On a write, batch or stream, `{PROPERTY_PREFIX}<name>` is a property of the table that the write creates, such as
+`delta.enableChangeDataFeed=true` or `delta.feature.domainMetadata=supported`. The table gets the lowest protocol that
+supports it. An existing table keeps its own properties, as with Delta-Spark's writer. An unknown property, and a value
+that the property cannot have, are refused.
 
-`{TYPEMAP_PREFIX}<column>` of a write says how a column of strings is indexed in the
-IndexTables table that the write makes: `string`, as one term, which is the default, or `text`, `json` or `ip`.
+On a write, `{TYPEMAP_PREFIX}<column>` says how a string column is indexed in the IndexTables
+table that the write creates: `string`, as one term, which is the default, or `text`, `json` or `ip`.
 
-`{STORAGE_PREFIX}allow_absolute_paths` is no store's: it says which files outside the table's folder a log may name.
-Unset: those by an absolute path of the table's own scheme, as a shallow clone names the files of its source; one by
-`..` or by another scheme is refused when its rows are to be read. `true`: any. `false`: none. In Python:
-`storage_options={{"allow_absolute_paths": "false"}}`.
+`{STORAGE_PREFIX}allow_absolute_paths` does not go to the store. It says which files outside the table's folder may be
+opened. `true`: all that the log names. `false`: none. Unset: files with an absolute path of the table's own scheme, as
+a shallow clone names the files of its source; if rows of a file that is named by `..` or by another scheme are read,
+the read is refused. In Python: `storage_options={{"allow_absolute_paths": "false"}}`.
 """
 
 _REFUSED = """\
 ## Refused by name
 
-These change which rows are read or what is written, and this version of tablefeed does not do them. It refuses them
-where Delta-Spark would act on them, and says what to do instead.
+These options change which rows are read or what is written, and this version of tablefeed does not support them. Each
+is refused with a remedy, unless it has the one value that asks for what happens anyway.
 """
 
 
@@ -57,7 +57,7 @@ def options_page() -> str:
     for direction, title in _TITLES.items():
         blocks += [f"## {title}\n", _table(_rows(SPECS[direction]), ("option", "value", "default", "what it does"))]
         names = ", ".join(f"`{name}`" for name in sorted(IGNORED[direction], key=str.lower))
-        blocks.append(f"Accepted without effect on rows, with a warning except for Spark's own: {names}.\n")
+        blocks.append(f"These are accepted and have no effect on rows; all but Spark's own give a warning: {names}.\n")
     refused = ((f"`{name}`", *_as_if_unset(name), remedy) for name, remedy in NOT_YET.items())
     blocks += [_REFUSED, _table(refused, ("option", "accepted value", "instead"))]
     return "\n".join(blocks)
