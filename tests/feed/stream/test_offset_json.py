@@ -20,7 +20,7 @@ from tablefeed.model.offset import Barrier, EventTime, Offset
 URL = "memory://orders"
 TABLE = "4a1f0f2c-7a0e-4f3c-9d0e-6f2b8a1c5d33"
 LARGEST = 2**63 - 1
-PAGE = Path(__file__).parents[2] / "docs" / "offsets.md"
+PAGE = Path(__file__).parents[3] / "docs" / "offsets.md"
 
 
 def at(version: int, file_index: int = 0, *, in_snapshot: bool = False, barrier: Barrier = Barrier.NONE) -> Offset:
