@@ -1,6 +1,7 @@
-"""What a table's features ask of a commit besides its files: row ids, a time of its own.
+"""What a table's features require of a commit besides its files: row ids and an in-commit timestamp.
 
-Told against the state that the commit follows, for each attempt anew: a rival that won took ids and time with it.
+Both depend on the state that the commit follows. So they are computed again for each attempt: after a lost race the
+commit that won has used the ids and the time.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tablefeed.model.actions import AddFile, DomainMetadata, Metadata, Protocol,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Featured:
-    """The added files as the features want them, the domains that go with them, and what commitInfo has to say."""
+    """The added files with what the features require, the domains to commit with them, and fields of commitInfo."""
 
     files: tuple[AddFile, ...]
     domains: tuple[DomainMetadata, ...] = ()
@@ -28,10 +29,10 @@ class Featured:
 def featured(
     files: Sequence[AddFile], state: Snapshot | None, table: tuple[Protocol, Metadata], *, now_ms: int, url: str
 ) -> Featured:
-    """Gives what a commit that adds `files` after `state` has to hold, where it leaves the table as `table`.
+    """Gives what a commit that adds `files` after `state` must hold; `table` is the protocol and metadata after it.
 
-    Raises LogError where the log before does not say what has to be counted on from, CommitError where ids cannot be
-    given.
+    `state` is None for version 0. Raises LogError where the log lacks the last row id in use or the in-commit timestamp
+    of `state`, and CommitError where row ids cannot be assigned.
     """
     protocol, metadata = table
     version = Version(0 if state is None else state.version + 1)
@@ -43,7 +44,7 @@ def featured(
         files=tuple(files),
         domains=() if domain is None else (domain,),
         in_commit_timestamp_ms=_in_commit_timestamp(state, metadata, now_ms=now_ms),
-        # No row that has an id is copied or changed here: those that stay keep their files.
+        # No row that has an id is copied or changed here: rows that stay keep their files.
         tags={names.ROW_TRACKING_PRESERVED: "true"} if row_tracking.is_enabled(metadata) else {},
     )
 
@@ -63,7 +64,7 @@ def _keeps_times(metadata: Metadata) -> bool:
 def _previous_ms(state: Snapshot) -> int:
     known, info = state.facts.in_commit_timestamp_ms, None
     if known is None:
-        # A snapshot that begins with a checkpoint of its own version has read no commit.
+        # A snapshot that was read from the checkpoint of its own version has read no commit.
         commit = state.log.commit(state.version)
         info = None if commit is None else commit.info
         found = None if info is None else info.get(names.IN_COMMIT_TIMESTAMP)

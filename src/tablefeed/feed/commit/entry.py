@@ -1,4 +1,4 @@
-"""The commit that stands for a transaction: all of its actions, as they follow on a state of the table."""
+"""Builds the commit of a transaction: all of its actions, for the version after a given state of the table."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def commit_entry(
     replaced_rows: int | None,
     now_ms: int,
 ) -> Commit:
-    """Gives the commit to put after `state`, but for removes of the live files that it replaces, which are `replaced`.
+    """Gives the commit to put after `state`, without the removes of `removal_of`, whose counts are `replaced`.
 
-    Raises CommitError where no version can follow that.
+    Raises CommitError where `state` has the last possible version. Otherwise raises as `new_table` and `featured`.
     """
     if state is not None and state.version >= names.LAST_VERSION:
         raise CommitError(
@@ -58,7 +58,7 @@ def commit_entry(
     added = (*transaction.files, *rewriting.added)
     asked = featured(added, state, table, now_ms=now_ms, url=transaction.plan.location)
     marks = _marks_moved(transaction, state)
-    # By it Delta-Spark's other writers know that nothing else of the table is new.
+    # This tag tells other writers of Delta-Spark that the metadata only moves marks of identity columns.
     moved = {names.IDENTITY_ONLY_TAG: "true"} if marks is not None and metadata is None else {}
     info = commit_info(
         transaction.operation,
@@ -66,7 +66,7 @@ def commit_entry(
             timestamp_ms=now_ms,
             txn_id=str(uuid.uuid4()),
             engine=ENGINE,
-            # What was read, not what the commit comes behind.
+            # The version that was read. The commit may follow a later one.
             read_version=None if transaction.plan.found is None else transaction.plan.found.version,
             user_metadata=transaction.user_metadata,
             in_commit_timestamp_ms=asked.in_commit_timestamp_ms,
@@ -99,7 +99,7 @@ def _new_domains(plan: WritePlan, state: Snapshot | None) -> tuple[DomainMetadat
 
 
 def _marks_moved(transaction: Transaction, state: Snapshot | None) -> Metadata | None:
-    """The table's metadata with the marks of its identity columns moved; None where no value was made."""
+    """The table's metadata with the high-water marks of its identity columns moved; None where no value was made."""
     plan = transaction.plan
     if state is None or not plan.identity or not transaction.files:
         return None
@@ -108,7 +108,7 @@ def _marks_moved(transaction: Transaction, state: Snapshot | None) -> Metadata |
 
 
 def new_table(plan: WritePlan, *, now_ms: int) -> tuple[Protocol, Metadata]:
-    """Gives what a table made under `plan` is. Raises UnsupportedFeatureError for properties that we cannot honour."""
+    """Gives a new table's protocol and metadata. Raises UnsupportedFeatureError for properties we cannot honour."""
     from tablefeed.delta.schema.schema_string import parse_schema
 
     schema = parse_schema(plan.schema_string, url=plan.location)
@@ -127,9 +127,10 @@ def new_table(plan: WritePlan, *, now_ms: int) -> tuple[Protocol, Metadata]:
 
 
 def removal_of(transaction: Transaction, state: Snapshot | None, now_ms: int) -> tuple[Removal, int | None]:
-    """Gives the removes of the live files that an overwrite replaces, more than could be values, and their rows.
+    """Gives the removes of the live files that an overwrite replaces, in columns, and how many rows these files have.
 
-    These are counted where the commit tells how many they are; None: some file does not.
+    Rows are counted for a replaceWhere alone, deleted ones too, and are else 0; None where a file has no row count.
+    Where the transaction has a `Rewriting`, its commit names the removed files, and there are none here.
     """
     removal = Removal(deletion_timestamp_ms=now_ms)
     rows: int | None = 0
@@ -146,7 +147,7 @@ def removal_of(transaction: Transaction, state: Snapshot | None, now_ms: int) ->
 
 
 def _folded(transaction: Transaction, now_ms: int) -> tuple[RemoveFile, ...]:
-    """Gives the removes of the files whose rows were written anew."""
+    """Gives the removes of the files that an optimize folded or whose rows a `Rewriting` replaced."""
     rewriting = transaction.rewriting or Rewriting()
     return tuple(
         RemoveFile(

@@ -1,12 +1,12 @@
-"""Which write of an application an IndexTables table has: once it was tried, whatever became of its files since.
+"""Finds the version of an IndexTables table that holds a write of an application, whatever became of its files since.
 
-A log of states records no txn, and neither the live files nor a state that was compacted still show a batch whose
-splits were merged: only the version that it made does. So whoever is about to commit a write first notes, beside the
-log, at which version of the table that was first tried. The write is then in one of the versions after that one, or in
-none. A write without a note was never tried. Notes of writes before one that is committed are deleted.
+A log of states records no txn. After the splits of a batch were merged, neither the live files nor a compacted state
+show the batch: only the version that added them does. So before a write is first tried, a note is put beside the log:
+at which version of the table it was tried. The write is then in one of the versions after that one, or in none. A write
+without a note was never tried. When a write is committed, the notes of earlier writes are deleted.
 
-A version that adds no split has no name to tell its write by. Where it is a state alone, a second note says before it
-is put which manifests that state has: no other writer makes manifests of these names.
+A version that adds no split has no file name that identifies its write. Where that version is a state alone, a second
+note is put before the state. It names the manifests of the state, and no other writer makes manifests of these names.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from tablefeed.store import Within
 logger = logging.getLogger(__name__)
 
 NOTES_DIR = f"{names.LOG_DIR}/_tablefeed"
-"""No name below it is like that of a log file: some readers look at nothing but the last part of a path."""
+"""No file below it may be named like a log file, because some readers look only at the last part of a path."""
 
 _NAME = re.compile(r"(?:txn-(?P<tried>[0-9]+)|made-(?P<made>[0-9]+)-(?P<manifest_id>[0-9a-f]+))", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """A version of the table that holds a write of the application, and which of its writes that is."""
+    """A version of the table that holds a write of the application, and the txn version of that write."""
 
     commit: Commit
     txn_version: int
 
 
 def recorded(log: IndexTablesLog, state: Snapshot, txn: Txn, *, since: Version | None = None) -> Recorded | None:
-    """Gives the version that holds `txn` or a later write of its application, up to `state`; None where none does.
+    """Gives the newest version up to `state` that holds `txn` or a later write of its application, else None.
 
-    Every version since the first try is read, or since `since` where those before were read already. Raises
-    CommitUnknownError where one of them is gone: what it held cannot be told.
+    Reads the versions after that of the first try, or after `since`: the caller has looked at the earlier ones. Raises
+    CommitUnknownError where one of them is gone from the log, and LogError where a note is damaged.
     """
     noted = _noted(log, txn)
     first = _first_tried(log, txn, noted) if since is None else since
@@ -62,13 +62,13 @@ def recorded(log: IndexTablesLog, state: Snapshot, txn: Txn, *, since: Version |
 
 
 def note(log: TableLog, state: Snapshot, txn: Txn) -> None:
-    """Notes that `txn` is tried from now on, after the version of `state`; what was noted first stays."""
+    """Puts the note that `txn` is first tried after the version of `state`. A note of an earlier try is kept."""
     data = orjson.dumps({"appId": txn.app_id, "after": state.version})
     log.store.put_if_absent(_tried(txn, txn.txn_version), data, within=Within(directory=names.LOG_DIR))
 
 
 def note_manifests(log: TableLog, txn: Txn, manifests: Iterable[str]) -> None:
-    """Notes that a state with `manifests`, by their names in the log, is about to be put for `txn` alone."""
+    """Puts the notes that a state with `manifests`, by their names in the log, is about to be put for `txn`."""
     for name in manifests:
         manifest_id = name.removesuffix(".avro").rpartition("-")[2]
         path = f"{_folder(txn)}/made-{txn.txn_version:020d}-{manifest_id}"
@@ -76,7 +76,7 @@ def note_manifests(log: TableLog, txn: Txn, manifests: Iterable[str]) -> None:
 
 
 def forget(log: TableLog, txn: Txn) -> None:
-    """Deletes the notes of writes before `txn`, which stands. What cannot be deleted costs a little time later."""
+    """Deletes the notes of writes before `txn`, which is committed. A note that stays only costs some time later."""
     try:
         for older in _noted(log, txn):
             if older.txn_version < txn.txn_version:
@@ -87,7 +87,7 @@ def forget(log: TableLog, txn: Txn) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Note:
-    """A note by its name: that the write `txn_version` was tried, or with an id, which manifest was made for it."""
+    """A note, read from its name: write `txn_version` was tried or, with an id, that manifest was made for it."""
 
     name: str
     txn_version: int
@@ -112,7 +112,7 @@ def _tried(txn: Txn, txn_version: int) -> str:
 
 
 def _first_tried(log: TableLog, txn: Txn, noted: Iterable[_Note]) -> Version | None:
-    """The version after which `txn`, or a later write of its application, was first tried; None: none was."""
+    """The version after which `txn` or a later write of its application was first tried; None if none was."""
     tried = (note.txn_version for note in noted if note.manifest_id is None and note.txn_version >= txn.txn_version)
     return min((_after(log, txn, txn_version) for txn_version in tried), default=None)
 
@@ -159,7 +159,7 @@ def _record(commit: Commit, txn: Txn) -> Recorded | None:
 
 
 def _recorded_without_splits(log: IndexTablesLog, commit: Commit, made: Mapping[str | None, int]) -> Recorded | None:
-    """Looks whether the state of a version has a manifest of `made`; a later state may name it again."""
+    """Finds a write by its manifests in the state of a version. Later states may name the same manifests."""
     state = log.state(commit.version) if any(made) else None
     named = () if state is None else (manifest.name for manifest in state.manifests)
     ids = {names.shared_manifest_name(each): each for each in made if each is not None}

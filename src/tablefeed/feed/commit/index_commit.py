@@ -1,9 +1,9 @@
-"""The one put that makes written splits part of an IndexTables table, in the flavour of its log.
+"""Commits written splits to an IndexTables table with one put, in the form of its log.
 
-A log of commits is committed to by the JSON file of the next version, put if absent; a log of states by the
-`_manifest.avro` of the next state. A table of both, as new ones are, gets the commit and then its state, for the
-readers that look at states alone: a state that could not be put is made up for by the next. Who loses the race looks at
-what won, and tries the version after it. Splits are never written again.
+In a log of commits this puts the JSON file of the next version if it is absent; in a log of states, the
+`_manifest.avro` of the next state. A new table has both: the commit is put, and then its state, for readers that look
+at states alone. Where that state could not be put, the state of the next commit includes its changes. A writer that
+loses the race reads what was committed and tries the version after it. Splits are never written again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tablefeed.store import Entry
 logger = logging.getLogger(__name__)
 
 MOST_TRIES = 10
-"""Versions that are tried before a crowd of writers has it: IndexTables' own number, and so are the pauses."""
+"""How many versions are tried before the write gives up. This number and the pauses are IndexTables' own."""
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 
@@ -45,10 +45,12 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 def commit_splits(
     log: TableLog, snapshot: Snapshot | None, transaction: Transaction, around: Surroundings
 ) -> tuple[Committed | AlreadyApplied, Snapshot]:
-    """As `commit.commit`, for an IndexTables table.
+    """Does what `loop.commit` does, for an IndexTables table.
 
-    An append without rows commits nothing. An overwrite without rows is committed where it has rows to take away, or a
-    txn: run again later, it would else take away what came in between.
+    An append without files commits nothing. An overwrite without files is committed where the table has files to
+    remove, or the write has a txn: were it not recorded, the same write run again later would remove newer rows.
+    Raises ConflictError also where other writers took all `MOST_TRIES` versions, SchemaMismatchError where the table
+    was made meanwhile with other columns.
     """
     if not isinstance(log, IndexTablesLog):
         raise TypeError(f"{log.url} has no splits")
@@ -87,7 +89,7 @@ def commit_splits(
 
 
 def _made(log: IndexTablesLog, transaction: Transaction, around: Surroundings) -> Snapshot:
-    """The table, made where nobody else has made it meanwhile: version 0 tells what it is, and holds no file."""
+    """Makes the table unless another writer has made it. Version 0 has protocol and metadata, but no file."""
     plan = transaction.plan
     metadata = Metadata(
         table_id=str(uuid.uuid4()),
@@ -103,7 +105,7 @@ def _made(log: IndexTablesLog, transaction: Transaction, around: Surroundings) -
 
 
 def _check_state(log: IndexTablesLog, transaction: Transaction, state: Snapshot) -> None:
-    """Raises where the table is no longer the one that the write was planned for; its files are then gone."""
+    """Raises, and deletes the files of the write, where the table is no longer the one that it was planned for."""
     plan = transaction.plan
     try:
         protocol.refuse_writing(state.protocol, url=log.url)
@@ -133,7 +135,7 @@ def _replayed(
     if txn is None or found is None:
         return None
     logger.info("replay table=%s app_id=%s txn_version=%d", log.url, txn.app_id, txn.txn_version)
-    if found.txn_version == txn.txn_version:  # a later one's version does not tell whether ours stands in an earlier
+    if found.txn_version == txn.txn_version:  # a later write's version does not say whether ours is in an earlier one
         stands = {add.path for add in found.commit.added}
         discard(log.store, (add.path for add in transaction.files if add.path not in stands))
     check_replay(txn, found.txn_version, transaction.on_collision, url=log.url)
@@ -147,7 +149,7 @@ def _changes_nothing(transaction: Transaction, state: Snapshot) -> bool:
 
 
 def _put_next(log: IndexTablesLog, transaction: Transaction, state: Snapshot, around: Surroundings) -> Snapshot | None:
-    """Puts the version after `state`; gives the table then, None where another writer's stands."""
+    """Puts the version after `state`; gives the table as of it, None where our version is not in the log."""
     form = index_states.form_of(log, state)
     if form.has_commits and form.has_states:
         try:
@@ -182,7 +184,7 @@ def _put_next(log: IndexTablesLog, transaction: Transaction, state: Snapshot, ar
 
 
 def _entry(transaction: Transaction, state: Snapshot, form: index_states.Form, *, now_ms: int) -> Commit:
-    """The commit but for what it removes: lines of ours that IndexTables passes over, and the splits."""
+    """The commit without its removes: the splits, and txn and commitInfo, which IndexTables ignores."""
     files = [replace(add, modified_ms=now_ms) for add in transaction.files]
     metrics = {
         "numFiles": len(files),
@@ -219,9 +221,10 @@ def mappings_of(files: Iterable[AddFile]) -> dict[str, str]:
 
 
 def _mapped(files: list[AddFile], metadata: Metadata, form: index_states.Form) -> tuple[list[AddFile], Metadata | None]:
-    """The adds with their doc mappings as the log's writer has them: inline, or by hashes that it tells elsewhere.
+    """The adds with doc mappings in the form of the log's writer, and the metadata to commit with them or None.
 
-    Commits tell them in the metadata: given where it does not tell all of them yet. A state has a registry.
+    The native writer has mappings inline. The Scala writer has hashes in the adds, and the mappings in the metadata of
+    a commit or in the registry of a state. The metadata is given only where it lacks a mapping so far.
     """
     if form.writer is Writer.NATIVE:
         return [replace(add, split=replace(add.split, doc_mapping_ref=None)) for add in files if add.split], None
@@ -247,7 +250,7 @@ def _removes(log: IndexTablesLog, state: Snapshot, *, now_ms: int) -> Iterator[R
 
 
 def _put(log: IndexTablesLog, state: Snapshot | None, name: str, data: bytes, around: Surroundings) -> Entry | None:
-    """Puts the log file of the version after `state`: gives it, None where another file has the version."""
+    """Puts the log file of the version after `state` and gives it; else None, as `put_settled`."""
     path = f"{names.LOG_DIR}/{name}"
 
     def is_ours() -> bool:

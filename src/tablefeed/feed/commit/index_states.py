@@ -1,7 +1,7 @@
-"""The states of an IndexTables log: which a commit has to leave behind, and how they are put.
+"""The states of an IndexTables log: which state a commit needs beside it, and how a state is put.
 
-Manifests first, the state's `_manifest.avro` last and only where there is none: a state that has it is whole. Then the
-hint in `_last_checkpoint`, which only ever moves forward.
+The manifests are put first. The state's `_manifest.avro` is put last, and only if it is absent: a state that has this
+file is whole. After that the hint in `_last_checkpoint` moves, and only ever forward.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ logger = logging.getLogger(__name__)
 _GZIP = b"\x1f\x8b"
 
 Put = Callable[[str, bytes], bool]
-"""Puts a file by its name in the log: False where another's stands."""
+"""Puts a file by its name in the log; False where no file of ours has that name afterwards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """What a version of the table is made of, commits or states or both, and in whose words."""
+    """What a version of the table consists of: a commit, a state or both; and the writer whose form they have."""
 
     has_commits: bool
     has_states: bool
@@ -49,9 +49,9 @@ class Form:
 
 
 def form_of(log: IndexTablesLog, state: Snapshot) -> Form:
-    """Gives the form of the version after `state`: that of `state` itself.
+    """Gives the form of the version after `state`: the form of `state` itself.
 
-    A table without any rows yet gets both, which every reader of its log finds its way in.
+    A table at version 0 gets both a commit and a state: every reader of its log can read one of them.
     """
     version = state.version
     if state.head is not None and state.head.name.endswith(names.state_name(version)):
@@ -71,7 +71,8 @@ def put_state_commit(
 ) -> bool:
     """Commits `entry` after `state` as a state alone, with its doc `mappings` by hash; says whether it is committed.
 
-    A state has no place for a txn: where no split's name tells it, what the state will be is noted first.
+    A state has no place for a txn. Where no split is added whose name would show it, the state's manifests are noted
+    first (index_attempts.py). Raises ObjectNotFoundError where the state of `state` is gone.
     """
     base = log.state(state.version)
     if base is None:
@@ -96,14 +97,14 @@ def put_state_commit(
 
 
 def follow(log: IndexTablesLog, after: Snapshot, entry: Commit, *, writer: Writer, replaces: bool) -> None:
-    """Puts the state of a commit of ours that stands, `entry`, which made `after`. What fails is a warning."""
+    """Puts the state of `entry`, our commit that made the table `after`. A failure is only logged as a warning."""
     before = Version(entry.version - 1)
     try:
         base = None if replaces else log.agreed_state(before)
         update = _update(after, created_ms=entry.committed_at_ms or 0, added=entry.added, replaces=replaces)
 
         def live() -> Iterable[pa.RecordBatch]:
-            # A state that came since may be of a writer that does not see commits.
+            # If this state has come since, its writer may not see commits: it is left out.
             later = frozenset({names.state_name(before)})
             return log.files_of(before, after.unreadable | later) if base is None else log.live_in(base)
 
@@ -114,7 +115,7 @@ def follow(log: IndexTablesLog, after: Snapshot, entry: Commit, *, writer: Write
 
 
 def complete(log: IndexTablesLog, state: Snapshot, *, now_ms: int) -> None:
-    """Puts the state of `state` where its writer died between the commit and that. What fails is a warning."""
+    """Puts the state of version `state` where its writer died before it did. A failure is only logged as a warning."""
     try:
         form = form_of(log, state)
         if form.has_commits and form.has_states and state.version and log.state(state.version) is None:
@@ -124,7 +125,7 @@ def complete(log: IndexTablesLog, state: Snapshot, *, now_ms: int) -> None:
 
 
 def put_whole(log: IndexTablesLog, state: Snapshot, *, writer: Writer, now_ms: int) -> bool:
-    """Puts the state of a version that has none, from all its files; says whether that stands, and not another's."""
+    """Puts the state of a version that has none, from all its live files; False where another writer has put one."""
     update = _update(state, created_ms=now_ms)
     files = partial(log.files_of, state.version, state.unreadable)
     return _put_beside(log, state, _next(log, None, update, writer, live=files))
@@ -163,7 +164,7 @@ def _next(
 
 
 def _put_beside(log: IndexTablesLog, state: Snapshot, new: NextState) -> bool:
-    """Puts the state of `state`, a version that is committed, and the hint to it."""
+    """Puts the state of `state`, a committed version, then the hint to it; False where it has a state already."""
     with all_in_log_of(state) as within:
 
         def put(name: str, data: bytes) -> bool:
@@ -178,10 +179,10 @@ def _put_beside(log: IndexTablesLog, state: Snapshot, new: NextState) -> bool:
 def _put(log: IndexTablesLog, new: NextState, put: Put) -> bool:
     manifests = {f"{names.LOG_DIR}/{name}": data for name, data in new.manifests}
     for path, data in manifests.items():
-        # Nobody sees a manifest before its state, so it is the state's put that looks whose log this is.
+        # No reader sees a manifest before its state, so only the state's put checks that the log is still the same.
         if not log.store.put_if_absent(path, data, within=Within(directory=names.LOG_DIR)):
             raise StoreError(f"{path} of {log.url} is there already: run the write again.", url=log.url)
-    # Where this raises the state may stand all the same, and then its manifests must.
+    # Where this raises another error, the state may be in the log all the same, and it needs its manifests.
     try:
         stands = put(names.state_name(new.state.version), new.state_file)
     except TableReplacedError:
@@ -193,7 +194,7 @@ def _put(log: IndexTablesLog, new: NextState, put: Put) -> bool:
 
 
 def point_to(log: IndexTablesLog, hint: Hint, within: Within) -> None:
-    """Moves `_last_checkpoint` forward to `hint`: a state is ahead of a checkpoint of its version.
+    """Moves `_last_checkpoint` forward to `hint`. A state counts as newer than a checkpoint of the same version.
 
     Readers can do without this hint, so a StoreError is ignored. Raises TableReplacedError as `within` does.
     """
@@ -205,5 +206,5 @@ def point_to(log: IndexTablesLog, hint: Hint, within: Within) -> None:
             found = None
         if found is None or (found.version, found.is_state) < (hint.version, hint.is_state):
             log.store.replace(path, last_checkpoint.encode_last_checkpoint(hint), within=within)
-            # Hadoop's checksum of what stood there before.
+            # Hadoop's checksum of the file that was replaced.
             log.store.delete(f"{names.LOG_DIR}/.{names.LAST_CHECKPOINT}.crc")

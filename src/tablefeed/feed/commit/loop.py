@@ -1,8 +1,8 @@
-"""The one put that makes written files part of a table, and what is done about everyone else's.
+"""Commits written files to a table with one put, after a check against the commits of other writers.
 
-Optimistic: the next version is put if absent; who loses looks at what won and, where nothing in it excludes us, tries
-the version after it. Data files are never written again. A put whose answer was lost is settled by reading back whose
-commit stands, by the random `txnId` in its commitInfo.
+Concurrency is optimistic: the next version is put if absent. A writer that loses the race reads the commits that won.
+Where none of them conflicts with its own, it tries the version after them. Data files are never written again. Where
+the answer of a put was lost, the commit is read back: the random `txnId` in its commitInfo says whether it is ours.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ from tablefeed.store import Entry
 logger = logging.getLogger(__name__)
 
 RACES_BEFORE_JITTER = 2
-"""Races lost before we wait: one or two losses are other writers' luck, more are a crowd."""
+"""Lost races without a wait: one or two losses are chance, more mean that many writers compete."""
 
 JITTER_DOUBLES = 6
-"""How often: by then it has reached `LONGEST_JITTER_S`."""
+"""How often the longest wait doubles: by then it has reached `LONGEST_JITTER_S`."""
 
 LONGEST_JITTER_S = 0.5
 
 
 def changes_nothing(transaction: Transaction, now: Callable[[], Snapshot | None]) -> bool:
-    """Whether its commit would hold no more than its txn, new to the table when it was planned.
+    """Whether the commit of `transaction` would hold nothing, or only a txn that the table has not recorded yet.
 
-    `now` loads the table where the plan does not tell.
+    False for a table that is not there yet. `now` loads the table, where the plan does not know what the application
+    has recorded.
     """
     plan, txn = transaction.plan, transaction.txn
     is_empty = not transaction.files and transaction.kind is WriteKind.APPEND
@@ -57,11 +58,12 @@ def changes_nothing(transaction: Transaction, now: Callable[[], Snapshot | None]
 def commit(
     log: TableLog, snapshot: Snapshot | None, transaction: Transaction, around: Surroundings
 ) -> tuple[Committed | AlreadyApplied, Snapshot]:
-    """Commits `transaction` to the table, or finds that it has been; gives the outcome and the table's state then.
+    """Commits `transaction`, or finds that it is committed already; gives the outcome and the table's state after it.
 
-    `snapshot` is the newest state that the caller knows, None where there was no table. Raises ConflictError where a
-    rival's commit excludes ours, whose files are then gone again, CommitUnknownError where the store will not say,
-    NotExclusiveError where it cannot promise a single winner, and CommitError for a collision that is to fail.
+    `snapshot` is the newest state that the caller knows, None where there was no table. Raises ConflictError where
+    another commit conflicts with ours; the files of `transaction` are then deleted, unless a commit may name them.
+    Raises CommitUnknownError where it cannot be known whether our commit holds, NotExclusiveError where the store
+    cannot promise a single winner, and CommitError as `check_replay` and `commit_entry` do.
     """
     if log.has_splits:
         from tablefeed.feed.commit.index_commit import commit_splits
@@ -113,7 +115,7 @@ def _committed(
 
 
 def _caught_up(log: TableLog, known: Snapshot | None) -> Snapshot | None:
-    """Gives the newest state after a put that failed: a version came after `known`, though it may be gone again."""
+    """Gives the newest state after a lost race, loaded anew where the version that came after `known` is gone again."""
     state = caught_up(log, known)
     return state if state is not known else caught_up(log, None)
 
@@ -121,7 +123,7 @@ def _caught_up(log: TableLog, known: Snapshot | None) -> Snapshot | None:
 def _with_rewriting(
     log: TableLog, transaction: Transaction, state: Snapshot | None, around: Surroundings
 ) -> Transaction:
-    """Gives `transaction` with what has to be written beside its files, once: what rivals do to it, excludes it."""
+    """Writes the `Rewriting` of a replaceWhere, once: a later commit that touches its files conflicts with ours."""
     if transaction.rewriting is not None or state is None or transaction.plan.replaces.by_row is None:
         return transaction
     rewriting = rewritten(log, state, transaction.plan, transaction.files, now_ms=around.now_ms())
@@ -130,7 +132,7 @@ def _with_rewriting(
 
 @contextmanager
 def _dropped_unless_well(log: TableLog, transaction: Transaction) -> Iterator[None]:
-    """Deletes what was written for the commit, where it fails by what is done here; never around a put."""
+    """Deletes the files of the `Rewriting` on a TablefeedError. Not for a put: its commit may hold all the same."""
     try:
         yield
     except TablefeedError:
@@ -168,7 +170,7 @@ def _is_there(log: TableLog, entry: Commit) -> bool:
 
 
 def _after(log: TableLog, state: Snapshot | None, entry: Commit, head: Entry) -> Snapshot:
-    # Not read back: a store that fails now must not hide that the commit stands.
+    # Not read back: a store that fails now must not hide that the commit holds.
     if state is None:
         return log.snapshot(entry.version, fold(Facts(), [entry]), head=head)
     return log.snapshot(entry.version, fold(state.facts, [entry]), unreadable=state.unreadable, head=head)

@@ -1,6 +1,6 @@
-"""Files that no commit names, of writes that were beaten or came twice: deleted where the log proves it.
+"""Deletes the files of writes that lost a conflict or came twice, where the log proves that no commit names them.
 
-What cannot be proven stays, for VACUUM.
+All other files stay, for VACUUM to delete.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 def delete_replayed(log: TableLog, transaction: Transaction) -> None:
-    """Deletes the files of a transaction that the log shows to have been committed without them; else nothing."""
+    """Deletes the files of a transaction that was committed already, as `delete_losers`; nothing without a txn."""
     rewriting = transaction.rewriting or Rewriting()
     files = transaction.files + rewriting.written
     if transaction.txn is not None and files:
@@ -31,8 +31,8 @@ def delete_replayed(log: TableLog, transaction: Transaction) -> None:
 def delete_losers(plan: WritePlan, files: Sequence[AddFile], txn: Txn) -> None:
     """Deletes `files`, written under `plan`, where the log shows that `txn` was committed without them; else nothing.
 
-    The winning commit is read, and what it names stays. Where it is not found among the versions since the write was
-    planned, nothing is deleted: VACUUM will.
+    Reads the first commit since the write was planned that records `txn` or a later version of its application. Files
+    that this commit names stay. Where there is no such commit, nothing is deleted: VACUUM will do it.
     """
     if files:
         log = open_log(plan.location, plan.storage_options, table_format=plan.table_format)
@@ -41,16 +41,17 @@ def delete_losers(plan: WritePlan, files: Sequence[AddFile], txn: Txn) -> None:
 
 
 def delete_uncommitted(plan: WritePlan, files: Sequence[AddFile | CdcFile]) -> None:
-    """Deletes `files`, written under `plan`, of a write that no commit was ever tried of."""
+    """Deletes `files`, written under `plan`, of a write for which no commit was ever tried."""
     if files:
         _delete(open_log(plan.location, plan.storage_options, table_format=plan.table_format), files)
 
 
 def delete_excluded(log: TableLog, transaction: Transaction, winner: int) -> None:
-    """Deletes the files of a write that the commit of version `winner` excludes, unless a commit up to that names one.
+    """Deletes the files of a write that conflicts with the commit of version `winner`; none if a commit names one.
 
-    Whatever was put of ours was put for a version up to that, and those are all taken: it stands there or never will.
-    A commit that names our files is one of this write that was tried before.
+    We only ever tried versions up to `winner`, and each of them now exists. So our commit is one of them, or it never
+    happened. A commit that names our files is an earlier try of this write. Where one of these versions cannot be read,
+    nothing is deleted.
     """
     ours = {file.path for file in transaction.files}
     first = 0 if transaction.plan.version is None else transaction.plan.version + 1
@@ -70,7 +71,7 @@ def _delete(log: TableLog, files: Sequence[AddFile | CdcFile]) -> None:
         for file in files:
             log.store.delete(file.path)
     except StoreError as error:
-        # What stays is named by no commit, and there is an error to tell of.
+        # No commit names the files that stay, and the caller has another error to report.
         logger.warning("orphans table=%s: %s", log.url, error)
 
 
@@ -83,7 +84,7 @@ def _delete_losers(log: TableLog, files: Sequence[AddFile | CdcFile], txn: Txn, 
                 if file.path not in committed:
                     log.store.delete(file.path)
     except StoreError as error:
-        # What stays is named by no commit: it must not turn an outcome that is settled into a failure.
+        # No commit names the files that stay: they must not turn a known outcome into a failure.
         logger.warning("orphans table=%s app_id=%s txn_version=%d: %s", log.url, txn.app_id, txn.txn_version, error)
 
 

@@ -1,4 +1,4 @@
-"""What a commit counts of itself: the operationMetrics of its commitInfo, by Delta-Spark's names."""
+"""The operationMetrics of a commit's commitInfo, under Delta-Spark's names."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def metrics(
     replaced_rows: int | None,
     rewriting: Rewriting | None,
 ) -> dict[str, int]:
-    """Counts what `operation` writes, and what makes way for that: `folded` or `replaced`, or rows by `rewriting`.
+    """Counts what `operation` writes and what it removes: the files `folded` or `replaced`, or those of `rewriting`.
 
-    Rows that make way are counted for a replaceWhere alone, as Delta-Spark does; `replaced_rows` is None where some
-    file does not tell how many it has.
+    Removed rows are counted for a replaceWhere alone, as Delta-Spark does. `replaced_rows` is None where a file has no
+    row count.
     """
     if isinstance(operation, Optimize):
         return optimize_metrics(files, folded)
@@ -44,7 +44,7 @@ def metrics(
 
 
 def _rows_removed(replaced: FileCounts, row_count: int | None) -> dict[str, int]:
-    """Of files that go as a whole: no row of theirs is copied, and no file says what changed."""
+    """Counts for files that are removed whole: none of their rows is copied, and no change file is written."""
     if row_count is None:
         return {"numAddedChangeFiles": 0}
     return {

@@ -1,4 +1,4 @@
-"""What our commits call themselves, in Delta-Spark's words: for callers that may not know the dialect."""
+"""The operations that our commits report, in Delta-Spark's words, for callers that must not import the dialect."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Operation = StreamingUpdate | Write | Optimize
 
 
 def micro_batch(kind: WriteKind, query_id: str, batch_id: int) -> Operation:
-    """The batch `batch_id` of a streaming query in append mode, or in complete mode, where each batch is all rows."""
+    """A streaming query's batch: append mode for an append, else complete mode, where a batch has all rows."""
     mode: Literal["Append", "Complete"] = "Append" if kind is WriteKind.APPEND else "Complete"
     return StreamingUpdate(output_mode=mode, query_id=query_id, epoch_id=batch_id)
 
 
 def batch_write(kind: WriteKind, partition_columns: tuple[str, ...], rules: WriteRules | None = None) -> Operation:
-    """A batch append or overwrite, by `rules`."""
+    """An append or overwrite that is no micro-batch, under `rules`."""
     rules = rules or WriteRules()
     replaces = kind is not WriteKind.APPEND
     return Write(

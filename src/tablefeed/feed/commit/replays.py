@@ -1,8 +1,9 @@
-"""A write whose version the table records already: one that is run again, or one that meets another run's records.
+"""A write whose txn version the table records already: the same write run again, or a write of another run.
 
-Spark runs a batch again only until the next one is planned. So a batch that is run again meets its own version, never a
-later one. Who meets a later one has begun anew under an application id that outlived its checkpoint, was put back to an
-older checkpoint, or is not the only run alive: its rows are not in the table, and someone should know.
+Spark runs a batch again only until the next one is planned. So a batch that is run again finds its own version, never a
+later one. A write that finds a later version has one of three causes. Its query has a new checkpoint but the old
+application id, its checkpoint was restored from an older copy, or two runs are alive. The rows of such a write are not
+in the table, so the user must know.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class OnCollision(StrEnum):
-    """What a write does that meets a later version of its application: nothing is written in any case."""
+    """What is reported where the table records a later version of the application. Nothing is written in any case."""
 
     SKIP = "skip"
     WARN = "warn"
@@ -25,16 +26,16 @@ class OnCollision(StrEnum):
 
 
 def read_on_collision(option: str, value: object) -> OnCollision:
-    """Gives what `value` of `option` asks for, in any case. Raises IllegalOptionError."""
+    """Gives the choice that `value` of `option` names, in upper or lower case. Raises IllegalOptionError."""
     if isinstance(value, str) and value.lower() in list(OnCollision):
         return OnCollision(value.lower())
     raise IllegalOptionError(option=option, value=str(value), explain="must be 'skip', 'warn' or 'fail'")
 
 
 def check_replay(txn: Txn, recorded: int, on_collision: OnCollision, *, url: str) -> None:
-    """Says what is to be said of a write that the table records: nothing of one that is run again.
+    """Reports, as `on_collision` says, that the table records the version `recorded` that is later than `txn`.
 
-    Raises CommitError where it meets a later version and is to fail.
+    Raises CommitError for FAIL, logs a warning for WARN. Does nothing where `recorded` is no later version.
     """
     if recorded <= txn.txn_version or on_collision is OnCollision.SKIP:
         return

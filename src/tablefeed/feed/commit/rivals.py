@@ -1,7 +1,7 @@
-"""What commits came before ours, and whether one of them excludes it: then nothing is committed.
+"""Checks the commits of other writers that came before ours: where one conflicts with it, nothing is committed.
 
-The rules are `tablefeed.log.transaction`'s; what of a rival's metadata and protocol our files can live with is found
-here.
+The rules are `tablefeed.log.transaction`'s. This module decides which changes of metadata and protocol leave our files
+valid.
 """
 
 from __future__ import annotations
@@ -33,7 +33,11 @@ METADATA_CHANGED = "DELTA_METADATA_CHANGED"
 def check_rivals(
     log: TableLog, transaction: Transaction, state: Snapshot | None, checked: Version | None
 ) -> Version | None:
-    """Refuses to go on where a commit after `checked` excludes ours; gives the version up to which none does."""
+    """Checks the commits after `checked` up to `state`; gives the version up to which no commit conflicts with ours.
+
+    None where there is still no table. Raises ConflictError where a commit conflicts, where the table is gone or was
+    made anew, and where a commit is gone from the log, UnsupportedFeatureError where we cannot write the table now.
+    """
     if state is None:
         if transaction.plan.table_id is None:
             return None
@@ -77,7 +81,7 @@ def check_rivals(
 
 
 def _check_made_by_another(log: TableLog, transaction: Transaction, state: Snapshot) -> None:
-    """Refuses to go on where another first batch made another table than we would have; else ours appends to it."""
+    """Raises ConflictError where another writer made a table to which our rows cannot be appended as they are."""
     plan = transaction.plan
     _check_shape(log, plan, state)
     if clustering_of(state) != plan.clustered_by:
@@ -101,7 +105,7 @@ def _rules(state: Snapshot, url: str) -> TableRules | None:
 
 
 def _check_shape(log: TableLog, plan: WritePlan, state: Snapshot) -> None:
-    # Marks that moved were judged with the commits that moved them.
+    # High-water marks that moved were checked with the commits that moved them.
     if not _has_shape(state.metadata, plan, differ_in_marks_alone):
         reason = "its schema or partitioning changed; run the write again (restart the query) on what it is now"
         raise _conflict(log, reason, state.version, METADATA_CHANGED)
@@ -111,10 +115,11 @@ def _check_shape(log: TableLog, plan: WritePlan, state: Snapshot) -> None:
 
 
 def _tolerance(winner: Commit, transaction: Transaction) -> Tolerance:
-    """Gives what of a rival's changes our write, which changes neither protocol nor metadata, can live with.
+    """Says whether the winner's changes of protocol and metadata leave our write valid.
 
-    Marks of identity columns that moved, where we make no values. Other things not where we write rows of the table
-    anew: the rival may have begun to track rows, whose ids would have to be kept.
+    Never where our write makes the table or changes its metadata. Marks of identity columns may move where we make no
+    values. Features may be added and turned on, but not where we rewrite rows of the table: the winner may have begun
+    to track rows, and their ids would have to be kept.
     """
     plan = transaction.plan
     found = plan.found

@@ -3,8 +3,8 @@
 A put succeeds where its name is free. The name of a version is free where that version was never made, and also where
 it was made and deleted again: by a cleanup of the log while this writer was held up, or together with the whole table.
 Both usually show in the file of the version before: cleanup deletes the older of two versions first, and a table that
-was made anew has another file there. So after a put the writer looks at that one file. Where the file is not as it was,
-or is so old that cleanups that delete in any order matter, the log is listed.
+was made anew has another file there. So after a put the writer looks at that one file. Where that file has
+changed, or is so old that a cleanup may have deleted later versions before it, the log is listed.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from tablefeed.store import Entry, Within
 logger = logging.getLogger(__name__)
 
 LOST_ANSWER_RETRIES = 5
-"""How often a store that fails is asked again whether our commit stands before we give up not knowing."""
+"""How often a put is tried on a store that fails. After that its outcome is reported as unknown."""
 
 
 OLD_MS = 86_400_000
 """Where the version before is younger than this, no cleanup can have deleted the version that comes after it."""
 
 SKEW_MS = 60_000
-"""How far the times of two files, or of a file and this machine, may be apart without saying anything."""
+"""Two times of files, or of a file and this machine, that are no further apart do not show which came first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +56,12 @@ class Put:
 
     @property
     def version(self) -> Version:
-        """The version that it makes."""
+        """The version that the put makes."""
         return Version(0 if self.base is None else self.base.version + 1)
 
     @property
     def path(self) -> str:
-        """Its file, below the table."""
+        """The log file, below the table's root."""
         return f"{self.log.directory}/{self.name}"
 
     @property
@@ -71,7 +71,9 @@ class Put:
 
 
 def put_settled(put: Put, around: Surroundings) -> Entry | None:
-    """Puts a commit and gives its file; None where another commit has the version, or ours was deleted again.
+    """Puts a commit and gives its file; None where another commit has the version, or ours is not in the log.
+
+    Ours is not there where the log itself is gone, or where it did not follow its base and was deleted again.
 
     Raises CommitUnknownError where the outcome cannot be known, and NotExclusiveError where the store cannot promise a
     single winner.
@@ -85,7 +87,7 @@ def put_settled(put: Put, around: Surroundings) -> Entry | None:
                 created = log.store.put_if_absent(put.path, put.data, within=put.within)
             except ObjectNotFoundError:
                 return None  # the log is gone
-            # Where the name is taken: by another commit, or by a put of ours that was sent twice or arrived late.
+            # The name may be taken by another commit, or by a put of ours that was sent twice or arrived late.
             return _succeeded(put, around) if created or put.is_ours() else None
         except NotExclusiveError:
             raise
@@ -102,9 +104,9 @@ def put_settled(put: Put, around: Surroundings) -> Entry | None:
 
 
 def _succeeded(put: Put, around: Surroundings) -> Entry | None:
-    """Gives the file of a commit that was put; None where it does not follow its base, and is deleted again."""
+    """Gives the file of a commit that was put; None where it does not follow its base. It is then deleted again."""
     log, base, now_ms = put.log, put.base, around.now_ms()
-    # Looked at before the base: if the base is as it was afterwards, this file belongs to the same table.
+    # Looked at before the base: where the base has not changed afterwards, this file belongs to the same table.
     ours = log.head(put.version)
     if base is None:
         is_next, is_old = not log.store.exists(f"{log.directory}/{LAST_CHECKPOINT}"), False
@@ -117,12 +119,12 @@ def _succeeded(put: Put, around: Surroundings) -> Entry | None:
 
 
 def _is_next_in_listing(put: Put, *, is_next: bool, now_ms: int) -> bool:
-    """Lists the log to say whether a commit follows its base, `is_next` if one look says so; deletes it if it does not.
+    """Lists the log to decide whether a commit follows its base, and deletes the commit if it does not.
 
-    Versions are made in order. So where the file of a later version is older than ours, others made our version before
-    us and cleaned it up; where all are younger, the base was cleaned up after our put. Times that are close say
-    neither, and nor does the time of a file that got its name long after it was written: then nothing is deleted, and
-    nothing is promised.
+    `is_next`: the file of the base has not changed. Versions are made in order. So where the file of a later version is
+    older than ours, others made our version before us and cleaned it up. Where all are younger, the base was cleaned up
+    after our put. Times that are close prove neither, nor does the time of a file that got its name long after it was
+    written. Then nothing is deleted, and CommitUnknownError is raised unless `is_next`.
     """
     log, base = put.log, put.base
     times = _times(put)
@@ -145,19 +147,19 @@ def _is_next_in_listing(put: Put, *, is_next: bool, now_ms: int) -> bool:
         times = _times(put)
         if not times or put.version in times:
             return False
-        if not log.store.put_if_absent(put.path, put.data, within=put.within):  # else their log has a hole
+        if not log.store.put_if_absent(put.path, put.data, within=put.within):  # their log must have no hole
             return False
     raise _unknown(put, "it came into another table, and others went on from it")
 
 
 def _times(put: Put) -> dict[Version, int]:
-    """The times of the commits that are there, from the version of `put` on."""
+    """The file times in ms of the commits that are in the log, from the version of `put` on."""
     files = put.log.listing(put.version, over_holes=True)
     return {file.version: file.modified_ms for file in files if file.kind is LogFileKind.COMMIT}
 
 
 def _is_of(log: TableLog, base: Snapshot) -> bool:
-    """Whether the log still belongs to the table of `base`: its commit is gone by a cleanup, and was not replaced."""
+    """Whether the log still belongs to the table of `base`, whose commit was cleaned up and not replaced."""
     if log.head(base.version) is not None and base.head is not None:
         return False
     try:

@@ -1,4 +1,4 @@
-"""What is to be committed: files that were written and the words that describe them; and in what surroundings."""
+"""What is to be committed, and the clock, sleep and chance that a commit needs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tablefeed.model.actions import AddFile, Commit, Txn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """What is to be committed: files written under `plan`, and the words that describe them.
+    """What is to be committed: files written under `plan`, and what the log records about the write.
 
-    `operation` is commitInfo's; `txn` makes it once-only, `on_collision` is for one that meets a later version.
-    `folded` are the live files whose rows an optimize has written to `files`. `rewriting` is what `commit` writes
-    besides for an overwrite of the rows of a predicate; None: nothing yet.
+    `operation` is commitInfo's. `txn` makes the write once-only; `on_collision` applies where the table records a later
+    version of the application. `folded` are the live files whose rows an optimize has written to `files`. `rewriting`
+    are the files that `loop.commit` writes for a replaceWhere on other than partition columns; None: none yet.
     """
 
     plan: WritePlan
@@ -40,8 +40,8 @@ class Transaction:
 class Surroundings:
     """Time, chance and waiting, as arguments: `now_ms` since 1970 UTC, `sleep` in seconds, `uniform` in [0, 1).
 
-    `stood` is told of a commit that stands, of the table's state then, and of what it removed besides the files that it
-    names: live files that were never values. It must not raise.
+    `stood` is called after a successful commit with the new snapshot, the commit, and the counts of the files that it
+    removed besides those in `Commit.files`: an overwrite's removes are written from columns. It must not raise.
     """
 
     now_ms: Callable[[], int]
