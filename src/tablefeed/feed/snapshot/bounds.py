@@ -1,4 +1,4 @@
-"""The commits of a bounded read: whether the log has the versions that a caller asks for, and each commit, in order."""
+"""The commits of a bounded read: checks that the log has the versions asked for, and gives their commits in order."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def check_available(versions: Iterable[int], *, earliest: Version, newest: Versi
 
 
 def read_commits(newest: Snapshot, log_files: Iterable[LogFile], versions: range) -> Iterator[Commit]:
-    """Gives the commits of `versions`, each read when it is asked for, with the times that `log_files` have.
+    """Gives the commits of `versions`, each read when it is asked for, with the file times of `log_files`.
 
-    `log_files` is the log of `newest` as listed. Raises LogGapError for a version that is not in it or was removed
+    `log_files` is the listed log of `newest`. Raises LogGapError for a version that is not listed or was removed
     since, and the errors of `SameTable` where another table was made at the same path.
     """
     log = newest.log
@@ -46,14 +46,14 @@ def read_commits(newest: Snapshot, log_files: Iterable[LogFile], versions: range
 def check_protocol(commit: Commit, metadata: Metadata, *, url: str) -> None:
     """Raises UnsupportedFeatureError where `commit` changes the protocol to one that is not handled.
 
-    `metadata` is the table's where the commit has none.
+    `metadata` is the table's. It is used if the commit has none.
     """
     if commit.protocol is not None:
         check_readable(commit.protocol, commit.metadata or metadata, url=url)
 
 
 def check_same_table(metadata: Metadata, version: int, *, table_id: str, url: str) -> None:
-    """Raises OffsetError where `metadata`, which holds at `version`, is of another table than `table_id`."""
+    """Raises OffsetError where `metadata`, which holds at `version`, does not have the id `table_id`."""
     if metadata.table_id != table_id:
         raise OffsetError(
             f"The table at {url} was made anew under another id: at version {version} it has {metadata.table_id}, and "

@@ -1,7 +1,7 @@
-"""When commits were made, for a reader that goes through a log for as long as it lives.
+"""When commits were made, for a reader that follows a log.
 
-As `timeline.monotone` has it: a commit's own in-commit timestamp, else its log file's time, made to grow strictly from
-the begin of the log on, so that the same commit is always of the same time. The log is listed once for that.
+A commit's time is its own, such as an in-commit timestamp. Otherwise it is its log file's time, made to grow strictly
+from the first listed commit on (`timeline.monotone`). The log is listed once for that.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from tablefeed.model.logfile import LogFileKind
 
 
 class CommitTimes:
-    """The times of the commits of one log, in milliseconds since 1970 UTC. Kept are those that were not forgotten."""
+    """The times of the commits of one log, in milliseconds since 1970 UTC. File times are kept until forgotten."""
 
     def __init__(self, log: TableLog) -> None:
         self._log = log
         self._known: dict[Version, int] = {}
 
     def of(self, commit: Commit) -> int | None:
-        """Gives when `commit` was made; None where its log file is gone."""
+        """Gives when `commit` was made; None where it has no time of its own and its log file is gone."""
         return self._file_time(commit.version) if commit.committed_at_ms is None else commit.committed_at_ms
 
     def of_version(self, version: Version) -> int | None:
-        """Gives when the commit of `version`, which is read for it, was made; None where it is gone."""
+        """Reads the commit of `version` and gives when it was made; None where the commit is gone."""
         commit = self._log.commit(version)
         return None if commit is None else self.of(commit)
 
     def forget_before(self, version: Version) -> None:
-        """Drops the times below `version`, but for the newest one."""
+        """Drops the kept times below `version`, but never the newest kept one."""
         newest = max(self._known, default=version)
         for old in [known for known in self._known if known < min(version, newest)]:
             del self._known[old]
@@ -48,7 +48,7 @@ class CommitTimes:
         self._known = {f.version: f.modified_ms for f in monotone(commits) if f.version >= version}
 
     def _go_on(self, newest: Version, version: Version) -> None:
-        """Asks for the files behind `newest`, one by one: each may be older than the one before it."""
+        """Asks for the files after `newest`, one by one, in order: each time must be greater than the one before."""
         latest_ms = self._known[newest]
         for number in range(newest + 1, version + 1):
             entry = self._log.head(Version(number))

@@ -1,6 +1,6 @@
-"""What differs between the two logs where the feed asks about a table: Delta's rules, or IndexTables'.
+"""Which of the two formats a table has, and the read rules of that format.
 
-Which it is stands in the table's metadata, as the provider of its files.
+The format provider in the table's metadata says which format it is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tablefeed.model.actions import Metadata, Protocol
 
 
 class TableFormat(StrEnum):
-    """The two kinds of tables, as the option `tableFormat` names them."""
+    """The two table formats, as the option `tableFormat` names them."""
 
     DELTA = "delta"
     INDEXTABLES = "indextables"
@@ -28,12 +28,12 @@ def read_table_format(option: str, value: object) -> TableFormat:
 
 
 def has_splits(metadata: Metadata) -> bool:
-    """Says whether the table's data files are splits: those of an IndexTables table."""
+    """Says whether the table's data files are splits, as in every IndexTables table."""
     return metadata.format_provider == index_names.PROVIDER
 
 
 def check_readable(protocol: Protocol, metadata: Metadata, *, url: str) -> None:
-    """Raises UnsupportedFeatureError, by name, for what cannot be read of a table with these."""
+    """Raises UnsupportedFeatureError, with the feature's name, where a table with these cannot be read."""
     if has_splits(metadata):
         from tablefeed.indextables.log import protocol as index_protocol
 

@@ -1,4 +1,4 @@
-"""Live files as users see them, and by their rows: what is told of them beside the log's own columns."""
+"""Live files as users see them: the columns of `Table.files`, and the number of rows from the statistics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tablefeed.delta.columns import STRING_MAP, decode_paths
 from tablefeed.delta.stats.stats_columns import record_counts
 
 NUM_RECORDS = pa.field("num_records", pa.int64())
-"""How many rows the statistics of a file count, deleted ones included; null where they do not say."""
+"""How many rows a file has by its statistics, deleted rows included; null where the statistics do not say."""
 
 DESCRIPTION = pa.schema(
     [
@@ -28,7 +28,7 @@ DESCRIPTION = pa.schema(
 def described(batch: pa.RecordBatch, partitions: Mapping[str, str]) -> pa.RecordBatch:
     """Gives live files (`tablefeed.delta.columns.FILE_COLUMNS`) in the columns of `DESCRIPTION`.
 
-    `partitions` gives what users call a partition column by what the log calls it; another key stays as it is.
+    `partitions` maps the log's name of a partition column to the user's name. A key that is not in it stays as it is.
     """
     return pa.RecordBatch.from_arrays(
         [

@@ -1,4 +1,4 @@
-"""Which metadata holds at a version of a log, also where the log does not go back far enough to load that version."""
+"""Which metadata holds at a version, even where the log no longer reaches back far enough to load that version."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tablefeed.model.actions import Metadata, Version
 
 
 def metadata_at(version: int, newest: Snapshot) -> Metadata:
-    """Gives the metadata that holds at `version`, up to that of `newest`.
+    """Gives the metadata that holds at `version`; after the version of `newest`, the metadata of `newest`.
 
-    Of a version that cannot be loaded it is that of its own commit or of the next version that can be, where no
-    commit in between brings another. Raises VersionNotFoundError where what holds there is not known any more: its
-    `earliest` is the first version of which it is.
+    If the version cannot be loaded, its own commit is used where that has metadata. Otherwise the next version that can
+    be loaded is used, provided that no commit up to it changes the metadata. Raises VersionNotFoundError where neither
+    is possible: its `earliest` is the first version from which the metadata is known.
     """
     log = newest.log
     if version >= newest.version:
@@ -36,9 +36,9 @@ def metadata_at(version: int, newest: Snapshot) -> Metadata:
 
 
 def metadata_before(version: int, in_force: Metadata, log: TableLog) -> Metadata | None:
-    """Gives the metadata under which the files stand that the commit of `version`, which brings `in_force`, removes.
+    """Gives the metadata of the version before `version`, under which the files that its commit removes were written.
 
-    None where the log does not tell it any more.
+    For version 0 that is `in_force`, its own metadata. None where the version before cannot be loaded.
     """
     if version == 0:
         return in_force

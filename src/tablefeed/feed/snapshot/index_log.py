@@ -1,8 +1,8 @@
-"""An IndexTables table's log as the feed reads it, in the words of the Delta log: facts, files and changes.
+"""An IndexTables table's log as the feed reads it, translated to Delta's model: facts, files and changes.
 
-Which files give what is `tablefeed.indextables`' to say; index_reader.py lists and reads them. What the feed meets from
-here on is what it knows: files in Delta's columns, extremes as statistics, commits with adds and removes. A state alone
-says what there is and not what was done: its commit is its difference to the version before.
+`tablefeed.indextables` decides which log files give a version; index_reader.py lists and reads them. The feed gets what
+it gets from a Delta log: files in Delta's columns, extremes as statistics, commits with adds and removes. A version
+that is only a state lists files, not changes. Its commit is computed as the difference from the version before.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class IndexSnapshot(Snapshot):
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """By what its files are understood."""
+        """The schema and the doc mappings, which are needed to interpret the statistics of its files."""
         return Vocabulary(schema=self.schema, doc_mappings=self.doc_mappings)
 
     def live_files(self, *, with_stats: bool = False, asked: pc.Expression | None = None) -> Iterator[pa.RecordBatch]:
-        """As of `Snapshot`, but for memory: what a state says of all files is held, in columns.
+        """As of `Snapshot`, but memory is not bounded: all live files are held, in columns.
 
-        Rows are counted in any case: their readers hold that against what they find. A manifest whose partitions
-        `asked` rules out is not read.
+        `numRecords` is given even without `with_stats`, because readers compare it with the rows that they find. A
+        manifest whose partitions `asked` rules out is not read.
         """
         vocabulary = self.vocabulary if with_stats else None
         files = self.log.files_of(self.version, self.unreadable, choose=None if asked is None else self._choice(asked))
@@ -70,21 +70,22 @@ class IndexSnapshot(Snapshot):
 
 
 class IndexTablesLog(TableLog):
-    """The log at a store's root. Raises as `TableLog`; what only Delta's log has is refused by name."""
+    """The log at a store's root. Raises as `TableLog`. Refuses by name the calls that only Delta's log supports."""
 
     directory = names.LOG_DIR
     has_splits = True
     _has_states: bool | None = None
+    """Whether the log has states beside its commits; None: not looked up yet."""
     _agreed: Version | None = None
-    """A version whose state is there and what its commit led to."""
-    """Whether there are states beside commits; None: not looked yet."""
+    """A version whose state exists and agrees with its commit; None: no such version is known."""
     known_indexing: tuple[str, Indexing] | None = None
-    """How the splits of the table with that id index its columns; None: not looked yet (split_indexing.py)."""
+    """A table id, and how that table's splits index its columns; None: not looked up yet (split_indexing.py)."""
 
     def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:
-        """Gives what stands for log files of versions from `start` on: commits, and checkpoints that tell a version.
+        """Gives the commits and checkpoints of versions from `start` on, as log files.
 
-        A state is both where what it changed can be told. Of states before `start` none is asked about but the last.
+        A state counts as a checkpoint, and also as a commit where its changes can be computed. The store is asked only
+        about the states from `start - 1` on.
         """
         log = self._reader.listed()
         log = self._reader.known(log, [version for version in log.states if version >= start - 1])
@@ -128,12 +129,12 @@ class IndexTablesLog(TableLog):
         return self.load(version)
 
     def advance(self, snapshot: Snapshot) -> Snapshot:
-        """As of `TableLog`; read anew where there is anything new."""
+        """As of `TableLog`, but a table that changed is loaded afresh."""
         newer = self.head(Version(snapshot.version + 1)) is not None or self.head(snapshot.version) != snapshot.head
         return self.load() if newer else snapshot
 
     def segment(self, version: Version | None = None, *, without: frozenset[str] = frozenset()) -> LogSegment:
-        """Refuses: only what writes to a Delta table asks for one."""
+        """Raises UnsupportedFeatureError: only writers of Delta tables ask for a segment."""
         del version, without
         raise self._refusal()
 
@@ -157,7 +158,7 @@ class IndexTablesLog(TableLog):
         timed: bool = False,  # noqa: ARG002 - it always is
         over_holes: bool = False,
     ) -> Commit | None:
-        """As of `TableLog`; when a commit was made is told by its files, or by its state."""
+        """As of `TableLog`; `committed_at_ms` is always looked up. A version without a valid commit uses its state."""
         name = names.commit_name(version)
         try:
             data = self.store.read(log_path(name))
@@ -197,7 +198,7 @@ class IndexTablesLog(TableLog):
     def agreed_state(self, version: Version) -> State | None:
         """Gives the state beside the commit of `version`, None where there is none.
 
-        Raises LogError (INDEXTABLES_MIXED_LOG) where the two part: whoever goes on from that state loses the commit.
+        Raises LogError (INDEXTABLES_MIXED_LOG) where the two disagree: a next state would lose the commit's files.
         """
         name = names.commit_name(version)
         if version and self._agreed != version:
@@ -206,7 +207,7 @@ class IndexTablesLog(TableLog):
         return self.state(version)
 
     def made_state(self, version: Version) -> None:
-        """Takes it that the state of `version` is there and what its commit led to."""
+        """Records that the state of `version` exists and agrees with its commit, so that it is not compared again."""
         self._agreed = version
 
     def live_in(self, state: State) -> Iterator[pa.RecordBatch]:
@@ -216,9 +217,9 @@ class IndexTablesLog(TableLog):
     def files_of(
         self, version: Version, unreadable: frozenset[str], *, choose: Choice | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Gives the live files of `version` in IndexTables' columns, read from what can be read.
+        """Gives the live files of `version` in IndexTables' columns, without using the log files in `unreadable`.
 
-        Of a state those are given that are in the manifests that `choose` gives back.
+        If the version is read from a state, only the manifests that `choose` returns are read.
         """
         from tablefeed.indextables.log import columns
         from tablefeed.log.replay import live_files
@@ -239,7 +240,7 @@ class IndexTablesLog(TableLog):
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
-        """The table's: no version changes its schema, and a doc mapping that comes later comes with its files."""
+        """Of the newest version: the schema never changes, and a commit brings the doc mappings that its files need."""
         return self.load().vocabulary
 
     @property
@@ -247,9 +248,9 @@ class IndexTablesLog(TableLog):
         return IndexReader(self.store)
 
     def after(self, before: Snapshot, entry: Commit, doc_mappings: Mapping[str, str], head: Entry) -> Snapshot:
-        """Gives the table after `entry`, a commit of ours behind `before` that brings those `doc_mappings`.
+        """Gives the snapshot after `entry`, which this process committed right after `before` with `doc_mappings`.
 
-        `head` is its file. It is not read back: a store that fails now must not hide that the commit stands.
+        `head` is the commit's file. It is not read back: the commit has succeeded even if the store fails now.
         """
         known = before.doc_mappings if isinstance(before, IndexSnapshot) else {}
         facts = fold(before.facts, [entry])
@@ -296,7 +297,7 @@ class IndexTablesLog(TableLog):
         before = reader.state_file(Version(version - 1)) if version > 1 else None
         if before is None:
             source = self._listed_source(version, over_holes=over_holes)
-        else:  # as the log would say, which is not listed for each version that is gone through
+        else:  # the plan that a listed log would give; listing it for each version would be slow
             source = plans.StateChange(
                 version=version,
                 before=plans.Segment(version=before.version, base=before, commits=()),
@@ -319,7 +320,7 @@ class IndexTablesLog(TableLog):
                 except LogError:
                     continue
                 return plans.StateChange(version=version, before=before, after=log.states[version])
-            raise  # of all that came before nothing is known: what there is would be told as new
+            raise  # no earlier version is known: every live file would be reported as added
         if isinstance(source, plans.StateChange):
             _, before = self._segment(log, source.before.version)
             return replace(source, before=before)
@@ -330,9 +331,9 @@ class IndexTablesLog(TableLog):
     def _segment(
         self, log: plans.Log, version: Version | None, *, without: frozenset[str] = frozenset()
     ) -> tuple[plans.Log, plans.Segment]:
-        """Gives `IndexReader.segment_of`, whose commits and states agree, and `log` without the commits that are lost.
+        """Gives `IndexReader.segment_of` for a log whose commits and states agree, and `log` without orphan commits.
 
-        Raises LogError (INDEXTABLES_MIXED_LOG) where they do not, and nothing tells which of them holds.
+        Raises LogError (INDEXTABLES_MIXED_LOG) where a commit and a state disagree and neither is known to be right.
         """
         while True:
             log, segment = self._reader.segment_of(log, version, without=without)
@@ -345,10 +346,10 @@ class IndexTablesLog(TableLog):
             log = log.without_commit(twin.commit.version)
 
     def _is_lost(self, commit: Commit, data: bytes) -> bool:
-        """Whether the JSON `commit`, of the file `data`, is an orphan beside the state of its version, if there is one.
+        """Whether `commit`, decoded from `data`, is an orphan: it disagrees with its state and no reader ever saw it.
 
-        Raises LogError (INDEXTABLES_MIXED_LOG) where the two part and that is not certain. A state that cannot be read
-        is held against nothing: who needs it says so.
+        Raises LogError (INDEXTABLES_MIXED_LOG) where the two disagree and the commit is not surely an orphan. False
+        where there is no state or it cannot be read: whoever needs that state raises the error.
         """
         from tablefeed.indextables.log import replay
 

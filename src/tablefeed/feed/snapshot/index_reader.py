@@ -1,8 +1,8 @@
-"""The files of an IndexTables log: which of them are there, as far as it matters, and what is in them.
+"""Lists and reads the files of an IndexTables log.
 
-A state is there where its directory holds `_manifest.avro`, which is a question to the store for each of them. So the
-directories are listed and taken for states, and only those are asked about that something is read from: a table of
-ten thousand states opens for what its newest costs.
+A state exists if its directory holds `_manifest.avro`; checking that costs one request per state. So every listed state
+directory counts as a state at first, and only the states that are read from are checked. A table with ten thousand
+states then opens as fast as one with a single state.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 Choice = Callable[[Sequence["Manifest"]], Sequence["Manifest"]]
-"""Gives those of a state's manifests that are to be read, in their order."""
+"""Takes a state's manifests and gives those of them that are to be read, in the same order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class IndexReader:
 
     @property
     def url(self) -> str:
-        """The table's, for people."""
+        """The table's url, for people."""
         return self.store.url
 
     # --- which are there ---------------------------------------------------------------------------------------------
 
     def listed(self) -> plans.Log:
-        """Gives the log as names tell it: what is in the directories of states is not looked at."""
+        """Gives the log by its file names. Each state directory counts as a state; its contents are not looked at."""
         entries = self.store.list(names.LOG_DIR)
         found = [names.parse_name(e.name, size_bytes=e.size_bytes, modified_ms=e.modified_ms) for e in entries]
         found += [
@@ -54,21 +54,21 @@ class IndexReader:
         return plans.read_listing(file for file in found if file is not None)
 
     def known(self, log: plans.Log, versions: Collection[Version]) -> plans.Log:
-        """Gives `log` with the states of `versions` as the store has them, and without those that it has not.
+        """Gives `log` with the states of `versions` checked in the store; those without a manifest are left out.
 
-        A state without its manifest is what a writer left that died, or has not finished.
+        A writer that died or has not finished leaves a state directory without its manifest.
         """
         return log.with_states({version: self.state_file(version) for version in versions if version in log.states})
 
     def segment_of(
         self, log: plans.Log, version: Version | None, *, without: frozenset[str] = frozenset()
     ) -> tuple[plans.Log, plans.Segment]:
-        """Gives `listing.segment_of`, of states that are there, and `log` without those that turned out not to be."""
+        """Gives `listing.segment_of` from states that exist, and `log` without those found not to exist."""
         while True:
             try:
                 segment = plans.segment_of(log, version, url=self.url, without=without)
             except LogError:
-                known = self.known(log, log.states.keys())  # what is wrong with a log is told of what is there
+                known = self.known(log, log.states.keys())  # the error must be about the states that exist
                 if known.states.keys() == log.states.keys():
                     raise
             else:
@@ -78,7 +78,7 @@ class IndexReader:
             log = known
 
     def state_file(self, version: Version) -> LogFile | None:
-        """Gives the file that makes the state of `version`, None where there is none."""
+        """Gives the `_manifest.avro` of the state of `version`, None where there is none."""
         name = names.state_name(version)
         entry = self.store.stat(log_path(name))
         if entry is None:
@@ -96,7 +96,7 @@ class IndexReader:
         """Gives the JSON commit that the file `name` holds as `data`, with the time at which it was made."""
         commit = version_file.decode_commit(data, version=version, url=self.url, log_file=name, modified_ms=modified_ms)
         if commit.metadata is not None and not commit.files and commit.info is None:
-            # The version that makes a table has no files: when that was, its metadata tells.
+            # The version that creates a table has no files; its metadata has the time.
             commit = replace(commit, committed_at_ms=commit.metadata.created_ms or commit.committed_at_ms)
         if commit.committed_at_ms is None:
             entry = self.store.stat(log_path(name))
@@ -104,7 +104,7 @@ class IndexReader:
         return commit
 
     def state(self, file: LogFile) -> State:
-        """Gives the state that `file` makes."""
+        """Gives the state whose `_manifest.avro` is `file`."""
         from tablefeed.indextables.log import avro_state
 
         data = self.store.read(log_path(file.name))
@@ -121,7 +121,7 @@ class IndexReader:
         return avro_state.live_files(state, self.bytes_of(state.newest_first), url=self.url)
 
     def checkpoint(self, log: plans.Log, file: LogFile) -> Checkpoint:
-        """Gives the JSON checkpoint in `file`, all its parts."""
+        """Gives the JSON checkpoint in `file`, with all its parts. Raises CorruptLogError where a part is missing."""
         from tablefeed.indextables.log import json_checkpoint as checkpoint
 
         data = self.store.read(log_path(file.name))
@@ -134,9 +134,9 @@ class IndexReader:
         return checkpoint.decode_checkpoint([(name, self.store.read(log_path(name))) for name in found], url=self.url)
 
     def base_facts(self, log: plans.Log, base: LogFile | None) -> tuple[Facts, Mapping[str, str]]:
-        """Gives what `base`, a state, a checkpoint or nothing, tells of the table, and its doc mappings by hash.
+        """Gives the facts in `base` (a state, a checkpoint or None) and its doc mappings by hash.
 
-        Of a checkpoint these are in its metadata.
+        A checkpoint gives no doc mappings here: they are in its metadata.
         """
         if base is None:
             return Facts(), {}
@@ -149,7 +149,7 @@ class IndexReader:
     def base_files(
         self, log: plans.Log, base: LogFile | None, *, choose: Choice | None = None
     ) -> Iterable[pa.RecordBatch]:
-        """Gives the files that are live in `base`; of a state, those in the manifests that `choose` gives back."""
+        """Gives the live files in `base`; of a state, those in the manifests that `choose` returns."""
         from tablefeed.indextables.log import avro_state
 
         if base is None:
@@ -160,7 +160,7 @@ class IndexReader:
         chosen = state.newest_first if choose is None else choose(state.newest_first)
         if len(chosen) == len(state.manifests):
             return self.live_in(state)
-        # A path is one partition's: it is in none of the others, so that what is told of it elsewhere is not missed.
+        # A path belongs to one partition, so a manifest that is not read cannot add or remove a file of those read.
         return avro_state.live_among(state, self.bytes_of(chosen), url=self.url)
 
     def _metadata(self, log: plans.Log, version: Version) -> Metadata | None:

@@ -1,8 +1,8 @@
-"""The newest state of each table that this process has seen: so that a batch reads only what came since the last.
+"""Caches the newest snapshot of each table that this process has seen, so that a batch reads only the commits since.
 
-An optimisation, never a need: what is taken from here is brought up to date against the log, or loaded anew, before
-it is used. Spark re-uses the processes that plan and commit a sink's batches, and a program that appends goes on
-appending: what a commit costs does not grow with the log then.
+It is an optimisation, never a need: a cached snapshot is brought up to date with the log, or loaded anew, before it is
+used. Spark re-uses the processes that plan and commit a sink's batches, and a program that appends often goes on
+appending. With the cache, the cost of a commit does not grow with the log.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 
 KEPT_TABLES = 16
-"""More tables than one process writes to at a time; a state is small (no files)."""
+"""More tables than one process usually writes to at a time. A snapshot is small, because it holds no files."""
 
 _Key = tuple[int, str, str, bool, tuple[tuple[str, str], ...]]
 _known: dict[_Key, tuple[TableLog, Snapshot | None]] = {}
-"""The one used last at the end. Each call here is one of dict's, which threads may make at the same time."""
+"""The table used last comes last. Each access is one call of `dict`, so threads may use it at the same time."""
 
 
 def newest_state(
@@ -47,9 +47,9 @@ def remember(log: TableLog, state: Snapshot | None) -> None:
 
 
 def _key(log: TableLog) -> _Key:
-    # The url, for a relative path is another table's where the process went elsewhere; the location, for the url is
-    # without credentials; the kind of log, for one table may be deleted and one of the other kind made there. The
-    # process, for a forked child must not use its parent's connections.
+    # The url: a relative path names another table after the process changed its directory. The location: the url has
+    # no credentials. The format: a table may be deleted and one of the other format created there. The process: a
+    # forked child must not use its parent's connections.
     return os.getpid(), log.url, log.location, log.has_splits, tuple(sorted(log.storage_options.items()))
 
 
@@ -64,7 +64,7 @@ def current_snapshot(log: TableLog) -> Snapshot | None:
 
 
 def caught_up(log: TableLog, known: Snapshot | None) -> Snapshot | None:
-    """Gives the newest state of a table last seen as `known`, None where there is no table, or none any more."""
+    """Gives the newest state of a table that was last seen as `known`; None where no table exists (any more)."""
     if known is None:
         return current_snapshot(log)
     try:

@@ -1,9 +1,9 @@
-"""The live files of one version as a stream of columns, and how it goes on where a checkpoint breaks off under it.
+"""Streams the live files of one version in columns, and continues with other log files where a checkpoint is damaged.
 
-That a checkpoint is damaged may come out in its last row group, when most of its files have been handed out. All
-segments of one version have the same files: so another segment is read without those that were handed out, and only
-where it turns out to have each of them does the stream end well. Nothing is held for that while all goes well: what
-was handed out is read again from the part that could be read, keys alone.
+The damage may be found only in the last row group, when most files have been handed out. Every segment of one version
+has the same live files. So another segment is read, and the files already handed out are left out. If one of these is
+not in that segment, the stream ends with the first error. No keys are kept while reading succeeds: after an error, the
+keys of the files handed out are read again from the readable part.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Segments = Callable[[frozenset[str]], LogSegment]
-"""Gives the segment of the version without some of its files; raises where there is none."""
+"""Gives a segment of the version that does not use the named log files; raises where there is none."""
 
 
 def stream_live_files(
     reader: SegmentReader, reading: Reading, segments: Segments, *, unreadable: frozenset[str], with_stats: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Gives the live files of a version, each once, from the segment of `reading` or from others in its place.
+    """Gives the live files of a version, each once, from the segment of `reading` or from another one in its place.
 
-    `unreadable` are files that no segment is to have. In memory are one batch and the columns of the tail. Raises
-    CorruptLogError and ObjectNotFoundError for the first file that could not be read where no other segment leads to
-    the version, or where it leads to other files than those handed out.
+    `unreadable` names the log files that no segment may use. Memory holds one batch and the columns of the tail. Raises
+    CorruptLogError or ObjectNotFoundError for the first log file that could not be read, where no other segment gives
+    the version or where the other segment lacks a file already handed out.
     """
     from tablefeed.log.replay import Remaining, live_files
 
@@ -66,9 +66,9 @@ def stream_live_files(
 def held_against_checksum(
     files: Iterable[pa.RecordBatch], reader: SegmentReader, segment: LogSegment, facts: Facts, *, url: str
 ) -> Iterator[pa.RecordBatch]:
-    """Gives `files`, all those of the segment's version, and logs a warning where its checksum tells otherwise.
+    """Gives `files`, the live files of the segment's version, and logs a warning where its checksum disagrees.
 
-    "State Validation". Only where a checksum is listed and the files are read to their end; the log stays right.
+    "State Validation". Compared only if a checksum is listed and `files` is read to its end. The log is trusted.
     """
     import pyarrow.compute as pc
 
@@ -86,7 +86,7 @@ def held_against_checksum(
 
 
 def _first_keys(reader: SegmentReader, reading: Reading, given: Sequence[pa.Array], count: int) -> Iterator[pa.Array]:
-    """Gives the keys of the first `count` files that `stream_live_files` had from `reading`."""
+    """Gives the keys of the first `count` files that `stream_live_files` gave from `reading`."""
     from tablefeed.log.replay import Remaining, live_files
 
     if count == 0:

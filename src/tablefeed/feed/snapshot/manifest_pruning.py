@@ -1,7 +1,7 @@
-"""Which manifests of a state a filter asks for, by what the state says of their partitions: the others are not read.
+"""Chooses the manifests of a state that a filter needs, by the partition bounds in the state.
 
-A filter is taken apart as far as it is understood; of all that is not, any manifest may hold what is asked for. Whether
-one may is told by `tablefeed.indextables.log.bounds`.
+The filter is split into parts. A part that is not understood rules out no manifest. The comparison with the bounds is
+in `tablefeed.indextables.log.bounds`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def asked_manifests(
 ) -> Manifests:
     """Gives those of `manifests`, in order, that may hold a file with a row for which `condition` is true.
 
-    `types` are those of the partition columns.
+    `types` has the types of the partition columns.
     """
     node = tree(condition)
     try:
         return tuple(manifests) if node is None else _asked(node, tuple(manifests), types)
-    except RecursionError:  # parts within parts, beyond what Python follows
+    except RecursionError:  # nested too deeply for Python's stack
         return tuple(manifests)
 
 
@@ -86,7 +86,7 @@ def _compared(
 
 
 def _text(value: pa.Scalar, kind: DataType) -> str | None:
-    """A value of the column's own type in the words of partition values; None for what has none there, or no order."""
+    """The value spelled as a partition value; None if it is null, not finite, or of a type that is not compared."""
     if not value.is_valid or not isinstance(kind, Primitive):
         return None
     is_a = pa.types

@@ -1,7 +1,7 @@
-"""The log of the table at a location, whichever of the two kinds it is.
+"""Opens the log of the table at a location, in either format.
 
-The shell of an IndexTables log is imported where one is met: Spark starts Python afresh for each query, and most have
-none.
+The module for IndexTables logs is imported only for such a table: Spark starts a new Python for each query, and most
+queries read no IndexTables table.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tablefeed.store import Store, open_store
 def open_log(
     location: str, storage_options: Mapping[str, str] | None = None, *, table_format: TableFormat | None = None
 ) -> TableLog:
-    """Gives the log at `location`, a path or URL as users write them: an IndexTables one where there is no other.
+    """Gives the log at `location`, a path or URL as users write them; Delta's where both logs exist.
 
-    Which of the two it is, is all that is looked at yet. Where there is neither, it is one of `table_format`, None:
-    Delta's. Raises TableError where a table of the other format is there.
+    Only the format is looked up here. Where no log exists, the format is `table_format`, or Delta if that is None.
+    Raises TableError where `table_format` is given and the existing table has the other format.
     """
     options = dict(storage_options or {})
     store = open_store(location, for_store(options))

@@ -1,8 +1,8 @@
-"""Whether the table at a path is still the one that a reader began with.
+"""Checks that the table at a path is still the one that a reader began with.
 
-A table that is deleted and made again counts its versions from 0 again, so the version numbers alone do not show it.
-What shows it is the file of a commit that was read: its size or its time has changed, or it is gone. Then, and only
-then, the table is loaded and its id as of that commit compared: a later commit of the same log may bring another id.
+A table that is deleted and created again counts its versions from 0 again, so version numbers alone do not show it.
+The file of a commit that was read shows it: its size or its time has changed, or it is gone. Only then is the table
+loaded and its id compared. The id as of that commit counts, because a later commit of the same log may change the id.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 class SameTable:
     """Compares the table at `begun.log` with `begun`, the state with which a reader began.
 
-    `remedy` is the last sentence of an error: what the user of the reader can do now. Raises OffsetError where it is
-    another table, TableNotFoundError where there is none any more, and LogError
-    (DELTA_STREAMING_TRAILING_COMMIT_MISSING) where commits that were read are gone or were replaced; with
-    `data_may_be_lost` that is a warning.
+    `remedy` is the last sentence of an error: what the user of the reader can do now. Raises OffsetError where another
+    table is there, TableNotFoundError where no table is there any more, and LogError
+    (DELTA_STREAMING_TRAILING_COMMIT_MISSING) where commits that were read are gone or were replaced. With
+    `data_may_be_lost` the last case is logged as a warning instead.
     """
 
     def __init__(self, begun: Snapshot, *, remedy: str, data_may_be_lost: bool = False) -> None:
@@ -33,21 +33,21 @@ class SameTable:
         self._table_id = begun.metadata.table_id
 
     def resume(self, read_to: Version) -> None:
-        """Compares with what an earlier run of the reader read, which is known by its version alone; once."""
+        """Compares once for a reader that an earlier run took to `read_to`; only that version is known of it."""
         if read_to > self._seen[0]:
             self._seen = (read_to, None)
             self.look()
 
     def check(self, read_to: Version, brought: Metadata | None = None) -> None:
-        """Compares after the commits up to `read_to` were read and before they are used; one or two requests.
+        """Compares after the commits up to `read_to` were read and before they are used; costs one or two requests.
 
-        `brought` is the metadata in them, for a reader that goes on where the table gets another id.
+        `brought` is the metadata in those commits, for a reader that continues when a commit changes the table's id.
         """
         if read_to <= self._seen[0]:
             self.look()
             return
-        # The new commit's file is asked for first. If the commit before it is unchanged after that, both are of the
-        # same table.
+        # The new commit's file is asked for first. If the commit before it is then unchanged, both belong to the same
+        # table.
         reached = self._begun.log.head(read_to)
         self.look()
         self._seen = (read_to, reached)
@@ -55,7 +55,7 @@ class SameTable:
             self._table_id = brought.table_id
 
     def look(self) -> None:
-        """Compares now; one request where nothing changed."""
+        """Compares now; costs one request where nothing changed."""
         version, seen = self._seen
         log = self._begun.log
         head = log.head(version)
@@ -85,7 +85,7 @@ class SameTable:
 
 
 def _is_replaced(seen: Entry | None, head: Entry | None) -> bool:
-    """Whether the file holds another commit. A copied file has another time only; a missing one may be cleaned up."""
+    """Whether the file holds another commit. A copied file differs only in time; a missing one may be cleaned up."""
     return seen is not None and head is not None and seen.name == head.name and seen.size_bytes != head.size_bytes
 
 

@@ -1,6 +1,6 @@
-"""What the files of a log segment say: opened in the store, decoded by `tablefeed.delta`. Nothing is cached here.
+"""Reads the files of a log segment from the store; `tablefeed.delta` decodes them. Nothing is cached here.
 
-A file that cannot be read is an error that names it; what is tried next is decided by who asked.
+A file that cannot be read raises an error that names it. The caller decides what to try next.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 KEPT_TAIL_BYTES = 16 << 20
-"""Bytes of a tail that is decoded once, and kept, for the facts and the files of one snapshot: some 20,000 files. More
-would be memory that the caller did not ask for; a longer tail is read twice, the first time for its facts alone."""
+"""A tail up to this size, some 20,000 files, is decoded once and kept for the facts and the files of a snapshot. More
+would be memory that the caller did not ask for. A longer tail is read twice, the first time for its facts alone."""
 
 _TURN_BYTES = 4 << 20
-"""Small commits are decoded together up to this: each turn looks up its keys among all those before it."""
+"""Small commits are decoded in groups up to this size, because each group looks up its keys among all before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What is known of `segment` from when its facts were read. None: not kept, to be read again."""
+    """What was kept of `segment` when its facts were read. None: not kept, so it must be read again."""
 
     segment: LogSegment
     sidecars: tuple[str, ...] | None = None
     tail: Sequence[Sequence[pa.RecordBatch]] | None = None
-    """By turns, as `SegmentReader.files` gives it."""
+    """In groups, the newest commits first, as `SegmentReader.files` gives it."""
 
 
 def passed_over(segment: LogSegment, error: CorruptLogError | ObjectNotFoundError) -> frozenset[str]:
-    """Gives the files to leave out next, as `error` came while `segment` was read, and logs a warning that names them.
+    """Gives the log files to leave out after `error` came from reading `segment`, and logs a warning that names them.
 
-    None where no other segment can do without the file of the log that `error` is about.
+    Empty where no other segment avoids the log file that `error` is about.
     """
     name = error.log_file if isinstance(error, CorruptLogError) else error.name.rpartition("/")[2]
     files = segment.replaceable(name)
@@ -58,8 +58,8 @@ def passed_over(segment: LogSegment, error: CorruptLogError | ObjectNotFoundErro
 
 
 def is_as_listed(found: Entry, listed: LogFile | Entry) -> bool:
-    """Says whether the file `found`, which was asked for by its name, is the one that was `listed`."""
-    # Some stores list a time in milliseconds and give one object's in seconds.
+    """Says whether `found`, the store's answer for one name, is the `listed` file: same size, same time in seconds."""
+    # Some stores give times in milliseconds in a listing, but in seconds for a single object.
     return (found.size_bytes, found.modified_ms // 1000) == (listed.size_bytes, listed.modified_ms // 1000)
 
 
@@ -71,12 +71,12 @@ class SegmentReader:
         self._url = store.url
 
     def facts(self, segment: LogSegment) -> Facts:
-        """Gives what the segment says besides files, which are not judged."""
+        """Gives the facts of the segment. Its file actions are not checked."""
         facts = self._top_level(segment).facts if segment.checkpoint else Facts()
         return fold(facts, map(self._facts_of, segment.tail))
 
     def facts_and_files(self, segment: LogSegment) -> tuple[Facts, Reading]:
-        """Gives the same, and what `files` then need not read again; the files of a short tail are judged."""
+        """Gives the facts, and what `files` then need not read again; the file actions of a short tail are checked."""
         top = self._top_level(segment) if segment.checkpoint else None
         facts, sidecars = (top.facts, top.sidecars) if top else (Facts(), ())
         if sum(log_file.size_bytes for log_file in segment.tail) > KEPT_TAIL_BYTES:
@@ -90,15 +90,15 @@ class SegmentReader:
         return facts, Reading(segment=segment, sidecars=sidecars, tail=turns[::-1])
 
     def reading(self, segment: LogSegment) -> Reading:
-        """Gives what `files` and `removed` of the segment's checkpoint would else look up each."""
+        """Gives the checkpoint's sidecars, which `files` and `removed` would otherwise each look up."""
         return Reading(segment=segment, sidecars=self._top_level(segment).sidecars if segment.checkpoint else ())
 
     def files(
         self, reading: Reading, *, with_stats: bool
     ) -> tuple[Iterator[pa.RecordBatch], Iterator[Sequence[pa.RecordBatch]]]:
-        """Gives the files of the checkpoint, and the file actions of the tail by turns (`log.replay.live_files`).
+        """Gives the files of the checkpoint, and the tail's file actions in groups, newest first, for `live_files`.
 
-        In columns, read and decoded as they are asked for.
+        Both are in columns, read and decoded as they are asked for.
         """
         segment = reading.segment
         files = self._checkpoint_files(segment, reading.sidecars, with_stats=with_stats)
@@ -109,7 +109,7 @@ class SegmentReader:
         return checkpoint, (self._decoded(turn, with_stats=with_stats)[0] for turn in _newest_first(segment.tail))
 
     def removed(self, reading: Reading) -> Iterator[pa.RecordBatch]:
-        """Gives the removes of the checkpoint: what `files` leaves out."""
+        """Gives the remove actions of the checkpoint, which `files` leaves out."""
         from tablefeed.delta.checkpoint.reading import read_removed
 
         sidecars = reading.sidecars
@@ -123,9 +123,9 @@ class SegmentReader:
                 yield from read_removed(source, url=self._url, log_file=part.name)
 
     def check(self, segment: LogSegment, *, before_step: Callable[[], None] = lambda: None) -> None:
-        """Reads all that `segment` says, whatever of it a reader may need, a batch at a time; keeps nothing.
+        """Reads all of `segment` that any reader may need, batch by batch; keeps nothing.
 
-        Every column of every row group is decoded, of sidecars too. `before_step` is called before each batch. Raises
+        Every column of every row group is decoded, in sidecars too. `before_step` is called before each batch. Raises
         LogError and ObjectNotFoundError where `segment` cannot be read.
         """
         before_step()
@@ -135,7 +135,7 @@ class SegmentReader:
             before_step()
 
     def is_unchanged(self, segment: LogSegment) -> bool:
-        """Says whether no file of the checkpoint was replaced since it was listed; a sidecar never is."""
+        """Says whether no file of the checkpoint was replaced since it was listed. Sidecars are never replaced."""
         for part in segment.checkpoint:
             entry = self._store.stat(_path(part))
             if entry is not None and not is_as_listed(entry, part):
@@ -143,13 +143,13 @@ class SegmentReader:
         return True
 
     def checksum(self, segment: LogSegment) -> Checksum | None:
-        """Gives the version checksum that is listed beside the segment's newest version, None where there is none."""
+        """Gives the version checksum of the segment's version; None where none is listed or it cannot be read."""
         if segment.checksum is None:
             return None
         try:
             return parse_checksum(self._store.read(_path(segment.checksum)))
         except StoreError:
-            return None  # it was only asked whether anything speaks against the log
+            return None  # the checksum only confirms the log, so reading goes on without it
 
     def _facts_of(self, log_file: LogFile) -> Commit:
         facts = codec.decode_facts(
@@ -224,9 +224,9 @@ class SegmentReader:
 
 
 def _newest_first(tail: Sequence[LogFile]) -> Iterator[Sequence[LogFile]]:
-    """Gives `tail` in turns of at least one file and otherwise at most `_TURN_BYTES`, the newest first.
+    """Gives `tail` in groups, the newest first. A group has at most `_TURN_BYTES`, or it is one larger file.
 
-    A compaction, which is the oldest, is a turn of its own.
+    A compaction, which is the oldest file, is a group of its own.
     """
     end, oldest = len(tail), 1 if tail and tail[0].kind is LogFileKind.COMPACTION else 0
     while end:

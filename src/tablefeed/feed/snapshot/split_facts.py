@@ -1,6 +1,6 @@
-"""What an IndexTables log says of files, in the words and columns that the feed has for files of a Delta log.
+"""Translates the files of an IndexTables log to the values and columns that the feed uses for a Delta log's files.
 
-Paths are names on disk there, never escaped; what is certain of a split's rows is split_statistics.py's to say.
+An IndexTables log has paths as on disk; they are percent-encoded here. split_statistics.py translates the statistics.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """By what files of a table are understood: its schema, and the doc mappings that its log keeps, by their hashes."""
+    """What is needed to interpret a table's file actions: its schema, and its log's doc mappings by their hashes."""
 
     schema: Struct
     doc_mappings: Mapping[str, str]
 
     def plain_texts(self, doc_mapping: str | None, doc_mapping_ref: str | None) -> Mapping[str, bool] | None:
-        """As `schema_registry.plain_texts`, of a split with that mapping, or with the one of that hash."""
+        """Gives `schema_registry.plain_texts` of a split's doc mapping, given as text or by its hash; None: unknown."""
         known = self.doc_mappings.get(doc_mapping_ref or "") if doc_mapping is None else doc_mapping
         return None if known is None else schema_registry.plain_texts(known)
 
 
 def described_metadata(metadata: Metadata) -> Metadata:
-    """Gives `metadata` as what tells that it is of an IndexTables table, which not all of its writers say."""
+    """Gives `metadata` with IndexTables as its format provider, which not every writer sets."""
     return replace(metadata, format_provider=names.PROVIDER)
 
 
 def described_commit(commit: Commit, vocabulary: Vocabulary) -> Commit:
-    """Gives `commit` with its files as Delta's log would tell of them."""
+    """Gives `commit` with its metadata and files as a Delta log would have them."""
     if commit.metadata is not None:
         own = schema_registry.registry_of_configuration(commit.metadata.configuration)
         vocabulary = replace(vocabulary, doc_mappings={**vocabulary.doc_mappings, **own})
@@ -55,7 +55,7 @@ def described_commit(commit: Commit, vocabulary: Vocabulary) -> Commit:
 def described_files(batch: pa.RecordBatch, vocabulary: Vocabulary | None) -> pa.RecordBatch:
     """Gives live files (`tablefeed.indextables.log.columns.FILE_COLUMNS`) as those of `tablefeed.delta.columns`.
 
-    Without a vocabulary their statistics count rows and bound nothing.
+    Without a vocabulary the statistics have only the number of rows.
     """
     import pyarrow as pa
 

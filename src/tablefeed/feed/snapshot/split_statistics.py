@@ -1,16 +1,16 @@
-"""What an IndexTables log tells of the rows of a split, as far as it is certain, in the words of Delta's statistics.
+"""Translates what an IndexTables log says of a split's rows to Delta's statistics, as far as it is certain.
 
-Extremes are texts by column, as their writers spell and order them. Statistics bound rows and never decide, so that
-whatever may be otherwise for one of the writers is left out:
+The log has extremes as one text per column, spelled and ordered by its writer. Statistics may only rule files out. So
+an extreme that is not certain for every writer is left out or widened:
 
-- a text is cut at some length (32 characters, where nobody set another), one of a number too: Rust spells 1e300 with
-  all its zeros. Java cuts between the halves of a character, and spells the one that is left `?`;
-- Java orders texts by their UTF-16, Rust by their bytes: the two agree on what is below the surrogates;
-- extremes are of what was written. A split gives back something else for texts that are read as JSON, as addresses, or
-  cut into words: its doc mapping tells which are stored as they are;
-- a day is its ISO text with one writer, and a number of microseconds or of days with another;
-- a partition value is escaped by one of the writers, for good, so that one with `%` is any. Its word for null is its
-  word for '' as well.
+- a text is cut at some length (32 characters by default), also the text of a number: Rust spells 1e300 with all its
+  zeros. Java may cut a character between its two surrogates, and writes the remaining half as `?`;
+- Java orders texts by UTF-16 units, Rust by bytes. The orders agree on characters below the surrogates;
+- extremes are those of the written texts. A split returns a different text where a column is indexed as JSON, as IP
+  addresses or as words; its doc mapping says which columns are stored as they were written;
+- one writer spells a day as its ISO text, another as a number of microseconds or of days;
+- one of the writers escapes partition values and never unescapes them, so a value with `%` may mean any text. It also
+  writes the same word for null and for ''.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _Bounds = tuple[_Value | None, _Value | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What an add tells of its split. `partition_values` are as in the log.
+    """What an add action says of its split. `partition_values` are as in the log.
 
-    `plain_texts` says of the columns of its index whether they are texts that are stored as they are written
-    (`tablefeed.indextables.log.schema_registry.plain_texts`); None: the log does not tell what is in the index.
+    `plain_texts` says for each column of the index whether it is a text that is stored as written
+    (`tablefeed.indextables.log.schema_registry.plain_texts`); None: the log does not say what is in the index.
     """
 
     row_count: int | None
@@ -48,7 +48,7 @@ class Told:
 
 
 def statistics(told: Told, schema: Struct) -> str | None:
-    """Gives as the text of Delta's statistics what is certain of a split's rows; None where nothing is."""
+    """Gives Delta's statistics, as JSON text, with what is certain of a split's rows; None where nothing is certain."""
     found: dict[str, dict[str, _Value]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
     for field in schema:
         low, high, null_count = _of_column(field.name, field.type, told)
@@ -61,13 +61,13 @@ def statistics(told: Told, schema: Struct) -> str | None:
 
 
 def _of_column(name: str, kind: DataType, told: Told) -> tuple[_Value | None, _Value | None, int | None]:
-    """The bounds of a column, and how many of its rows are null."""
+    """The bounds of a column, and how many of its rows are null; None for each that is not certain."""
     if name not in told.partition_values:
         is_plain = (told.plain_texts or {}).get(name, False)
         return *_extremes(told.lows.get(name), told.highs.get(name), kind, is_plain=is_plain), None
     text = told.partition_values[name]
     if kind == _STRING:
-        # A column that the index has not is nowhere but in the log, as it is.
+        # A column that is not in the index is only in the log, unchanged.
         is_plain = told.plain_texts is not None and told.plain_texts.get(name, True)
         plain = _plain_partition(text) if is_plain else None
         return plain, plain, None if plain is None else 0
@@ -90,7 +90,7 @@ def _extremes(low: str | None, high: str | None, kind: DataType, *, is_plain: bo
 _STRING = Primitive("string")
 _FIRST_SURROGATE = "\ud800"
 _AFTER_ALL = "\U0010ffff" * 16
-"""Behind a text that may have been cut, however short, it is above all that begin with that."""
+"""Appended to a text that may have been cut, it gives an upper bound of all texts that begin with that text."""
 
 
 def _low_text(text: str | None) -> str | None:
@@ -98,7 +98,7 @@ def _low_text(text: str | None) -> str | None:
 
 
 def _high_text(text: str | None) -> str | None:
-    # A `?` at the end may be half of a character, and above all that is below the surrogates.
+    # A `?` at the end may be half of a surrogate pair, which sorts after all characters below the surrogates.
     return None if text is None or _low_text(text) is None else text.rstrip("?") + _AFTER_ALL
 
 
@@ -111,7 +111,7 @@ def _plain_partition(text: str | None) -> str | None:
 # --- the rest --------------------------------------------------------------------------------------------------------
 
 _MOST_DIGITS = 24
-"""Of a number. Java's longest double has as many; a longer one is Rust's, and may have been cut."""
+"""Of a number. Java's longest double has this many; a longer one was written by Rust and may have been cut."""
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _DAY = re.compile(r"[+-]?[0-9]{4,}-[0-9]{2}-[0-9]{2}", re.ASCII)
@@ -122,7 +122,7 @@ _Readers = Mapping[str, Callable[[str], _Value | None]]
 
 
 def _read(text: str | None, kind: DataType, readers: _Readers) -> _Value | None:
-    """What `text` spells in the words of Delta's statistics; None where it spells nothing that has an order."""
+    """The value of `text` as Delta's statistics spell it; None where it is no value of `kind` that can be ordered."""
     reader = readers.get(kind.name) if isinstance(kind, Primitive) else None
     return None if reader is None or text is None or len(text) > _MOST_DIGITS else reader(text)
 
@@ -142,7 +142,7 @@ def _day(text: str) -> str | None:
 
 
 def _instant(text: str) -> str | None:
-    """Of microseconds since 1970."""
+    """The ISO text of a number of microseconds since 1970."""
     micros = _integer(text)
     try:
         return None if micros is None else _iso(_EPOCH + timedelta(microseconds=micros))
@@ -151,7 +151,7 @@ def _instant(text: str) -> str | None:
 
 
 def _instant_of_wall_clock(text: str) -> str | None:
-    """Of a partition value, which is in UTC."""
+    """The ISO text of a partition value, which is in UTC."""
     try:
         return _iso(datetime.fromisoformat(f"{text}+00:00")) if _WALL_CLOCK.fullmatch(text) else None
     except ValueError:
@@ -163,7 +163,7 @@ def _iso(instant: datetime) -> str:
 
 
 _OF_EXTREMES: _Readers = {
-    # Short numbers, decimals and times without a zone are texts to the index, whose extremes are those of texts.
+    # Bytes, shorts, decimals and times without a zone are indexed as texts, so their extremes are in text order.
     **dict.fromkeys(("integer", "long"), _integer),
     **dict.fromkeys(("float", "double"), _number),
     "date": _day,

@@ -1,8 +1,8 @@
-"""The files that a log names, opened where they are: below the table's root, or elsewhere if the caller allows it.
+"""Opens the files that a log names: below the table's root, or elsewhere if the caller allows it.
 
-A log is bytes that others wrote: without leave it must not make a reader open what lies beside the table. An absolute
-path of the table's own scheme has leave unless it is taken back, for shallow clones are made of such; all else needs
-it. Leave is one storage option, so that it goes with a task to wherever the task is read.
+Others write the log, so it must not make a reader open files outside the table without permission. An absolute path of
+the table's own scheme is allowed unless the user forbids it, because shallow clones use such paths. Any other path out
+of the table needs permission. Permission is one storage option, so it travels with a task to where the task is read.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from tablefeed.store import Store
 
 
 class TableFiles:
-    """Data files and deletion vectors of the table in `store`, by decoded path. For reading alone.
+    """Data files and deletion vectors of the table in `store`, by decoded path. Only for reading.
 
-    Raises LogError, before anything is opened, for a path that leaves the table, unless `storage_options` allow it.
+    Raises LogError, before anything is opened, for a path out of the table that is not allowed.
     """
 
     def __init__(self, store: Store, *, storage_options: Mapping[str, str]) -> None:
@@ -27,7 +27,7 @@ class TableFiles:
 
     @property
     def url(self) -> str:
-        """The table's root, for people."""
+        """The url of the table's root, for people."""
         return self._store.url
 
     def open_input(self, path: str) -> BinaryIO:
@@ -36,7 +36,7 @@ class TableFiles:
         return self._store.open_input(path)
 
     def read(self, path: str, *, start: int, end: int) -> bytes:
-        """Gives some bytes of a file; ObjectNotFoundError where it is gone."""
+        """Gives the bytes of a file from `start` to before `end`; ObjectNotFoundError where the file is gone."""
         self._check(path)
         return self._store.read(path, start=start, end=end)
 
@@ -46,9 +46,9 @@ class TableFiles:
 
 
 def allows_outside(storage_options: Mapping[str, str]) -> bool | None:
-    """Tells whether files outside the table may be opened; None: nothing is said.
+    """Says whether files outside the table may be opened; None: the option is not set.
 
-    Raises IllegalOptionError for neither true nor false.
+    Raises IllegalOptionError where the option is neither true nor false.
     """
     for name, value in storage_options.items():
         if name.lower() == ALLOW_ABSOLUTE_PATHS:
@@ -60,6 +60,6 @@ def allows_outside(storage_options: Mapping[str, str]) -> bool | None:
 
 
 def for_store(storage_options: Mapping[str, str]) -> dict[str, str]:
-    """Gives the options that are the store's own. Raises as `allows_outside`."""
+    """Gives the options that go to the store itself. Raises as `allows_outside`."""
     allows_outside(storage_options)
     return {name: value for name, value in storage_options.items() if name.lower() != ALLOW_ABSOLUTE_PATHS}

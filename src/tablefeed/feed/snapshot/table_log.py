@@ -1,6 +1,6 @@
-"""A Delta table's log as the feed reads it: which object is read when, and what is tried next if it is bad.
+"""A Delta table's log as the feed reads it: which file is read when, and what is tried next if it cannot be read.
 
-The bytes are `tablefeed.delta`'s, what follows from them `tablefeed.log`'s. Nothing is cached here.
+`tablefeed.delta` decodes the bytes; `tablefeed.log` derives the table's state from them. Nothing is cached here.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class Snapshot:
     protocol: Protocol
     metadata: Metadata
     head: Entry | None
-    """The newest commit's file as the store lists it: how a table made anew at the same place is told apart.
-    None where there is none (a checkpoint stands for it) or the store did not say."""
+    """The newest commit's file as the store lists it. It shows when a new table is created at the same place.
+    None where the file is gone (a checkpoint has the version) or the store did not say."""
     unreadable: frozenset[str] = frozenset()
-    """Checkpoints and compactions that could not be read when the facts were loaded, by their log files."""
+    """The names of the log files, checkpoints and compactions, that could not be read when the facts were loaded."""
     reading: Reading | None = None
-    """What is kept of the log for reading the files next; None: nothing, the log is listed again."""
+    """What is kept of the log for reading the files next. None: nothing is kept, so the log is listed again."""
 
     @cached_property
     def schema(self) -> Struct:
@@ -63,7 +63,7 @@ class Snapshot:
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
-        """The same in Arrow."""
+        """The table's schema as an Arrow schema."""
         return to_arrow(self.schema)
 
     def live_files(
@@ -74,10 +74,10 @@ class Snapshot:
     ) -> Iterator[pa.RecordBatch]:
         """Gives the live files in columns (`tablefeed.delta.columns.FILE_COLUMNS`), in no stated order.
 
-        Files without a row for which `asked` is true may be left out, where that spares reading of them; the caller
-        judges the others. Streamed in bounded memory. A checkpoint of which some part cannot be read is passed over as
-        `TableLog.load` does, also where that comes out only after some of its files were given; each file is given
-        once. Raises CorruptLogError and ObjectNotFoundError where no other way leads to them.
+        Files without a row for which `asked` is true may be left out where that saves reads of the log; the caller
+        still filters the rest. Streamed in bounded memory. A checkpoint that cannot be read is left out as in
+        `TableLog.load`, even if the damage is found only after some of its files were given; each file is given once.
+        Raises CorruptLogError and ObjectNotFoundError where no other log files give the version.
         """
         from tablefeed.feed.snapshot.live_files import held_against_checksum, stream_live_files
 
@@ -93,8 +93,8 @@ class Snapshot:
 class TableLog:
     """The log at a store's root. Raises LogError, TableError and StoreError with the table's url.
 
-    `location` and `storage_options` are what the store was opened with, for tasks that open it elsewhere; `url` is
-    for people and holds no credentials. `directory` is where the log's files are.
+    `location` and `storage_options` are what the store was opened with, so that tasks can open it elsewhere. `url` is
+    for people and holds no credentials. `directory` is the folder of the log's files.
     """
 
     directory = names.LOG_DIR
@@ -108,7 +108,7 @@ class TableLog:
         self.storage_options = storage_options
 
     def check_maintained(self) -> None:
-        """Raises UnsupportedFeatureError where tables of this kind are not optimized or vacuumed here."""
+        """Raises UnsupportedFeatureError for a table format that tablefeed does not optimize or vacuum."""
 
     def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:  # noqa: ARG002 - as of `commit`
         """Gives the log files of versions from `start` on, by name."""
@@ -119,17 +119,17 @@ class TableLog:
     def load(self, version: Version | None = None) -> Snapshot:
         """Gives the table as of `version`, the newest by default.
 
-        A checkpoint or compaction that cannot be read is passed over for an earlier one or the commits; the error
-        stands only where neither reaches. Raises TableNotFoundError, VersionNotFoundError, LogGapError,
+        Instead of a checkpoint or compaction that cannot be read, an earlier one or the commits are read. The error is
+        raised only where neither gives the version. Raises TableNotFoundError, VersionNotFoundError, LogGapError,
         UnsupportedFeatureError.
         """
         reader = SegmentReader(self.store)
         return self._load(version, lambda segment: (reader.facts(segment), None))
 
     def load_for_files(self, version: Version | None = None) -> Snapshot:
-        """Gives the same for a caller that reads the files next: a short tail is read and decoded once.
+        """Gives the table as `load` does, for a caller that reads the files next: a short tail is decoded only once.
 
-        The snapshot holds what it keeps of them (`segment_reader.KEPT_TAIL_BYTES`) for as long as it lives.
+        The snapshot keeps the decoded tail, up to `segment_reader.KEPT_TAIL_BYTES` of log, for as long as it lives.
         """
         return self._load(version, SegmentReader(self.store).facts_and_files)
 
@@ -156,7 +156,7 @@ class TableLog:
             return self.snapshot(segment.version, facts, unreadable=without, reading=reading)
 
     def segment(self, version: Version | None = None, *, without: frozenset[str] = frozenset()) -> LogSegment:
-        """Gives the files that `version`, or the newest version, is read from; `without` leaves checkpoints out."""
+        """Gives the log files that `version`, or the newest version, is read from; none is named in `without`."""
         hint = self._hinted_version()
         if hint is not None and version is not None and hint > version:
             hint = None
@@ -188,12 +188,12 @@ class TableLog:
         version: Version,
         *,
         timed: bool = False,
-        over_holes: bool = False,  # noqa: ARG002 - a commit tells its own changes, whatever is gone before it
+        over_holes: bool = False,  # noqa: ARG002 - a commit has its own changes, whatever is gone before it
     ) -> Commit | None:
         """Gives the commit of `version`, None where there is no such log file; one request.
 
-        `timed` asks the store for the file's time too, so that `committed_at_ms` is known. `over_holes`: a version that
-        tells what there is, and not what it changed, is held against the last one before it that is still there.
+        `timed` asks the store for the file's time too, so that `committed_at_ms` is known. `over_holes` only matters to
+        an IndexTables state: it is compared with the newest earlier version that still exists, even across a gap.
         """
         name = names.commit_name(version)
         path = f"{names.LOG_DIR}/{name}"
@@ -206,7 +206,7 @@ class TableLog:
         return codec.decode_commit(data, version=version, url=self.url, log_file=name, modified_ms=modified_ms)
 
     def commit_facts(self, version: Version) -> Commit | None:
-        """Gives what the commit of `version` says besides its files, which are not judged; one request."""
+        """Gives the facts in the commit of `version`, without its files; None where it does not exist; one request."""
         name = names.commit_name(version)
         try:
             data = self.store.read(f"{names.LOG_DIR}/{name}")
@@ -215,7 +215,7 @@ class TableLog:
         return codec.decode_facts(data, version=version, url=self.url, log_file=name, modified_ms=None)
 
     def required_commit(self, log_file: LogFile) -> Commit:
-        """Gives the commit in a listed `log_file`; ObjectNotFoundError where it is gone by now."""
+        """Gives the commit in a listed `log_file`; raises ObjectNotFoundError where the file is gone by now."""
         data = self.store.read(f"{names.LOG_DIR}/{log_file.name}")
         return codec.decode_commit(
             data, version=log_file.version, url=self.url, log_file=log_file.name, modified_ms=log_file.modified_ms
@@ -226,14 +226,14 @@ class TableLog:
         return self.store.stat(f"{names.LOG_DIR}/{names.commit_name(version)}")
 
     def advance(self, snapshot: Snapshot) -> Snapshot:
-        """Gives the newest state, reading only the commits after `snapshot`, each once, by name.
+        """Gives the newest state by reading only the commits after `snapshot`, each once, by name.
 
-        A table that was deleted and made anew at the same place is noticed by its last commit's file and loaded afresh.
+        If the file of the commit of `snapshot` has changed, another table is there now, which is loaded afresh.
         """
         newer: list[Commit] = []
         while (commit := self.commit_facts(Version(snapshot.version + len(newer) + 1))) is not None:
             newer.append(commit)
-        if self.head(snapshot.version) != snapshot.head:  # looked at last: what was read before it is of this table
+        if self.head(snapshot.version) != snapshot.head:  # checked last: commits read before are of this table
             return self.load()
         if not newer:
             return snapshot
@@ -248,10 +248,10 @@ class TableLog:
         reading: Reading | None = None,
         head: Entry | None = None,
     ) -> Snapshot:
-        """Gives the state with `facts` at `version`; refuses what cannot be read, by name.
+        """Gives the state with `facts` at `version`; refuses, by name, a table feature that cannot be read.
 
-        `unreadable` are the log files that were passed over on the way, `reading` what is kept for reading the files,
-        `head` is the version's file where that was looked at already.
+        `unreadable` are the log files that could not be read on the way. `reading` is what is kept for reading the
+        files. `head` is the commit's file where the store was asked for it already.
         """
         if facts.protocol is None or facts.metadata is None:
             missing = "protocol" if facts.protocol is None else "metadata"
@@ -265,7 +265,7 @@ class TableLog:
         try:
             head = head or self.head(version)
         except StoreError:
-            head = None  # unknown, so that the next `advance` loads afresh
+            head = None  # unknown, so the next `advance` loads afresh
         snapshot = Snapshot(
             log=self,
             version=version,
@@ -284,7 +284,7 @@ class TableLog:
         try:
             data = self.store.read(f"{names.LOG_DIR}/{names.LAST_CHECKPOINT}")
         except StoreError:
-            return None  # whatever keeps it from being read, the listing tells the same
+            return None  # the hint only saves time: the listing gives the same checkpoint
         hint = parse_last_checkpoint(data)
         return hint.version if hint else None
 

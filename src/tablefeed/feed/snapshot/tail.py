@@ -1,7 +1,7 @@
-"""The commits after a position, each read and decoded once, found by name.
+"""The commits after a version, found by name, each read and decoded once.
 
-Owns the little state that a long-lived reader keeps: decoded commits between planning and reading them, and when
-the log was last looked at for a hole. No rule about what a commit means is here.
+Keeps the small state of a long-lived reader: commits that are decoded but not yet delivered, and when the log was last
+listed to look for a gap. It has no rules about what a commit means.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from tablefeed.model.actions import Commit, Version
 from tablefeed.model.logfile import LogFileKind
 
 CACHED_ACTIONS = 200_000
-"""File actions kept decoded; more are decoded again when they are read. About 130 MB at 640 bytes each."""
+"""At most so many decoded file actions are kept: about 130 MB at 640 bytes each. Others are decoded again when read."""
 
 GAP_CHECK_S = 60.0
 """How often a waiting reader lists the log for versions beyond the one it waits for. Commits are made in order, so a
-hole at the end comes only from a hand that removed log files."""
+gap at the end exists only if somebody removed log files."""
 
 
 class Tail:
-    """The log of one table from any version on, for one reader. `clock` gives seconds that only grow."""
+    """The log of one table from any version on, for one reader. `clock` gives seconds and never goes back."""
 
     def __init__(self, log: TableLog, *, clock: Callable[[], float], fail_on_data_loss: bool) -> None:
         self._log = log
@@ -37,11 +37,11 @@ class Tail:
         self._gap_checked_at = float("-inf")
 
     def commits(self, start: Version, *, through: Version | None = None) -> Iterator[Commit]:
-        """Gives the commits from `start` to the newest, or to `through`, in order and without a hole.
+        """Gives the commits from `start` to the newest, or to `through`, in order and without a gap.
 
-        Raises LogGapError where versions are missing; where data loss is allowed, goes on behind the hole. With
-        `through`, which the log had once, a missing version is a hole at once; without, it is first taken for one
-        that is still to come.
+        Raises LogGapError where versions are missing; without `fail_on_data_loss` it continues after the gap. With
+        `through`, a version that the log once had, a missing version is a gap at once. Without it, a missing version is
+        first treated as not yet committed.
         """
         version: Version | None = start
         while version is not None and (through is None or version <= through):
@@ -53,10 +53,10 @@ class Tail:
             version = Version(version + 1)
 
     def commit(self, version: Version) -> Commit | None:
-        """Gives the commit of `version`, None where it is not there now; one question to the store, by name.
+        """Gives the commit of `version`, None where it does not exist now; one request, by name, if it is not kept.
 
-        A watch on the log would spare the question, but tells of a commit some milliseconds late: a query that is
-        asked for all that is available (processAllAvailable) would end without it.
+        A watch on the log would save the request, but it reports a commit some milliseconds late. A query that must
+        process all that is available (processAllAvailable) could then end without that commit.
         """
         cached = self._cached.get(version)
         if cached is not None:
@@ -70,16 +70,16 @@ class Tail:
         return commit
 
     def kept(self, version: Version) -> Commit | None:
-        """Gives the commit of `version` if it was read and is kept; the store is not asked."""
+        """Gives the commit of `version` if it is kept, else None; the store is not asked."""
         return self._cached.get(version)
 
     @property
     def has_room(self) -> bool:
-        """Whether commits may be read ahead of their turn: half of what is kept is for those whose turn it is."""
+        """Whether commits may be read ahead: half of `CACHED_ACTIONS` is reserved for the commits needed now."""
         return self._cached_actions < CACHED_ACTIONS // 2
 
     def take_missed(self) -> Version | None:
-        """Gives the version that was last asked for and not there; None where none was since this was last called."""
+        """Gives the last version that was asked for and did not exist; None where none was since the last call."""
         missed, self._missed = self._missed, None
         return missed
 
@@ -105,7 +105,7 @@ class Tail:
             self._gap_checked_at = now
             return None
         if self._log.commit(version) is not None:
-            return version  # it came in between
+            return version  # it was committed in the meantime
         if not self._fail_on_data_loss:
             self._behind_hole[version] = min(later)
             return min(later)

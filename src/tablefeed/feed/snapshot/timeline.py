@@ -1,7 +1,7 @@
-"""When each version was committed, and which version a time means.
+"""When each version was committed, and which version a timestamp selects.
 
-A commit's time is its in-commit timestamp where the table keeps them (PROTOCOL.md, "In-Commit Timestamps"), before
-that its log file's modification time, made to grow strictly with the version as Delta-Spark makes it.
+A commit's time is its in-commit timestamp where the table keeps them (PROTOCOL.md, "In-Commit Timestamps"). Before that
+it is its log file's modification time, made to grow strictly with the version as in Delta-Spark.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_timestamp(value: str | datetime | date, *, argument: str, zone: tzinfo = UTC) -> int:
-    """Gives milliseconds since 1970 UTC for a text as Spark reads it, a datetime or a date.
+    """Gives milliseconds since 1970 UTC for a datetime, a date, or a text as Spark reads timestamps.
 
-    What names no zone is in `zone`. Raises IllegalOptionError (DELTA_TIMESTAMP_INVALID) for anything else.
+    A value without a time zone is in `zone`. Raises IllegalOptionError (DELTA_TIMESTAMP_INVALID) for anything else.
     """
     if isinstance(value, str):
         text, read = value, read_timestamp(value)
@@ -42,7 +42,7 @@ def parse_timestamp(value: str | datetime | date, *, argument: str, zone: tzinfo
                 error_class="DELTA_TIMESTAMP_INVALID",
             )
         value = read
-    if not isinstance(value, date) or value != value:  # as NaT of pandas, a datetime that is no time
+    if not isinstance(value, date) or value != value:  # such as NaT of pandas, a datetime that is no time
         raise IllegalOptionError(
             option=argument,
             value=str(value),
@@ -57,7 +57,7 @@ def parse_timestamp(value: str | datetime | date, *, argument: str, zone: tzinfo
 
 
 def version_at(log: TableLog, timestamp_ms: int) -> Version:
-    """Gives the newest version committed at or before `timestamp_ms`, of those that can be read and have a commit.
+    """Gives the newest version committed at or before `timestamp_ms`, among those that can be loaded and have a commit.
 
     Raises as `Timeline.last_at_or_before` does.
     """
@@ -69,12 +69,12 @@ def version_at(log: TableLog, timestamp_ms: int) -> Version:
 
 
 class Timeline:
-    """When `commits`, in ascending order up to the newest version, were made; a question reads few of them.
+    """When `commits`, in ascending order up to the newest version, were made. A search in Delta's log reads few.
 
-    From the time on at which a table began to keep in-commit timestamps only the versions since then count, before
-    that time only those before ("Recommendations for Readers of Tables with In-Commit Timestamps"). Questions raise
-    TableError where they have no answer that stays true, and LogError for a commit without the in-commit timestamp
-    that it should have.
+    For a time since the table began to keep in-commit timestamps only the versions since then count; for an earlier
+    time only the versions before ("Recommendations for Readers of Tables with In-Commit Timestamps"). Searches raise
+    TableError where no answer exists or a later commit could change it, and LogError for a commit without the in-commit
+    timestamp that it should have.
     """
 
     def __init__(self, newest: Snapshot, commits: Sequence[LogFile]) -> None:
@@ -82,7 +82,7 @@ class Timeline:
         self._commits = _with_own_times(newest.log, commits) if has_splits(newest.metadata) else commits
 
     def last_at_or_before(self, timestamp_ms: int) -> Version:
-        """Gives the newest version committed by then; TableError where there is none, or a newer one may still come."""
+        """Gives the newest version committed by then; TableError where none was, or a newer one may still come."""
         if not self._commits:
             raise self._before_earliest(timestamp_ms, "its log holds none that can be read")
         commits, times = self._that_count(timestamp_ms)
@@ -93,7 +93,7 @@ class Timeline:
         return commits[bisect_right(times, timestamp_ms) - 1].version
 
     def first_at_or_after(self, timestamp_ms: int) -> Version:
-        """Gives the earliest version committed then or later; TableError where none is yet."""
+        """Gives the earliest version committed then or later; TableError where there is none yet."""
         if not self._commits:
             raise self._after_newest(timestamp_ms, (), "Read again when there is a later one.")
         commits, times = self._that_count(timestamp_ms)
@@ -105,14 +105,14 @@ class Timeline:
         return self._commits[len(commits)].version  # the one that turned in-commit timestamps on
 
     def _that_count(self, timestamp_ms: int) -> tuple[Sequence[LogFile], Sequence[int]]:
-        """Gives those of the commits that a question for `timestamp_ms` is about, and their times."""
+        """Gives the commits among which `timestamp_ms` is searched, and their times."""
         enablement = _enablement(self._newest.metadata, self._url)
         if enablement is None:
             return self._commits, _growing(self._commits)
         before = [f for f in self._commits if f.version < enablement.version]
         if before and timestamp_ms < enablement.at_ms:
             return before, _growing(before)
-        # A property that names a version to come leaves none: the newest commit then tells what is wrong with it.
+        # If the property names a future version, no commit is left: the error then comes from reading the newest one.
         since = self._commits[len(before) :] or self._commits[-1:]
         own_ms = self._newest.facts.in_commit_timestamp_ms
         known = {} if own_ms is None else {self._newest.version: own_ms}
@@ -137,8 +137,8 @@ class Timeline:
 def file_times(commits: Sequence[LogFile], metadata: Metadata, *, url: str) -> dict[Version, int]:
     """Gives the time in milliseconds, growing strictly, of each commit that has none of its own.
 
-    `commits` come in ascending order. From the version on that turned in-commit timestamps on, a commit has one, and
-    each of IndexTables tells its own.
+    `commits` come in ascending order. Commits since in-commit timestamps were turned on have their own time, and so has
+    every commit of an IndexTables table: they are not in the result.
     """
     if has_splits(metadata):
         return {}
@@ -150,8 +150,8 @@ def file_times(commits: Sequence[LogFile], metadata: Metadata, *, url: str) -> d
 def monotone(commits: Iterable[LogFile]) -> Iterator[LogFile]:
     """Gives `commits`, which come in order, with modification times that grow strictly.
 
-    So a commit that is read from one of them has its in-commit timestamp, or this time where it has none. Delta-Spark
-    looks back over a hundred commits to make times grow, here it is all that the log still has.
+    A commit read with such a file gets this time unless it has an in-commit timestamp. Delta-Spark looks back over a
+    hundred commits to make times grow; here all commits given count.
     """
     latest_ms: int | None = None
     for log_file in commits:
@@ -162,14 +162,14 @@ def monotone(commits: Iterable[LogFile]) -> Iterator[LogFile]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Enablement:
-    """The version that turned in-commit timestamps on, and its own; version 0 at no time: all commits have one."""
+    """The version that turned in-commit timestamps on, and its timestamp. Version 0 and -inf: all commits have one."""
 
     version: int
     at_ms: float
 
 
 class _InCommitTimes(Sequence[int]):
-    """The in-commit timestamps of `commits`, each read when it is asked for; a search asks for few."""
+    """The in-commit timestamps of `commits`; each commit is read when its time is asked for, and a search needs few."""
 
     def __init__(self, log: TableLog, commits: Sequence[LogFile], known: Mapping[Version, int]) -> None:
         self._log, self._commits, self._known = log, commits, dict(known)
@@ -193,7 +193,7 @@ class _InCommitTimes(Sequence[int]):
 
 
 def _with_own_times(log: TableLog, commits: Sequence[LogFile]) -> Sequence[LogFile]:
-    """Gives `commits` with the times that they tell themselves; each is read."""
+    """Gives `commits` with the commit times in their contents; reads every one of them."""
     own = (log.required_commit(log_file).committed_at_ms for log_file in commits)
     return [replace(f, modified_ms=f.modified_ms if at is None else at) for f, at in zip(commits, own, strict=True)]
 

@@ -1,14 +1,14 @@
-"""Whether a filter may let a row of a file through: interval logic over columns of bounds, a value a file.
+"""Decides which files may hold a row that passes a filter: interval logic on column bounds, one value per file.
 
-A wrong "no" is a lost row: all that is not understood means that it may. Of each part of the filter is asked whether
-it may hold for some row and whether it may fail for some (be false, not null):
+A wrong "no" loses a row, so a part of the filter that is not understood means "maybe". Each part has two answers:
+whether it may be true for some row of the file, and whether it may be false (not null) for some row.
 
-- `and`, `or` and `invert` join the answers, Kleene's and the strict ones alike, for both are over-estimates;
-- a comparison with a value is put to the smallest and to the largest value in a file, between which its answer changes
-  once at most. Arrow answers, in the filter's own words, so that the casts are those that the rows will meet; where
-  these are of the column, they keep its order (`_kind`);
-- a partition value is known, so every question that can be built anew is put to it;
-- of a floating point column, statistics do not tell where NaN is, for which comparisons fail and `!=` holds.
+- `and`, `or` and `invert` combine these answers. Strict and Kleene functions are treated alike: the answers only
+  over-estimate;
+- a comparison with a value is evaluated at the smallest and at the largest value in a file, between which its answer
+  changes at most once. Arrow applies the same casts as for rows; a cast of a column keeps its order (`_kind`);
+- a partition value is known, so every expression that can be rebuilt is evaluated on it;
+- the statistics of a floating point column ignore NaN. For NaN, comparisons are false and `!=` is true.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ FLIPPED: Mapping[str, str] = {
     "greater": "less",
     "greater_equal": "less_equal",
 }
-"""What is asked of a column where the value stands first."""
+"""The same comparison with the column first, where the filter has the value first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What one column is in all rows of a file, as a partition column is: a value a file, where `is_known`."""
+    """A column with one value for all rows of a file, such as a partition column. `values` count where `is_known`."""
 
     values: pa.Array
     is_known: pa.BooleanArray
@@ -53,15 +53,15 @@ class Known:
 def may_hold(
     condition: Node, known: Mapping[LeafPath, Known], bounds: Mapping[LeafPath, ColumnBounds], *, file_count: int
 ) -> pa.BooleanArray:
-    """Says of each file whether `condition` may hold for one of its rows. Of a path in no mapping nothing is known."""
+    """Says for each file whether `condition` may hold for a row of it. A column in no mapping may have any value."""
     try:
         return _Judge(known, bounds, file_count).judge(condition).may_hold
-    except RecursionError:  # parts within parts, beyond what Python follows
+    except RecursionError:  # nested too deeply for Python's stack
         return pa.repeat(pa.scalar(value=True), file_count)
 
 
 def judged_columns(condition: Node) -> frozenset[LeafPath]:
-    """Gives the columns whose bounds can rule a file out by `condition`: those in parts that are understood."""
+    """Gives the columns whose bounds may rule a file out: those in the parts of `condition` that are understood."""
     found: set[LeafPath] = set()
     waiting = [condition]
     while waiting:
@@ -80,7 +80,7 @@ def judged_columns(condition: Node) -> frozenset[LeafPath]:
 
 
 def answers(question: pc.Expression, rows: pa.Table) -> pa.BooleanArray | None:
-    """Gives Arrow's answer to `question` for each row; None where it gives none (for a cast that overflows, say)."""
+    """Gives Arrow's result of `question` for each row; None where it fails, as for a cast that overflows."""
     source = acero.Declaration("table_source", acero.TableSourceNodeOptions(rows))
     project = acero.Declaration("project", acero.ProjectNodeOptions([question], ["answer"]), inputs=[source])
     try:
@@ -91,7 +91,7 @@ def answers(question: pc.Expression, rows: pa.Table) -> pa.BooleanArray | None:
 
 
 def value_set(call: Call) -> pa.Array | None:
-    """Gives the values among which an `is_in` looks; None where it does not say."""
+    """Gives the values that an `is_in` looks for; None where the call does not have them."""
     if call.options is None or call.options.type.get_field_index("value_set") < 0:
         return None
     wanted = call.options["value_set"]
@@ -178,7 +178,7 @@ class _Judge:
 
     def _compared(self, function: str, bounds: ColumnBounds, value: pa.Scalar) -> _Verdict:
         low, high = bounds.low, bounds.high
-        if not value.is_valid:  # neither true nor false, of any row
+        if not value.is_valid:  # null for every row, so neither true nor false
             return _Verdict(self._none, self._none)
         if _kind(value.type) is None or _kind(value.type) != _kind(low.type):
             return self._any
@@ -210,7 +210,7 @@ class _Judge:
             return self._all
         if pa.types.is_floating(kind) and pc.any(pc.is_nan(values)).as_py():
             return self._all
-        # A large set is taken in stretches, so that what it costs has a limit.
+        # A large set is split into at most `_STRETCHES` ranges, so that its cost is bounded.
         values = values.take(pc.array_sort_indices(values))
         step = max(1, -(-len(values) // _STRETCHES))
         within = [self._none]
@@ -239,7 +239,7 @@ _ASKING = frozenset({"is_valid", "is_null", "is_in"})
 
 
 def _kind(kind: pa.DataType) -> str | None:
-    """What a type is one of: types of one name are cast to each other in order, or with an error."""
+    """The group of a type, None for none: a cast between types of one group keeps the order or fails."""
     is_a = pa.types
     if is_a.is_integer(kind) or is_a.is_floating(kind) or is_a.is_decimal(kind):
         return "number"
@@ -253,7 +253,7 @@ def _kind(kind: pa.DataType) -> str | None:
 
 
 def _built_anew(part: Call | Column) -> pc.Expression | None:
-    """The part, asked of a column `_ONE`; None where it cannot be built."""
+    """The part as an expression on a column `_ONE`; None where it cannot be rebuilt."""
     one = pc.field(_ONE)
     match part:
         case Column():
@@ -279,7 +279,7 @@ def _option(call: Call, name: str) -> object:
 
 
 def _operands(call: Call) -> list[Node]:
-    """What a chain of one function joins, flat: a chain can be longer than Python's stack is deep."""
+    """The operands of a chain of one function, flattened: a chain can be longer than Python's stack is deep."""
     found: list[Node] = []
     waiting: list[Node] = [call]
     while waiting:
