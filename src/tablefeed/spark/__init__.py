@@ -1,4 +1,4 @@
-"""Spark's words to and from the feed's words. No decisions: those are `tablefeed.feed`'s.
+"""Translates between Spark's data source API and `tablefeed.feed`. Decisions are made in `tablefeed.feed`, not here.
 
 One name is for users: `LagListener`.
 """
@@ -14,7 +14,7 @@ __all__ = ["LagListener"]
 
 
 def __getattr__(name: str) -> Any:
-    # Any: as in tablefeed. Imported when first used: Spark's workers, which import this package, need none of it.
+    # Any: as in tablefeed. Imported when first used, because Spark's workers import this package and never need it.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from tablefeed.spark.lag_listener import LagListener

@@ -1,4 +1,4 @@
-"""What Spark learns of a table when a DataFrame is made, pinned for its plan."""
+"""What Spark learns about a table when a DataFrame is created: its version and schema, fixed for the DataFrame."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 CHANGE_COLUMNS = {"_change_type": "string", "_commit_version": "long", "_commit_timestamp": "timestamp"}
-"""The feed's columns ("Change Data Files"), in Spark's types."""
+"""The columns that a change feed adds ("Change Data Files"), in Spark's types."""
 
 _KEPT_FIELD_METADATA = ("comment", CHAR_TYPE)
-"""What of a column's metadata Spark is told; the rest is the table's own book-keeping."""
+"""The keys of a column's metadata that Spark gets; the others are the table's own book-keeping."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """A table as a DataFrame found it: which version, and its schema as the log has it.
+    """The version of a table that a DataFrame is created for, and its schema as the log has it.
 
-    `change_feed`: whether its row changes are read, whose rows have the feed's columns after the table's. `columns` are
-    those that the DataFrame has, in order; None: all. `tracked`: whether the schema is that of a log of tracked
-    metadata, and not the table's of that version.
+    `change_feed`: whether row changes are read; their rows have the change feed's columns after the table's. `columns`
+    are the DataFrame's columns in order; None: all. `tracked`: whether the schema comes from the schema tracking log
+    instead of the table.
     """
 
     version: int
@@ -49,9 +49,9 @@ class Analysis:
 
 
 def analyse(options: Mapping[str, str]) -> Analysis:
-    """Reads the table's schema: of versionAsOf or timestampAsOf where one is given, else the newest.
+    """Reads the table's schema: of versionAsOf or timestampAsOf where one is given, else of the newest version.
 
-    Where a stream tracks metadata, the schema that is tracked.
+    With schemaTrackingLocation it is the tracked schema instead, once the tracking log has one.
     """
     path = table_path(options, call="load")
     refuse_unknown(options)
@@ -96,7 +96,7 @@ def analyse(options: Mapping[str, str]) -> Analysis:
 
 
 def spark_schema(analysis: Analysis) -> StructType:
-    """Gives the schema in Spark's types: a log's schema text is Spark's own JSON."""
+    """Gives the DataFrame's schema in Spark's types. The schema text in a log is Spark's own JSON."""
     from pyspark.sql.types import StructType
 
     schema = StructType.fromJson(_without_bookkeeping(json.loads(analysis.schema_string)))
@@ -107,7 +107,7 @@ def spark_schema(analysis: Analysis) -> StructType:
 
 
 def _chosen(asked: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """The columns that are `asked` for, as the table spells them: to Spark, a name means it in any case."""
+    """The columns `asked` for, spelled as in the table: Spark matches column names in any case."""
     known = {name.lower(): name for name in names}
     chosen = tuple(name if name in names else known.get(name.lower(), "") for name in asked)
     for name, found in zip(asked, chosen, strict=True):

@@ -1,4 +1,4 @@
-"""The batch reader: one version of a table, or the changes of some, as Spark's partitions."""
+"""The batch reader: one version of a table, or the row changes of a range of versions, as Spark's partitions."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 class BatchReader(DataSourceReader):
     """Reads the version that the DataFrame was analysed with, whatever is committed since.
 
-    Without `pushFilters`, on purpose: Spark 4.2 and 4.3 keep what a reader planned for one query's filters with the
-    DataFrame, and read that again for its other queries, which have other filters or none. Files left out by the first
-    would be rows lost from the second. The option `where` belongs to the DataFrame as a whole, and leaves files out.
+    It has no `pushFilters`, on purpose. Spark 4.2 and 4.3 keep the partitions planned for one query's filters with the
+    DataFrame and re-use them for its other queries, which have other filters or none. The second query would lose the
+    rows of files that the first left out. The option `where` applies to the whole DataFrame, so it may leave files out.
     """
 
     def __init__(self, options: Mapping[str, str], schema: StructType, analysis: Analysis | None) -> None:

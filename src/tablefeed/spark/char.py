@@ -1,7 +1,7 @@
-"""CHAR(n) columns: text in files, padded with blanks to n characters when Spark reads them.
+"""Pads CHAR(n) columns of a stream with blanks to n characters. Files hold them as plain text.
 
-Spark pads what a batch reads, since the schema names the type; a stream of a Python source it leaves as it is, where
-Delta-Spark's is padded. So a stream is padded here. A CHAR inside a struct, array or map stays as the file has it.
+Spark itself pads the rows of a batch read, because the schema names the type. It does not pad the stream of a Python
+source, but Delta-Spark's stream is padded: so it is done here. A CHAR inside a struct, array or map is not padded.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
-"""Spark's key in a field's metadata for what a column of text was declared as."""
+"""Spark's key in a field's metadata for the declared type of a text column, such as `char(5)`."""
 
 
 def padded(batches: Iterable[pa.RecordBatch], schema: StructType) -> Iterator[pa.RecordBatch]:
-    """Gives `batches`, which are of `schema`, with their CHAR columns padded; a longer text stays as it is."""
+    """Gives `batches`, whose columns are those of `schema`, with CHAR columns padded; a longer text stays as it is."""
     import pyarrow.compute as pc
 
     declared = {i: re.fullmatch(r"char\((\d+)\)", f.metadata.get(CHAR_TYPE, "")) for i, f in enumerate(schema)}

@@ -1,7 +1,7 @@
-"""IndexTables' own settings that a job may give its writes, and which of them say what tablefeed does anyhow.
+"""IndexTables' own settings that are accepted on a write because they have no effect or ask for what is done anyway.
 
-Those with an effect stand in option_tables.py, beside ours. What is not named there or here is refused like any other
-unknown name: a setting of how columns are indexed must not be passed over.
+Settings with an effect are in option_tables.py. Any other name is refused as unknown: a setting that changes how
+columns are indexed must not be ignored.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ HELD: Mapping[str, tuple[str, str]] = {
     f"{PREFIX}protocol.autoUpgrade": ("false", "No write changes a table's protocol: leave it out."),
     f"{PREFIX}protocol.checkEnabled": ("true", "A table of an unknown protocol is never written: leave it out."),
 }
-"""By name the one value that is accepted, which is IndexTables' default and holds here, and what to do instead."""
+"""By name: the one accepted value, which is IndexTables' default and what tablefeed does; the remedy for any other."""
 
 _CACHE = f"{PREFIX}transaction.cache."
 
@@ -67,4 +67,4 @@ WITHOUT_EFFECT = frozenset(
         f"{_STATE}read.parallelism",
     }
 )
-"""What changes neither a row nor what is written of it, but how fast that goes."""
+"""Settings that change only how fast IndexTables works, not which rows are written or how."""

@@ -1,6 +1,6 @@
-"""The lag that running queries told last, and how Prometheus and OpenTelemetry read it (docs/lag.md).
+"""The lag that each running query reported last, and how Prometheus and OpenTelemetry read it (docs/lag.md).
 
-Both ask when they export, so there is one copy of the numbers, and what a query that ended told is gone from all.
+Both read the numbers when they export. So there is one copy of them, and no metric is left of a query that has ended.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What one source of a query told. `triggered_at_s` is when the query's trigger began, in seconds since 1970."""
+    """The lag of one source of a query. `triggered_at_s` is when the query's trigger began, in seconds since 1970."""
 
     query: str
     lag: Lag
@@ -29,20 +29,20 @@ class Reading:
 
 
 class LagBoard:
-    """The readings of the queries that run. Safe to use from several threads."""
+    """The last readings of the running queries. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._by_run: dict[str, Mapping[str, Reading]] = {}
 
     def put(self, run_id: str, readings: Iterable[Reading]) -> None:
-        """Sets what a run of a query tells now. Of two sources on one table the one that is further behind counts."""
+        """Replaces the readings of a query's run. Of two sources on one table, the one further behind counts."""
         by_table = {r.lag.url: r for r in sorted(readings, key=lambda r: r.lag.versions_behind)}
         with self._lock:
             self._by_run[run_id] = by_table
 
     def touch(self, run_id: str, triggered_at_s: float) -> None:
-        """Says that what a run told still holds at a later trigger."""
+        """Records that the readings of a run still hold at a later trigger."""
         with self._lock:
             if (told := self._by_run.get(run_id)) is not None:
                 self._by_run[run_id] = {url: replace(r, triggered_at_s=triggered_at_s) for url, r in told.items()}
@@ -61,7 +61,7 @@ class LagBoard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauge:
-    """One number of a reading, as it is exported; `read` gives None where it is not known."""
+    """One exported number of a reading; `read` gives None where the number is not known."""
 
     name: str
     unit: str
@@ -129,7 +129,7 @@ def exported_board() -> LagBoard:
 
 
 def export_to_prometheus(board: LagBoard, registry: CollectorRegistry) -> None:
-    """Has `registry` read `board` whenever it is scraped."""
+    """Makes `registry` read `board` whenever it is scraped."""
     from prometheus_client.metrics_core import GaugeMetricFamily
     from prometheus_client.registry import Collector
 
@@ -147,7 +147,7 @@ def export_to_prometheus(board: LagBoard, registry: CollectorRegistry) -> None:
 
 
 def export_to_opentelemetry(board: LagBoard, meter: Meter) -> None:
-    """Has `meter` read `board` whenever its metrics are collected."""
+    """Makes `meter` read `board` whenever its metrics are collected."""
     from opentelemetry.metrics import Observation
 
     def observer(gauge: Gauge) -> Callable[[CallbackOptions], Iterable[Observation]]:

@@ -1,7 +1,7 @@
-"""The lag of streaming queries, from their progress to the log and to metrics (docs/lag.md).
+"""Takes the lag of streaming queries from their progress events to the log and to metrics (docs/lag.md).
 
-Reads what Spark tells of each trigger and asks no table: it works wherever Spark tells it, on the driver and in a
-client of Spark Connect.
+It reads no table, only the events that Spark sends for each trigger. So it works wherever Spark sends them: on the
+driver and in a client of Spark Connect.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ logger = logging.getLogger(__name__)
 
 
 class LagListener(StreamingQueryListener):
-    """Logs how far each tablefeed source of each query is behind, one line a batch, and exports it as gauges.
+    """Logs how far each tablefeed source of each query is behind, one line per batch, and exports it as gauges.
 
-    `spark.streams.addListener(LagListener())`. The gauges have the labels `query` (its name, or its id) and `table`;
-    they go to Prometheus' default registry and OpenTelemetry's global meter provider where those packages are
-    installed (`tablefeed[metrics]`, `tablefeed[otel]`), or to the `registry` and the `meter` given, and only there.
-    A query that ended has none.
+    Use: `spark.streams.addListener(LagListener())`. The gauges have the labels `query` (its name, or else its id) and
+    `table`. They go to Prometheus' default registry and OpenTelemetry's global meter provider where those packages are
+    installed (`tablefeed[metrics]`, `tablefeed[otel]`). If a `registry` or `meter` is given, they go only there. A
+    query that has ended has no gauges.
     """
 
     def __init__(self, *, registry: CollectorRegistry | None = None, meter: Meter | None = None) -> None:
@@ -55,7 +55,7 @@ class LagListener(StreamingQueryListener):
         """Nothing is known yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
-        """Logs and keeps what the sources of a batch told."""
+        """Logs and keeps the lag that the sources of a batch reported."""
         progress = event.progress
         readings = [
             Reading(query=_query(progress), lag=lag, triggered_at_s=_seconds(progress.timestamp))
@@ -63,17 +63,17 @@ class LagListener(StreamingQueryListener):
             if (lag := lag_from_json(source.latestOffset)) is not None
         ]
         if not readings:
-            return  # a query without a source of ours, or a batch run again after a restart: Spark asks nothing for it
+            return  # no tablefeed source, or a batch run again after a restart, for which Spark asks no source
         self._board.put(str(progress.runId), readings)
         for reading in readings:
             logger.info("query=%s batch=%s %s", reading.query, progress.batchId, _facts(reading.lag))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
-        """A query looked and found nothing new: what it told stands, as of now."""
+        """Marks the query's last readings as current: it looked for new versions and found none."""
         self._board.touch(str(event.runId), _seconds(event.timestamp))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
-        """Forgets the query: how far behind it is, nobody looks any more."""
+        """Drops the readings of the ended query, because nothing updates them any more."""
         self._board.drop(str(event.runId))
 
 

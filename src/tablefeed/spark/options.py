@@ -1,7 +1,7 @@
-"""What the user set, held against the tables of the options (option_tables.py).
+"""Parses the options that the user set, by the tables in option_tables.py.
 
-Keys are case-insensitive, values are text. A name in no table is refused with the nearest one: a misspelt limit that
-is quietly ignored costs a cluster.
+Names are matched in any case, values are text. A name in no table is refused, and the error suggests the nearest one:
+a misspelt limit that is silently ignored can overload a cluster.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ STORAGE_PREFIX = "storage."
 """`storage.<key>` goes to the store as `<key>`."""
 
 PROPERTY_PREFIX = "delta."
-"""`delta.<name>` of a write is a property of the table that it makes."""
+"""`delta.<name>` on a write is a property of the table that the write creates."""
 
 _SPARKS_OWN = frozenset({"path", "checkpointlocation", "queryname", "outputmode"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedOptions:
-    """The values by option name, defaults filled in, what goes to the store, and what a new table gets."""
+    """The option values by name with defaults filled in, the store's options, and the properties of a new table."""
 
     values: Mapping[str, Any]
     storage: Mapping[str, str]
     properties: Mapping[str, str] = field(default_factory=dict)
     index_as: Mapping[str, str] = field(default_factory=dict)
-    """How columns are to be indexed, by their names in any case."""
+    """How columns are to be indexed, by column name; the case of a name does not matter."""
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
 
 
 def parse_options(options: Mapping[str, str], direction: str) -> ParsedOptions:
-    """Reads `options` of a direction of `SPECS`. Raises OptionError for the first that cannot be obeyed."""
+    """Parses `options` for a direction of `SPECS`. Raises OptionError for the first option that cannot be obeyed."""
     specs = {spec.name.lower(): spec for spec in SPECS[direction]}
     ignored = {name.lower() for name in IGNORED[direction]}
     not_yet = {name.lower(): (name, remedy) for name, remedy in NOT_YET.items()}
@@ -90,7 +90,7 @@ def parse_options(options: Mapping[str, str], direction: str) -> ParsedOptions:
 
 
 def _says_the_same(value: str, held: str | None) -> bool:
-    """Whether `value` is what holds anyhow, as text in any case or as a number."""
+    """Whether `value` equals `held`, as text in any case or as a number; False where `held` is None."""
     if held is None or value.lower() == held:
         return held is not None
     try:
@@ -100,18 +100,18 @@ def _says_the_same(value: str, held: str | None) -> bool:
 
 
 def refuse_unknown(options: Mapping[str, str]) -> None:
-    """Refuses what no read can obey, before it is known whether this one is a batch or a stream."""
+    """Refuses options that no read can obey, before it is known whether this read is a batch or a stream."""
     directions = ("stream read", "batch read")
     known = {s.name.lower() for d in directions for s in SPECS[d]} | {n.lower() for d in directions for n in IGNORED[d]}
     parse_options({key: value for key, value in options.items() if key.lower() not in known}, "stream read")
 
 
 def table_path(options: Mapping[str, str], *, call: str) -> str:
-    """Gives the one table path of `options`; `call` names what the user should have called."""
+    """Gives the one table path of `options`. Raises MissingPathError; `call` is the method that its text names."""
     if "paths" in options:
         raise MissingPathError(f"tablefeed takes one table: {call}(path), not a list of paths.")
     path = options.get("path", "")
-    # Spark tells of the provider only while CREATE TABLE asks for the schema. Its LOCATION would never be told again.
+    # Spark passes `provider` only while CREATE TABLE asks for the schema, and later reads do not get its LOCATION.
     if not path or "provider" in options:
         raise MissingPathError(
             f"No path was given. Name the table's folder: {call}(path). Tables of the catalog (toTable, "
@@ -134,7 +134,7 @@ def refuse_time_travel(options: Mapping[str, str], path: str) -> None:
 
 
 def wants_changes(options: Mapping[str, str]) -> bool:
-    """Says whether a read asks for row changes, before it is known whether it is a batch or a stream."""
+    """Says whether a read asks for row changes. Whether it is a batch or a stream need not be known yet."""
     return any(
         spec.parse(key, value)
         for key, value in options.items()
@@ -144,7 +144,7 @@ def wants_changes(options: Mapping[str, str]) -> bool:
 
 
 def event_time_column(parsed: ParsedOptions) -> str | None:
-    """Gives the column by whose times a stream's snapshot goes; None: file by file. Raises IllegalOptionError."""
+    """Gives the column by whose times a stream's snapshot is ordered; None: by file. Raises IllegalOptionError."""
     ordered, column = parsed["withEventTimeOrder"], parsed["eventTimeColumn"]
     if ordered and column is None:
         raise IllegalOptionError(
@@ -163,7 +163,7 @@ def event_time_column(parsed: ParsedOptions) -> str | None:
 
 
 def tracking_options(parsed: ParsedOptions) -> TrackingOptions | None:
-    """Gives where a stream tracks its table's metadata; None: nowhere. Raises ConflictingOptionsError."""
+    """Gives where and how a stream tracks its table's schema; None: it does not. Raises ConflictingOptionsError."""
     location = parsed["schemaTrackingLocation"] or parsed["schemaLocation"]
     if location is None:
         return None
@@ -189,13 +189,13 @@ def tracking_options(parsed: ParsedOptions) -> TrackingOptions | None:
 
 
 def tracking_of(options: Mapping[str, str]) -> TrackingOptions | None:
-    """Gives the same of a read of which it is not known yet whether it is a stream."""
+    """Gives `tracking_options` for a read before it is known whether the read is a stream."""
     known = {spec.name.lower() for spec in TRACKING}
     return tracking_options(parse_options({k: v for k, v in options.items() if k.lower() in known}, "stream read"))
 
 
 def schema_given() -> UnsupportedOptionError:
-    """Gives the error for a `.schema(...)`: Spark does not ask for the table's own then."""
+    """Gives the error for a read with `.schema(...)`: Spark then does not ask for the table's own schema."""
     return UnsupportedOptionError(
         option="schema",
         remedy="A table has its own schema: leave .schema(...) out and select or cast its columns.",
@@ -234,7 +234,7 @@ def check_txn_pair(app_id: str | None, txn_version: int | None) -> None:
 
 
 def _nearest(key: str, direction: str) -> str | None:
-    # Of both reads, or both writes: which of the two it will be is not known when a read is analysed.
+    # Names of batch and stream options alike: when a read is analysed, it is not known which of the two it is.
     side = [d for d in SPECS if d.split()[1] == direction.split()[1]]
     names = [name for d in side for name in (*(s.name for s in SPECS[d]), *IGNORED[d])]
     known = {name.lower(): name for name in (*names, *NOT_YET)}

@@ -1,6 +1,6 @@
-"""docs/options.md, written from option_tables.py: `python -m tablefeed.spark.options_page > docs/options.md`.
+"""Generates docs/options.md from option_tables.py: `python -m tablefeed.spark.options_page > docs/options.md`.
 
-Says nothing of its own about an option: what is missing on the page is missing in a table.
+All that the page says about a single option comes from those tables.
 """
 
 from __future__ import annotations

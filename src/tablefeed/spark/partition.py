@@ -1,4 +1,4 @@
-"""A task of the feed as Spark's input partition, and its rows as Spark wants them."""
+"""A scan task as Spark's input partition, and its rows in the Arrow schema that Spark expects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TaskPartition(InputPartition):
-    """One `ScanTask`; `value` is it."""
+    """A partition whose `value` is one `ScanTask`."""
 
     def __init__(self, task: ScanTask) -> None:
         super().__init__(task)
@@ -26,7 +26,7 @@ class TaskPartition(InputPartition):
 def read_partition(partition: InputPartition, schema: StructType) -> Iterator[pa.RecordBatch]:
     """Gives the rows of `partition` in exactly the Arrow schema that Spark derives from `schema`.
 
-    The one partition that Spark makes up for a source without any is empty.
+    A source without partitions gets one from Spark, with `value` None: it has no rows.
     """
     if partition.value is not None:
         yield from read_task(partition.value, to_arrow_schema(schema, timezone="UTC"))

@@ -1,7 +1,7 @@
-"""The stream and batch writers: Spark's tasks, messages and batch ids to and from `tablefeed.feed`'s plan and commit.
+"""The stream and batch writers: they translate between Spark's write API and the plan and commit of `tablefeed.feed`.
 
-Spark builds a writer anew to plan each batch, pickles it to the tasks, and builds another to commit: what must reach
-the commit travels in the tasks' messages.
+Spark creates a new writer to plan each batch, pickles it to the tasks, and creates another one to commit. So whatever
+the commit needs is in the tasks' messages.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from tablefeed.feed.snapshot.table_log import Snapshot
 
 DELTA_UPKEEP = ("compactEvery", "logCompactionEvery", "checkpointPartSize")
-"""Options that only a Delta table's log and files have a meaning for."""
+"""Options that have a meaning only for a Delta table."""
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
-"""Local properties that Spark's micro-batch execution sets, and that reach every task."""
+"""Local properties that Spark's micro-batch execution sets and that every task can read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written(WriterCommitMessage):
-    """What one task wrote, against which plan, and for which query and batch (None in a batch write)."""
+    """The files that one task wrote, the plan it followed, and the query and batch (None in a batch write)."""
 
     plan: WritePlan
     files: tuple[AddFile, ...]
@@ -60,17 +60,17 @@ class Written(WriterCommitMessage):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """One micro-batch into one commit, once: the query's id is the app id, the batch id its version."""
+    """Writes each micro-batch as one commit, exactly once: the txn has the query's id and the batch id as version."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
         self._path = table_path(options, call="start")
         self._options = parse_options(options, "stream write")
-        # Spark's word for complete mode: what is there makes way for each batch.
+        # Spark sets `overwrite` in complete mode: each batch replaces all rows of the table.
         self._kind = WriteKind.OVERWRITE if overwrite else WriteKind.APPEND
         self._plan = _plan(self._path, schema, self._options, self._kind).about_newest()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Unpickled, in a worker: the first that we see of a task."""
+        """Restores the writer in a worker, as the first code of tablefeed in a task."""
         acknowledge_at_once()
         self.__dict__.update(state)
 
@@ -91,7 +91,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return Written(plan=self._plan.about(query_id), files=files, query_id=query_id, batch_id=batch_id)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Commits what the tasks wrote, unless the table records this batch already, or it is empty and not to be."""
+        """Commits what the tasks wrote, unless the table has this batch or recordEmptyBatches=false leaves it out."""
         written = _written(messages, self._path)
         query_id = written[0].query_id
         if query_id is None:
@@ -109,7 +109,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             return
         after = _commit(transaction, self._options)
         every = self._options["compactEvery"]
-        # What replaces the table leaves nothing to fold, and a fold would stand in the way of the next batch.
+        # After an overwrite there is nothing to fold, and a fold would conflict with the next batch.
         folds = self._kind is WriteKind.APPEND and every is not None and (batchId + 1) % every == 0
         if folds:
             from tablefeed.feed.upkeep.optimize import fold_behind
@@ -119,7 +119,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             compact_if_wanted(after, len(transaction.files), _upkeep(self._options))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Deletes what tasks wrote where no commit was tried, or the log shows that another stands; else nothing."""
+        """Deletes the tasks' files if no commit was tried, or if the log has this batch without them; else nothing."""
         for message in messages:
             if isinstance(message, Written):
                 query_id = message.query_id
@@ -127,7 +127,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """A batch append or overwrite into one commit; with txnAppId and txnVersion once only."""
+    """Writes a batch append or overwrite as one commit; exactly once if txnAppId and txnVersion are set."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
         self._path = table_path(options, call="save")
@@ -157,7 +157,7 @@ class BatchWriter(DataSourceArrowWriter):
         compact_if_wanted(after, len(transaction.files), _upkeep(self._options))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Deletes what tasks wrote where no commit was tried, or the log shows that another stands; else nothing."""
+        """Deletes the tasks' files if no commit was tried, or if the log has this write without them; else nothing."""
         for message in messages:
             if isinstance(message, Written):
                 _abort(messages, message, self._txn())
@@ -180,7 +180,7 @@ def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind
         policy=options["storeAssignmentPolicy"],
         zone=options["timeZone"],
         properties=options.properties,
-        # Of batch writes alone: a stream has no such options.
+        # Only batch writes have these options.
         scope=options.values.get("partitionOverwriteMode", Scope.TABLE),
         replace_where=options.values.get("replaceWhere"),
         codec=options["compression"],
@@ -192,11 +192,11 @@ def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind
     log, state = newest_state(path, dict(options.storage), table_format=options["tableFormat"])
     if log.has_splits:
         refuse_of_splits({name: options.values.get(name) for name in DELTA_UPKEEP})
-    # Spark's own words: to the Arrow in which the rows come, a variant is a struct.
+    # The schema in Spark's JSON: in the Arrow schema of the rows a variant would be a struct.
     rows = rows_of_spark(schema.json(), url=log.url)
     plan = plan_write(log, state, rows, partition_by=options["partitionBy"] or (), kind=kind, rules=rules)
     if state is None and not plan.has_splits:
-        new_table(plan, now_ms=_now_ms())  # refused before a file is written
+        new_table(plan, now_ms=_now_ms())  # so that it is refused before a file is written
     settle()
     return plan
 
@@ -234,7 +234,7 @@ def _commit(transaction: Transaction, options: ParsedOptions) -> Snapshot:
     with gathered(plan, transaction.files, now_ms=_now_ms()) as files:
         outcome, after = commit(log, state, replace(transaction, files=files), around)
     if isinstance(outcome, AlreadyApplied):
-        look_after(after, upkeep)  # whoever committed it may have been killed before its checkpoint stood
+        look_after(after, upkeep)  # the process that committed it may have died before it wrote the checkpoint
     remember(log, after)
     settle()
     return after

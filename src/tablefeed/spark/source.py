@@ -1,8 +1,8 @@
-"""The stream reader: Spark's offsets, limits and partitions to and from `tablefeed.feed.stream.source`.
+"""The stream reader: translates between Spark's offsets, limits and partitions and `tablefeed.feed.stream.source`.
 
-One instance plans for a query's life in a process of its own; others, elsewhere, only read. So the feed is opened
-on first use and never crosses. Options are judged then too: Spark hides what a reader's constructor raises behind an
-error of its own.
+One instance, in its own process, plans for the life of a query; instances in other processes only read. So the feed
+is opened on first use and is never pickled. Options are also checked on first use, because Spark hides an error of a
+reader's constructor behind its own.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ if TYPE_CHECKING:
     from tablefeed.spark.analysis import Analysis
 
 DEFAULT_MAX_FILES = 1000
-"""Delta-Spark's maxFilesPerTrigger where no limit is set."""
+"""The default of maxFilesPerTrigger where no limit is set, as in Delta-Spark."""
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A streaming query's view of the feed of one table."""
+    """Spark's reader of one table's feed in one streaming query."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, analysis: Analysis | None) -> None:
         self._given = dict(options)
@@ -68,27 +68,27 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planned: Offset | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """The feed stays where it plans."""
+        """Leaves the opened feed out: only the process that plans has one."""
         return {**self.__dict__, "_opened": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Unpickled, in a worker: the first that we see of a task."""
+        """Restores the reader in a worker, as the first code of tablefeed in a task."""
         acknowledge_at_once()
         self.__dict__.update(state)
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
-        """Where a new query begins."""
+        """The offset at which a new query begins."""
         return offset_to_json(self._source.initial())
 
     def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:  # noqa: N802
-        """Where the next batch ends; `start` where nothing is new."""
+        """The offset at which the next batch ends; `start` where nothing is new."""
         self._planned = self._source.latest(self._offset(start), self._limits(limit))
         return offset_to_json(self._planned)
 
     def reportLatestOffset(self) -> dict[str, object] | None:  # noqa: N802 - Spark's name
-        """What is there beyond the batch just planned, for the query's progress; None where that cannot be told.
+        """The lag after the batch just planned, for the query's progress; None where it cannot be computed.
 
-        No query fails for it: what is wrong with the table is said when the query comes to it.
+        An error here never fails the query: it is raised when the query reads that part of the table.
         """
         if self._planned is None:
             return None
@@ -99,7 +99,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return lag_to_json(lag, self._planned)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """The limit of the options. Spark has none for several together: the others are added in `latestOffset`."""
+        """One limit of the options: Spark's API takes only one, and `latestOffset` adds the others."""
         match self._options.limits:
             case Limits(files=int(files)):
                 return ReadMaxFiles(files)
@@ -109,7 +109,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return ReadMaxRows(limits.rows or 1)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Ends the query with what is there now."""
+        """Makes the query end with the newest version that exists now."""
         self._source.bound_now()
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
@@ -121,11 +121,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return padded(read_partition(partition, self._schema), self._schema)
 
     def commit(self, end: dict[str, object]) -> None:
-        """Forgets what was kept for batches before `end`. An error here ends the query: all up to `end` is done."""
+        """Drops what was kept for batches before `end`. An error here ends the query after the batch is done."""
         self._source.delivered(self._offset(end))
 
     def stop(self) -> None:
-        """Ends the watch on the log."""
+        """Closes the feed, if this instance opened it."""
         if self._opened is not None:
             self._opened.close()
 
@@ -141,7 +141,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _source(self) -> StreamSource:
         if self._opened is None:
-            write_json_without_blanks()  # only the process that plans comes here
+            write_json_without_blanks()  # only the process that plans runs this
             options = self._options
             if self._analysis is None:
                 raise schema_given()
@@ -177,9 +177,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def source_options(parsed: ParsedOptions) -> SourceOptions:
-    """Gives the feed's options for what the user set.
+    """Gives the feed's options for the parsed ones.
 
-    Raises ConflictingOptionsError for two starts or ends, IllegalOptionError for half an order by event time.
+    Raises ConflictingOptionsError for options that exclude each other, such as two starts. Raises IllegalOptionError
+    where only one of withEventTimeOrder and eventTimeColumn is set.
     """
     check_one_start(parsed["startingVersion"], parsed["startingTimestamp"])
     check_one_end(parsed["endingVersion"], parsed["endingTimestamp"])

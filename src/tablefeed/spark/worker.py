@@ -1,13 +1,13 @@
-"""Manners in Spark's Python workers, which are kept and used again from batch to batch.
+"""Process-wide settings for Spark's Python workers, which Spark re-uses from batch to batch.
 
-The JVM sends a task in small pieces, and its kernel holds each back until the one before is acknowledged: which a
-worker's kernel does by delaying for 40 ms, a good part of a micro-batch.
+The JVM sends a task in small pieces. Its kernel holds each piece back until the one before is acknowledged, and the
+worker's kernel delays the acknowledgement by 40 ms: a large part of a micro-batch. `acknowledge_at_once` avoids that.
 
-After each task a worker collects garbage. With Spark, Arrow and us loaded that is some 10 ms of a core for nothing,
-in each of the four or so processes of a micro-batch, and it falls on the moment when Spark writes its own logs.
+A worker collects garbage after each task. With Spark, Arrow and tablefeed loaded that takes some 10 ms of a core in
+each of about four processes of a micro-batch, just when Spark writes its own logs. `settle` avoids that.
 
-The process that plans a stream sends its offsets as JSON, and Spark compares them as texts. Delta-Spark's texts have no
-blanks, those of Python's `json.dumps` have.
+The process that plans a stream sends its offsets as JSON, and Spark compares them as text. Delta-Spark's JSON has no
+blanks, but that of Python's `json.dumps` has. `write_json_without_blanks` removes them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from functools import cache
 
 @cache
 def settle() -> None:
-    """Takes what this process has loaded by now out of the collector's sight; once a process, and at no task's cost.
+    """Makes the garbage collector ignore all objects that exist now. Only the first call in a process does anything.
 
-    Call it when all that a task needs has been imported. Nothing is kept alive by it but cycles among what is there.
+    Call it when all that a task needs has been imported. Of the objects that exist now, only reference cycles stay in
+    memory because of it.
     """
     gc.collect()
     gc.freeze()
@@ -41,10 +42,10 @@ def write_json_without_blanks() -> None:
 
 
 def acknowledge_at_once() -> None:
-    """Has the kernel acknowledge what this process's TCP connections have received, now and for a while.
+    """Makes the kernel acknowledge received TCP data of this process without delay, now and for a while.
 
-    Call it early in a task: while it is unpickled, its last pieces are held back. Does nothing where that cannot be
-    asked for (no Linux; a Unix socket, which has no such wait), and never fails.
+    Call it early in a task: the last pieces of the task are held back while it is unpickled. It never fails, and does
+    nothing where the kernel has no such setting (only Linux has it) or a connection is a Unix socket, which needs none.
     """
     if not hasattr(socket, "TCP_QUICKACK"):
         return
