@@ -1,1 +1,1 @@
-"""Rows into data files that no commit names yet: the plan of a write, the target schema, its rules and its tasks."""
+"""Writes rows to data files, which no commit names yet: a write's plan, its target schema, its rules and its tasks."""

@@ -1,7 +1,7 @@
-"""How incoming rows become a table's rows: which column goes where, or why they do not fit.
+"""Maps the columns of incoming rows to a table's columns, or says why they do not fit.
 
-Columns meet by name, case-insensitively; a column that is missing becomes null where it may. What the table's schema
-is once they are written is evolution.py's, what becomes of values `tablefeed.data.assignment`'s.
+Columns are matched by name, case-insensitively. A missing column becomes null if it is nullable. evolution.py decides
+the table's schema after the write; `tablefeed.data.storing` converts the values.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from tablefeed.data.retype import Conversion
 
 _FORBIDDEN_IN_NAMES = " ,;{}()\n\t="
-"""Characters that Parquet's schema cannot carry without column mapping, as Delta-Spark refuses them."""
+"""Characters that Delta-Spark refuses in column names of a table without column mapping."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alignment:
-    """For each column of the table, in its order, the index of the incoming column; None: not there, null."""
+    """For each column of the table, in order, the index of the incoming column; None: the rows do not have it."""
 
     sources: tuple[int | None, ...]
 
@@ -34,10 +34,10 @@ class Alignment:
 def align(
     table: Struct, incoming: Struct, *, partition_columns: Sequence[str], filled: frozenset[str] = frozenset(), url: str
 ) -> Alignment:
-    """Fits `incoming` to `table`, which has all of its columns.
+    """Aligns `incoming` with `table`, which has all columns of `incoming`.
 
-    Columns in `filled` may be missing: they get their values later. Raises SchemaMismatchError for another one that is
-    needed.
+    Columns in `filled` may be missing: they get their values later. Raises SchemaMismatchError where another required
+    column is missing: a partition column, or one that is not nullable.
     """
     positions = {f.name.lower(): i for i, f in enumerate(incoming)}
     sources: list[int | None] = []
@@ -50,7 +50,7 @@ def align(
 
 
 def check_zone(table: Struct, incoming: Struct, how: Assignment, *, url: str) -> None:
-    """Raises SchemaMismatchError where a moment is to be made of a text, a day or a clock, or the reverse, nowhere."""
+    """Raises SchemaMismatchError where the cast of a column needs a time zone and `how` has none."""
     if how.zone is not None:
         return
     columns = {field.name.lower(): field for field in table}
@@ -66,11 +66,11 @@ def check_zone(table: Struct, incoming: Struct, how: Assignment, *, url: str) ->
 
 
 def new_table_schema(incoming: Struct, *, partition_columns: Sequence[str], url: str, any_name: bool = False) -> Struct:
-    """Gives the schema of a table made for `incoming`: every column nullable, as no stream can promise more.
+    """Gives the schema of a new table for `incoming`, with every column nullable (`as_new`).
 
-    Raises SchemaMismatchError for what no table can be: void columns, names that Parquet cannot carry (unless
-    `any_name`: then files have others), a partition column that is not there or of a type that has no text, nothing
-    but partition columns.
+    Raises SchemaMismatchError where no such table can exist: no columns, a void column, a name with a forbidden
+    character (allowed with `any_name`: files then use other names), or partition columns that `check_partition_by`
+    refuses.
     """
     if not incoming.fields:
         raise _no_table("the rows have no columns", "DELTA_EMPTY_DATA", url)
@@ -97,7 +97,7 @@ def check_new_columns(columns: Sequence[Field], *, url: str) -> None:
 
 
 def check_partition_by(incoming: Struct, partition_columns: Sequence[str], *, url: str) -> None:
-    """Raises SchemaMismatchError where no table of `incoming` can be partitioned by those columns."""
+    """Raises SchemaMismatchError where a table with the schema `incoming` cannot be partitioned by those columns."""
     by_name = {f.name.lower(): f for f in incoming}
     for name in partition_columns:
         column = by_name.get(name.lower())
@@ -118,10 +118,10 @@ def check_partition_by(incoming: Struct, partition_columns: Sequence[str], *, ur
 def aligned(
     batches: Iterable[pa.RecordBatch], alignment: Alignment, schema: pa.Schema, how: Assignment, *, url: str
 ) -> Iterator[pa.RecordBatch]:
-    """Gives `batches` with the columns of `schema`, the table's in Arrow, values cast as `how` says.
+    """Gives `batches` with the columns of `schema`, the table's Arrow schema, and their values cast as `how` says.
 
-    Raises InvalidRowsError for a value that the table's type cannot hold, or a text that is none of it;
-    SchemaMismatchError for one that only its representation keeps out, such as a nanosecond.
+    Raises InvalidRowsError for a value that the table's type cannot hold, or a text that cannot be parsed as it.
+    Raises SchemaMismatchError where only the Arrow representation does not fit, such as nanoseconds.
     """
     import pyarrow as pa
 
@@ -138,7 +138,7 @@ def aligned(
 
 
 class _Column:
-    """One column of the table, made of one of the rows', or of none (null)."""
+    """Makes one column of the table from a column of the rows, or of nulls where they do not have it."""
 
     def __init__(self, source: tuple[int, pa.DataType] | None, field: pa.Field, how: Assignment, url: str) -> None:
         from tablefeed.data.retype import LossyConversionError

@@ -1,4 +1,4 @@
-"""Rows that a commit changed, written to files of their own ("Change Data Files"): the table's columns and one more."""
+"""Writes the rows that a commit changed to files of their own ("Change Data Files"), with the column `_change_type`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def marked(batches: Iterable[pa.RecordBatch], change: ChangeType) -> Iterator[pa.RecordBatch]:
-    """Gives `batches` with what became of their rows as the last column."""
+    """Gives `batches` with `change` in `_change_type`, as the last column."""
     import pyarrow as pa
 
     for batch in batches:
@@ -32,9 +32,9 @@ def marked(batches: Iterable[pa.RecordBatch], change: ChangeType) -> Iterator[pa
 
 
 def write_changes(plan: WritePlan, rows: Iterable[pa.RecordBatch], *, store: Store) -> tuple[CdcFile, ...]:
-    """Writes `rows`, marked ones of the table, to files of changes, durable when this returns.
+    """Writes `rows`, the table's columns and `_change_type`, to change data files; they are durable when this returns.
 
-    Where it raises, its files are gone again. Raises as `write_task`.
+    Raises as `write_task`, after it tried to delete its files.
     """
     from tablefeed.data.write import NewFile, write_files
 
@@ -51,7 +51,7 @@ def write_changes(plan: WritePlan, rows: Iterable[pa.RecordBatch], *, store: Sto
         written = write_files(rows, _with_change_type(file_layout(plan, schema, url=store.url)), new_file)
     except BaseException:
         for path in begun:
-            with suppress(StoreError):  # named by no commit, and there is an error to raise
+            with suppress(StoreError):  # no commit names it, and the first error matters more
                 store.delete(path)
         raise
     return tuple(
@@ -72,7 +72,7 @@ def _with_change_type(layout: FileLayout) -> FileLayout:
     return replace(
         layout,
         schema=layout.schema.append(column),
-        # Of the feed, not of the table: it has its own name and no field id.
+        # The column belongs to the feed, not to the table: its name is not mapped, and it has no field id.
         stored_as=None if layout.stored_as is None else layout.stored_as.append(column),
         leaves=(),
     )

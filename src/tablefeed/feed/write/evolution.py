@@ -1,8 +1,8 @@
-"""What schema a table has once rows of another are written to it, or why they do not fit.
+"""Decides a table's schema after rows of another schema are written to it, or why they do not fit.
 
-The rules are Delta-Spark's (`SchemaMergingUtils.mergeSchemas`): names meet case-insensitively at every depth, the
-table's spelling, nullability and column metadata stay, new columns and struct members come last and may be null.
-Types only: what becomes of values is `tablefeed.data.assignment`'s. Pure: no log is read or written here.
+The rules are Delta-Spark's (`SchemaMergingUtils.mergeSchemas`): names are matched case-insensitively at every depth;
+the table's spelling, nullability and column metadata stay; new columns and struct members come last and are nullable.
+Only types are decided here: `tablefeed.data.storing` converts the values. Pure: no log is read or written.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struc
 
 
 class SchemaMode(StrEnum):
-    """What a write may do to the schema of the table that it finds."""
+    """What a write may do to the schema of an existing table."""
 
     FIXED = "fixed"
     MERGE = "merge"
@@ -27,7 +27,7 @@ class SchemaMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merging:
-    """How rows' types meet a table's: `adds` columns, `widens` types, and by which policy the others are cast."""
+    """How to merge a schema: whether it `adds` columns and `widens` types, and the policy for all other types."""
 
     url: str
     policy: Policy
@@ -36,9 +36,10 @@ class Merging:
 
 
 def merged(table: Struct, incoming: Struct, how: Merging) -> Struct:
-    """Gives the schema of the table after the write: `table` itself, field for field, where nothing changes.
+    """Gives the schema of the table after the write, equal to `table` where nothing changes.
 
-    Raises SchemaMismatchError, naming the column: one too many, or of a type that cannot be stored in the table's.
+    Raises SchemaMismatchError, which names the column: an unknown one, one that the rows have twice, or one whose type
+    cannot be stored in the table's.
     """
     by_name = {field.name.lower(): field for field in incoming}
     _refuse_doubles(incoming, how.url)
@@ -61,28 +62,28 @@ def merged(table: Struct, incoming: Struct, how: Merging) -> Struct:
 
 
 def as_new(field: Field) -> Field:
-    """Gives a column of incoming rows as one of a table: it may be null, at every depth, as no stream promises more.
+    """Gives a column of incoming rows as a table's column, nullable at every depth: no stream guarantees NOT NULL.
 
-    What the rows' schema says of it is kept, at every depth, but for what is another table's or Spark's own.
+    Its metadata is kept at every depth, except the keys that belong to another table or to Spark.
     """
     return Field(field.name, _nullable(field.type), nullable=True, metadata=_description(field))
 
 
 _OTHERS_OWN = ("delta.", "parquet.", "spark.", "__", names.CURRENT_DEFAULT, names.EXISTS_DEFAULT)
-"""How keys of column metadata begin that describe no column: rules, mappings and marks of the table or the query that
-the rows are from. Delta-Spark drops those of a mapping and `EXISTS_DEFAULT` as it writes, most others as it reads."""
+"""Prefixes of the keys of column metadata that are dropped: rules, mappings and marks of the table or query that the
+rows come from. Delta-Spark drops column mapping and `EXISTS_DEFAULT` when it writes, most others when it reads."""
 
 
 def _description(field: Field) -> Mapping[str, object]:
     kept = {key: value for key, value in field.metadata.items() if not key.startswith(_OTHERS_OWN)}
     declared = field.metadata.get(names.CHAR_VARCHAR_TYPE)
-    # Spark leaves the mark on whatever it makes of such a column.
+    # Spark keeps this key on a column that is derived from such a column, whatever its type.
     is_text = declared is not None and has(field.type, Primitive("string"))
     return {**kept, names.CHAR_VARCHAR_TYPE: declared} if is_text else kept
 
 
 def _nullable(kind: DataType) -> DataType:
-    """Gives a type that says of nothing inside it that it is never null; keys of maps never are."""
+    """Gives the type with everything inside it nullable, except the keys of maps."""
     match kind:
         case Struct():
             return Struct(tuple(as_new(f) for f in kind))
@@ -95,9 +96,9 @@ def _nullable(kind: DataType) -> DataType:
 
 
 def with_type_changes(older: Struct, newer: Struct) -> Struct:
-    """Gives `newer` with each column that it widens telling so ("Type Widening", the metadata `delta.typeChanges`).
+    """Gives `newer` with its type changes since `older` in the column metadata `delta.typeChanges` ("Type Widening").
 
-    Columns are those of `older` by name, at every depth; what they told before stays.
+    Columns are matched by exact name, at every depth; changes that were recorded before stay.
     """
     before = {field.name: field for field in older}
     return Struct(tuple(field if field.name not in before else _telling(before[field.name], field) for field in newer))
@@ -114,7 +115,7 @@ def widened_columns(older: Struct, newer: Struct) -> list[str]:
 
 
 def refuse_void(field: Field, url: str) -> None:
-    """Raises SchemaMismatchError for a column of no type, at any depth."""
+    """Raises SchemaMismatchError for a column whose type is void or has one inside."""
     if has_void(field.type):
         raise SchemaMismatchError(
             f"Column {field.name!r} is of no type: the rows have void, which no column of {url} can be. Cast it.",
@@ -142,7 +143,7 @@ def has(kind: DataType, wanted: Primitive) -> bool:
 
 
 def check_storable(schema: Struct, *, url: str) -> None:
-    """Raises SchemaMismatchError for a column that no Parquet file can have: a struct without members, at any depth."""
+    """Raises SchemaMismatchError for a struct without members, at any depth: Parquet cannot store it."""
     hollow = next((column.name for column in schema if _is_hollow(column.type)), None)
     if hollow is not None:
         raise SchemaMismatchError(
@@ -190,7 +191,7 @@ def _merged_field(field: Field, incoming: Field, how: Merging) -> Field:
 
 
 def _merged_type(table: DataType, incoming: DataType, how: Merging) -> DataType | None:
-    """The table's type after the write, None where the two do not meet."""
+    """The table's type after the write; None where `incoming` cannot be stored in it."""
     match table, incoming:
         case Struct(), Struct():
             return merged(table, incoming, how)
@@ -238,7 +239,7 @@ _Change = tuple[tuple[str, ...], DataType, DataType]
 
 
 def _changes(older: DataType, newer: DataType, path: tuple[str, ...] = ()) -> Iterator[_Change]:
-    """What is widened in one column, in its arrays and maps but not in its structs, whose members tell themselves."""
+    """Gives the type changes of a column, also inside arrays and maps; members of structs record their own changes."""
     match older, newer:
         case Struct(), Struct():
             return
@@ -264,5 +265,5 @@ def _widened_inside(older: DataType, newer: DataType) -> list[str]:
 
 
 def _word(kind: DataType) -> str:
-    """A type as column metadata names it: as the schema does."""
+    """The name of a type in column metadata, which is its name in the schema."""
     return describe(kind)

@@ -1,7 +1,7 @@
-"""The small files of many tasks gathered into larger ones before their commit: Delta-Spark's optimised writes.
+"""Combines the small files of many tasks into larger ones before the commit: Delta-Spark's optimised writes.
 
-The JAR shuffles rows before its tasks write them. A Python sink is handed the rows of tasks that are fixed by then, so
-that here whoever commits rewrites what the tasks wrote. Rows are streamed, and each file's stay in their order.
+The JAR shuffles rows before its tasks write them. A Python sink cannot: Spark has already given each task its rows. So
+here the driver rewrites the tasks' files before it commits. Rows are streamed, and the rows of a file keep their order.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from tablefeed.model.actions import AddFile, Metadata
 from tablefeed.store import Store, open_store
 
 GATHERED_BYTES = 128 << 20
-"""About the size of files that are made where the table asks for no other: what Delta-Spark's optimised writes make."""
+"""The target size of files where the table names none, as in Delta-Spark's optimised writes."""
 
 SMALL_SHARE = 4
-"""A file below this fraction of that size is small. Larger ones are not worth another pass over their rows."""
+"""A file is small below the target size divided by this. Larger files are not worth another pass over their rows."""
 
 
 @contextmanager
 def gathered(plan: WritePlan, files: Sequence[AddFile], *, now_ms: int) -> Iterator[tuple[AddFile, ...]]:
-    """Gives the files to commit instead of `files`, which tasks wrote by `plan`, where that asks for larger ones.
+    """Gives the files to commit: `files`, written under `plan`; small ones are combined where the plan asks for it.
 
-    Those that are not committed are deleted: the small ones at the end, the larger ones where they cannot be written.
+    The small files are deleted when the context ends, with or without an error. Where writing a larger file fails, the
+    larger files are deleted, and the small ones stay.
     """
     bins = list(_bins(files, plan.shape.target_bytes or GATHERED_BYTES)) if plan.shape.is_gathered else []
     if not bins:
@@ -42,11 +43,11 @@ def gathered(plan: WritePlan, files: Sequence[AddFile], *, now_ms: int) -> Itera
     try:
         yield (*(add for add in files if add.path not in small), *larger)
     finally:
-        discard(store, small)  # whatever became of the commit, it does not name them
+        discard(store, small)  # the commit does not name them, whether it succeeded or not
 
 
 def _bins(files: Iterable[AddFile], target_bytes: int) -> Iterator[list[AddFile]]:
-    """Gives the small files of each partition, in their order, by twos or more up to `target_bytes`."""
+    """Gives groups of two or more small files of one partition, in order, each group of at most `target_bytes`."""
     by_partition: dict[tuple[tuple[str, str | None], ...], list[AddFile]] = {}
     for add in files:
         if add.size_bytes * SMALL_SHARE < target_bytes:
@@ -84,7 +85,7 @@ def _rewritten(plan: WritePlan, bins: Sequence[Sequence[AddFile]], store: Store,
 
 
 def _as_written(plan: WritePlan, column_count: int) -> WritePlan:
-    """The plan for rows that were written by `plan`: all columns are there, made and held against the rules."""
+    """The plan for rows that were written under `plan`: all columns are filled and were checked against the rules."""
     return replace(
         plan,
         alignment=Alignment(sources=tuple(range(column_count))),
@@ -94,7 +95,7 @@ def _as_written(plan: WritePlan, column_count: int) -> WritePlan:
 
 
 def _metadata(plan: WritePlan) -> Metadata:
-    """What the log will say of the table once the write stands, as far as files depend on it."""
+    """The table's metadata after the commit, as far as the files depend on it."""
     if plan.metadata is not None:
         return plan.metadata
     configuration = plan.configuration if plan.found is None else plan.found.configuration

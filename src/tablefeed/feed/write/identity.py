@@ -1,7 +1,7 @@
-"""Identity columns of a write: which of them it makes values for, and how far it moved their high-water marks.
+"""The identity columns for which a write generates values, and their high-water marks after it.
 
-The mark that a plan found is the one that its commit follows: whoever moved it between changed the table's metadata,
-which stops the commit, and the write that is run again makes other values.
+A write's values follow the high-water marks that its plan read. If another commit moves a mark in between, it changes
+the table's metadata, and so the write conflicts with it. The write must run again, with other values.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from tablefeed.model.schema import Struct
 def columns_to_make(
     schema: Struct, rows: Struct, protocol: Protocol, *, partition_columns: Sequence[str], url: str
 ) -> tuple[IdentityColumn, ...]:
-    """Gives the identity columns that `rows` do not bring.
+    """Gives the identity columns that `rows` lack; none where the protocol does not support the feature.
 
-    Raises SchemaMismatchError for one that they bring and must not; UnsupportedFeatureError for one that cannot be
-    made. Where the protocol does not support the feature there is none.
+    Raises SchemaMismatchError where `rows` have a column that is GENERATED ALWAYS, and UnsupportedFeatureError for a
+    column whose values cannot be generated.
     """
     columns = check_brought(schema, rows, protocol, partition_columns=partition_columns, url=url)
     brought = {name.lower() for name in rows.names}
@@ -36,7 +36,7 @@ def columns_to_make(
 def check_brought(
     schema: Struct, rows: Struct, protocol: Protocol, *, partition_columns: Sequence[str], url: str
 ) -> tuple[IdentityColumn, ...]:
-    """Gives the identity columns of a table, none of which `rows` bring and must not; raises as `columns_to_make`."""
+    """Gives all identity columns of a table, after the checks of `columns_to_make`; raises as that does."""
     if not features.is_supported("identityColumns", protocol):
         return ()
     brought = {name.lower() for name in rows.names}
@@ -53,14 +53,14 @@ def check_brought(
 
 
 def names_in_files(schema: Struct, mapping: MappingMode) -> dict[str, str]:
-    """Gives the names that columns at the top have in files and their statistics, by their names in the table."""
+    """Gives the names that top-level columns have in files and statistics, by their names in the table."""
     return {column.name: column.name if mapping is MappingMode.NONE else physical_name(column) for column in schema}
 
 
 def marks_moved(
     metadata: Metadata, made: Sequence[IdentityColumn], files: Iterable[AddFile], mapping: MappingMode, *, url: str
 ) -> Metadata:
-    """Gives `metadata` with the marks of the columns in `made` at the last values that `files` have of them."""
+    """Gives `metadata` with the mark of each column in `made` at its last value, from the statistics of `files`."""
     schema = parse_schema(metadata.schema_string, url=url)
     in_files = names_in_files(schema, mapping)
     texts = [file.stats or "" for file in files]

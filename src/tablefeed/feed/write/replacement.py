@@ -1,8 +1,8 @@
-"""Which rows an overwrite takes the place of: all, those of some partitions, or those of a predicate.
+"""Decides which rows an overwrite replaces: all, those of some partitions, or those that match a predicate.
 
-Where partitions say it, files make way whole, told apart by their partition values as the log has them, read as the
-values that they spell. A predicate on other columns takes some rows of a file and leaves others: its files are
-row_replacement.py's to find and to write anew. Either way new rows are held against the predicate here.
+If only partition columns decide, whole files are replaced. The partition values in the log are parsed and compared as
+values, not as text. A predicate on other columns may match only some rows of a file; row_replacement.py then finds and
+rewrites such files. In both cases this module checks that new rows match the predicate.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ OPTION = "replaceWhere"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replaces:
-    """What an overwrite takes the place of: the rows of a predicate, whose `text` is kept, or what a scope says.
+    """What an overwrite replaces: the rows that match a predicate, whose SQL is `text`, or what a `Scope` names.
 
-    `partitions` are the table's partition columns, by their names.
+    `partitions` are the table's partition columns, by their names. `text` is None where there is no predicate.
     """
 
     scope: RowFilter | Scope
@@ -49,17 +49,17 @@ class Replaces:
 
     @property
     def by_row(self) -> RowFilter | None:
-        """The predicate, where it may be true of some rows of a file and not of others; else None."""
+        """The predicate if it names a column that is no partition column: it may match part of a file; else None."""
         if isinstance(self.scope, RowFilter) and not set(self.scope.fields.names) <= self.partitions.keys():
             return self.scope
         return None
 
 
 def planned_replacement(rules: WriteRules, target: Target, *, kind: WriteKind, mapping: MappingMode) -> Replaces:
-    """Gives what a write by `rules` to `target` takes the place of.
+    """Gives what a write to `target` under `rules` replaces.
 
-    A table without partitions is replaced as a whole by either mode, as Delta-Spark has it. Raises OptionError for what
-    cannot be, or cannot be done here.
+    A table without partition columns is replaced as a whole in both modes, as in Delta-Spark. Raises OptionError for
+    options that contradict each other and for a predicate that is not understood.
     """
     schema = {field.name: field for field in target.schema}
     is_mapped = mapping is not MappingMode.NONE
@@ -109,7 +109,11 @@ def _predicate(rules: WriteRules, text: str, target: Target, kind: WriteKind) ->
 
 
 def check_replaceable(replaces: Replaces, target: Target, *, url: str) -> None:
-    """Raises where rows of the table `target`, which is there, cannot make way one by one, so that others stay."""
+    """Refuses a predicate by row on an existing table `target` whose files cannot be rewritten.
+
+    Raises UnsupportedFeatureError for a table with row tracking, and SchemaMismatchError for a table that records
+    changes and has a column `_change_type`.
+    """
     if replaces.by_row is None:
         return
     if row_tracking.is_supported(target.protocol):
@@ -131,9 +135,10 @@ def check_replaceable(replaces: Replaces, target: Target, *, url: str) -> None:
 
 
 def as_replaced(batches: Iterable[pa.RecordBatch], replaces: Replaces, *, url: str) -> Iterator[pa.RecordBatch]:
-    """Gives `batches`, new rows in the table's columns, where its predicate is true of each, if there is one by row.
+    """Gives `batches`, new rows in the table's columns, after checking that each row matches a predicate by row.
 
-    Raises InvalidRowsError for the first of which it is false or null.
+    Raises InvalidRowsError for the first row for which it is false or null. Without a predicate by row nothing is
+    checked.
     """
     rows = replaces.by_row
     return iter(batches) if rows is None else (_held(batch, rows, replaces, url) for batch in batches)
@@ -159,9 +164,9 @@ def _held(batch: pa.RecordBatch, rows: RowFilter, replaces: Replaces, url: str) 
 
 
 def matches(batch: pa.RecordBatch, rows: RowFilter, *, url: str) -> pa.BooleanArray:
-    """Says of each row of `batch` whether the predicate is true of it: not of one for which it is null.
+    """Says for each row of `batch` whether it matches the predicate; a row for which that is null does not.
 
-    Raises IllegalOptionError for a predicate that rows cannot be asked.
+    Raises IllegalOptionError for a predicate that Arrow cannot evaluate on these rows.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -175,9 +180,9 @@ def matches(batch: pa.RecordBatch, rows: RowFilter, *, url: str) -> pa.BooleanAr
 
 
 class Replacement:
-    """Says of files whether the commit of `written`, planned so, takes their place. Raises LogError for odd ones.
+    """Decides which files the commit of `written` replaces, except for a plan with a predicate by row.
 
-    Not of those of a predicate by row.
+    Raises LogError for a file whose partition values in the log are missing or cannot be parsed.
     """
 
     def __init__(self, planned: Replaces, written: Iterable[AddFile], *, url: str) -> None:
@@ -187,24 +192,24 @@ class Replacement:
             self._partitions = frozenset(self._keys(_maps([file.partition_values for file in written])))
 
     def of(self, files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Gives those of `files` (`tablefeed.delta.columns.FILE_COLUMNS`) that make way."""
+        """Gives the files among `files` (`tablefeed.delta.columns.FILE_COLUMNS`) that are replaced."""
         for batch in files:
             yield batch if self._scope is Scope.TABLE else batch.filter(self._among(batch["partition_values"]))
 
     def reads(self, file: FileAction) -> bool:
-        """Whether `file`, of another commit, is one that this write would have had to see."""
+        """Whether `file`, which another commit added or removed, is among what this write replaces."""
         if self._scope is Scope.TABLE:
             return True
         if isinstance(file, CdcFile):
             return False
         if file.partition_values is None:
-            return True  # a remove need not say whose it was
+            return True  # a remove may leave out its partition values
         return bool(self._among(_maps([file.partition_values]))[0].as_py())
 
     def check(self, files: Sequence[AddFile]) -> None:
-        """Raises InvalidRowsError where rows of `files`, written under the plan, are not as its predicate says."""
+        """Raises InvalidRowsError where a partition of the written `files` does not match the plan's predicate."""
         if not isinstance(self._scope, RowFilter) or not files or self._planned.by_row is not None:
-            return  # no predicate, or one that each row was held against
+            return  # no predicate, or one that each row was checked against
         for file, is_among in zip(
             files, self._among(_maps([f.partition_values for f in files])).to_pylist(), strict=True
         ):
@@ -218,7 +223,7 @@ class Replacement:
                 )
 
     def _among(self, values: pa.MapArray) -> pa.BooleanArray:
-        """Whether each of the partitions is among those replaced; each is judged once, however many files it has."""
+        """Whether each of the partitions is replaced. Equal partitions are judged once."""
         import pyarrow.compute as pc
 
         from tablefeed.delta.json_texts import texts_of_map
@@ -275,11 +280,11 @@ def _maps(values: Sequence[Mapping[str, str | None]]) -> pa.MapArray:
 
 
 def _comparable(column: pa.Array) -> list[object]:
-    """The values as Python's, equal where Spark's `<=>` says so: NaN is NaN, and null null."""
+    """The values as Python objects that are equal where Spark's `<=>` is true: NaN equals NaN, null equals null."""
     import pyarrow as pa
 
     if pa.types.is_temporal(column.type):
-        # Python's own end with the year 9999.
+        # Python's dates end with the year 9999.
         column = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
     values: list[object] = column.to_pylist()
     if pa.types.is_floating(column.type):

@@ -1,9 +1,9 @@
-"""An overwrite of the rows of a predicate: files that have some of them are written anew without them.
+"""Overwrites the rows that match a predicate: files with some matching rows are rewritten without them.
 
-For `replaceWhere` on columns that are no partition columns. The commit does this on the driver, before its put: rows
-are streamed, so that memory does not grow with them, and of a file they are read twice where some of them stay, first
-by the predicate's columns alone. Rows that stay were held against the table's rules when they came, and are asked
-nothing. As everywhere, what is written here is part of the table by the put alone.
+This is `replaceWhere` on columns that are not partition columns. The commit does it on the driver, before its put.
+Rows are streamed, so memory does not grow with them. A file is first read in the predicate's columns alone; if some of
+its rows stay, all columns are read to copy those. Rows that stay are not checked against the table's rules again. As
+in every write, the files belong to the table only after the put.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewriting:
-    """What makes way and what takes its place beside the new rows: files as the log has them.
+    """The files that a rewrite removes and adds, besides the files with new rows.
 
-    `removed` are all files with rows of the predicate, `added` hold the `copied_rows` of theirs that stay. `changes`
-    tell of all rows that went and came; there are none where adds and removes tell it, or nobody asks.
+    `removed` are all files with matching rows. `added` hold those of their rows that stay. `changes` hold all deleted
+    and inserted rows; it is empty where no row stays, as adds and removes then imply the changes, and where the table
+    records no changes. `deleted_rows` is the number of matching rows.
     """
 
     removed: tuple[AddFile, ...] = ()
@@ -52,12 +53,12 @@ class Rewriting:
 
     @property
     def copied_rows(self) -> int:
-        """Rows that are in other files now."""
+        """The number of rows in `added`, by its statistics."""
         return sum(num_records(file.stats) or 0 for file in self.added)
 
 
 class RowReplacement:
-    """What a write under `plan`, whose predicate `rows` is, has to look into."""
+    """Finds and reads the files that a write under `plan` has to rewrite; `rows` is the plan's predicate."""
 
     def __init__(self, plan: WritePlan, rows: RowFilter, log: TableLog) -> None:
         from tablefeed.feed.scan.pruning import Pruner
@@ -69,15 +70,15 @@ class RowReplacement:
         self._pruner = Pruner(rows.condition, schema=schema, columns=self._columns)
 
     def reads(self, file: FileAction) -> bool:
-        """Whether `file`, of another commit, may have a row that this write would have had to see."""
+        """Whether `file`, which another commit added or removed, may have a row that this write replaces."""
         if isinstance(file, CdcFile):
             return False
         if file.partition_values is None:
-            return True  # a remove need not say whose it was
+            return True  # a remove may leave out its partition values
         return self._pruner.choose([file.partition_values], [file.stats])[0]
 
     def found(self, state: Snapshot) -> Iterator[tuple[AddFile, int, int]]:
-        """Gives the live files of `state` with rows of the predicate: how many these are, and how many stay."""
+        """Gives the live files of `state` with matching rows, each with the numbers of matching and of other rows."""
         from tablefeed.delta.columns import to_add_files
 
         for batch in self._pruner.matching(state.live_files(with_stats=True)):
@@ -90,7 +91,7 @@ class RowReplacement:
                     yield add, matched, rows - matched
 
     def rows_of(self, files: Sequence[AddFile], *, replaced: bool) -> Iterator[pa.RecordBatch]:
-        """Gives the rows of `files` that make way, or those that stay, in all of the table's columns."""
+        """Gives the rows of `files` that are replaced, or those that stay, in all of the table's columns."""
         import pyarrow.compute as pc
 
         for batch in read_task(self._task(files), self._schema, store=self._log.store):
@@ -98,7 +99,7 @@ class RowReplacement:
             yield batch.filter(held if replaced else pc.invert(held))
 
     def all_rows_of(self, files: Sequence[AddFile]) -> Iterator[pa.RecordBatch]:
-        """Gives the rows of `files`."""
+        """Gives all rows of `files`, in all of the table's columns."""
         return read_task(self._task(files), self._schema, store=self._log.store)
 
     def _task(self, files: Sequence[AddFile]) -> ScanTask:
@@ -111,16 +112,16 @@ class RowReplacement:
 
 
 def reader_of(plan: WritePlan, log: TableLog) -> Callable[[FileAction], bool] | None:
-    """Gives what says whether a rival's file is one that a write under `plan` had to see; None: no predicate by row."""
+    """Gives a function: does a rival's file conflict with a write under `plan`? None: it has no predicate by row."""
     rows = plan.replaces.by_row
     return None if rows is None else RowReplacement(plan, rows, log).reads
 
 
 def rewritten(log: TableLog, state: Snapshot, plan: WritePlan, new: Sequence[AddFile], *, now_ms: int) -> Rewriting:
-    """Writes what of `state` stays when `new`, the files of a write under `plan`, replace the rows of its predicate.
+    """Rewrites each file of `state` in which some rows match the predicate of `plan`; `new` are the new rows' files.
 
-    Where it raises, its files are gone again: DataFileError and LogError for a table that cannot be read, and as
-    `write_task`.
+    Writes nothing where `plan` has no predicate by row. Raises DataFileError and LogError for a table that cannot be
+    read, and as `write_task`; before that it tries to delete the files that it wrote.
     """
     rows = plan.replaces.by_row
     if rows is None:
@@ -128,11 +129,11 @@ def rewritten(log: TableLog, state: Snapshot, plan: WritePlan, new: Sequence[Add
     replacement = RowReplacement(plan, rows, log)
     found = list(replacement.found(state))
     removed = tuple(add for add, _, _ in found)
-    # A partition after the other: few files are open at a time.
+    # Files of one partition follow each other, so that few files are open at a time.
     partly = sorted((add for add, _, stay in found if stay), key=_partition)
     rewriting = Rewriting(removed=removed, deleted_rows=sum(matched for _, matched, _ in found))
     if not partly:
-        return rewriting  # whole files go: adds and removes tell the changes
+        return rewriting  # whole files are removed: adds and removes imply the changes
     staying = replacement.rows_of(partly, replaced=False)
     rewriting = replace(rewriting, added=write_task(_of_staying_rows(plan), staying, task=0, now_ms=now_ms))
     if records_changes(_metadata(plan).configuration):
@@ -146,9 +147,9 @@ def rewritten(log: TableLog, state: Snapshot, plan: WritePlan, new: Sequence[Add
 
 
 def drop(log: TableLog, rewriting: Rewriting) -> None:
-    """Deletes the files that were written, which no commit names."""
+    """Deletes the files of `rewriting`, which no commit names."""
     for file in rewriting.written:
-        # What stays is for VACUUM, and there is an error to tell of.
+        # VACUUM deletes what stays. The caller's own error matters more.
         with suppress(StoreError):
             log.store.delete(file.path)
 
@@ -156,13 +157,13 @@ def drop(log: TableLog, rewriting: Rewriting) -> None:
 def _changes(
     replacement: RowReplacement, removed: Sequence[AddFile], new: Sequence[AddFile]
 ) -> Iterator[pa.RecordBatch]:
-    # "Add CDC File": where a commit has one, readers take its changes from such files alone.
+    # "Add CDC File": if a commit has such files, readers take its changes from them alone.
     yield from marked(replacement.rows_of(removed, replaced=True), ChangeType.DELETE)
     yield from marked(replacement.all_rows_of(new), ChangeType.INSERT)
 
 
 def _of_staying_rows(plan: WritePlan) -> WritePlan:
-    """The plan by which the table's own rows are written: as they are, held against nothing."""
+    """The plan to write rows that are read from the table: all columns are there, and no rule is checked."""
     columns = len(parse_schema(plan.schema_string, url=plan.location).fields)
     return replace(
         plan,

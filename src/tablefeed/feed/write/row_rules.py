@@ -1,7 +1,7 @@
-"""Which rules of a table a write keeps, and its rows held against them: found on the driver, kept by every task.
+"""Finds the rules that a table has for its rows, on the driver, and applies them to rows, in every task.
 
-What the log says is `tablefeed.delta.schema.rules`', what the SQL means `tablefeed.data.rules`'. A table without rules
-costs nothing here: no engine is loaded.
+`tablefeed.delta.schema.rules` reads the rules from the log; `tablefeed.data.rules` evaluates their SQL. For a table
+without rules no SQL engine is loaded.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What rows of one write are held against. Small; crosses to every task.
+    """The rules that the rows of one write must keep. Small; sent to every task.
 
-    `absent` are the columns that the rows do not bring, `partition_by` those that partition the table, `zone` is where
-    days and clocks are meant (None: nobody said), `now_ms` the moment of the write, the same for all of its tasks.
+    `absent` are the columns that the rows do not have, `partition_by` the partition columns. `zone` is the time zone of
+    dates and of timestamps without zone (None: not given). `now_ms` is the time of the write, the same for all tasks.
     """
 
     rules: TableRules
@@ -43,10 +43,10 @@ class Kept:
 def rules_in_force(
     schema: Struct, configuration: Mapping[str, str], protocol: Protocol, *, url: str
 ) -> TableRules | None:
-    """Gives the rules of a table that its rows must keep, None where there are none.
+    """Gives the rules that rows of the table must keep; None where it has none.
 
-    A generation expression counts where the protocol supports it, as for Delta-Spark; the others wherever they stand.
-    Raises UnsupportedFeatureError for a rule in a form that is not known.
+    As in Delta-Spark, a generation expression is ignored where the protocol does not support `generatedColumns`; other
+    rules hold under every protocol. Raises UnsupportedFeatureError for a rule in an unknown form.
     """
     rules = table_rules(schema, configuration, url=url)
     if rules.generated and not features.is_supported("generatedColumns", protocol):
@@ -55,19 +55,19 @@ def rules_in_force(
 
 
 def filled_columns(rules: TableRules | None) -> frozenset[str]:
-    """Gives the columns that rows need not bring, as the schema spells them."""
+    """Gives the columns that rows may leave out, because a rule fills them, as the schema spells them."""
     return frozenset() if rules is None else frozenset((*rules.generated, *rules.defaults))
 
 
 def check_kept(kept: Kept, schema: Struct, *, url: str) -> None:
-    """Raises UnsupportedExpressionError for a rule that no task could hold rows against."""
+    """Raises UnsupportedExpressionError for a rule that no task can evaluate, SchemaMismatchError for a bad default."""
     _built(kept, schema, url)
 
 
 def keeping(batches: Iterable[pa.RecordBatch], kept: Kept, schema: Struct, *, url: str) -> Iterator[pa.RecordBatch]:
-    """Gives `batches`, which are of `schema`, with absent columns filled. Raises InvalidRowsError for what is broken.
+    """Gives `batches`, which are of `schema`, with absent columns filled. Raises InvalidRowsError for a broken rule.
 
-    A rule that cannot be evaluated where this runs raises at once, before a batch is asked for.
+    For a rule that cannot be evaluated in this process the call itself raises, before it reads a batch.
     """
     return map(_built(kept, schema, url), batches)
 

@@ -1,8 +1,8 @@
-"""Rows into a table, exactly once: planned on the driver, written by tasks, committed on the driver.
+"""Writes rows to a table exactly once: planned on the driver, written by tasks, committed on the driver.
 
-The three steps may each run in another process, so each hands the next a small value. What is written is invisible
-until the one put that commits it (docs/exactly-once.md argues every crash window). Parquet is `tablefeed.data`'s,
-the log's bytes `tablefeed.delta`'s, what a rival's commit means `tablefeed.log.transaction`'s.
+Each of the three steps may run in another process, so each passes a small value to the next. Written files are
+invisible until one put commits them (docs/exactly-once.md covers every point at which a process can crash).
+`tablefeed.data` knows Parquet, `tablefeed.delta` the log's bytes, and `tablefeed.log.transaction` what is a conflict.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ def plan_write(
     rules: WriteRules | None = None,
     now_ms: int | None = None,
 ) -> WritePlan:
-    """Fits `incoming` to the table, as it is or as `rules` let it become, or to a new one.
+    """Plans a write of rows with the schema `incoming` to the table, or to a new table where `snapshot` is None.
 
-    It is a Struct where more is known of the rows than Arrow says: `rows_of_spark` gives one. `now_ms` is the moment of
-    the write, which the defaults of columns may take; None: the moment of this call. Raises TableError for what does
-    not fit or is refused.
+    The table's schema stays, or changes as `rules` allow. `incoming` is a Struct where Spark's schema says more than
+    Arrow's: `rows_of_spark` gives it. `now_ms` is the time of the write, which column defaults may use; None: the time
+    of this call. Raises TableError for rows that do not fit and for a table that cannot be written, and OptionError.
     """
     rules = rules or WriteRules()
     rows = incoming if isinstance(incoming, Struct) else from_arrow(incoming, url=log.url)
@@ -101,7 +101,7 @@ def plan_write(
     if snapshot is not None:
         check_replaceable(replaces, target, url=log.url)
     in_files = names_in_files(target.schema, mapping)
-    # By the statistics of identity columns the commit finds how far their marks are moved.
+    # From the statistics of identity columns the commit computes their new high-water marks.
     counted = (*clustered_by, *((in_files[column.name],) for column in identity))
     return WritePlan(
         location=log.location,
@@ -136,7 +136,7 @@ def plan_write(
 
 
 def rows_of_spark(schema_json: str, *, url: str) -> Struct:
-    """Gives the rows that a DataFrame of that schema brings, for `plan_write`; `delta.schema.from_spark`."""
+    """Gives the schema of a DataFrame's rows for `plan_write`, from Spark's JSON (`schema_string.from_spark`)."""
     return from_spark(schema_json, url=url)
 
 
@@ -154,7 +154,7 @@ def _recorded(txns: Collection[Txn]) -> dict[str, int]:
 
 
 def clustering_of(snapshot: Snapshot) -> tuple[LeafPath, ...]:
-    """Gives the columns by which a table is clustered, as its files call them."""
+    """Gives the columns by which a table is clustered, by their names in files."""
     return clustering_columns(snapshot.protocol, snapshot.facts.domains, url=snapshot.log.url)
 
 
@@ -172,13 +172,13 @@ def _existing(
 def _fitted(
     target: Target, rows: Struct, rules: WriteRules, *, kind: WriteKind, now_ms: int | None, url: str
 ) -> tuple[Alignment, tuple[IdentityColumn, ...], Kept | None]:
-    """Which column goes where, the identity columns to make, and the rules that rows are held against.
+    """The alignment of columns, the identity columns to generate, and the rules that rows must keep.
 
-    Those are built once here, to refuse what no task could do.
+    The rules are compiled once here, so that a rule that no task could evaluate is refused before any task runs.
     """
     schema, partition_by = target.schema, target.partition_columns
     if kind is WriteKind.OPTIMIZE:
-        # The table's own rows bring all of their values, and were held against its rules when they came.
+        # These are the table's own rows: they have all values, and were checked against its rules when first written.
         return align(schema, rows, partition_columns=partition_by, url=url), (), None
     identity = columns_to_make(schema, rows, target.protocol, partition_columns=partition_by, url=url)
     in_force = rules_in_force(schema, target.configuration, target.protocol, url=url)
@@ -206,12 +206,12 @@ def write_task(
     txn: Txn | None = None,
     now_ms: int,
 ) -> tuple[AddFile, ...]:
-    """Writes the rows of one task to new data files, durable when this returns; gives what a commit says of them.
+    """Writes the rows of one task to new data files, durable when this returns; gives the adds for a commit.
 
-    `task`, from 0, is another for each task of a write, of which there are `task_count` where that is known: by it
-    tasks make different values of identity columns. `txn` is what the commit will record; the names of splits tell it.
-    A random part keeps the names of twin attempts apart. Where it raises, its files are gone again. Raises
-    InvalidRowsError, UnsupportedExpressionError, StoreError, NotExclusiveError.
+    `task`, from 0, is unique among the tasks of a write, and `task_count` is their number, None: not known. Identity
+    values are unique by it. `txn` is what the commit will record; it is part of the names of splits. A random part
+    makes file names differ between attempts of one task. Raises InvalidRowsError, SchemaMismatchError,
+    UnsupportedExpressionError, StoreError and NotExclusiveError, after it tried to delete its files.
     """
     if plan.has_splits:
         from tablefeed.feed.write.split_write import write_split_task
@@ -223,7 +223,7 @@ def write_task(
     store = open_store(plan.location, for_store(plan.storage_options))
     schema = parse_schema(plan.schema_string, url=store.url)
     begun: list[str] = []
-    # A table that was deleted meanwhile does not get its folder back.
+    # If the table was deleted meanwhile, its folder is not created again.
     within = None if plan.found is None else Within(directory="")
 
     def new_file(values: Mapping[str, pa.Scalar], number: int) -> NewFile:
@@ -251,7 +251,7 @@ def write_task(
 
 
 def file_layout(plan: WritePlan, schema: Struct, *, url: str) -> FileLayout:
-    """Gives how rows of `schema`, the table's, become files under `plan`."""
+    """Gives the layout of files for rows of `schema`, the table's schema, under `plan`."""
     from tablefeed.data.write import FileLayout
 
     return FileLayout(
@@ -289,4 +289,4 @@ _COMPRESSION: Mapping[Codec, Compression] = {
     Codec.LZ4_RAW: "lz4",
     Codec.UNCOMPRESSED: "none",
 }
-"""Arrow's names: its lz4 is Parquet's LZ4_RAW."""
+"""Arrow's names of the codecs: its lz4 is Parquet's LZ4_RAW."""

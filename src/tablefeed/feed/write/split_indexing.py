@@ -1,7 +1,7 @@
-"""How the splits of an IndexTables table index its columns, so that those we add are as they are.
+"""Finds out how the splits of an IndexTables table index its columns, so that new splits do the same.
 
-Told by the doc mappings in its log and, for the order of the fields, by one split itself. No version changes it: a log
-object is asked once.
+The doc mappings in the log say it, and one split gives the order of the fields. It is the same in every version of a
+table, so a log object looks it up once for each table id.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 def indexing_of_table(
     log: IndexTablesLog, snapshot: IndexSnapshot, schema: pa.Schema, *, partition_by: Sequence[str]
 ) -> Indexing:
-    """Gives how the splits of `snapshot` index the columns of `schema`, the table's.
+    """Gives how the splits of `snapshot` index the columns of `schema`, the table's schema.
 
-    Raises UnsupportedFeatureError, by name, where they do it as our writer does not, and DataFileError where the split
-    that is looked at is damaged.
+    Raises UnsupportedFeatureError, which names the column or feature, where they index in a way that we cannot write,
+    LogError for an invalid doc mapping, and DataFileError where the split that is read is damaged.
     """
     table_id = snapshot.metadata.table_id
     known = log.known_indexing

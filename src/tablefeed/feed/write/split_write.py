@@ -1,7 +1,7 @@
-"""Rows into splits: a write to an IndexTables table planned, and its tasks' rows written. The commit is index_commit's.
+"""Plans a write to an IndexTables table and writes its tasks' rows to splits. index_commit.py commits them.
 
-Its schema never changes after it was made, with IndexTables itself neither; what Delta's writer can besides is refused
-by name.
+The schema of such a table never changes: IndexTables does not change it either. Options that only Delta tables have are
+refused by name.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ if TYPE_CHECKING:
 def plan_splits(
     log: TableLog, snapshot: Snapshot | None, rows: Struct, *, partition_by: Sequence[str], rules: WriteRules
 ) -> WritePlan:
-    """As `sink.plan_write`, for an IndexTables table: as it is, or a new one.
+    """Plans as `sink.plan_write` does, for an existing IndexTables table or a new one.
 
-    Raises UnsupportedOptionError for what only a Delta table can be asked for.
+    Raises UnsupportedOptionError for an option that only Delta tables have.
     """
     from tablefeed.data.split_index import require_tantivy
     from tablefeed.indextables.split.index_schema import check_types
@@ -113,7 +113,7 @@ def _indexing(
     partition_columns: tuple[str, ...],
     asked: Mapping[str, str],
 ) -> Indexing:
-    """How the table's splits index its columns: as those do that it has, of a new one as is `asked`."""
+    """How new splits index the columns: like the table's splits, or as `asked` for a new table."""
     wanted = _asked(schema, asked)
     if not isinstance(snapshot, IndexSnapshot) or not isinstance(log, IndexTablesLog):
         return Indexing(strings={name: way for name, way in wanted.items() if way is not Indexed.STRING})
@@ -146,7 +146,7 @@ def _asked(schema: pa.Schema, asked: Mapping[str, str]) -> dict[str, Indexed]:
 def write_split_task(
     plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int, txn: Txn | None, now_ms: int
 ) -> tuple[AddFile, ...]:
-    """As `sink.write_task`, to splits, whose names tell of `txn`."""
+    """Writes as `sink.write_task` does, to splits, whose names contain `txn`."""
     from tablefeed.data.split_writer import SplitLayout, write_splits
     from tablefeed.data.write import NewFile
 
@@ -189,9 +189,9 @@ def write_split_task(
 def _texts(
     plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar], layout: SplitLayout
 ) -> dict[str, str | None]:
-    """Gives what the log says of the partition with `values`, in the words of the writer whose splits are alike.
+    """Gives the texts of partition values for the log, as the writer of the table's other splits spells them.
 
-    Raises InvalidRowsError where the log alone says a value, and its text there would be read as another.
+    Raises InvalidRowsError where only the log holds a value, and its text would be read back as another value.
     """
     texts = logged_values(plan, schema, values)
     for field in schema:
@@ -220,7 +220,7 @@ def _check_told(texts: Mapping[str, str | None], values: Mapping[str, pa.Scalar]
 
 
 def check_same_table(plan: WritePlan, state: Snapshot) -> None:
-    """Raises SchemaMismatchError where a table that another writer made meanwhile is not as `plan` was to make it."""
+    """Raises SchemaMismatchError where another writer created the table meanwhile, not as `plan` would create it."""
     theirs, ours = state.schema, parse_schema(plan.schema_string, url=state.log.url)
     if theirs != ours or state.metadata.partition_columns != plan.partition_columns:
         raise SchemaMismatchError(

@@ -1,7 +1,7 @@
-"""What metadata a write gives its table: that of a new one, or that of the one which is there, changed or as it is.
+"""Decides the metadata of a table after a write: of a new table, or of an existing one, changed or not.
 
-Decided on the driver, before a file is written: ids and names that are drawn here are those of the files and of the
-commit. A metaData that follows another keeps its id, its time, its name and what is not known here.
+This happens on the driver before a file is written, so files and commit use the same generated ids and names. Changed
+metadata keeps the table's id, creation time, name and unknown fields.
 """
 
 from __future__ import annotations
@@ -34,16 +34,17 @@ from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.schema import Struct
 
 _INTERNAL_COLUMNS = (names.MATERIALIZED_ROW_ID_COLUMN, names.MATERIALIZED_ROW_VERSION_COLUMN)
-"""The properties that name columns which files may have besides the table's."""
+"""The properties that name columns which files may have in addition to the table's columns."""
 
 PREVIEW_OF_WIDENING = "typeWidening-preview"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The table that a write is for, as it is after the write. `metadata` is None where no metaData is to be written.
+    """The table as it is after the write. `metadata` is None where an existing table's metadata does not change.
 
-    `configuration` are its properties then, and `protocol` says which of its rules are in force.
+    It is also None for a new table, whose metadata the commit makes. `configuration` are the table's properties.
+    `protocol` decides which of its rules are in force.
     """
 
     schema: Struct
@@ -55,10 +56,10 @@ class Target:
 
 
 def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules, url: str) -> Target:
-    """Gives the table that is made for `rows`. Raises SchemaMismatchError for what no table can be."""
+    """Gives a new table for `rows`. Raises SchemaMismatchError where no table can have their schema."""
     properties = checked_properties(rules.properties)
     if compat_version(properties) is not None:
-        # What it takes, and what Delta-Spark gives such a table besides.
+        # The properties that Iceberg compatibility requires, or that Delta-Spark adds to such a table.
         properties = {names.COLUMN_MAPPING_MODE: str(MappingMode.NAME), names.ATOMIC_CONVERSION: "true", **properties}
     if rules.cluster_by:
         properties = {**properties, names.FEATURE_PREFIX + names.CLUSTERING: "supported"}
@@ -78,9 +79,10 @@ def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules, u
 def changed_table(
     metadata: Metadata, protocol: Protocol, schema: Struct, rows: Struct, *, rules: WriteRules, url: str
 ) -> Target:
-    """Gives the table of `metadata` and `schema` after rows are appended, or have replaced others, as `rules` allow.
+    """Gives the table of `metadata` and `schema` after a write of `rows` that changes its schema only as `rules` allow.
 
-    Raises SchemaMismatchError where they do not fit, UnsupportedFeatureError where it takes features that it lacks.
+    Raises SchemaMismatchError where the rows do not fit, and UnsupportedFeatureError where the new schema needs a
+    feature that the table cannot get.
     """
     widens = rules.schema is SchemaMode.MERGE and features.is_type_widening_enabled(protocol, metadata)
     how = Merging(url=url, policy=rules.assignment.policy, adds=rules.schema is SchemaMode.MERGE, widens=widens)
@@ -96,11 +98,12 @@ def changed_table(
 def replaced_table(
     metadata: Metadata, protocol: Protocol, schema: Struct, rows: Struct, *, partition_by: Sequence[str], url: str
 ) -> Target:
-    """Gives the table of `metadata` after `rows`, with their own schema and partitioning, replace all that it has.
+    """Gives the table of `metadata` after `rows` replace its rows, schema and partitioning.
 
-    The properties stay, and so does the mapping of columns of the same name and type. What else columns were is gone,
-    with Delta-Spark too: comments, of which the rows may bring others, NOT NULL, defaults, and that their values were
-    made. Values of rows for an identity column that is always generated are refused all the same.
+    The properties stay, and so does the column mapping of a column with the same name and type. As in Delta-Spark, all
+    else about the old columns is dropped: comments (the rows may bring new ones), NOT NULL, defaults, generation
+    expressions and identity. Rows with values for a GENERATED ALWAYS identity column are refused all the same. Raises
+    SchemaMismatchError, and UnsupportedFeatureError for a table with CHECK constraints.
     """
     check_brought(schema, rows, protocol, partition_columns=metadata.partition_columns, url=url)
     if any(name.startswith(names.CHECK_CONSTRAINT_PREFIX) for name in metadata.configuration):
@@ -195,7 +198,7 @@ def _check_reserved(metadata: Metadata, after: Struct, url: str) -> None:
 
 
 def _check_widened(widened: Sequence[str], metadata: Metadata, schema: Struct, protocol: Protocol, url: str) -> None:
-    """Refuses a wider type under what was made for the narrower one, as far as a text says which columns it uses."""
+    """Refuses to widen under the feature's preview, and to widen a column whose name is in the SQL of a rule."""
     if PREVIEW_OF_WIDENING in (protocol.writer_features or ()):
         raise UnsupportedFeatureError(
             f"{url} has the preview of type widening, in which wider columns are told of in a way that is not written "

@@ -1,4 +1,4 @@
-"""A write as it is planned: what crosses to its tasks and back to its commit, and where its files lie."""
+"""The plan of a write, which is sent to its tasks and back to its commit, and the paths of its files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """What the table was when the write was planned: a commit finds it so, or is none."""
+    """The table when the write was planned. A later change conflicts with the write unless it does no harm."""
 
     table_id: str
     version: Version
@@ -47,13 +47,13 @@ class Planned:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Planned:
-        """What `snapshot` shows the table to be."""
+        """Gives the table as it is in `snapshot`."""
         return cls(
             table_id=snapshot.metadata.table_id,
             version=snapshot.version,
             schema_string=snapshot.metadata.schema_string,
             partition_columns=snapshot.metadata.partition_columns,
-            # A plain dict: it crosses to every task.
+            # A plain dict, because it is pickled for every task.
             configuration=dict(snapshot.metadata.configuration),
             protocol=snapshot.protocol,
         )
@@ -61,12 +61,12 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePlan:
-    """What tasks write against. Small; crosses to every task and back to the commit.
+    """What a task needs to write its rows. Small; sent to every task and back to the commit.
 
-    `found` is None where the table is not there yet: this write makes it, with the properties `configuration`.
-    `schema_string` and `partition_columns` are the table's after the write, and `metadata` is what has to say so in
-    the log of one that is there; None: it does. `protocol` is that of a table that is there, where its new schema needs
-    a feature that it lacks; None: it lacks none.
+    `found` is None where the table does not exist: this write creates it, with the properties `configuration`.
+    `schema_string` and `partition_columns` are the table's after the write. `metadata` is the new metaData of an
+    existing table; None: it does not change. `protocol` is the new protocol of an existing table whose new schema needs
+    another feature; None: it does not change.
     """
 
     location: str
@@ -84,77 +84,77 @@ class WritePlan:
     kept: Kept | None
     """The rules of the table that its rows must keep; None: it has none."""
     identity: tuple[IdentityColumn, ...]
-    """The identity columns that values are made for."""
+    """The identity columns for which the tasks generate values."""
     recorded: Mapping[str, int]
-    """The newest version that each application has recorded in the table, by its id; the newest records first."""
+    """The newest txn version of each application, by its id. If more than `MOST_TOLD`, the newest records are first."""
     statistics: StatisticsShape
-    """What the statistics of files tell."""
+    """Which statistics the files get."""
     tells_all: bool = True
-    """Whether the application that writes has recorded nothing where it is not in `recorded`."""
+    """Whether an application that is not in `recorded` has no txn in the table."""
     clustered_by: tuple[LeafPath, ...] = ()
-    """The columns, as files call them, of which every file must have statistics."""
+    """The clustering columns, by their names in files: every file must have statistics of them."""
     stores_partitions: bool = False
-    """Whether files have to hold the partition columns too."""
+    """Whether files must store the partition columns too."""
     protocol: Protocol | None = None
     file_tags: Mapping[str, str] | None = None
     splits: Indexing | None = None
-    """How the splits of an IndexTables table index its columns; None: the table is Delta's."""
+    """How the splits of an IndexTables table index its columns; None: it is a Delta table."""
 
     @property
     def has_splits(self) -> bool:
-        """Whether the table is one of IndexTables, whose files are splits."""
+        """Whether the table is an IndexTables table, whose files are splits."""
         return self.splits is not None
 
     @property
     def table_format(self) -> TableFormat:
-        """Which of the two kinds of tables it is for."""
+        """The format of the table."""
         return TableFormat.INDEXTABLES if self.has_splits else TableFormat.DELTA
 
     @property
     def table_id(self) -> str | None:
-        """The id of the table that was found."""
+        """The id of the table when the write was planned; None: there was no table."""
         return None if self.found is None else self.found.table_id
 
     @property
     def version(self) -> Version | None:
-        """The version at which it was found."""
+        """The version of the table when the write was planned; None: there was no table."""
         return None if self.found is None else self.found.version
 
     def about(self, app_id: str | None) -> WritePlan:
-        """The same, telling of that application alone; None: of none. A table may have more than tasks can be sent."""
+        """Gives this plan with `recorded` cut to `app_id`, None: to nothing. All may be too much to send to tasks."""
         told = {app_id: self.recorded[app_id]} if app_id is not None and app_id in self.recorded else {}
         return replace(self, recorded=told, tells_all=bool(told) or (self.tells_all and app_id is not None))
 
     def about_newest(self) -> WritePlan:
-        """The same, telling of no more than `MOST_TOLD` applications, for who does not know yet which one writes."""
+        """Gives this plan with `recorded` cut to the first `MOST_TOLD`, for a caller that knows no `app_id` yet."""
         if len(self.recorded) <= MOST_TOLD:
             return self
         return replace(self, recorded=dict(islice(self.recorded.items(), MOST_TOLD)), tells_all=False)
 
 
 MOST_TOLD = 1_000
-"""Spark tells a stream's query id to its tasks alone. A batch that is run again is among the last that were recorded;
-where it is not, its files are written, and deleted by the commit that finds it recorded."""
+"""The most applications in a stream's plan, for which Spark gives the query id only to tasks. A batch that is run again
+is usually among the newest; if not, its tasks write files, and the commit finds the batch recorded and deletes them."""
 
 
 def discard(store: Store, files: Iterable[str]) -> None:
-    """Deletes `files`, which no commit names. One that cannot be deleted stays: there is more to tell of than that."""
+    """Deletes `files`, which no commit names. A file that cannot be deleted stays, and no error is raised."""
     for path in files:
         with suppress(StoreError):
             store.delete(path)
 
 
 def file_directory(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar]) -> str:
-    """Gives the folder of a file of the partition with `values`; empty: the table's."""
+    """Gives the folder of a file of the partition with `values`, relative to the table's; empty: the table's own."""
     if plan.mapping is not MappingMode.NONE or plan.shape.random_folders:
-        # Names and values of mapped columns stand in no path: some letters spread the files, as Delta-Spark has it.
+        # Paths never contain names or values of mapped columns. As in Delta-Spark, random letters spread the files.
         letters = string.ascii_letters + string.digits
         return "".join(random.choices(letters, k=plan.shape.folder_letters))  # noqa: S311 - no secret
     return paths.partition_directory(_texts(plan, schema, values, partition_values.directory_text).items())
 
 
 def logged_values(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar]) -> dict[str, str | None]:
-    """Gives what the log says of the partition with `values`."""
+    """Gives the texts of partition `values` in the log, by the columns' names in files."""
     texts = _texts(plan, schema, values, partition_values.serialise)
     if plan.mapping is MappingMode.NONE:
         return texts
@@ -173,9 +173,9 @@ def _texts(
 
 
 def check_text(values: Mapping[str, pa.Scalar], *, url: str) -> None:
-    """Raises InvalidRowsError for a partition's value that has no text in the log.
+    """Raises InvalidRowsError for a partition value that cannot be written to the log: a string that is no UTF-8.
 
-    Spark's texts are bytes, which may be no UTF-8.
+    Spark's strings are bytes and may be invalid UTF-8.
     """
     for name, value in values.items():
         try:
@@ -189,14 +189,14 @@ def check_text(values: Mapping[str, pa.Scalar], *, url: str) -> None:
 
 
 def _plain(value: pa.Scalar) -> partition_values.PartitionValue | None:
-    # Dates are days and timestamps microseconds there: as_py would make objects of both.
+    # `value` of a date is in days, of a timestamp in microseconds; `as_py` would make objects of both.
     plain: partition_values.PartitionValue | None
     plain = value.value if value.is_valid and hasattr(value, "value") else value.as_py()
     return plain
 
 
 def check_partitioning(asked: Sequence[str], actual: Sequence[str], url: str) -> None:
-    """Raises SchemaMismatchError where a write asks for another partitioning than its table has."""
+    """Raises SchemaMismatchError where a write names other partition columns than its table has."""
     if asked and [n.lower() for n in asked] != [n.lower() for n in actual]:
         raise SchemaMismatchError(
             f"{url} is partitioned by ({', '.join(actual)}), not by ({', '.join(asked)}). Leave partitionBy out: an "

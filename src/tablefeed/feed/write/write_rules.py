@@ -1,4 +1,4 @@
-"""What a write may do to its table's schema, and by which rules its values become the table's: as users say it."""
+"""What the options of a write ask for: changes of the table's schema, casts of values, what an overwrite replaces."""
 
 from __future__ import annotations
 
@@ -18,45 +18,45 @@ from tablefeed.model.statistics import LeafPath
 
 
 class Scope(StrEnum):
-    """What an overwrite takes the place of, in Spark's words for `partitionOverwriteMode`."""
+    """What an overwrite replaces. The values are Spark's for `partitionOverwriteMode`."""
 
     TABLE = "static"
     PARTITIONS = "dynamic"
-    """Those that rows are written to."""
+    """The partitions that rows are written to."""
 
 
 TYPEMAP_PREFIX = "spark.indextables.indexing.typemap."
-"""What follows it is a column; the value is how it is indexed: `string`, `text`, `json` or `ip`."""
+"""A column's name follows it; the option's value is how it is indexed: `string`, `text`, `json` or `ip`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRules:
-    """How rows may change and fit their table; `properties` are those of a table that the write makes.
+    """How rows may change their table and are made to fit it. `properties` are those of a new table.
 
-    `replace_where` is the predicate of the rows that an overwrite takes the place of, None: `scope` says it.
+    `replace_where` is the predicate for the rows that an overwrite replaces, None: `scope` decides.
     """
 
     schema: SchemaMode = SchemaMode.FIXED
     asked: frozenset[SchemaMode] = frozenset()
-    """What options of the schema were set, for the commit to tell; which one holds is `schema`."""
+    """The schema options that were set, which the commit records; `schema` is the one in force."""
     assignment: Assignment = field(default_factory=Assignment)
     properties: Mapping[str, str] = field(default_factory=dict)
     scope: Scope = Scope.TABLE
     replace_where: str | None = None
     codec: Codec | None = None
-    """None: the table's."""
+    """None: the table's codec."""
     most_rows_of_a_file: int | None = None
     gathers_files: bool | None = None
-    """Whether the small files of tasks are made into larger ones before the commit; None: as the table says."""
+    """Whether the tasks' small files are combined into larger ones before the commit; None: the table's property."""
     cluster_by: tuple[LeafPath, ...] = ()
-    """The columns by which a table is clustered that the write makes, by their names; one that is there is by them."""
+    """The clustering columns of a new table, by their names. An existing table must be clustered by the same."""
     index_as: Mapping[str, str] = field(default_factory=dict)
-    """How the columns of an IndexTables table are indexed that the write makes, by their names in any case: `string`,
-    `text`, `json` or `ip`; one that is there has them so."""
+    """How the columns of a new IndexTables table are indexed, by their names in any case: `string`, `text`, `json` or
+    `ip`. An existing table must index them the same way."""
 
 
 def schema_mode(kind: WriteKind, *, merge: bool, overwrite: bool) -> SchemaMode:
-    """Gives what mergeSchema and overwriteSchema ask of a write; the second asks nothing of an append."""
+    """Gives the mode that mergeSchema and overwriteSchema select; an append ignores overwriteSchema."""
     if overwrite and kind is WriteKind.OVERWRITE:
         return SchemaMode.OVERWRITE
     return SchemaMode.MERGE if merge else SchemaMode.FIXED
@@ -82,9 +82,9 @@ def write_rules(
     cluster_by: tuple[LeafPath, ...] = (),
     index_as: Mapping[str, str] | None = None,
 ) -> WriteRules:
-    """Gives the rules that a writer's options mean. Raises IllegalOptionError for `properties` that no table has.
+    """Gives the rules for a writer's options. Raises IllegalOptionError for `properties` that no table has.
 
-    As with Delta-Spark's writer, a table that is there keeps its own whatever they are.
+    As in Delta-Spark's writer, an existing table keeps its own properties.
     """
     return WriteRules(
         schema=schema,
@@ -102,7 +102,7 @@ def write_rules(
 
 
 def refuse_of_splits(asked: Mapping[str, object]) -> None:
-    """Raises UnsupportedOptionError for the first of `asked` that is set: IndexTables tables have no such thing."""
+    """Raises UnsupportedOptionError for the first of `asked` that is set: IndexTables tables do not have it."""
     for option, value in asked.items():
         if value:
             raise UnsupportedOptionError(option=option, remedy="Only Delta tables have it; leave it out.")
@@ -116,9 +116,9 @@ def read_scope(option: str, value: object) -> Scope:
 
 
 def column_paths(value: str, option: str) -> tuple[LeafPath, ...]:
-    """Gives the columns that `value` of `option` lists with commas, members of structs behind dots.
+    """Gives the columns in `value` of `option`: separated by commas, members of structs after a dot.
 
-    Between backticks a comma or a dot is part of a name, and a backtick is doubled. Raises IllegalOptionError.
+    Between backticks, a comma or a dot is part of the name, and a backtick is written twice. Raises IllegalOptionError.
     """
     paths: list[LeafPath] = []
     path: LeafPath = ()
