@@ -1,6 +1,6 @@
-"""What the commits of a table deliver to a stream: appended files here, changed rows in change_delivery.py.
+"""What the commits of a table deliver to a stream: added files here, changed rows in change_delivery.py.
 
-The planner (source.py) asks for one commit at a time and does not know which of the two it plans.
+The planner (source.py) uses both through `Delivery`, one commit at a time.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ StepT = TypeVar("StepT")
 
 
 class Delivery(Protocol[StepT]):
-    """One kind of feed. Errors are those of the commits that it is given."""
+    """What a stream delivers of the commits that it is given. Raises for a commit that it cannot deliver."""
 
     @property
     def by_file(self) -> bool:
-        """Whether a file may be of a version with another partitioning than the table's."""
+        """Whether a file may have other partition columns than the table."""
 
     def sizes(self, commit: Commit) -> Sequence[int]:
-        """Gives the bytes of each file of `commit` that has a number in offsets."""
+        """Gives the size in bytes of each file of `commit` that offsets count, in their order."""
 
     def step(self, commit: Commit) -> StepT:
-        """Gives `commit` as `furthest` takes it."""
+        """Gives the step for `commit` that `furthest` takes."""
 
     def snapshot_step(self, snapshot: Step, log_paths: Iterable[str]) -> StepT:
-        """Gives the initial snapshot, whose files are logged as `log_paths`, as `furthest` takes it."""
+        """Gives the step for the initial snapshot that `furthest` takes; `log_paths` are its files' paths as logged."""
 
     def furthest(self, start: Offset, steps: Iterable[StepT], limits: Limits, *, stop_at: Offset | None) -> Offset:
         """Gives the offset where a batch that begins at `start` ends."""
 
     def begin(self, start: Offset, end: Offset) -> None:
-        """Begins to read the batch from `start` to `end`: its commits come to `files` in order."""
+        """Begins to read the batch from `start` to `end`. Then `files` is called for each of its commits, in order."""
 
     def files(self, commit: Commit, begin: int, stop: int | None) -> Iterator[ScanFile]:
-        """Gives what is read of the files of `commit` from the number `begin` on, up to and without `stop`."""
+        """Gives the files of `commit` to read, of those from index `begin` to before `stop` (None: to the last)."""
 
     def snapshot_files(self, adds: Iterable[AddFile], version: Version) -> Iterator[ScanFile]:
-        """Gives what is read of `adds`, files of the initial snapshot at `version`."""
+        """Gives the files to read of `adds`, which are files of the initial snapshot at `version`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendDelivery:
-    """The files that commits add. Those that `exclude` finds are numbered and counted, and not read.
+    """Delivers the files that commits add. A file whose path `exclude` finds counts in offsets and limits, unread.
 
-    So are those that `pruner` rules out; of the initial snapshot's, they do not come here.
+    The same holds for a file that `pruner` rules out; `InitialSnapshot` leaves out those of the initial snapshot.
     """
 
     url: str
@@ -68,32 +68,32 @@ class AppendDelivery:
 
     @property
     def by_file(self) -> bool:
-        """As of `Delivery`: a stream of appends stops where the partitioning changes."""
+        """False: a stream of appends stops where the partitioning changes."""
         return False
 
     def sizes(self, commit: Commit) -> Sequence[int]:
-        """As of `Delivery`."""
+        """See `Delivery`."""
         return [add.size_bytes for add in self._added(commit)]
 
     def step(self, commit: Commit) -> Step:
-        """As of `Delivery`. Raises ChangeRefusedError."""
+        """See `Delivery`. Raises ChangeRefusedError."""
         added = self._added(commit)
         rows = [num_records(add.stats) for add in added] if self.counts_rows else ()
         return Step(version=commit.version, sizes=[add.size_bytes for add in added], rows=rows)
 
     def snapshot_step(self, snapshot: Step, log_paths: Iterable[str]) -> Step:  # noqa: ARG002 - all of them count
-        """As of `Delivery`."""
+        """See `Delivery`."""
         return snapshot
 
     def furthest(self, start: Offset, steps: Iterable[Step], limits: Limits, *, stop_at: Offset | None) -> Offset:
-        """As of `Delivery`."""
+        """See `Delivery`."""
         return furthest(start, steps, limits, stop_at=stop_at)
 
     def begin(self, start: Offset, end: Offset) -> None:
-        """As of `Delivery`."""
+        """See `Delivery`."""
 
     def files(self, commit: Commit, begin: int, stop: int | None) -> Iterator[ScanFile]:
-        """As of `Delivery`; a file that the commit says again is numbered again, and not read.
+        """See `Delivery`. A file that the commit adds twice has two indexes and is read once.
 
         Raises ChangeRefusedError.
         """
@@ -105,7 +105,7 @@ class AppendDelivery:
         return self._read(asked)
 
     def snapshot_files(self, adds: Iterable[AddFile], version: Version) -> Iterator[ScanFile]:  # noqa: ARG002
-        """As of `Delivery`."""
+        """See `Delivery`."""
         return self._read(adds)
 
     def _added(self, commit: Commit) -> tuple[AddFile, ...]:

@@ -1,9 +1,9 @@
-"""The initial snapshot in the order of the times in a column, so that a watermark takes no row of it for late.
+"""Delivers the initial snapshot in the order of the times in a column, so that a watermark drops none of its rows.
 
-Its span of time is cut into buckets as the stream goes, one a batch: a batch reads every file that may have rows
-between two moments, and delivers those rows alone. Rows without a time come with the first; the last goes on for ever,
-so that a row is delivered whatever statistics say of its file. The moments stand in offsets, so that a restart finds
-the same rows whatever its limits are.
+Each batch takes the next bucket of time: it reads every file that may have rows between two moments, and delivers only
+those rows. The first batch also delivers the rows without a time. The last bucket has no end, so it delivers what is
+left of files without statistics. Offsets contain the moments, so a restart delivers the same rows in a batch, whatever
+its limits are.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ logger = logging.getLogger(__name__)
 
 
 class ByEventTime:
-    """A snapshot whose files have their `event_times` noted; `where` is asked of all rows. A `SnapshotOrder`.
+    """A `SnapshotOrder` by `event_times`; `snapshot` must be made with them. Only rows that pass `where` are delivered.
 
-    Of what a batch may take, files that `where` rules out count, as they do file by file.
+    Files that `where` rules out count towards the limits of a batch, as they do in `ByFiles`.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ByEventTime:
         self._costs: _Costs | None = None
 
     def furthest(self, start: Offset, limits: Limits) -> Offset:
-        """Gives where a batch that begins at `start`, in the snapshot, ends: in it, or just behind."""
+        """Gives where a batch ends that begins at `start` in the snapshot: within the snapshot, or right after it."""
         behind = Offset(table_id=start.table_id, version=Version(start.version + 1))
         if limits.take_all:
             return behind
@@ -69,7 +69,7 @@ class ByEventTime:
         )
 
     def adds(self, version: Version, start: Offset, end: Offset) -> Iterator[AddFile]:
-        """As of `SnapshotOrder`. Raises OffsetError where the two are not of one snapshot, or not in order."""
+        """See `SnapshotOrder`. Raises OffsetError where `start` and `end` are in two snapshots, or `end` is earlier."""
         bounds = self._bounds(version, start, end)
         if bounds is None:
             return iter(())
@@ -77,12 +77,12 @@ class ByEventTime:
         return self._snapshot.adds(files.filter(may_have_rows(files, *bounds)))
 
     def rows(self, version: Version, start: Offset, end: Offset) -> RowFilter | None:
-        """As of `SnapshotOrder`. Raises as `adds` does."""
+        """See `SnapshotOrder`. Raises as `adds` does."""
         bounds = self._bounds(version, start, end)
         return self._where if bounds is None else self._event_times.rows(*bounds, self._where)
 
     def left(self, end: Offset) -> SnapshotLeft:
-        """As of `SnapshotOrder`; bytes are those that `furthest` takes to lie behind `end`."""
+        """See `SnapshotOrder`. Bytes are estimated as in `furthest`: a file's are spread evenly over its times."""
         files, costs = self._snapshot.files(end.version), self._costs_of(end.version)
         before_us, delivered = None, 0.0
         if end.event_time is not None and costs.spans is not None:
@@ -95,12 +95,12 @@ class ByEventTime:
         )
 
     def forget(self) -> None:
-        """As of `SnapshotOrder`."""
+        """See `SnapshotOrder`."""
         self._snapshot.forget()
         self._costs = None
 
     def _bounds(self, version: Version, start: Offset, end: Offset) -> tuple[int | None, int | None] | None:
-        """The moments between which a batch delivers rows; None: it delivers none of the snapshot."""
+        """The moments between which a batch delivers rows; None: the batch delivers no row of the snapshot."""
         if start.event_time is not None and (start.version != version or end.position < start.position):
             raise OffsetError(
                 f"The checkpoint's offsets for {self._url} contradict each other: a batch begins within the initial "
@@ -109,7 +109,7 @@ class ByEventTime:
                 url=self._url,
             )
         if end.in_snapshot and end.event_time is None:
-            return None  # it ends where the snapshot begins
+            return None  # the batch ends where the snapshot begins
         return (
             None if start.event_time is None else start.event_time.before_us,
             None if end.event_time is None else end.event_time.before_us,
@@ -122,7 +122,7 @@ class ByEventTime:
 
 
 class _Costs:
-    """What the files of one version cost, over time; each sum is made when it is first asked for."""
+    """The cost of the files of one version, over time. Each `Spread` is computed when it is first needed."""
 
     def __init__(self, version: Version, files: pa.RecordBatch) -> None:
         import pyarrow.compute as pc

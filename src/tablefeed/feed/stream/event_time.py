@@ -1,7 +1,7 @@
-"""The column of event times by which a stream's initial snapshot is delivered, and what is known of it in each file.
+"""The event time column by which a stream's initial snapshot is ordered, and which times each file may contain.
 
-Which files may have rows between two moments is judged by partition values and statistics, as for a filter
-(pruning.py); which rows are, by the rows.
+Partition values and statistics decide which files may have rows between two moments, as for a filter (pruning.py).
+Which of their rows are delivered is decided by the rows' own values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TYPES = (Primitive("timestamp"), Primitive("timestamp_ntz"))
 
 
 def event_time_field(name: str, schema: Struct) -> Field:
-    """Gives the column that `name` means to Spark, in any case. Raises IllegalOptionError for one that has no times."""
+    """Gives the column `name`, preferring the exact letter case. Raises IllegalOptionError unless it has timestamps."""
     alike = [field for field in schema if field.name.lower() == name.lower()]
     found = [field for field in alike if field.name == name] or alike
     if len(found) != 1:
@@ -41,9 +41,9 @@ def event_time_field(name: str, schema: Struct) -> Field:
 
 
 def check_order(offset: Offset, column: str | None, *, url: str) -> None:
-    """Raises OffsetError where `offset` is within a snapshot in another order than by `column`; None: by files.
+    """Raises OffsetError where `offset` is within a snapshot in another order than by `column` (None: by files).
 
-    Where a snapshot begins, and behind it, both orders stand alike.
+    The offsets at the begin of a snapshot and after it are the same in both orders.
     """
     by = None if offset.event_time is None else offset.event_time.column
     if not offset.in_snapshot or by == column or (by is None and offset.file_index == 0):
@@ -59,7 +59,7 @@ def check_order(offset: Offset, column: str | None, *, url: str) -> None:
 
 
 class EventTimes:
-    """The times in the column `field` of a table of `schema`, whose columns are found as `columns` says."""
+    """The times in the column `field` of a table with `schema`; `columns` says how files store its columns."""
 
     def __init__(self, field: Field, *, schema: Struct, columns: TableColumns) -> None:
         from tablefeed.delta.schema.schema_string import to_arrow
@@ -73,7 +73,7 @@ class EventTimes:
         self._leaf, self._is_partition = leaf, field.name in columns.partitions
 
     def marked(self, files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Gives `files` (`tablefeed.delta.columns.FILE_COLUMNS`) with the columns `mark_fields` after their own."""
+        """Gives `files` (`tablefeed.delta.columns.FILE_COLUMNS`) with the columns of `mark_fields` appended."""
         from tablefeed.feed.scan.pruning import judged_windows
 
         for batch in judged_windows(files):
@@ -82,9 +82,9 @@ class EventTimes:
             yield batch
 
     def rows(self, begin_us: int | None, end_us: int | None, also: RowFilter | None) -> RowFilter | None:
-        """Gives what lets the rows from one moment to before another through; those without a time have no begin.
+        """Gives the filter for rows from `begin_us` to before `end_us` that also pass `also`; None: no filter.
 
-        None is no bound. `also` is asked of them besides.
+        None for a bound means no bound. Rows without a time pass where `begin_us` is None.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -120,10 +120,10 @@ class EventTimes:
 
 
 def mark_fields() -> list[pa.Field]:
-    """Gives the columns that `EventTimes.marked` appends: what is sure of the times in a file.
+    """Gives the columns that `EventTimes.marked` appends: what the log says about the times in a file.
 
-    The earliest and the latest, in microseconds as offsets have them, null where unknown; whether a row may have none,
-    and whether one may have one.
+    A lower and an upper bound of them, in microseconds since 1970 as in offsets, null where unknown; whether a row may
+    have no time; whether a row may have a time.
     """
     import pyarrow as pa
 
@@ -136,7 +136,7 @@ def mark_fields() -> list[pa.Field]:
 
 
 def may_have_rows(files: pa.RecordBatch, begin_us: int | None, end_us: int | None) -> pa.BooleanArray:
-    """Says of each of marked files whether a row may be between two moments, as `EventTimes.rows` lets it through."""
+    """Says for each of `files`, which are marked, whether a row may pass `EventTimes.rows` with the same bounds."""
     import pyarrow.compute as pc
 
     may = files["event_may_have_value"]

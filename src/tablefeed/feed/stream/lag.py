@@ -1,8 +1,8 @@
-"""How far a stream is behind its table: what is there beyond the offset where a batch ends.
+"""How far a stream is behind its table: what the table has beyond the offset where a batch ends.
 
-Told in the progress of a query as its source's latest offset (docs/lag.md): the JSON is written and read here and
-nowhere else. Asked for at every trigger, so it rests on what `Tail` has just read; where the stream is not behind, the
-store is asked nothing.
+A query's progress reports it as the source's latest offset (docs/lag.md). Its JSON is written and read only here.
+It is measured at every trigger, so it uses what `Tail` has just read. A stream that is not behind costs no request to
+the store.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from tablefeed.model.actions import Commit, Version
 from tablefeed.model.offset import Offset
 
 READ_AHEAD = 8
-"""Commits read for one answer that the stream has not come to yet. They are kept, so each is still read once."""
+"""The most commits that one answer reads ahead of the stream. `Tail` keeps them, so each is still read only once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lag:
-    """What of the table at `url` a stream has still to deliver; None is what is not known, or does not apply.
+    """What a stream of the table at `url` has still to deliver. None means not known or not applicable.
 
-    `versions_behind` counts the versions that are not delivered whole, an initial snapshot as one of them;
-    `seconds_behind` is the age of the oldest of these. Files count where they would be delivered.
-    `snapshot_percent` is the share of the initial snapshot's bytes that is delivered, 100 behind it.
+    `versions_behind` counts the versions that are not fully delivered; an initial snapshot counts as one.
+    `seconds_behind` is the age of the oldest of these versions. Only files that the stream would deliver count.
+    `snapshot_percent` is how much of the initial snapshot's bytes is delivered; after the snapshot it is 100.
     """
 
     url: str
@@ -42,7 +42,7 @@ class Lag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotLeft:
-    """What of an initial snapshot of `total_bytes` is still to be delivered."""
+    """What is still to be delivered of an initial snapshot of `total_bytes`."""
 
     files: int
     size_bytes: int
@@ -50,7 +50,7 @@ class SnapshotLeft:
 
 
 def lag_to_json(lag: Lag, end: Offset) -> dict[str, object]:
-    """Gives what Spark is told where a batch ends at `end`: the offset behind the newest version, and the lag."""
+    """Gives the report to Spark for a batch that ends at `end`: the offset after the newest version, and the lag."""
     behind_newest = Offset(table_id=end.table_id, version=Version(end.version + lag.versions_behind))
     return {
         **offset_to_json(behind_newest),
@@ -66,7 +66,7 @@ def lag_to_json(lag: Lag, end: Offset) -> dict[str, object]:
 
 
 def lag_from_json(text: str | None) -> Lag | None:
-    """Gives the lag in the text of a source's latest offset; None for what is another source's, or says none."""
+    """Gives the lag in the text of a source's latest offset; None where the text has none, such as another source's."""
     try:
         report = json.loads(text or "null")
     except ValueError:
@@ -93,10 +93,10 @@ def _whole(value: object) -> int | None:
 
 
 class LagMeter:
-    """The lag of one reader of `log`, whose commits are read through `tail`; `sizes` gives those of what one delivers.
+    """Measures the lag of one reader of `log`, which reads commits through `tail`.
 
-    Owns what it found out beyond the reader's position: the newest version, what each commit delivers, and when the
-    oldest undelivered one was committed.
+    `sizes` gives the sizes in bytes of the files that a commit delivers. The meter remembers what it found beyond the
+    reader's position: the newest version, the sizes of each commit, and when the oldest undelivered one was committed.
     """
 
     def __init__(
@@ -113,14 +113,14 @@ class LagMeter:
     def behind(
         self, end: Offset, *, there: Version, snapshot: SnapshotLeft | None, now_ms: int, last: Version | None = None
     ) -> Lag:
-        """Gives what is there beyond `end`, just after the tail was read to it.
+        """Gives the lag at `end`. To be called right after the tail was read to `end`.
 
-        `there` is a version that the log is known to have, `last` the last that the stream delivers; `snapshot` is what
-        is left of the initial snapshot, where `end` lies in it. A stream that has come to the end of the log costs no
-        question to the store. One that is behind costs a probe for what comes after the newest version (some twice the
-        logarithm of how many versions are new), one for the time of the oldest undelivered one, and the reading of
-        READ_AHEAD commits at most. Files and bytes are None where more are unread, or one of them cannot be delivered.
-        Raises StoreError.
+        `there` is a version that the log is known to have. `last` is the last version that the stream delivers, None
+        where it has no end. `snapshot` is the rest of the initial snapshot, where `end` is in it. A stream at the end
+        of the log costs no request. One that is behind costs a search for the newest version (about twice the logarithm
+        of the number of new versions, in requests), at most one request for the time of the oldest undelivered version,
+        and at most READ_AHEAD commits read. Files and bytes are None where more commits than these are unread, where
+        there is no room to keep them, or where one cannot be read or delivered. Raises StoreError.
         """
         passed = end.version if end.in_snapshot or end.file_index else end.version - 1
         self._newest = self._newest_version(Version(max(there, self._newest, passed)))
@@ -138,7 +138,7 @@ class LagMeter:
         )
 
     def _newest_version(self, there: Version) -> Version:
-        """The newest version of a log that has `there`: steps that double until one is missing, then halves."""
+        """The newest version of a log that has `there`, found by steps that double and then by binary search."""
         if self._tail.take_missed() == there + 1:
             return there
         newest, step = there, 1
@@ -160,7 +160,7 @@ class LagMeter:
         try:
             commits = self._delivered_sizes(end.version if snapshot is None else Version(end.version + 1))
         except TablefeedError:
-            return None  # the stream says what is wrong with that commit when it comes to it
+            return None  # the stream raises this error when it reaches that commit
         if commits is None:
             return None
         files, size_bytes = sum(len(sizes) for sizes in commits), sum(sum(sizes) for sizes in commits)
@@ -170,7 +170,7 @@ class LagMeter:
         return files - len(taken), size_bytes - sum(taken)
 
     def _delivered_sizes(self, first: Version) -> list[Sequence[int]] | None:
-        """The sizes of what each commit from `first` to the newest delivers; None where one is not known."""
+        """The sizes of the files that each commit from `first` to the newest delivers; None where one is not known."""
         may_read = READ_AHEAD
         versions = [Version(version) for version in range(first, self._newest + 1)]
         for version in versions:
@@ -186,7 +186,7 @@ class LagMeter:
         return [self._sizes[version] for version in versions]
 
     def _age_s(self, version: Version, now_ms: int) -> float | None:
-        """How long ago `version` was committed, by the clocks of whoever committed it and of this machine."""
+        """Seconds from the commit of `version`, by its writer's or the store's clock, to `now_ms`; None: not known."""
         if self._timed is None or self._timed[0] != version:
             self._timed = (version, self._committed_at_ms(version))
         committed_at_ms = self._timed[1]
@@ -203,5 +203,5 @@ class LagMeter:
         if snapshot is None:
             return 100.0 if self._begins_with_snapshot else None
         delivered, total = snapshot.total_bytes - snapshot.size_bytes, snapshot.total_bytes
-        # Cut off, not rounded: 100 is said when it is done.
+        # Rounded down: 100 is reported only when all is delivered.
         return math.floor(1000 * delivered / total) / 10 if total else 0.0

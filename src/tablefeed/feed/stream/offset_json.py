@@ -1,8 +1,8 @@
-"""Offsets as Spark's checkpoints keep them: Delta-Spark's JSON, so that a stream moves between the two.
+"""Offsets in Spark's checkpoints: Delta-Spark's JSON, so that a stream can move between tablefeed and the Delta JAR.
 
-On the wire an offset is end-inclusive: `index` is the last file delivered, -1 before the first (docs/offsets.md).
-Versions of the format: 1 is written but for a barrier, which takes 3, and for a position by event time, which
-Delta-Spark has no words for.
+In this JSON an offset is end-inclusive: `index` is the last file delivered, -1 before the first (docs/offsets.md).
+Version 1 of the format is written, except for a barrier, which needs version 3, and for a position by event time, for
+which Delta-Spark has no format.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from tablefeed.model.actions import Version
 from tablefeed.model.offset import Barrier, EventTime, Offset
 
 SOURCE_VERSION = 1
-"""What we write where nothing asks for more: the format that knows no barriers."""
+"""The version written by default. This version of the format has no barriers."""
 
 EVENT_TIME_SOURCE_VERSION = 1001
-"""Of a position by event time within the initial snapshot: ours alone. Delta-Spark counts its own up from 1 and refuses
-what is above them, which it must: by its fields it would take the position for the snapshot's begin."""
+"""For a position by event time within the initial snapshot, which only tablefeed has. Delta-Spark's versions count up
+from 1, and it refuses larger ones. It must refuse this one: it would read the offset as the begin of the snapshot."""
 
 _NEWEST_SOURCE_VERSION = 3
 _BEFORE_FIRST = {1: -1, 3: -100, EVENT_TIME_SOURCE_VERSION: -1}
-"""`index` before the first file, by the versions of the format that are read."""
+"""The `index` that means "before the first file", by version of the format. Only these versions are read."""
 
 _BARRIERS = {Barrier.REACHED: -20, Barrier.PASSED: -19}
-"""`index` at a change of the tracked metadata; of no file, so it needs the newest format."""
+"""The `index` at a change of the tracked metadata. It is no index of a file, so it needs the newest version."""
 
 _COLUMN, _BEFORE_US = "eventTimeColumn", "eventTimeMicros"
-"""The fields of a position by event time, beside Delta-Spark's."""
+"""The fields that a position by event time has beside Delta-Spark's."""
 
 _LARGEST_VERSION = (1 << 63) - 1
 _FORMAT = "DELTA_INVALID_SOURCE_OFFSET_FORMAT"
 _END = _LARGEST_VERSION - 100
-"""Delta-Spark's mark for "behind the last file", in its memory only: no file has this index."""
+"""Delta-Spark's index for "after the last file". It is used in memory only, so an offset with it is refused."""
 
 
 def offset_to_json(offset: Offset) -> dict[str, object]:
@@ -52,7 +52,7 @@ def offset_to_json(offset: Offset) -> dict[str, object]:
 
 
 def offset_from_json(value: Mapping[str, object], *, url: str) -> Offset:
-    """Gives the offset that `value` says. Raises OffsetError, with Delta-Spark's class, for what cannot be one."""
+    """Gives the offset in `value`. Raises OffsetError, with Delta-Spark's error class, where `value` is no offset."""
     source_version = _source_version(value, url)
     match value:
         case {

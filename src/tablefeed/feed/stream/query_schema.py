@@ -1,7 +1,7 @@
 """Whether rows of a version can be delivered in the schema that a query was analysed with, and what to do if not.
 
-The rules are Delta-Spark's for a stream that does not track metadata. That a stream may go on without columns that are
-added is ours (`ignoreAddedColumns`).
+The rules are Delta-Spark's for a stream that does not track metadata. One is ours: with `ignoreAddedColumns` a stream
+goes on without the columns that are added.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from tablefeed.model.schema import Struct, all_nullable, describe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuerySchema:
-    """The schema that a query reads with, the table's of version `analysed_at`, and what the table was when it began.
+    """The schema that a query reads with, which the table had at `analysed_at`. `begun` is the table when it began.
 
-    `has_start` says whether the user named a start: the error of a schema that changed then has a class of its own.
-    With `ignore_added` the query goes on without columns that are added to the table; `change_feed` says whether its
-    rows have the feed's own columns beside the table's.
+    `has_start` says whether the user named a start: the error for a changed schema has another class then. With
+    `ignore_added` the query goes on without columns that are added to the table. `change_feed` says whether rows have
+    the change feed's columns beside the table's.
     """
 
     schema: Struct
@@ -40,10 +40,10 @@ class QuerySchema:
     change_feed: bool = False
 
     def check(self, metadata: Metadata, version: Version) -> tuple[str, ...]:
-        """Gives the columns and members of `version` that are not read, dotted.
+        """Gives the dotted paths of the columns and struct members of `version` that the query does not read.
 
-        Raises SchemaChangedError where its rows cannot be delivered with this schema, and SchemaMismatchError where a
-        column that is not read has the name of one of the feed's.
+        `metadata` is that of `version`. Raises SchemaChangedError where its rows cannot be delivered with this schema,
+        and SchemaMismatchError where a column that is not read has the name of a column of the change feed.
         """
         url = self.begun.log.url
         theirs = mapped_schema(metadata, url=url)
@@ -67,7 +67,7 @@ class QuerySchema:
         )
 
     def is_stricter(self, metadata: Metadata) -> bool:
-        """Says whether it is for what may be null alone that rows under older `metadata` are refused."""
+        """Says whether nullability is the only reason to refuse rows written under the older `metadata`."""
         theirs = mapped_schema(metadata, url=self.begun.log.url)
         same_partitions = metadata.partition_columns == self.begun.metadata.partition_columns
         if not same_partitions or has_mapping_change(older=theirs, newer=self._ours):
@@ -75,7 +75,7 @@ class QuerySchema:
         return can_read_older(all_nullable(self.schema), theirs.schema)
 
     def _added(self, theirs: Struct, version: Version) -> tuple[str, ...]:
-        """What the query goes on without. Of a version from before it began that was not dropped again until then."""
+        """The columns that the query goes on without; none for a `version` up to `begun` where `begun` lacks one."""
         added = (added_columns(self.schema, theirs) if self.ignore_added else None) or ()
         if added and version <= self.begun.version:
             still = added_columns(self.schema, self.begun.schema) or ()
@@ -83,7 +83,7 @@ class QuerySchema:
         return added
 
     def _remedy(self, theirs: MappedSchema, metadata: Metadata, version: Version) -> str:
-        """What heals it that rows of `version` cannot be delivered."""
+        """What the user can do where rows of `version` cannot be delivered."""
         is_newer = version > self.analysed_at
         newest = theirs if version > self.begun.version else replace(self._ours, schema=self.begun.schema)
         read = self._ours if is_newer else theirs
@@ -119,7 +119,7 @@ class QuerySchema:
 
 
 def _go_on(older: Struct, newer: Struct, version: Version | None) -> str:
-    """How a stream comes over a change that no restart alone does; `version` made it, None: one that is not known."""
+    """How a stream goes on over a change where a restart is not enough. `version` made it; None: an unknown one did."""
     begin = "begin with a new checkpoint, with the table as it is then or with " + (
         "a later startingVersion" if version is None else f"startingVersion={version}"
     )

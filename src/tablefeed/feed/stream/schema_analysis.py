@@ -1,7 +1,7 @@
-"""The schema with which a stream that tracks its table's metadata is analysed.
+"""The schema with which Spark analyses a stream that tracks its table's metadata.
 
-Its newest entry in the log (schema_tracking.py), and where the next commits change metadata alone what the last of them
-left: as nothing is read between them, the stream stops once for all.
+It is that of the newest entry in the log (schema_tracking.py). Where the commits from the entry's version on change
+only metadata, it is the schema after the last of them: no rows are between them, so the stream stops once for all.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tablefeed.model.actions import Commit, Version
 
 
 def tracked_schema(location: str, *, storage_options: Mapping[str, str], tracking: TrackingOptions) -> str | None:
-    """Gives the text of the schema that is tracked for the table at `location`; None where none is yet.
+    """Gives the text of the schema that is tracked for the table at `location`; None where the log is empty.
 
-    Writes an entry where commits that change metadata alone follow the newest. Raises SchemaLogError, and what opening
-    a table raises.
+    Writes an entry where commits that change only metadata follow the newest entry. Raises SchemaLogError and the
+    errors of opening a table.
     """
     log = open_log(location, storage_options)
     schema_log = schema_log_of(log, log.load().metadata, tracking)
@@ -36,9 +36,9 @@ def tracked_schema(location: str, *, storage_options: Mapping[str, str], trackin
 
 
 def _merged(log: TableLog, tracked: TrackedMetadata) -> TrackedMetadata | None:
-    """What the last of the commits left that change metadata alone, from that of `tracked` on; None: there is no later.
+    """The metadata after the run of commits that change only metadata, from that of `tracked` on; None: no later one.
 
-    Where that commit itself has files, rows may be still to come under what it left.
+    None, too, where the commit of `tracked` itself has files: they may still have to be read under its metadata.
     """
     merged, version = tracked, tracked.version
     while (commit := log.commit(version)) is not None and _is_metadata_alone(commit):

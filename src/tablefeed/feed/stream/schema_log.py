@@ -1,6 +1,7 @@
 """The log in which one stream tracks the metadata of its table: files 0, 1, 2... of one directory, never replaced.
 
-Place and format are Delta-Spark's, so that a stream moves between the two. What an entry means is `schema_tracking`'s.
+Directory name and format are Delta-Spark's, so that a stream can move to the Delta JAR and back. What an entry means is
+in `schema_tracking`.
 """
 
 from __future__ import annotations
@@ -16,26 +17,26 @@ from tablefeed.store import Store, Within, open_store
 from tablefeed.store.address import parse
 
 _LEVELS_ABOVE = 8
-"""How far above a location the checkpoint is looked for: it is at its top or a level below, as a rule."""
+"""How many folders, from the location upwards, are searched for the checkpoint. It is usually the first or second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """The entry of the number `number`."""
+    """One entry of the log: its number and the metadata in it."""
 
     number: int
     metadata: TrackedMetadata
 
     @property
     def follows(self) -> int:
-        """The number of the entry before this one; -1: there is none."""
+        """The number of the entry that this one follows; -1: it is the first."""
         return self.number - 1 if self.metadata.previous is None else self.metadata.previous
 
 
 class SchemaLog:
-    """The tracked metadata in `directory` of `store`, for one stream of the table with `table_id`.
+    """The log in `directory` of `store`, for one stream of the table with `table_id`.
 
-    Raises SchemaLogError for an entry that is damaged or of another table, StoreError.
+    Raises SchemaLogError for an entry that is damaged or belongs to another table, and StoreError.
     """
 
     def __init__(self, store: Store, directory: str, *, table_id: str) -> None:
@@ -45,7 +46,7 @@ class SchemaLog:
     def newest(self) -> Entry | None:
         """Gives the newest entry, None where there is none yet."""
         names = (entry.name for entry in self._store.list(self._directory))
-        # Others leave more than entries beside them: checksums and temporary files of Hadoop.
+        # The directory may also have files that are no entries, such as Hadoop's checksums and temporary files.
         numbers = [int(name) for name in names if name.isascii() and name.isdecimal()]
         return self.entry(max(numbers)) if numbers else None
 
@@ -54,7 +55,7 @@ class SchemaLog:
         return self.entry(entry.follows) if entry.follows >= 0 else None
 
     def entry(self, number: int) -> Entry:
-        """Gives the entry with that number, which is one that there is."""
+        """Gives the entry `number`, which must exist. Raises SchemaLogError where it does not."""
         name = self._name(number)
         try:
             data = self._store.read(name)
@@ -76,16 +77,16 @@ class SchemaLog:
         return Entry(number=number, metadata=metadata)
 
     def replace(self, entry: Entry, metadata: TrackedMetadata) -> Entry:
-        """Writes an entry that counts in place of `entry`, the newest; raises as `add` does."""
+        """Writes an entry that counts instead of `entry`, the newest: it follows what `entry` did. Raises as `add`."""
         return self.add(replace(metadata, previous=entry.follows), after=entry)
 
     def add(self, metadata: TrackedMetadata, *, after: Entry | None) -> Entry:
-        """Writes the entry behind `after`, the newest as this stream knows it.
+        """Writes the entry after `after`, the newest that this stream knows of (None: the log is empty).
 
-        Raises SchemaLogError (DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT) where another has written that entry since.
+        Raises SchemaLogError (DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT) where that entry exists by now.
         """
         number = 0 if after is None else after.number + 1
-        # A checkpoint that was deleted under the stream does not come back with an entry that has none before it.
+        # Where the checkpoint was deleted while the stream runs, the put fails: it would make a log without its begin.
         within = None if after is None else Within(directory=self._directory)
         if not self._store.put_if_absent(self._name(number), encode_entry(metadata), within=within):
             raise SchemaLogError(
@@ -104,7 +105,7 @@ class SchemaLog:
 def open_schema_log(
     location: str, *, table_id: str, tracking_id: str | None, storage_options: Mapping[str, str]
 ) -> SchemaLog:
-    """Gives the log of a stream of the table with `table_id` below `location`, which is a path or URL of the user's."""
+    """Gives the log below `location`, a path or URL, for a stream of the table with `table_id`."""
     suffix = "" if tracking_id is None else f"_{tracking_id}"
     return SchemaLog(
         open_store(location, for_store(storage_options)), f"_schema_log_{table_id}{suffix}", table_id=table_id
@@ -112,10 +113,10 @@ def open_schema_log(
 
 
 def source_path(location: str, storage_options: Mapping[str, str]) -> str:
-    """Gives the name of the stream in its checkpoint, by which Delta-Spark knows that the log is the stream's.
+    """Gives the stream's folder in its checkpoint, by which Delta-Spark knows that the log belongs to the stream.
 
-    A Python source is not told where its checkpoint is: the folder at or above `location` that has a query's metadata
-    is it. Where none has, the name is empty. Of several sources of a query it is taken for the first.
+    Spark does not give a Python source its checkpoint's path. So it is taken to be the nearest folder, at or above
+    `location`, that has a query's file `metadata`, and the source to be the query's first. Empty without such a folder.
     """
     folder = location.rstrip("/")
     if parse(location).scheme == "file":
@@ -133,5 +134,5 @@ def _is_checkpoint(folder: str, storage_options: Mapping[str, str]) -> bool:
     try:
         values = json.loads(open_store(folder, for_store(storage_options)).read("metadata"))
     except (StoreError, ValueError):
-        return False  # only a name is at stake
+        return False  # not worth an error: only the name in the entry depends on this
     return isinstance(values, dict) and isinstance(values.get("id"), str)

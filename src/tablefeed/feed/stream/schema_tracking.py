@@ -1,9 +1,9 @@
 """How a stream goes on over changes of its table's schema, properties and protocol: it tracks them in a log.
 
-The rules are Delta-Spark's. Rows are read with the newest entry of the log. A commit that changes what that says is a
-barrier: a batch ends before it, a second without rows follows, and when the first is done the change is written to the
-log and the stream stops on purpose, so that its restart is analysed with it (schema_analysis.py). In an empty log what
-held where the stream begins is noted.
+The rules are Delta-Spark's. Rows are read with the newest entry of the log. A commit that changes that metadata is a
+barrier: a batch ends before it, and a batch without rows follows. When the first of the two is done, the change is
+written to the log and the stream stops on purpose, so that Spark analyses its restart with the new schema
+(schema_analysis.py). The first entry is the metadata that holds where the stream begins.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackingOptions:
-    """Where a stream tracks metadata, and which changes it goes on over. `tracking_id` parts sources of one query."""
+    """Where a stream tracks metadata, and which changes it may pass. `tracking_id` tells sources of a query apart."""
 
     location: str
     tracking_id: str | None = None
@@ -39,7 +39,7 @@ class TrackingOptions:
 
 
 class SchemaTracking:
-    """The metadata that one stream reads with. Raises SchemaLogError, StoreError.
+    """The metadata that one stream reads with. Raises SchemaLogError, StoreError, and SchemaChangedError when made.
 
     `begun` is the table as it was when the query began, `analysed` the schema in which its rows are delivered.
     """
@@ -55,25 +55,25 @@ class SchemaTracking:
 
     @property
     def metadata(self) -> Metadata:
-        """What files are read with."""
+        """The metadata that files are read with."""
         if self._entry is not None:
             return self._entry.metadata.over(self._begun.metadata)
         return replace(self._begun.metadata, schema_string=format_schema(self._analysed))
 
     @cached_property
     def schema(self) -> Struct:
-        """As of `StreamMetadata`."""
+        """See `StreamMetadata`."""
         return self.read.schema
 
     @cached_property
     def read(self) -> Snapshot:
-        """As of `StreamMetadata`."""
+        """See `StreamMetadata`."""
         return replace(self._begun, metadata=self.metadata)
 
-    def begin(self, held_at: Version, begins_at: Version, *, in_snapshot: bool) -> None:  # noqa: ARG002 - it is exact
-        """As of `StreamMetadata`: what held is noted where nothing is tracked yet.
+    def begin(self, held_at: Version, begins_at: Version, *, in_snapshot: bool) -> None:  # noqa: ARG002 - not needed
+        """See `StreamMetadata`. Writes the first entry, the metadata at `held_at`, where the log is empty.
 
-        Raises MetadataEvolvedError where that is not what is read with.
+        Raises MetadataEvolvedError where that entry, or the snapshot's metadata, is not what the query reads with.
         """
         if self._entry is None:
             at = self._at(held_at)
@@ -84,10 +84,10 @@ class SchemaTracking:
     def begin_batch(
         self, held_at: Version, begins_at: Version, last: Version, commits: Iterable[Commit], *, in_snapshot: bool
     ) -> None:
-        """As of `StreamMetadata`: where nothing is tracked yet, all of it is read with what its last commit left.
+        """See `StreamMetadata`. Where the log is empty, its first entry is the metadata after the batch's last commit.
 
-        Raises SchemaLogError (DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA) where that cannot read all
-        of it, and as `begin`.
+        Raises SchemaLogError (DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA) where not all rows of the
+        batch can be read with that, and as `begin`.
         """
         if self._entry is not None:
             self.begin(held_at, begins_at, in_snapshot=in_snapshot)
@@ -107,16 +107,16 @@ class SchemaTracking:
         self._note(last, metadata, protocol)
 
     def check(self, commit: Commit) -> None:
-        """As of `StreamMetadata`: of the same table."""
+        """See `StreamMetadata`. Raises OffsetError where the metadata in `commit` is of another table."""
         if commit.metadata is not None:
             check_table(of_query=self._begun.metadata.table_id, found=commit.metadata.table_id, url=self._url)
 
     def changes(self, commit: Commit) -> bool:
-        """As of `StreamMetadata`: where it changes what is read with."""
+        """See `StreamMetadata`. True where `commit` changes the metadata and the newest entry is older than it."""
         return not self._covers(commit.version) and self._differs(commit.metadata, commit.protocol)
 
     def refuse(self, commit: Commit) -> None:
-        """As of `StreamMetadata`: the stream had passed that change, and the log does not have it."""
+        """See `StreamMetadata`. Raises SchemaLogError where it `changes`: the log lacks a change that was passed."""
         if self.changes(commit):
             raise SchemaLogError(
                 f"This stream has read into version {commit.version} of {self._url}, which changes the table's "
@@ -127,7 +127,7 @@ class SchemaTracking:
             )
 
     def passed(self, commit: Commit) -> None:
-        """As of `StreamMetadata`. Raises MetadataEvolvedError where it is tracked now: the query is to start again."""
+        """See `StreamMetadata`. Raises MetadataEvolvedError where it wrote an entry: the query must start again."""
         if self.changes(commit):
             self._log.add(self._successor(commit.version, commit.metadata, commit.protocol), after=self._entry)
             raise self._evolved(commit.version, commit.metadata or self.metadata)
@@ -137,7 +137,7 @@ class SchemaTracking:
             return
         at = self._at(version)
         if self._differs(at.metadata, at.protocol):
-            # Nothing of the table was delivered under the entry that this one replaces.
+            # No row of the table was delivered under the entry that this one replaces.
             self._log.replace(tracked, self._successor(at.version, at.metadata, at.protocol))
             raise self._evolved(at.version, at.metadata)
         self._checked_snapshot = version
@@ -227,7 +227,7 @@ class SchemaTracking:
 
 
 def schema_log_of(log: TableLog, metadata: Metadata, options: TrackingOptions) -> SchemaLog:
-    """Gives the log of a stream of the table with `metadata` at `log`."""
+    """Gives the log that tracks metadata for a stream of the table at `log`, which has `metadata`."""
     return open_schema_log(
         options.location,
         table_id=metadata.table_id,
@@ -245,7 +245,7 @@ def _features(protocol: Protocol) -> frozenset[str]:
 
 
 def _without_writers_own(schema: Struct) -> Struct:
-    """What of a schema counts as changed: all but how writers make values, whose own notes change with every commit."""
+    """`schema` without its columns' generation expressions and identity values: only writers use them."""
 
     def kept(key: str) -> bool:
         return key != names.GENERATION_EXPRESSION and not key.startswith(names.IDENTITY_PREFIX)

@@ -1,7 +1,7 @@
-"""Which changes of a tracked schema go on by themselves, and which wait for the user's word.
+"""Over which changes of a tracked schema a stream goes on by itself, and which the user must allow.
 
-The rule is Delta-Spark's. A column that is renamed, dropped or widened may need a hand at whatever the stream writes
-to, so each of these waits for an option of its own; any other change of a type is for no stream to go on over.
+The rule is Delta-Spark's. Where a column is renamed, dropped or widened, the table that the stream writes to may need
+a change by hand. So each of the three needs an option of its own. No stream goes on over any other change of a type.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tablefeed.model.actions import Version
 from tablefeed.model.schema import Struct
 
 Word = int | Literal["always"] | None
-"""The user's word on one kind of change: for the change of one version, for all, or none."""
+"""Which changes of one kind the user allows: the change of one version, all of them, or none (None)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
-    """The changes that the user lets pass."""
+    """The changes that the user allows."""
 
     rename: Word = None
     drop: Word = None
@@ -56,11 +56,11 @@ def check_allowed(*, previous: TrackedMetadata, current: TrackedMetadata, allowe
 
 
 def needed_words(older: Struct, newer: Struct) -> dict[str, list[str]] | None:
-    """Gives the options that a change from `older` to `newer` waits for, each with the columns that it is for.
+    """Gives the options that a change from `older` to `newer` needs, each with the columns that need it.
 
-    None where no stream goes on over it: values of before cannot be read with `newer`.
+    None where no stream goes on over the change, because values under `older` cannot be read with `newer`.
     """
-    # By the names of files: a column that was dropped and made anew is no change of a type.
+    # Physical names are compared: a column that was dropped and added again is not a change of its type.
     if not can_read_shared(physical_schema(newer), physical_schema(older)):
         return None
     found = {

@@ -1,7 +1,7 @@
-"""The feed of a table as a streaming query's planner holds it: where to begin, how far to go, what to read.
+"""The feed of a table for a streaming query's planner: where to begin, how far a batch goes, what to read.
 
-Offsets and files only; rows are read by `scan.py` wherever the tasks run. What a commit delivers, appended files or
-changed rows, and how far a batch of that goes, is the delivery's (delivery.py, change_delivery.py).
+It handles offsets and files only; tasks read the rows (feed/scan/task.py). What a commit delivers, added files or
+changed rows, and how far a batch of them goes, is decided by a `Delivery` (delivery.py, change_delivery.py).
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ def open_source(
 
 
 class StreamSource:
-    """The feed of one table for one query. Every offset it gives is of that table.
+    """The feed of one table for one query. Every offset that it gives belongs to that table.
 
-    `read_schema` is the schema that the query was analysed with, the table's at `analysed_at` (None: where the query
-    begins); rows are delivered in it for the query's life. Raises IllegalOptionError where it has no such column of
-    event times as the options name.
+    `read_schema` is the schema that Spark analysed the query with; all rows are delivered in it. The table had it at
+    `analysed_at` (None: when this object first loads the table). Raises IllegalOptionError where the options name an
+    event time column that `read_schema` does not have, or that is no timestamp.
     """
 
     def __init__(
@@ -95,13 +95,13 @@ class StreamSource:
 
     @property
     def url(self) -> str:
-        """The table's, without credentials."""
+        """The table's URL, without credentials."""
         return self._log.url
 
     def initial(self) -> Offset:
-        """Gives where a query without a checkpoint begins; the same for this object's life.
+        """Gives the offset where a query without a checkpoint begins; this object always gives the same.
 
-        Raises as `stream_bounds` does where the log has no such beginning, or none before the end.
+        Raises as `start_version` and `Ending` do, where the log has no such begin or the end is before it.
         """
         if self._initial is None:
             first = start_version(self._options.start, self._begun)
@@ -115,12 +115,12 @@ class StreamSource:
         return self._initial
 
     def latest(self, start: Offset, limits: Limits) -> Offset:
-        """Gives where a batch that begins at `start` ends under `limits`; `start` where there is nothing new.
+        """Gives the offset where a batch that begins at `start` ends under `limits`; `start` where nothing is new.
 
         Reads each new commit once. Raises ChangeRefusedError, SchemaChangedError and UnsupportedFeatureError for a
-        commit that cannot be delivered, LogGapError for one that is gone, LogError
-        (DELTA_STREAMING_TRAILING_COMMIT_MISSING) where the log ends before `start`, and where metadata is tracked
-        MetadataEvolvedError, for the query to be started again, and SchemaLogError.
+        commit that cannot be delivered, LogGapError for a commit that is gone, and LogError
+        (DELTA_STREAMING_TRAILING_COMMIT_MISSING) where the log ends before `start`. Where metadata is tracked, also
+        raises SchemaLogError, and MetadataEvolvedError where the query must be started again.
         """
         self._check_offset(start)
         last = self._ending.last
@@ -132,32 +132,32 @@ class StreamSource:
         if start.barrier is Barrier.REACHED:
             return self._offset(start.version, barrier=Barrier.PASSED)
         if start.barrier is Barrier.PASSED and self._options.tracking is not None:
-            # As a rule it was tracked when Spark said that all before is done; not if the query ended just then.
+            # `delivered` has usually written this entry. It has not where the query ended before that call.
             self._metadata.passed(self._there(start.version))
         stop_at = None if last is None else self._offset(Version(last + 1))
         if self._wants_bound and self._bound is None:
             self._bound = self._furthest(start, Limits(), stop_at)
-        if self._bound is not None and not self._bound.barrier:  # a barrier is met again on the way
+        if self._bound is not None and not self._bound.barrier:  # a batch stops at a barrier by itself
             stop_at = self._bound
         end = self._not_past_first_end(start, self._furthest(start, limits, stop_at))
         self._check_table_still_there(start, end)
         return end
 
     def lag(self, end: Offset, *, now_ms: int) -> Lag:
-        """Gives what is there beyond `end`, where the last `latest` ended. Raises StoreError and as `tasks` does."""
+        """Gives the lag at `end`, which the last `latest` gave. Raises StoreError and as `tasks` does."""
         snapshot = self._snapshot_order.left(end) if end.in_snapshot else None
         return self._meter.behind(
             end, there=self._begun.version, last=self._ending.last, snapshot=snapshot, now_ms=now_ms
         )
 
     def bound_now(self) -> None:
-        """Makes what is there at the next `latest` the end of this query (Trigger.AvailableNow)."""
+        """Makes the end of the log, as the next `latest` finds it, the end of this query (Trigger.AvailableNow)."""
         self._wants_bound, self._bound = True, None
 
     def tasks(self, start: Offset, end: Offset) -> list[ScanTask]:
         """Gives the files between two offsets as balanced tasks; none where the offsets are equal.
 
-        Raises as `latest` does, and ChangeDataError where changes are asked for that were not recorded.
+        Raises as `latest` does, and ChangeDataError for a change feed of versions that did not record changes.
         """
         self._check_offset(start)
         self._check_offset(end)
@@ -186,10 +186,10 @@ class StreamSource:
         ]
 
     def delivered(self, end: Offset) -> None:
-        """Drops what was kept for batches before `end`, all of which are done.
+        """Drops what was kept for the batches before `end`, all of which are done.
 
-        Raises MetadataEvolvedError where `end` is a change of the metadata that is tracked: it is tracked by now, and
-        the query is to be started again.
+        Where `end` is at a change of the metadata that is not tracked yet, writes the change to the log and raises
+        MetadataEvolvedError, because the query must be started again.
         """
         self._tail.forget_before(end.version)
         self._times.forget_before(end.version)
@@ -200,11 +200,11 @@ class StreamSource:
             self._metadata.passed(self._there(end.version))
 
     def close(self) -> None:
-        """Ends the watch on the log."""
+        """Closes the store, which ends its watch on the log."""
         self._log.store.close()
 
     def _parts(self, start: Offset, end: Offset) -> Iterator[tuple[list[ScanFile], RowFilter | None]]:
-        """The files of a batch and which of their rows are asked for: of the initial snapshot, then of commits."""
+        """The files of a batch and the filter for their rows: those of the initial snapshot, then those of commits."""
         first = start
         version = _snapshot_version(start, end)
         if version is not None:
@@ -212,7 +212,7 @@ class StreamSource:
             files = list(self._delivery.snapshot_files(adds, version))
             first = self._offset(Version(version + 1))
             rows = self._snapshot_order.rows(version, start, end)
-            if rows is self._rows and not end.in_snapshot:  # the two are balanced as one
+            if rows is self._rows and not end.in_snapshot:  # files with the same filter are balanced together
                 files += self._committed_files(first, end)
                 yield files, rows
                 return
@@ -233,7 +233,7 @@ class StreamSource:
             seen = commit.version
         if seen < last and self._options.fail_on_data_loss:
             raise self._trailing_missing(seen=seen, last=last)
-        if self._tail.reads > reads:  # not those that `latest` read and checked
+        if self._tail.reads > reads:  # commits kept from `latest` were checked there
             self._same_table.look()
 
     def _trailing_missing(self, *, seen: Version, last: Version) -> LogError:
@@ -245,10 +245,10 @@ class StreamSource:
         )
 
     def _not_past_first_end(self, start: Offset, end: Offset) -> Offset:
-        """`end`, but for a query's first batch that begins where the newest version was when it was asked for.
+        """`end`; or less for the first batch of a query that begins with the snapshot or after the newest version.
 
-        A restart that runs that batch again finds another newest version. So the batch ends with the version that it
-        began with: its logged end then says where it began. Where it begins behind that version, it is empty.
+        A restart that runs this batch again may find a newer version and so another begin. So the batch ends with the
+        version that was the newest, and its logged end shows where it began. It is empty where it begins after that.
         """
         first_end, self._first_end = self._first_end, None
         if first_end is None or start != self._initial:
@@ -256,7 +256,7 @@ class StreamSource:
         return min(end, first_end, key=lambda offset: offset.position)
 
     def _check_table_still_there(self, start: Offset, end: Offset) -> None:
-        """After the commits up to `end` were read. While nothing is new, from time to time."""
+        """Checks the table after the commits up to `end` were read; without new ones, once in GAP_CHECK_S seconds."""
         if end != start and not end.in_snapshot:
             self._same_table.check(_last_read(end))
         elif self._clock() - self._looked_at_s < GAP_CHECK_S:
@@ -276,12 +276,12 @@ class StreamSource:
     def _furthest(self, start: Offset, limits: Limits, stop_at: Offset | None) -> Offset:
         if start.in_snapshot and self._by_event_time is not None:
             behind = self._by_event_time.furthest(start, limits)
-            if behind.in_snapshot or not limits.take_all:  # what is left of the limits is not known
+            if behind.in_snapshot or not limits.take_all:  # how much of the limits is left is not known
                 return behind
             start = behind
         met = _Met()
         end = self._delivery.furthest(start, self._steps(start, met), limits, stop_at=stop_at)
-        # The way is walked only as far as all before is taken: whoever comes to a change ends there.
+        # A step is read only where all before it is taken. So where a change was met, the batch ends there.
         return end if met.change is None else self._offset(met.change, barrier=Barrier.REACHED)
 
     def _steps(self, start: Offset, met: _Met) -> Iterator[Any]:  # steps of the delivery's own kind
@@ -303,7 +303,7 @@ class StreamSource:
             yield step
 
     def _commits(self, first: Version, *, through: Version | None = None) -> Iterator[Commit]:
-        """The commits from `first` on. One behind a hole is checked for what the lost commits may have changed."""
+        """The commits from `first` on. The first after a hole is checked for metadata that lost commits changed."""
         expected = first
         for commit in self._tail.commits(first, through=through):
             if commit.version > expected and commit.version not in self._checked_behind_holes:
@@ -313,7 +313,7 @@ class StreamSource:
             expected = Version(commit.version + 1)
 
     def _there(self, version: Version) -> Commit:
-        """The commit of a version that the log had once."""
+        """The commit of `version`, which the log has had. Raises LogGapError or LogError where it is gone."""
         for commit in self._tail.commits(version, through=version):
             return commit
         raise self._trailing_missing(seen=Version(version - 1), last=version)
@@ -323,10 +323,10 @@ class StreamSource:
         self._metadata.check(commit)
 
     def _held_at(self, start: Offset) -> Version:
-        """The version whose metadata held at `start`, which no later commit of the feed tells.
+        """The version whose metadata holds at `start`; the commits after `start` do not repeat it.
 
-        Behind whole commits that is what they left, not what the next one may bring: a query that stops before a
-        renamed column is not to go on under the new name merely because it was started again.
+        Where a batch ended at `start`, between two commits, it is the earlier one: a query that stopped before a column
+        was renamed must not go on under the new name just because it was started again.
         """
         goes_on = not start.in_snapshot and start.file_index == 0 and start.barrier is not Barrier.PASSED
         return Version(max(start.version - 1, 0)) if goes_on and start != self._initial else start.version
@@ -337,13 +337,13 @@ class StreamSource:
 
     def _say_that_it_ended(self, last: Version) -> None:
         if not self._ended:
-            # A Python source cannot end a query: but for Trigger.AvailableNow, someone has to stop it.
+            # A Python source cannot end a query. Except with Trigger.AvailableNow, the user must stop it.
             level = logging.INFO if self._wants_bound else logging.WARNING
             logger.log(level, "url=%s version=%d was the last of this query, which is idle from now on", self.url, last)
         self._ended = True
 
     @cached_property
-    def _delivery(self) -> Delivery[Any]:  # Any: what it makes of a commit is its own
+    def _delivery(self) -> Delivery[Any]:  # Any: each delivery has its own type of step
         if self._options.change_feed:
             return ChangeDelivery(self._metadata.read, exclude=self._options.exclude, times=self._times)
         return AppendDelivery(
@@ -373,7 +373,7 @@ class StreamSource:
 
     @cached_property
     def _event_times(self) -> EventTimes | None:
-        """None where the snapshot goes file by file."""
+        """None where the snapshot is delivered file by file."""
         if self._event_time is None:
             return None
         return EventTimes(self._event_time, schema=self._metadata.schema, columns=self._columns)
@@ -388,7 +388,7 @@ class StreamSource:
 
     @cached_property
     def _pruner(self) -> Pruner | None:
-        """None for changes: their files are of any partitioning, and few have statistics."""
+        """None for a change feed: its files may be partitioned differently, and few have statistics."""
         if self._rows is None or self._options.change_feed:
             return None
         from tablefeed.feed.scan.pruning import Pruner
@@ -397,7 +397,7 @@ class StreamSource:
 
     @cached_property
     def _columns(self) -> TableColumns:
-        """As the table's own partitioning has them."""
+        """How files store the table's columns, for files with the table's own partition columns."""
         return table_columns(self._metadata.schema, self._metadata.read.metadata, url=self._log.url)
 
     @cached_property
@@ -415,7 +415,7 @@ class StreamSource:
 
     @cached_property
     def _begun(self) -> Snapshot:
-        """The table when it was first needed; kept for the query's life."""
+        """The table as it was when first needed; kept for the query's life."""
         return self._log.load()
 
     @cached_property
@@ -443,21 +443,21 @@ class StreamSource:
 
 @dataclass(slots=True)
 class _Met:
-    """The change of the metadata at which a way through the log ended; None: it did not end at one."""
+    """The version of the metadata change at which reading the log ended; None: it did not end at a change."""
 
     change: Version | None = None
 
 
 def _last_read(offset: Offset) -> Version:
-    """The last version of which something was read for a batch that ends at `offset`."""
+    """The last version whose commit or snapshot was read for a batch that ends at `offset`."""
     whole = not (offset.file_index or offset.in_snapshot or offset.barrier)
     return Version(max(offset.version - 1, 0)) if whole else offset.version
 
 
 def _as_planned(start: Offset, end: Offset) -> Offset:
-    """Where the batch began that was logged to end at `end`: at `start`, or before the end where `start` is not.
+    """Where the batch began whose logged end is `end`: at `start`, or earlier where `start` is after `end`.
 
-    Then it is a first batch, run again after a restart that found another newest version.
+    `start` is after `end` for a first batch that runs again after a restart that found a newer version.
     """
     if not start.in_snapshot:
         return min(start, end, key=lambda offset: offset.position)
@@ -467,7 +467,7 @@ def _as_planned(start: Offset, end: Offset) -> Offset:
 
 
 def _snapshot_version(start: Offset, end: Offset) -> Version | None:
-    """The version of the initial snapshot that a batch reads of; None: it reads commits alone."""
+    """The version of the initial snapshot of which a batch reads files; None: the batch reads only commits."""
     if end.in_snapshot:
         return end.version
     return Version(min(start.version, end.version - 1)) if start.in_snapshot else None

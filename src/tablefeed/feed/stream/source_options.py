@@ -1,4 +1,4 @@
-"""What the user asked of a stream, as the feed takes it. How it is spelt is the caller's."""
+"""The options of a stream as typed values. The texts that users write for them are read by the caller."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tablefeed.log.plan import Limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """What the user asked of a stream. Without a starting version or time: the whole table first, then its changes.
+    """The options of one stream. Without a starting version or time it delivers the whole table, then its changes.
 
-    Nothing after the ending version or time is delivered. Of version and time not both are given. A timestamp without
-    a zone is in `time_zone`, in UTC where that is None.
+    Nothing after the ending version or time is delivered. For each end, at most one of version and time is given. A
+    timestamp without a zone is read in `time_zone`, in UTC where that is None.
     """
 
     starting_version: int | Literal["latest"] | None = None
@@ -32,17 +32,17 @@ class SourceOptions:
     policy: ChangePolicy = field(default_factory=ChangePolicy)
     fail_on_data_loss: bool = True
     exclude: JavaRegex | None = None
-    """Files whose path as logged it finds are not read."""
+    """A file is not read where this finds a match in its path as logged."""
     change_feed: bool = False
-    """Whether the rows that commits changed are delivered, rather than the files that they added."""
+    """Whether the rows that commits changed are delivered, instead of the rows of the files that they added."""
     where: str | None = None
-    """Only rows of which this predicate is true are delivered (where.py)."""
+    """Only rows for which this predicate is true are delivered (where.py)."""
     event_time_column: str | None = None
-    """The column by whose times the whole table, where it comes first, is delivered; None: in the order of files."""
+    """The column by whose times the initial snapshot is ordered; None: it is delivered file by file."""
     least_tasks: int | None = None
-    """Over how many tasks a batch is spread at the least (spread.py)."""
+    """The least number of tasks to spread a batch over (spread.py)."""
     ignore_added_columns: bool = False
-    """Whether the stream goes on, without them, where columns are added to the table. Not with `tracking`."""
+    """Whether the stream goes on without columns that are added to the table. Not together with `tracking`."""
     tracking: TrackingOptions | None = None
     """Where changes of the table's schema are tracked; None: such a change ends the stream."""
 
@@ -58,7 +58,7 @@ class SourceOptions:
 
     @property
     def end(self) -> Bound:
-        """Where it ends."""
+        """Where the stream ends."""
         return Bound(
             version=self.ending_version,
             timestamp=self.ending_timestamp,

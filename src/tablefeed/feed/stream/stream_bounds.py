@@ -1,7 +1,7 @@
-"""Where a stream begins and ends, as its user named it, and whether the log still has that.
+"""At which versions a stream begins and ends by its options, and whether the log still has them.
 
-Versions only; what is delivered between them is `source.py`'s. The rules for a beginning are Delta-Spark's for a
-stream's starting options. An end is ours: Delta-Spark's streams have none. Its words are those of batch reads.
+What is delivered between them is decided in source.py. The rules for the begin are Delta-Spark's for a stream's
+starting options. Delta-Spark's streams have no end; ours has the option names of Delta-Spark's batch reads.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """One end of a stream as its user named it: by `version` or by `timestamp`, or not at all.
+    """The begin or the end of a stream as the user named it: by `version`, by `timestamp`, or not at all.
 
-    A timestamp that names no zone is in `time_zone`, in UTC where that is None. Where it is not `inclusive`, the commit
-    at the bound itself is not delivered.
+    A timestamp that names no zone is read in `time_zone`, in UTC where that is None. Unless the bound is `inclusive`,
+    the commit at the bound itself is not delivered.
     """
 
     version: int | Literal["latest"] | None = None
@@ -36,14 +36,14 @@ class Bound:
 
     @property
     def is_named(self) -> bool:
-        """Whether the user named it at all."""
+        """Whether the user named this bound."""
         return self.version is not None or self.timestamp is not None
 
 
 def start_version(start: Bound, newest: Snapshot) -> Version | None:
-    """Gives the first version whose commit is delivered; None: the whole table first.
+    """Gives the first version whose commit is delivered; None: the stream delivers the whole table first.
 
-    It is at most one past `newest`. A time means the first commit at or after it, of those that the log still has.
+    The version is at most one after `newest`. A time means the first commit at or after it that the log still has.
     Raises VersionNotFoundError where the log does not have the version, TableError
     (DELTA_TIMESTAMP_GREATER_THAN_COMMIT) where no commit is that late, and IllegalOptionError
     (DELTA_TIMESTAMP_INVALID) for a text that is no time.
@@ -66,10 +66,10 @@ def start_version(start: Bound, newest: Snapshot) -> Version | None:
 
 
 class Ending:
-    """The last version of a stream, as far as the log tells by now.
+    """The last version of a stream, as far as the log shows it by now.
 
-    A time means the last commit at or before it. Which that is, is known once there is a later one: until then the
-    log is asked again for each new commit. Once known it stays.
+    A time means the last commit at or before it. That commit is known only once a later one exists. Until then the log
+    is loaded again for each new commit. Once known, the last version does not change.
     """
 
     def __init__(self, end: Bound, begun: Snapshot) -> None:
@@ -85,22 +85,22 @@ class Ending:
 
     @property
     def last(self) -> Version | None:
-        """The last version to deliver; None where there is no end, or where it is still to come."""
+        """The last version to deliver; None where the stream has no end, or the last version is not known yet."""
         return self._last
 
     def is_past(self, version: Version) -> bool:
-        """Whether the commit of `version`, which is there, must not be delivered."""
+        """Whether the commit of `version`, which exists, must not be delivered, or not yet."""
         if self._last is None and self._until_ms is not None and version > self._known_to:
             self._look(self._log.load())
             if self._last is None and version > self._known_to:
-                return True  # read by name, and not listed yet: it is asked for again
+                return True  # the commit was read by name but is not listed yet: a later call decides
         return self._last is not None and version > self._last
 
     def check(self, start: Bound, first: Version) -> None:
-        """Raises for an end that a new query cannot come to from `first`, the version that `start` means.
+        """Raises IllegalOptionError (DELTA_INVALID_CDC_RANGE) where the end is before `first`, the version of `start`.
 
-        IllegalOptionError (DELTA_INVALID_CDC_RANGE) where it lies before `first`; a range that is merely empty, as
-        between two times without a commit, is none. What comes after `latest` may be behind the end by now.
+        An empty range is allowed between two times without a commit, or with an exclusive bound. Any end is allowed for
+        a query that starts at "latest": the table may have passed the end already.
         """
         if self._last is None or self._last >= first or start.version == "latest":
             return
@@ -110,9 +110,9 @@ class Ending:
         raise self._inverted(first)
 
     def snapshot(self, newest: Snapshot) -> Version:
-        """Gives the version that a query without a start begins with: the table as it is, or as it was at the end.
+        """Gives the version of the initial snapshot: that of `newest`, or the last version where the end is earlier.
 
-        Raises as `check` does for an end before the first version, VersionNotFoundError for one that is gone.
+        Raises as `check` does for an end before version 0, and VersionNotFoundError for a version that is gone.
         """
         if self._last is None or self._last >= newest.version:
             return newest.version
@@ -138,7 +138,7 @@ class Ending:
 
 
 def _first_after(newest: Snapshot, at_ms: int) -> Version | None:
-    """The first version that was committed later; None where none is yet."""
+    """The first version that was committed after `at_ms`; None where there is none yet."""
     try:
         return _timeline(newest).first_at_or_after(at_ms + 1)
     except TableError as error:
@@ -153,7 +153,7 @@ def _timeline(newest: Snapshot) -> Timeline:
 
 
 def _last_millisecond(end: Bound) -> int:
-    """The last that is not past `end`: commits are made at whole milliseconds."""
+    """The last whole millisecond within `end`: commit times have no smaller unit."""
     until_ms = _moment(end, option="endingTimestamp")
     read = read_timestamp(end.timestamp or "")
     is_whole = read is None or read.microsecond % 1000 == 0
@@ -166,14 +166,14 @@ def _moment(bound: Bound, *, option: str) -> int:
     at_ms = parse_timestamp(text, argument=option, zone=zone or UTC)
     read = read_timestamp(text)
     if read is not None and read.tzinfo is None:
-        # A user who named no zone anywhere may have meant the session's, which is not told to a Python source.
+        # A user who named no zone may have meant the session's, which Spark does not pass to a Python source.
         level = logging.WARNING if zone is None else logging.INFO
         logger.log(level, "option=%s value=%s names no time zone, read in %s", option, text, zone or "UTC")
     return at_ms
 
 
 def _check_available(version: Version, newest: Snapshot, *, least: int) -> None:
-    """Checks `version` to be at least the earliest commit, and `least` of it."""
+    """Raises VersionNotFoundError unless `version` is from the earliest commit's version plus `least` to `newest`."""
     earliest = min(
         (f.version for f in newest.log.listing() if f.kind is LogFileKind.COMMIT), default=Version(newest.version + 1)
     )
@@ -186,4 +186,4 @@ def _check_readable(version: Version, newest: Snapshot) -> None:
     try:
         newest.log.load(version)
     except LogError:
-        return  # no snapshot there any more; the commits themselves are checked as they are read
+        return  # there is no snapshot at that version any more; the commits are checked when they are read

@@ -1,7 +1,7 @@
 """Which metadata of a table a stream can go on with: the same table, and a schema that its query can read.
 
-A query keeps the schema that it was analysed with for its life. The rules for a stream that does not track metadata are
-those of query_schema.py, for one that does those of schema_tracking.py. The planner (source.py) asks either alike.
+A query keeps the schema that it was analysed with for its life. query_schema.py has the rules for a stream that does
+not track metadata, schema_tracking.py for one that does. The planner (source.py) uses both through `StreamMetadata`.
 """
 
 from __future__ import annotations
@@ -27,37 +27,37 @@ class StreamMetadata(Protocol):
 
     @property
     def read(self) -> Snapshot:
-        """The table as its files are read, known once a beginning was checked."""
+        """The table with the metadata that its files are read with; final once `begin` or `begin_batch` returned."""
 
     @property
     def schema(self) -> Struct:
-        """The schema in which they are read."""
+        """The schema in which the files are read."""
 
     def begin(self, held_at: Version, begins_at: Version, *, in_snapshot: bool) -> None:
-        """Checks that a stream can begin at a version with what held at another, which no commit that it reads tells.
+        """Checks that the metadata of `held_at` suits a stream at `begins_at`; the commits it reads do not repeat it.
 
-        `in_snapshot`: it begins with the table as it was then.
+        `in_snapshot`: the stream is in the initial snapshot of that version.
         """
 
     def begin_batch(
         self, held_at: Version, begins_at: Version, last: Version, commits: Iterable[Commit], *, in_snapshot: bool
     ) -> None:
-        """Checks the same of a batch that may have been planned by an earlier query.
+        """Checks the same for a batch that an earlier run of the query may have planned.
 
-        Of it are `commits`, those after `held_at`, up to `last`.
+        `commits` are the commits after `held_at`, up to `last`, the last version of the batch.
         """
 
     def check(self, commit: Commit) -> None:
-        """Checks that the stream can come to `commit`."""
+        """Checks that the stream can go on to `commit`."""
 
     def changes(self, commit: Commit) -> bool:
-        """Says whether the stream has to stop before the files of `commit`."""
+        """Says whether the stream must stop before the files of `commit`."""
 
     def refuse(self, commit: Commit) -> None:
-        """Raises for a commit whose files are to be read, though it `changes`."""
+        """Raises where `commit`, whose files are about to be read, `changes`."""
 
     def passed(self, commit: Commit) -> None:
-        """Takes note of a commit that `changes`, once all before it is delivered."""
+        """Records a commit that `changes`. Called once everything before it is delivered."""
 
 
 class FixedMetadata:
@@ -69,8 +69,8 @@ class FixedMetadata:
         self._told: frozenset[str] = frozenset()
         self.read, self.schema = query.begun, query.schema
 
-    def begin(self, held_at: Version, begins_at: Version, *, in_snapshot: bool) -> None:  # noqa: ARG002 - all the same
-        """As of `StreamMetadata`; once. Raises LogError where it is not known any more what columns are in files."""
+    def begin(self, held_at: Version, begins_at: Version, *, in_snapshot: bool) -> None:  # noqa: ARG002 - not needed
+        """See `StreamMetadata`. Checks once. Raises LogError where the columns' names in files are not known now."""
         if self._began:
             return
         begun = self._query.begun
@@ -83,11 +83,11 @@ class FixedMetadata:
         else:
             if is_mapped(begun.metadata, url=begun.log.url):
                 raise self._unknown_names(begins_at)
-            held = begun.metadata  # cleaned up: whatever changed since is in the commits that are read
+            held = begun.metadata  # that version was cleaned up; the commits that are read have all later changes
         try:
             self._check(held, version)
         except SchemaChangedError:
-            # Of `held_at` no row is read any more where it ends before: then its nulls are none of the stream's.
+            # The stream reads no row of `held_at` where it begins after that version, so nulls there do no harm.
             if version == begins_at or not self._query.is_stricter(held):
                 raise
             self._check(metadata_at(begins_at, begun), Version(min(begins_at, begun.version)))
@@ -102,30 +102,30 @@ class FixedMetadata:
         *,
         in_snapshot: bool,
     ) -> None:
-        """As of `StreamMetadata`; raises as `begin` does."""
+        """See `StreamMetadata`. Raises as `begin` does."""
         self.begin(held_at, begins_at, in_snapshot=in_snapshot)
 
     def check(self, commit: Commit) -> None:
-        """As of `StreamMetadata`."""
+        """See `StreamMetadata`."""
         if commit.metadata is not None:
             self._check(commit.metadata, commit.version)
 
-    def changes(self, commit: Commit) -> bool:  # noqa: ARG002 - whatever it changes, `check` let it pass
-        """As of `StreamMetadata`."""
+    def changes(self, commit: Commit) -> bool:  # noqa: ARG002 - `check` has accepted whatever it changes
+        """See `StreamMetadata`."""
         return False
 
     def refuse(self, commit: Commit) -> None:
-        """As of `StreamMetadata`."""
+        """See `StreamMetadata`."""
 
     def passed(self, commit: Commit) -> None:
-        """As of `StreamMetadata`."""
+        """See `StreamMetadata`."""
 
     def _check(self, metadata: Metadata, version: Version) -> None:
         begun = self._query.begun
         check_table(of_query=begun.metadata.table_id, found=metadata.table_id, url=begun.log.url)
         added = self._query.check(metadata, version)
         if not self._told.issuperset(added):
-            # Commits are walked by each plan that comes to them: of a column it is said once.
+            # A commit may be checked more than once. The warning for a column is logged once.
             self._told |= frozenset(added)
             logger.warning(
                 "url=%s version=%d columns=%s were added and are not read until this query is started again",
@@ -156,10 +156,10 @@ def check_table(*, of_query: str, found: str, url: str) -> None:
 
 
 def check_behind_hole(commit: Commit, metadata: StreamMetadata, *, expected: Version, begun: Snapshot) -> None:
-    """Checks `metadata` at `commit`, the first behind lost commits from `expected` on, which may have changed it.
+    """Checks the table's metadata at `commit`, the first commit after a hole that begins at `expected`.
 
-    Raises as `StreamMetadata.check`, and LogGapError where no state at `commit` or later is known any more, or where
-    the metadata that a stream tracks changed in a lost commit: what is tracked is what commits bring.
+    A lost commit may have changed it. Raises as `StreamMetadata.check`. Raises LogGapError where no state at `commit`
+    or later can be loaded, or where a lost commit changed the metadata and the stream tracks it.
     """
     log = begun.log
     if log.has_splits:
@@ -171,7 +171,7 @@ def check_behind_hole(commit: Commit, metadata: StreamMetadata, *, expected: Ver
     try:
         held = metadata_at(commit.version, newest)
     except VersionNotFoundError:
-        held = newest.metadata  # another hole follows: the next state that is known decides
+        held = newest.metadata  # another hole follows, so the newest state decides
     metadata.check(replace(commit, metadata=commit.metadata or held))
     if commit.metadata is None and metadata.changes(replace(commit, metadata=held, protocol=None)):
         raise _hole(log.url, expected, commit, "One of them changed the metadata that this stream tracks.")

@@ -1,6 +1,6 @@
 """The table with which a stream begins: its live files in the order in which offsets count them, held as columns.
 
-What of it a batch reads is one of two orders' to say: file by file here, by the times in a column in event_order.py.
+A `SnapshotOrder` decides what a batch reads of it: file by file here, by the times in a column in event_order.py.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
     from tablefeed.feed.stream.event_time import EventTimes
 
 REMEDY = "Use a new checkpoint."
-"""Where a stream's table is another one."""
+"""What to do where the path has another table than the stream began with."""
 
 
 class SnapshotOrder(Protocol):
-    """In which order a stream delivers its initial snapshot, the one at a version."""
+    """The order in which a stream delivers its initial snapshot. `version` is the snapshot's."""
 
     def adds(self, version: Version, start: Offset, end: Offset) -> Iterator[AddFile]:
         """Gives the files to read for a batch from `start` to `end`."""
 
     def rows(self, version: Version, start: Offset, end: Offset) -> RowFilter | None:
-        """Gives which of their rows belong to it; None: all."""
+        """Gives the filter for the rows of these files that belong to the batch; None: all rows."""
 
     def left(self, end: Offset) -> SnapshotLeft:
-        """Gives what is still to come behind `end`, within the snapshot."""
+        """Gives what of the snapshot is still to be delivered after `end`, an offset within it."""
 
     def forget(self) -> None:
-        """Drops what is kept: the stream is past it."""
+        """Drops what is kept. Called once the stream is past the snapshot."""
 
 
 class InitialSnapshot:
-    """The live files of one version of the table `begun`, kept until they are forgotten.
+    """The live files of one version of the table `begun`, kept until `forget`.
 
-    `counts_rows`: whether their rows are asked for. With `pruner`, files that it rules out are numbered, and not given
-    to be read. With `event_times`, their times are noted. Raises LogError
+    `counts_rows`: whether the number of rows of each file is needed. Files that `pruner` rules out count in offsets and
+    are not read. With `event_times`, files are marked (`EventTimes.marked`). Raises LogError
     (DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE) for a version that cannot be read any more.
     """
 
@@ -64,21 +64,21 @@ class InitialSnapshot:
         self._kept: tuple[Step, pa.RecordBatch] | None = None
 
     def step(self, version: Version) -> Step:
-        """Gives the files of `version` by their sizes, and rows where these are counted."""
+        """Gives the sizes of the files of `version`, and their numbers of rows where `counts_rows`."""
         return self._sorted(version)[0]
 
     def files(self, version: Version) -> pa.RecordBatch:
-        """Gives the files of `version` as columns (`tablefeed.delta.columns.FILE_COLUMNS`), in order."""
+        """Gives the files of `version` as columns (`tablefeed.delta.columns.FILE_COLUMNS` first), in offset order."""
         return self._sorted(version)[1]
 
     def adds(self, files: pa.RecordBatch) -> Iterator[AddFile]:
-        """Gives those of `files`, of a version, that are to be read."""
+        """Gives those of `files` that are to be read. `files` are rows of what the method `files` gave."""
         from tablefeed.delta.columns import to_add_files
 
         yield from to_add_files(files if self._pruner is None else files.filter(files["may_match"]))
 
     def forget(self) -> None:
-        """Drops what is kept: the stream is past it."""
+        """Drops what is kept. Called once the stream is past the snapshot."""
         self._kept = None
 
     def _sorted(self, version: Version) -> tuple[Step, pa.RecordBatch]:
@@ -123,33 +123,33 @@ class InitialSnapshot:
 
 
 class ByFiles:
-    """The snapshot file by file, as Delta-Spark has it: an offset counts how many were delivered.
+    """The snapshot file by file, as in Delta-Spark: an offset counts how many files were delivered.
 
-    `where` is asked of all rows.
+    Only rows that pass `where` are delivered.
     """
 
     def __init__(self, snapshot: InitialSnapshot, *, where: RowFilter | None) -> None:
         self._snapshot, self._where = snapshot, where
 
     def adds(self, version: Version, start: Offset, end: Offset) -> Iterator[AddFile]:
-        """As of `SnapshotOrder`."""
+        """See `SnapshotOrder`."""
         files = self._snapshot.files(version)
         begin = start.file_index if start.version == version and start.in_snapshot else 0
         stop = end.file_index if end.in_snapshot else files.num_rows
         return self._snapshot.adds(files.slice(begin, stop - begin))
 
     def rows(self, version: Version, start: Offset, end: Offset) -> RowFilter | None:  # noqa: ARG002 - of any batch
-        """As of `SnapshotOrder`."""
+        """See `SnapshotOrder`."""
         return self._where
 
     def left(self, end: Offset) -> SnapshotLeft:
-        """As of `SnapshotOrder`."""
+        """See `SnapshotOrder`."""
         sizes = self._snapshot.files(end.version)["size_bytes"]
         left = sizes[end.file_index :]
         return SnapshotLeft(files=len(left), size_bytes=_total(left), total_bytes=_total(sizes))
 
     def forget(self) -> None:
-        """As of `SnapshotOrder`."""
+        """See `SnapshotOrder`."""
         self._snapshot.forget()
 
 
