@@ -1,9 +1,9 @@
 """What the commits of a table deliver to a stream of its row changes (`readChangeFeed`).
 
-The rows of the initial snapshot come as inserts of its version. That the table records its changes is checked as
-Delta-Spark does it: where a batch is read and not where it is planned, so that a checkpoint has the offset that it
-would have; and at the batch's first version. Of later ones that recorded nothing, rewritten rows come as deleted and
-inserted, which they were.
+The rows of the initial snapshot are delivered as inserts of its version. As in Delta-Spark, a batch is refused where
+its first version does not record changes. This is checked when the batch is read, not when it is planned, so that the
+checkpoint has the same offset as with the Delta JAR. Where a later version recorded nothing, its rewritten rows are
+delivered as deleted and inserted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ from tablefeed.model.offset import Offset
 
 
 class ChangeDelivery:
-    """The rows that commits changed. Files that `exclude` finds are numbered, and neither counted nor read."""
+    """A `Delivery` of changed rows. Files whose path `exclude` finds have an index; no limit counts them, none is read.
+
+    `newest` is the table with the metadata that the stream reads with; `times` gives the times of commits.
+    """
 
     by_file = True
 
@@ -40,11 +43,11 @@ class ChangeDelivery:
         self._batch: tuple[Offset, Offset] | None = None
 
     def sizes(self, commit: Commit) -> Sequence[int]:
-        """As of `Delivery`."""
+        """See `Delivery`."""
         return [action.size_bytes or 0 for action in counted_actions(commit)]
 
     def step(self, commit: Commit) -> ChangeStep:
-        """As of `Delivery`."""
+        """See `Delivery`."""
         counted = counted_actions(commit)
         return ChangeStep(
             version=commit.version,
@@ -58,17 +61,17 @@ class ChangeDelivery:
         )
 
     def snapshot_step(self, snapshot: Step, log_paths: Iterable[str]) -> ChangeStep:
-        """As of `Delivery`."""
+        """See `Delivery`."""
         return ChangeStep(
             version=snapshot.version, sizes=snapshot.sizes, excluded=self._excluded(log_paths), in_snapshot=True
         )
 
     def furthest(self, start: Offset, steps: Iterable[ChangeStep], limits: Limits, *, stop_at: Offset | None) -> Offset:
-        """As of `Delivery`."""
+        """See `Delivery`."""
         return furthest_changes(start, steps, limits, stop_at=stop_at)
 
     def begin(self, start: Offset, end: Offset) -> None:
-        """As of `Delivery`. Raises ChangeDataError where the initial snapshot's version did not record changes."""
+        """See `Delivery`. Raises ChangeDataError where the initial snapshot's version did not record changes."""
         self._batch = (start, end)
         if self._in_force is None or not start.version - 1 <= self._in_force[0] <= start.version:
             self._in_force = self._metadata_at(start.version)
@@ -76,7 +79,7 @@ class ChangeDelivery:
             self._check_recorded(start.version)
 
     def files(self, commit: Commit, begin: int, stop: int | None) -> Iterator[ScanFile]:
-        """As of `Delivery`. Raises ChangeDataError where the first recorded no changes, or one does not tell them."""
+        """See `Delivery`. Raises ChangeDataError where the first version recorded no changes, or some are not known."""
         before, in_force = self._moved_to(commit)
         if self._batch is not None and self._batch[0].version == commit.version:
             self._check_recorded(commit.version)
@@ -90,12 +93,12 @@ class ChangeDelivery:
             yield changed_scan_file(file, row_change(timed, file.change_type, url=self._url))
 
     def snapshot_files(self, adds: Iterable[AddFile], version: Version) -> Iterator[ScanFile]:
-        """As of `Delivery`."""
+        """See `Delivery`."""
         at_ms = self._times.of_version(version)
         change = RowChange(
             type=ChangeType.INSERT.value, version=version, committed_at_us=None if at_ms is None else at_ms * 1000
         )
-        # The stream's own: a snapshot of another partitioning is not begun with.
+        # The stream's own partition columns: a stream does not begin with a snapshot that has others.
         names = partition_names(self._newest.metadata, url=self._url)
         for add in adds:
             if not self._is_excluded(add.log_path):
@@ -103,9 +106,9 @@ class ChangeDelivery:
                 yield replace(scan_file(add), change=change, partition_values=values)
 
     def _moved_to(self, commit: Commit) -> tuple[Metadata | None, Metadata]:
-        """The metadata before `commit` and that at it, which is what is in force from now on.
+        """The metadata before `commit` and the metadata at it, which is in force from then on.
 
-        The first is not known any more where the log has been cleaned up to here.
+        The first is None where it is not known any more, because the log was cleaned up to here.
         """
         version, known = self._in_force or self._metadata_at(commit.version)
         in_force = commit.metadata or known
@@ -120,7 +123,7 @@ class ChangeDelivery:
             later = version > self._newest.version
             at = log.load(version).metadata if later else metadata_at(version, self._newest)
         except LogError:
-            return version, self._newest.metadata  # cleaned up, or its commit is still to come
+            return version, self._newest.metadata  # that version was cleaned up, or is not committed yet
         return version, at
 
     def _check_recorded(self, version: Version) -> None:

@@ -1,4 +1,4 @@
-"""The rows of changed files as a change feed delivers them: the table's columns, and three of the feed's own."""
+"""The rows of changed files as a change feed delivers them: the table's columns and three columns of the feed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_US = 2**63 - 1
 
 
 def change_schema(read: Snapshot) -> pa.Schema:
-    """Gives the columns of the table as of `read`, then those of the feed."""
+    """Gives the columns of the table as of `read`, then the three columns of the change feed."""
     import pyarrow as pa
 
     own = [
@@ -32,9 +32,10 @@ def change_schema(read: Snapshot) -> pa.Schema:
 
 
 def row_change(commit: Commit, change_type: ChangeType | None, *, url: str) -> RowChange:
-    """Gives what `commit` did to rows; None: what their file says of each.
+    """Gives the values of the feed's columns for rows that `commit` changed.
 
-    Raises ChangeDataError where the commit says that it was made at a time that no timestamp holds.
+    `change_type` None: the file has a change type for each row. Raises ChangeDataError where the commit's time is out
+    of the range of a timestamp.
     """
     at_us = (commit.committed_at_ms or 0) * 1000
     if abs(at_us) > _MOST_US:
@@ -48,9 +49,9 @@ def row_change(commit: Commit, change_type: ChangeType | None, *, url: str) -> R
 
 
 def changed_scan_file(file: ChangedFile, change: RowChange | None) -> ScanFile:
-    """Gives what a task needs of `file`, whose rows it delivers as `change` tells; None: as they are.
+    """Gives what a task needs to read `file`. `change` fills the feed's columns; None: rows are delivered without them.
 
-    The columns that it has partition values of are found in those (`change_partitions.partitioned`).
+    `file` must have the values of exactly its partition columns (`change_partitions.partitioned`).
     """
     return ScanFile(
         path=file.path,
@@ -63,18 +64,18 @@ def changed_scan_file(file: ChangedFile, change: RowChange | None) -> ScanFile:
 
 
 class ChangeReader:
-    """Reads the files that commits changed in the schema of one version, `read`. For one reader, not for threads."""
+    """Reads the files that commits changed, in the schema of the version `read`. Not for use by several threads."""
 
     def __init__(self, read: Snapshot) -> None:
         self._read = read
-        # The partitioning of a file's version need not be the commit's: an overwrite may have changed it.
+        # A file's partition columns need not be those of `read`: an overwrite may have changed them.
         self._columns = table_columns(read.schema, read.metadata, url=read.log.url, by_file=True)
 
     def rows(self, file: ChangedFile, commit: Commit, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Gives the rows of `file` that `commit` changed, as batches of `schema`: any columns of `change_schema`.
 
-        Raises DataFileError where the file is gone, is not what the log says, or, recorded by its writer, does not say
-        of each row what became of it; ChangeDataError for a commit of an impossible time.
+        Raises DataFileError where the file is gone, is not what the log says, or is a file of changes that lacks a
+        row's change type. Raises ChangeDataError where the commit's time is out of the range of a timestamp.
         """
         import pyarrow as pa
 
@@ -88,9 +89,9 @@ class ChangeReader:
     def stored_rows(
         self, file: ChangedFile, schema: pa.Schema, *, positions: str | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Gives the changed rows of `file` as batches of `schema`: columns of the table, and others that files have.
+        """Gives the changed rows of `file` as batches of `schema`: columns of the table, and other columns in files.
 
-        `positions` names the column that takes each row's place in the file, from 0.
+        `positions` names the column of `schema` that gets each row's position in the file, counted from 0.
         """
         task = self._task(changed_scan_file(file, None))
         return read_task(task, schema, store=self._read.log.store, positions=positions)
@@ -101,7 +102,7 @@ class ChangeReader:
 
 
 def stamped(batch: pa.RecordBatch, schema: pa.Schema, change: RowChange) -> pa.RecordBatch:
-    """Gives the rows of `batch` in `schema`, with the feed's columns filled in as `change` tells."""
+    """Gives the rows of `batch` in `schema`, with the feed's columns filled from `change`."""
     import pyarrow as pa
 
     from tablefeed.data.conform import no_columns

@@ -1,9 +1,9 @@
-"""By which columns the files that a commit changed are partitioned: as the snapshots read them before and after it.
+"""The partition columns of the files that a commit changed.
 
-A removed file was live in the version before, so that its partition columns are those of the metadata of then; an
-added one, and one of changes, is partitioned as the metadata says that holds at the commit. Which keys their partition
-values have does not decide it: a key that is none of those columns means nothing, and a missing one is null, for
-Delta-Spark leaves the nulls out of a remove.
+A removed file was live in the version before, so it has the partition columns of the metadata before the commit. An
+added file and a file of changes have those of the metadata at the commit. The keys of a file's partition values do not
+decide: a key that is no partition column is ignored, and a missing key means null, because Delta-Spark leaves nulls out
+of a remove.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tablefeed.model.actions import Commit, Metadata
 def partitioned(
     changed: Sequence[ChangedFile], commit: Commit, *, in_force: Metadata, before: Metadata | None, url: str
 ) -> tuple[ChangedFile, ...]:
-    """Gives `changed`, the files of `commit`, with the partition values that their columns are found in, and no others.
+    """Gives `changed`, the files of `commit`, each with the values of exactly its partition columns.
 
-    `in_force` holds at the commit, `before` held before it; None: that is not known any more, and a removed file is
-    taken for partitioned as of now only where it has a value of each column. Raises ChangeDataError for a removed file
-    whose values are not told (DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA).
+    `in_force` is the metadata at the commit, `before` the one before it; None: not known any more. Then a removed file
+    is read with the partition columns of `in_force`, if it has values of exactly these. Raises ChangeDataError
+    (DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA) for a removed file whose partition values are not known.
     """
     if not changed:
         return ()

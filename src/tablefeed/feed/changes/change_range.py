@@ -1,7 +1,7 @@
-"""Which versions a caller of the change feed means, who may name them by number or by time.
+"""Which versions a caller of the change feed means. The bounds may be versions or times.
 
-Both bounds are included. The rules are Delta-Spark's for batch reads (CDCReader), but that an end after the newest
-version is refused: who takes it for read would go on behind versions that were not there yet.
+Both bounds are included unless the caller excludes them. The rules are Delta-Spark's for batch reads (CDCReader), with
+one difference: an end after the newest version is refused. Whoever went on after such an end would miss versions.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Timestamp = str | datetime | date
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What a caller gave. None: not given.
+    """The bounds that a caller gave. None: not given.
 
-    A text that names no zone is in `time_zone`. A bound that is not inclusive is not itself in the range.
+    A time that names no zone is read in `time_zone`. A bound that is not inclusive is not itself in the range.
     """
 
     start_version: int | None = None
@@ -39,12 +39,13 @@ class Bounds:
 
 
 def change_versions(bounds: Bounds, newest: Snapshot, log_files: Sequence[LogFile]) -> range:
-    """Gives the versions that `bounds` mean of the log as listed; none where two times lie between two commits.
+    """Gives the versions that `bounds` mean; an empty range where they leave no commit, as two times may.
 
-    Without a start, from the earliest version that can be read with its commit; without an end, to `newest`. A start
-    time means the first commit at or after it, an end time the last at or before it. Raises ConflictingOptionsError
-    (DELTA_MULTIPLE_CDC_BOUNDARY), IllegalOptionError (DELTA_INVALID_CDC_RANGE), VersionNotFoundError
-    (DELTA_CDC_START_VERSION_AFTER_LATEST or DELTA_VERSION_NOT_FOUND), and TableError for a time out of the log.
+    Without a start, the range begins at the earliest version that has its commit and can be loaded. Without an end, it
+    goes to `newest`. A start time means the first commit at or after it, an end time the last at or before it. Raises
+    ConflictingOptionsError (DELTA_MULTIPLE_CDC_BOUNDARY), IllegalOptionError (DELTA_INVALID_CDC_RANGE),
+    VersionNotFoundError (DELTA_CDC_START_VERSION_AFTER_LATEST or DELTA_VERSION_NOT_FOUND), and TableError for a time
+    outside the log.
     """
     url = newest.log.url
     _refuse_two("start_version", bounds.start_version, "start_timestamp", bounds.start_timestamp)
@@ -92,7 +93,7 @@ def _versions(bounds: Bounds, newest: Snapshot, log_files: Sequence[LogFile]) ->
 
 
 def _earliest(log_files: Sequence[LogFile], newest: Version) -> Version:
-    """The earliest version that can be read as a snapshot, to know what holds there, and has all commits from it on."""
+    """The earliest version that can be loaded as a snapshot and has its own commit and all later ones."""
     earliest = earliest_version(log_files)
     if not earliest:
         return newest if earliest is None else earliest

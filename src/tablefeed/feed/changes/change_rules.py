@@ -1,4 +1,4 @@
-"""What a table must be, and stay, for its changes to be read: recorded, and of one schema that reads them all.
+"""When the changes of a range of versions can be read: all are recorded, and one schema can read them all.
 
 The rules are Delta-Spark's for batch reads (CDCReader, `checkBatchCdfReadSchemaIncompatibility`).
 """
@@ -27,7 +27,7 @@ from tablefeed.model.actions import Metadata
 
 
 def refuse_reserved_names(columns: Iterable[str], *, url: str) -> None:
-    """Raises SchemaMismatchError for a table that has a column of a name that the change feed gives."""
+    """Raises SchemaMismatchError where `columns` has the name of a column of the change feed, in any letter case."""
     reserved = (names.CHANGE_TYPE, names.COMMIT_VERSION, names.COMMIT_TIMESTAMP)
     taken = [name for name in columns if name.lower() in reserved]
     if taken:
@@ -40,14 +40,14 @@ def refuse_reserved_names(columns: Iterable[str], *, url: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """The rule that every version of a range records its changes; `versions` is the range."""
+    """The rule that every version in the range `versions` records its changes."""
 
     versions: range
     url: str
 
     def check(self, metadata: Metadata, version: int) -> None:
-        """Raises ChangeDataError (DELTA_MISSING_CHANGE_DATA) where `metadata`, that of `version`, says no."""
-        # A commit to an IndexTables log adds and removes whole files only: these are its changes.
+        """Raises ChangeDataError (DELTA_MISSING_CHANGE_DATA) unless `metadata`, that of `version`, enables the feed."""
+        # A commit to an IndexTables log adds and removes only whole files, so the files show its changes.
         if has_splits(metadata) or records_changes(metadata.configuration):
             return
         raise ChangeDataError(
@@ -62,14 +62,14 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsTracked:
-    """The rule that every version of a range tracks its rows; `row_id_column` is where files keep ids of their own."""
+    """The rule that every version in the range `versions` tracks rows; `row_id_column` is where files store row ids."""
 
     versions: range
     url: str
     row_id_column: str
 
     def check(self, metadata: Metadata, version: int) -> None:
-        """Raises ChangeDataError (DELTA_CHANGELOG_ROW_TRACKING_DISABLED_IN_RANGE) where `metadata` does not say so."""
+        """Raises ChangeDataError (DELTA_CHANGELOG_ROW_TRACKING_DISABLED_IN_RANGE) unless `metadata` tracks rows so."""
         if _row_id_column(metadata) == self.row_id_column:
             return
         raise ChangeDataError(
@@ -83,9 +83,9 @@ class RowsTracked:
 
 
 def rows_tracked(read: Snapshot, versions: range) -> RowsTracked:
-    """Gives the rule by which rows are known again ("Row Tracking").
+    """Gives the rule that `versions` track rows with the row id column of `read` ("Row Tracking").
 
-    Raises TableError (DELTA_CHANGELOG_REQUIRES_ROW_TRACKING) for a table that, as of `read`, tracks none.
+    Raises TableError (DELTA_CHANGELOG_REQUIRES_ROW_TRACKING) where the table as of `read` does not track rows.
     """
     row_id_column = _row_id_column(read.metadata)
     if row_id_column is None:
@@ -105,9 +105,10 @@ def _row_id_column(metadata: Metadata) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneSchema:
-    """The rule that rows of every version of a range can be read with the schema of `read`.
+    """The rule that rows of every version in the range `versions` can be read with the schema of `read`.
 
-    `start_class` is Delta-Spark's class where the schema at the start, `change_class` where a later one does not fit.
+    `start_class` is the error class where the schema at the start does not fit, `change_class` where a later one does
+    not. Both are Delta-Spark's.
     """
 
     versions: range
@@ -118,8 +119,8 @@ class OneSchema:
     def reads(self, metadata: Metadata) -> bool:
         """Says whether rows that were written under `metadata` can be read.
 
-        Columns must be there under their names with their types; where columns are mapped, none may have been renamed
-        or dropped, nor another have come under its name, and the partitioning must be the same.
+        `read` must have each of their columns with the same name and type. Where columns are mapped, no column may have
+        been renamed, dropped or replaced by a new one of the same name, and the partition columns must be the same.
         """
         url = self.read.log.url
         newer = MappedSchema(schema=self.read.schema, mode=mapping_mode(self.read.metadata, url=url))
@@ -132,13 +133,13 @@ class OneSchema:
         return same_mode and metadata.partition_columns == self.read.metadata.partition_columns
 
     def start_refusal(self) -> SchemaChangedError:
-        """Gives the error for a range whose start cannot be read, though every later version can."""
+        """Gives the error for a range whose first version cannot be read, although every later one can."""
         return self._refusal(self.versions[0], self.start_class, "Start after the schema changed.")
 
     def check_removed(self, before: Metadata | None, version: int) -> None:
-        """Raises SchemaChangedError where rows that `version` removes, which came under `before`, would lose a value.
+        """Raises SchemaChangedError where rows that `version` removes, written under `before`, would lose a value.
 
-        One that another column now has the name of would come as null. None: what was before is not known any more.
+        A value is lost (read as null) where a new column has the old one's name. Raises also where `before` is None.
         """
         url = self.read.log.url
         if before is None or has_renewed_column(
@@ -147,7 +148,7 @@ class OneSchema:
             raise self._refusal(version, self.start_class, f"It removes older rows: start at version {version + 1}.")
 
     def check(self, metadata: Metadata, version: int) -> None:
-        """Raises SchemaChangedError where `metadata`, which `version` brings, is of rows that cannot be read."""
+        """Raises SchemaChangedError where rows written under `metadata`, which `version` commits, cannot be read."""
         if not self.reads(metadata):
             remedy = f"Read versions {self.versions[0]} to {version - 1} and from {version} on apart."
             raise self._refusal(version, self.change_class, remedy)
@@ -165,5 +166,5 @@ class OneSchema:
 
 
 def is_mapped(metadata: Metadata, *, url: str) -> bool:
-    """Says whether the table maps its columns to names of their own in files ("Column Mapping")."""
+    """Says whether the table's columns have other names in files ("Column Mapping")."""
     return mapping_mode(metadata, url=url) is not MappingMode.NONE

@@ -1,7 +1,7 @@
-"""Changes that a table did not record, told by what its commits put in and took out: Spark's read-time change feed.
+"""Changes that a table did not record, computed from the files that its commits added and removed.
 
-The words are Spark's (`deduplicationMode`, `computeUpdates` of `CHANGES FROM ...`), as are the rules for what goes
-with what. Equal rows and row ids are `tablefeed.data.row_changes`'.
+This is Spark's read-time change feed (`deduplicationMode`, `computeUpdates` of `CHANGES FROM ...`), with Spark's option
+names and rules for combining them. `tablefeed.data.row_changes` compares rows and row ids.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class Deduplication(StrEnum):
-    """What is done with rows that a commit took out of one file and put, unchanged, into another."""
+    """What is done with rows that a commit moved, unchanged, from one file to another."""
 
     NONE = "none"
     DROP_CARRYOVERS = "dropCarryovers"
 
 
 def deduplication(mode: object, *, compute_updates: bool) -> Deduplication | None:
-    """Gives what the arguments of `changes` mean; None: the recorded changes. Raises OptionError."""
+    """Gives the mode that the arguments of `changes` mean; None: deliver recorded changes. Raises OptionError."""
     if mode is not None and not isinstance(mode, str):
         raise _no_mode(mode)
     if mode == "netChanges":
@@ -56,10 +56,10 @@ def _no_mode(mode: object) -> IllegalOptionError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadTimeRows:
-    """Delivers the changed rows of commits, file by file or, where a commit both takes out and puts in, compared.
+    """Delivers the changed rows of commits: file by file, or compared where a commit both removes and adds rows.
 
-    `table_schema` has all columns by which rows are equal. `row_id_column` is where files keep row ids of their own;
-    None: updates are not asked for.
+    Rows are compared by all columns of `table_schema`, and only with `Deduplication.DROP_CARRYOVERS`. `row_id_column`
+    is where files store row ids; None: updates are not computed.
     """
 
     reader: ChangeReader
@@ -71,7 +71,7 @@ class ReadTimeRows:
     def rows(self, changed: Sequence[ChangedFile], commit: Commit, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Gives the rows of `changed`, the files of `commit`, as batches of `schema`.
 
-        Where rows are compared, those of the commit are held in memory, all columns of them.
+        Where rows are compared, all changed rows of the commit are held in memory, with all their columns.
         """
         out = [file for file in changed if file.change_type is ChangeType.DELETE]
         into = [file for file in changed if file.change_type is ChangeType.INSERT]
@@ -102,7 +102,7 @@ class ReadTimeRows:
 
         if self.row_id_column is None:
             stored = (batch for file in files for batch in self.reader.stored_rows(file, self.table_schema))
-            if not self.table_schema.names:  # their rows are all equal, and a table without columns forgets the count
+            if not self.table_schema.names:  # a pyarrow table without columns would lose the number of rows
                 return pa.table({"row": pa.nulls(sum(batch.num_rows for batch in stored))})
             return pa.Table.from_batches(stored, self.table_schema)
         schema = self.table_schema.append(pa.field(self.row_id_column, pa.int64()))
@@ -112,7 +112,7 @@ class ReadTimeRows:
     def _with_row_ids(
         self, file: ChangedFile, commit: Commit, schema: pa.Schema, row_id: str
     ) -> Iterator[pa.RecordBatch]:
-        """The id that the file keeps for a row, else its place in the file after the file's first ("Row IDs")."""
+        """Rows with their ids: the id stored in the file, else the file's base row id plus the position ("Row IDs")."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
