@@ -1,16 +1,17 @@
-"""What a log needs after a commit: its checksum at once; checkpoint, cleanup and compaction behind the caller's back.
+"""What a log needs after a commit: its checksum at once; checkpoint, cleanup and compaction in the background.
 
-A batch must not wait for a checkpoint, so one thread of this process does that work, table after table. A thread, and
-no process of its own: Arrow does the work, mostly without the interpreter's lock; nothing is started, no credentials
-are handed on, and nothing outlives who wants it gone. It is no daemon: a short program that ends after its last
-`append` ends when the checkpoint stands. Where Spark kills the worker all the same, nothing is half there, and the next
-commit of any process finds that a checkpoint is due: how far back the newest one lies decides, not a round number.
+A batch must not wait for a checkpoint, so one thread of this process does that work, one table after another. It is a
+thread and not a process: Arrow does most of the work without the interpreter's lock, no credentials are passed on, and
+nothing outlives this process. The thread is no daemon: a short program that ends after its last `append` waits until
+the checkpoint is written. Where Spark kills the worker before that, no half of a checkpoint is visible. The next commit
+of any process then finds that a checkpoint is due, because the newest one is a whole interval back.
 
-A thread has the interpreter's lock in common with the next commit. So it works in steps, and none begins while somebody
-waits for a commit, but when its patience ends (`waited_for`): then a commit of a process that does nothing else shares
-with one step, and not with a checkpoint.
+The thread shares the interpreter's lock with the next commit. So it works in steps. While somebody waits for a commit
+(`waited_for`), the next step is held back, for `PATIENCE_S` at most. So a commit that is quick competes with one step,
+and not with a whole checkpoint.
 
-The commit stands when this begins. So nothing here raises: what fails is a warning, and is tried again at a later one.
+The commit is in the log before this begins. So nothing here raises a TablefeedError: a failure is logged as a warning,
+and the work is tried again after a later commit.
 """
 
 from __future__ import annotations
@@ -35,23 +36,24 @@ from tablefeed.model.actions import Commit, Version
 logger = logging.getLogger(__name__)
 
 KEPT_TABLES = 64
-"""Tables of which it is remembered up to where they were looked after; others are looked at again."""
+"""For how many tables this process remembers which version it has looked after; others are looked at again."""
 
 
 SHORT_LOG = 10
-"""Versions of a log that is read as a whole for the sake of one checksum: as many as come before a checkpoint, by the
-interval that is usual. Of a longer one checksums begin with the next checkpoint, which counts the files anyway."""
+"""Below this version the log is read as a whole to make one checksum: by the usual interval it has no checkpoint yet.
+In a longer log checksums begin with the next checkpoint, which counts the files anyway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepOptions:
     """What is done and how. `part_actions`, `top_level`: see `checkpointing.CheckpointShape`.
 
-    `compact_every`: each time so many commits are there since the last multiple of it, they are also written as one
-    log compaction file; None: never, for few readers use one and Delta-Spark's table is none the worse for it.
+    `compact_every`: each time so many versions are complete, counted from version 0, their commits are also written as
+    one log compaction file. None or 1: never, because few readers use such a file, and no reader needs it.
 
-    `index_interval` and `index_part_actions` are of the JSON checkpoints of IndexTables tables: how many versions lie
-    between two, None: none is written, and most actions of a file, None: any number. The defaults are IndexTables'.
+    `index_interval` and `index_part_actions` apply to the JSON checkpoints of IndexTables tables. The first is the
+    number of versions between two checkpoints (None: none is written), the second the most actions in one file (None:
+    no limit). The defaults are IndexTables'.
     """
 
     checkpoint: bool = True
@@ -64,7 +66,7 @@ class UpkeepOptions:
 
 
 USUAL = UpkeepOptions()
-"""What is done for who asks for nothing."""
+"""What is done by default."""
 
 
 def after_commit(
@@ -74,10 +76,10 @@ def after_commit(
     *,
     options: UpkeepOptions = UpkeepOptions(),
 ) -> None:
-    """Does what is due after `commit` of ours, which made `snapshot`; returns as soon as its checksum is put.
+    """Does what is due after our `commit`, which made `snapshot`; returns as soon as its checksum is put.
 
-    `also_removed`: see `commit.Surroundings.stood`. Costs the same however long the log is: a checksum is read and one
-    is put.
+    `also_removed`: see `transaction.Surroundings.stood`. Until it returns, one checksum is read and one is put, however
+    long the log is. The rest is done in the background.
     """
     if not snapshot.log.has_splits:  # IndexTables has no checksums
         _unless_it_fails("checksum", snapshot, lambda: _put_checksum(snapshot, commit, also_removed))
@@ -90,7 +92,7 @@ def _put_checksum(snapshot: Snapshot, commit: Commit, also_removed: FileCounts |
 
 
 def look_after(snapshot: Snapshot, options: UpkeepOptions = UpkeepOptions()) -> None:
-    """Sees in the background that a table, last seen as `snapshot`, has the checkpoint that is due."""
+    """Writes the checkpoint and the compaction that are due for the table seen as `snapshot`, in the background."""
     interval = options.index_interval if snapshot.log.has_splits else checkpoint_interval(snapshot.metadata)
     due = options.checkpoint and interval is not None and is_due(snapshot.version, _asked.get(_key(snapshot)), interval)
     if due:
@@ -101,38 +103,38 @@ def look_after(snapshot: Snapshot, options: UpkeepOptions = UpkeepOptions()) -> 
 
 @contextmanager
 def waited_for() -> Iterator[None]:
-    """Holds back the steps of work in the background while somebody waits for what is done within."""
+    """Holds back the steps of the work in the background while the block runs, because somebody waits for it."""
     with _WAY.taken():
         yield
 
 
 def behind(snapshot: Snapshot, what: str, work: Callable[[], object]) -> None:
-    """Does `work` on the table in the background; work of the same name that still waits is not done any more.
+    """Does `work` on the table in the background, in place of work on it with the same `what` that has not begun.
 
-    What fails is a warning.
+    A failure is only logged as a warning.
     """
     _BACKGROUND.ask((*_key(snapshot), what), lambda: _unless_it_fails(what, snapshot, work))
 
 
 def wait_until_done() -> None:
-    """Waits until nothing is left to do in the background."""
+    """Waits until no work is left in the background."""
     _BACKGROUND.join()
 
 
 # --- what is due ---------------------------------------------------------------------------------------------------
 
 _asked: OrderedDict[tuple[str, str], int] = OrderedDict()
-"""The newest version of each table that this process has looked after: what fails is not tried again at each commit."""
+"""The newest version of each table that this process looked after, so that a failure is not repeated at each commit."""
 
 _cleaned: OrderedDict[tuple[str, str], int] = OrderedDict()
-"""The cutoff up to which this process has cleaned each table's log up: it moves once a day."""
+"""The cutoff in ms up to which this process has cleaned up the log of each table. It moves once a day."""
 
 
 def is_due(version: int, newest_checkpoint: int | None, interval: int) -> bool:
     """Whether a checkpoint of `version` is due where the newest one is `newest_checkpoint`.
 
-    At each multiple of the interval, as Delta-Spark has it; and wherever the newest lies an interval back, so that one
-    that was never finished is made up for.
+    One is due at each multiple of the interval, as in Delta-Spark, and wherever the newest is an interval back: so a
+    checkpoint that was never finished is replaced soon.
     """
     newest = newest_checkpoint or 0
     return version > newest and (version % interval == 0 or version - newest >= interval)
@@ -151,7 +153,7 @@ def _key(snapshot: Snapshot) -> tuple[str, str]:
 def _work(snapshot: Snapshot, options: UpkeepOptions) -> None:
     log = snapshot.log
     if snapshot.head is None or log.head(snapshot.version) != snapshot.head:
-        return  # a table that was made anew, or a store that does not say: the next commit asks again
+        return  # the table was made anew, or the store does not say: the next commit asks again
     if log.has_splits:
         from tablefeed.feed.upkeep.index_upkeep import checkpoint_if_due
         from tablefeed.indextables.log.json_checkpoint_writer import CheckpointShape
@@ -215,7 +217,7 @@ def _unless_it_fails(what: str, snapshot: Snapshot, work: Callable[[], object]) 
 
 @dataclass(slots=True)
 class _Background:
-    """Work by table, one piece at a time: what is asked for takes the place of what waits under the same key."""
+    """Work by table, one piece at a time. New work replaces the work that waits under the same key."""
 
     _waiting: OrderedDict[tuple[str, ...], Callable[[], None]] = field(init=False)
     _lock: threading.Lock = field(init=False)
@@ -225,7 +227,7 @@ class _Background:
         self.begin()
 
     def begin(self) -> None:
-        """Knows of no work and no thread."""
+        """Starts with no work and no thread."""
         self._waiting, self._lock, self._thread = OrderedDict(), threading.Lock(), None
 
     def ask(self, key: tuple[str, ...], work: Callable[[], None]) -> None:
@@ -253,7 +255,7 @@ class _Background:
                 if not self._waiting:
                     self._thread = None
                     return
-            _WAY.make()  # while that takes, newer work may take the place of what waits
+            _WAY.make()  # meanwhile newer work may replace the work that waits
             with self._lock:
                 (url, *_), work = self._waiting.popitem(last=False)
             try:
@@ -265,12 +267,12 @@ class _Background:
 _BACKGROUND = _Background()
 
 PATIENCE_S = 0.1
-"""Longest that a step is held back: many writes, or a long one, must not keep a checkpoint from being written."""
+"""How long a step is held back at most: many writes, or a long one, must not prevent a checkpoint for ever."""
 
 
 @dataclass(slots=True)
 class _Way:
-    """Who is waited for goes first."""
+    """Lets the work that somebody waits for go first."""
 
     _count: int = field(init=False)
     _lock: threading.Lock = field(init=False)
@@ -280,7 +282,7 @@ class _Way:
         self.begin()
 
     def begin(self) -> None:
-        """Nobody is waited for."""
+        """Starts with nobody who waits."""
         self._count, self._lock, self._free = 0, threading.Lock(), threading.Event()
         self._free.set()
 
@@ -308,11 +310,11 @@ _WAY = _Way()
 
 
 def _begin_anew() -> None:
-    """Gives a forked child a background of its own.
+    """Gives a forked child its own locks and an empty queue.
 
-    A child gets its parent's locks as they are, though the threads that hold them do not exist in it, and its parent's
-    queue, whose work the parent does. The objects stay the same: a block that was entered before the fork still uses
-    them when it ends.
+    A child has a copy of its parent's locks, but not the threads that hold them. It also has a copy of the queue, whose
+    work the parent does. The objects stay the same: a block that was entered before the fork still uses them when it
+    ends.
     """
     for each in (_BACKGROUND, _WAY):
         each.begin()

@@ -1,8 +1,9 @@
-"""`delta.autoOptimize.autoCompact`: a table's own wish that who writes to it folds its small files.
+"""`delta.autoOptimize.autoCompact`: this property asks each writer of a table to fold its small files.
 
-As Delta-Spark has it (AutoCompact.scala): partitions with fifty small files or more, into files of up to 128 MiB. It
-keeps count of what its process adds, and so do we: a look at all files is due where a process first writes to a table,
-and then when enough files may have come. Delta-Spark folds before the commit returns, we behind it.
+As in Delta-Spark (AutoCompact.scala), partitions with fifty small files or more are folded into files of up to 128 MiB,
+or of the table's target size. Delta-Spark counts the files that its process adds, and so do we. All files are looked at
+when a process first writes to a table, and then each time that it may have added enough. Delta-Spark folds before the
+commit returns; we fold in the background after it.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep.after_commit import KEPT_TABLES, USUAL, UpkeepOptions, behind
 
 LEAST_FILES = 50
-"""Small files of a partition that are worth a fold: Delta-Spark's `autoCompact.minNumFiles`."""
+"""The least number of small files in a partition for a fold: Delta-Spark's `autoCompact.minNumFiles`."""
 
 _files_left: OrderedDict[tuple[str, str], int] = OrderedDict()
-"""By table how many files may come before a partition of it can have so many; the one written last at the end."""
+"""For each table, after how many more files a partition can have `LEAST_FILES`. The table written last is last."""
 
 
 def compact_if_wanted(snapshot: Snapshot, added: int, upkeep: UpkeepOptions = USUAL) -> None:
-    """Sees in the background to a table's wish that its small files are folded, of which our commit made `added`.
+    """Folds small files in the background where the table's properties ask for it; our commit has added `added` files.
 
-    `upkeep` is for the commits that it makes.
+    `upkeep` applies to the commits that the fold makes.
     """
     properties = snapshot.metadata.configuration
     older, newer = properties.get(names.AUTO_OPTIMIZE, "false"), properties.get(names.AUTO_COMPACT, "false")
@@ -54,12 +55,12 @@ def _look(snapshot: Snapshot, key: tuple[str, str], upkeep: UpkeepOptions) -> No
         folding = Folding(target_bytes=target_bytes, auto=True, least_files=LEAST_FILES)
         fold(snapshot, folding, plans=1, upkeep=upkeep)
     except ConflictError:
-        _keep(key, 0)  # the next commit sees to it
+        _keep(key, 0)  # the next commit looks again
         raise
 
 
 def _most_small_files(snapshot: Snapshot, *, below_bytes: int) -> int:
-    """How many the partition has that has most. Small is, as for Delta-Spark, half of what files are folded into."""
+    """The most small files in one partition. As in Delta-Spark, a small file has less than half of the target size."""
     import pyarrow.compute as pc
 
     counts: Counter[tuple[tuple[str, str | None], ...]] = Counter()

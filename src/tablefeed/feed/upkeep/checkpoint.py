@@ -1,8 +1,8 @@
-"""`tablefeed.checkpoint`: a log summed up now, so that readers begin from there.
+"""`tablefeed.checkpoint`: writes a checkpoint of the newest version now, so that readers begin there.
 
-A Delta log gets a checkpoint. An IndexTables log of commits gets the state of its newest version, as IndexTables' own
-CHECKPOINT has it: from then on its readers go by states, and each commit of ours brings the next. A log that has the
-one or the other of its newest version, and can be read from it, is left as it is.
+A Delta log gets a checkpoint. An IndexTables log of commits gets the state of its newest version, as from IndexTables'
+own CHECKPOINT. From then on its readers use states, and each of our commits also puts a state. A log that already has a
+readable checkpoint or state of its newest version is not changed.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from tablefeed.model.actions import Version
 logger = logging.getLogger(__name__)
 
 _KNOWS_STATES = 4
-"""The protocol of IndexTables from which on readers know states."""
+"""The first protocol version of IndexTables whose readers all know states."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpointed:
-    """`written`: a checkpoint or state of `version` was written now. False where its name was taken.
+    """`written`: a checkpoint or state of `version` was written now. False where there was one already.
 
-    One that is there and cannot be read is named by a warning. `log_files_deleted` counts the files of the log that
-    were too old to be kept.
+    Where the one that is there cannot be read and keeps the name, a warning names it. `log_files_deleted` counts the
+    old files of the log that were deleted.
     """
 
     version: Version
@@ -50,17 +50,17 @@ class Checkpointed:
 def checkpoint(
     url: str | os.PathLike[str], *, clean_up: bool = False, storage_options: Mapping[str, str] | None = None
 ) -> Checkpointed:
-    """Sums up the log of the table at `url` as of its newest version: no row of it changes.
+    """Writes a checkpoint of the newest version of the table at `url`. No row changes.
 
     A Delta table gets a checkpoint, in the form that its properties ask for. An IndexTables table whose log is of JSON
-    alone gets an Avro state, with its doc mappings, and `_last_checkpoint` points to it: no writer may be set to
-    `spark.indextables.state.format=json` from then on, for readers by states do not see its commits. With `clean_up`
-    old versions go from the log: of a Delta table as its properties allow, of an IndexTables table commits after 30
-    days and states after 168 hours, never one of the newest two or what a kept one is read from, and manifests that no
-    state names.
+    alone gets an Avro state, with its doc mappings, and `_last_checkpoint` points to it. From then on no writer may use
+    `spark.indextables.state.format=json`: readers of states do not see its commits. With `clean_up` old versions are
+    deleted from the log. For a Delta table its properties decide which. For an IndexTables table these are commits
+    after 30 days, states after 168 hours, and manifests that no state names after 24 hours; the newest two versions
+    stay, and so does everything that a kept version is read from.
 
     Raises UnsupportedFeatureError for a table that cannot be written here, or whose readers may not know states,
-    LogError for an IndexTables table without a version that a state can be of, and StoreError.
+    LogError for an IndexTables table that is still at version 0, and StoreError.
     """
     log = open_log(location(url), store_options(storage_options))
     cleans = switch(clean_up, argument="clean_up")
@@ -85,7 +85,7 @@ def _clean_up(snapshot: Snapshot, now_ms: int) -> int:
 
 
 def _checkpoint(snapshot: Snapshot) -> bool:
-    # Whoever may not write the table may not sum it up either.
+    # A table that may not be written may not get a checkpoint either.
     features.check_writable(snapshot.protocol, snapshot.metadata, url=snapshot.log.url, removes=False)
     log, version = snapshot.log, snapshot.version
     there = whole_checkpoints(log.listing(version)).get(version, [])

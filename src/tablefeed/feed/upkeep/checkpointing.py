@@ -1,7 +1,8 @@
-"""The checkpoint of one version, written: from the one before and the commits since, in memory that has a bound.
+"""Writes the checkpoint of one version from the checkpoint before it and the commits since, in bounded memory.
 
-A reader finds it whole or not at all: its files appear when they are complete, the one that makes it a checkpoint last,
-and `_last_checkpoint` after that. What a kill leaves is hidden or named by nothing. Which is due, upkeep.py says.
+A reader finds the checkpoint whole or not at all. Each file appears when it is complete. The file that makes it a
+checkpoint appears last, and `_last_checkpoint` is written after that. Files of a killed writer are hidden, or no
+checkpoint names them. after_commit.py decides when a checkpoint is due.
 """
 
 from __future__ import annotations
@@ -57,10 +58,12 @@ _MOST_SIDECARS_TOLD = 30  # in _last_checkpoint; Delta-Spark's limit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointShape:
-    """How a checkpoint is cut. `part_actions`: most actions of a part or sidecar; None is one file, or the default.
+    """How a checkpoint is divided into files.
 
-    Parts are for tables without V2 checkpoints, where readers want them small; the protocol advises against them.
-    `top_level` is of V2 checkpoints, which are written where the table's policy asks for them.
+    `part_actions` is the most actions of a sidecar, or about how many go into a part: a hash chooses the part. None:
+    `SIDECAR_ACTIONS`, or one file without parts. Parts are written only for tables without V2 checkpoints; the protocol
+    advises against them. `top_level` is the format of a V2 checkpoint's top-level file. V2 checkpoints are written
+    where the table's policy asks for them.
     """
 
     part_actions: int | None = None
@@ -72,12 +75,12 @@ def write_checkpoint(
 ) -> FileCounts:
     """Writes the checkpoint of the snapshot's version, points `_last_checkpoint` to it; gives the live files' counts.
 
-    `before_step` is called again and again on the way, before what takes a few milliseconds or a batch of files.
+    `before_step` is called before each step: a batch of files, or work of a few milliseconds.
 
-    Tombstones and transaction identifiers that are expired as of the version's commit are left out: so what is written
-    depends on the log alone, and attempts that race write the same. Raises LogError where the log cannot be read,
-    TableReplacedError where the table was replaced or deleted meanwhile (nothing of the checkpoint then remains), and
-    StoreError.
+    Tombstones and transaction identifiers that had expired when the version was committed are left out. So the content
+    depends on the log alone, and two writers of one checkpoint write the same rows. Raises LogError where the log
+    cannot be read, TableReplacedError where the table was replaced or deleted meanwhile (nothing of the checkpoint then
+    remains), and StoreError.
     """
     log, version = snapshot.log, snapshot.version
     layout = CheckpointLayout(snapshot.protocol, snapshot.metadata, url=log.url)
@@ -108,10 +111,11 @@ def write_checkpoint(
 
 
 def write_classic_twin(snapshot: Snapshot, checkpoint: Checkpoint) -> bool:
-    """Writes the top level of `checkpoint` under a classic name too, where it has a UUID in its name.
+    """Writes the top level of `checkpoint` under a classic name too, where its own name has a UUID.
 
-    So that readers who know no such names find the protocol, and refuse the table by it ("Handling Backward
-    compatibility while moving to UUID-named v2 Checkpoints"). Its sidecars are the same. False where none was needed.
+    Readers that do not know names with a UUID then find the protocol, and refuse the table because of it ("Handling
+    Backward compatibility while moving to UUID-named v2 Checkpoints"). Both name the same sidecars. False where nothing
+    was written.
     """
     log = snapshot.log
     if checkpoint[0].kind is not LogFileKind.CHECKPOINT_V2:
@@ -131,7 +135,7 @@ def write_classic_twin(snapshot: Snapshot, checkpoint: Checkpoint) -> bool:
 def _collect(snapshot: Snapshot, files: SortedFiles, before_step: Callable[[], None]) -> tuple[FileCounts, int]:
     """Puts the version's live files and unexpired tombstones into `files`; gives their counts and the commit's time.
 
-    A checkpoint before that cannot be read is passed over, as for any reader of the log.
+    The time is in ms. An earlier checkpoint that cannot be read is left out, as by any reader of the log.
     """
     without = snapshot.unreadable
     while True:
@@ -142,7 +146,7 @@ def _collect(snapshot: Snapshot, files: SortedFiles, before_step: Callable[[], N
         try:
             for batch in _rows(snapshot.log.store, segment, before_step):
                 before_step()
-                # One without a time is expired.
+                # A tombstone without a time is expired.
                 is_young = pc.fill_null(pc.greater(batch["deletion_timestamp_ms"], oldest_ms), fill_value=False)
                 kept = batch.filter(pc.or_(batch["is_add"], is_young))
                 tally.take(kept.filter(kept["is_add"]))
@@ -167,7 +171,7 @@ def _rows(store: Store, segment: LogSegment, before_step: Callable[[], None]) ->
 
 
 def _committed_ms(snapshot: Snapshot, segment: LogSegment) -> int:
-    """When the version was committed: what is expired by then stays so."""
+    """When the version was committed, in ms: its in-commit timestamp, else the time of its log file."""
     own_ms = snapshot.facts.in_commit_timestamp_ms
     listed = [log_file.modified_ms for log_file in segment.commits[-1:]]
     return own_ms if own_ms is not None else (listed or [log_file.modified_ms for log_file in segment.checkpoint])[0]
@@ -186,7 +190,7 @@ def _knows_v2(snapshot: Snapshot) -> bool:
 
 
 def wants_v2(snapshot: Snapshot) -> bool:
-    """Whether checkpoints of the table are V2 ones, whose names are never taken."""
+    """Whether the table gets V2 checkpoints. Their names have a new UUID each, so they never exist already."""
     policy = snapshot.metadata.configuration.get(names.CHECKPOINT_POLICY, "classic")
     return _knows_v2(snapshot) and policy.lower() == "v2"
 
@@ -202,9 +206,9 @@ class _Writing:
     before_step: Callable[[], None]
 
     def classic(self, version: Version, *, parts: bool) -> WrittenCheckpoint:
-        """V1 spec, in one file or in parts of rows by Spark's hash of their paths ("Multi-part checkpoint").
+        """V1 spec, in one file, or in parts to which Spark's hash of a row's path assigns it ("Multi-part checkpoint").
 
-        Of the paths alone, as Delta-Spark has it, also where the protocol's text asks for the deletion vector's id.
+        Only the path is hashed, as in Delta-Spark, although the protocol's text asks for the deletion vector's id too.
         """
         actions, schema = fact_actions(self.facts), self.layout.schema
         wanted = self.shape.part_actions if parts else None
@@ -232,7 +236,7 @@ class _Writing:
         )
 
     def v2(self, version: Version) -> WrittenCheckpoint:
-        """V2 spec, named by a UUID, its file actions in sidecars."""
+        """V2 spec, with a UUID in the name and the file actions in sidecars."""
         sidecars = list(self._sidecars(version))
         actions = [
             *v2_actions(version, sidecars, self.layout, action_count=self.files.count, add_count=self.files.add_count),
@@ -316,7 +320,7 @@ def _up_to(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBa
 
 
 def _point_to(written: WrittenCheckpoint, store: Store, within: Within) -> None:
-    """Points `_last_checkpoint` to `written`, unless it points further already."""
+    """Points `_last_checkpoint` to `written`, unless it points to a later version."""
     path = f"{names.LOG_DIR}/{names.LAST_CHECKPOINT}"
     try:
         hint = parse_last_checkpoint(store.read(path))

@@ -1,6 +1,7 @@
 """The checksum of each version that we commit, beside its commit (PROTOCOL.md, "Version Checksum File").
 
-From the checksum of the version before and the actions of the commit alone: what it costs does not grow with the table.
+It is made from the checksum of the version before and the actions of the commit, so its cost does not grow with the
+table.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from tablefeed.model.actions import Commit, Facts, Version
 
 
 def put_checksum(snapshot: Snapshot, commit: Commit, also_removed: FileCounts | None = None) -> bool:
-    """Puts the checksum of `commit`, a commit of ours that made `snapshot`; False where it cannot be told.
+    """Puts the checksum of our `commit`, which made `snapshot`; False where it cannot be computed.
 
-    `also_removed`: see `commit.Surroundings.stood`. It cannot be told where the version before has none: then the next
-    checkpoint begins anew (`put_checksums_from`). One that is there stays. Raises StoreError.
+    That is so where the version before has no checksum: then the next checkpoint begins anew (`put_checksums_from`). An
+    existing checksum is kept. `also_removed`: see `transaction.Surroundings.stood`. Raises StoreError, and
+    TableReplacedError where the table was replaced or deleted.
     """
     table_id = snapshot.metadata.table_id
     before = no_files() if commit.version == 0 else read_checksum(snapshot.log, commit.version - 1, table_id=table_id)
@@ -34,9 +36,10 @@ def put_checksum(snapshot: Snapshot, commit: Commit, also_removed: FileCounts | 
 
 
 def put_checksums_from(snapshot: Snapshot, counts: FileCounts) -> None:
-    """Puts the checksum of a version whose files were counted, and of those after it up to the newest, where missing.
+    """Puts the checksum of the snapshot's version, whose files have the `counts`, and of each later version in turn.
 
-    It ends where a commit is not ours: what another writer adds may have been live before. Raises LogError, StoreError.
+    It ends at a version that has a checksum already, and at a commit that is not ours: another writer may add a file
+    that is live already. Raises LogError and StoreError.
     """
     log, facts, version = snapshot.log, snapshot.facts, snapshot.version
     commit = log.commit_facts(version)
@@ -47,13 +50,13 @@ def put_checksums_from(snapshot: Snapshot, counts: FileCounts) -> None:
     while known is not None and (commit := log.commit(Version(version + 1))) is not None and is_ours(commit):
         version, facts = commit.version, fold(facts, [commit])
         if read_checksum(log, version, table_id=snapshot.metadata.table_id) is not None:
-            return  # whoever wrote it goes on from it
+            return  # the writer of this one continues from it
         after = counts_after(known, commit)
         known = after if after is not None and _write(snapshot, after, commit, facts) else None
 
 
 def begin_checksums(snapshot: Snapshot) -> None:
-    """Puts the checksum of a version of ours of which no predecessor had one: its files are read and counted.
+    """Puts the checksum of the snapshot's version, where the version before has none: reads and counts all live files.
 
     Raises as `put_checksums_from`.
     """
@@ -64,7 +67,7 @@ def begin_checksums(snapshot: Snapshot) -> None:
 
 
 def read_checksum(log: TableLog, version: int, *, table_id: str) -> FileCounts | None:
-    """Gives what the checksum of `version` counts; None where there is none, or none of this table."""
+    """Gives the counts in the checksum of `version`; None where there is none, or `read_counts` does not accept it."""
     try:
         data = log.store.read(f"{names.LOG_DIR}/{names.checksum_name(version)}")
     except ObjectNotFoundError:
@@ -73,7 +76,7 @@ def read_checksum(log: TableLog, version: int, *, table_id: str) -> FileCounts |
 
 
 def is_ours(commit: Commit) -> bool:
-    """Whether this package wrote `commit`: then the files that it adds are new ones."""
+    """Whether this package wrote `commit`. If so, none of the files that it adds was live before."""
     engine = (commit.info or {}).get("engineInfo")
     return isinstance(engine, str) and engine.startswith("tablefeed/")
 
@@ -88,7 +91,7 @@ def _write(snapshot: Snapshot, counts: FileCounts, commit: Commit, facts: Facts)
     )
     if data is None:
         return False
-    # Where one stands already it says the same, and must not be overwritten.
+    # An existing checksum says the same, and must not be overwritten.
     path = f"{names.LOG_DIR}/{names.checksum_name(commit.version)}"
     snapshot.log.store.put_if_absent(path, data, within=in_log_of(snapshot))
     return True

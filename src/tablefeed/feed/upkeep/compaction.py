@@ -1,4 +1,4 @@
-"""Log compaction files: some commits as one, for readers that take them (PROTOCOL.md, "Log Compaction Files")."""
+"""Log compaction files: several commits in one, for readers that use them (PROTOCOL.md, "Log Compaction Files")."""
 
 from __future__ import annotations
 

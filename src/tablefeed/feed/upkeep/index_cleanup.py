@@ -1,9 +1,9 @@
-"""Old files of an IndexTables log, deleted for who asks: versions that nobody wants, manifests that no state names.
+"""Deletes old files of an IndexTables log on request: versions past their retention, manifests that no state names.
 
-Which are old, `tablefeed.indextables.log.retention` says, by names. What is left is read before anything goes: a state
-with its manifests, a checkpoint with its parts, the commits. A state goes by its `_manifest.avro`, oldest first, so
-that a cleanup that breaks off leaves a log that begins later. Manifests go last, and none of them where a state that is
-there cannot be read: what it names is then not known.
+`tablefeed.indextables.log.retention` decides by the names which files are old. Before any file is deleted, what stays
+is read: a state with its manifests, a checkpoint with its parts, the commits. Of a state its `_manifest.avro` is
+deleted. The oldest file is deleted first, so a cleanup that breaks off leaves a log that begins later. Manifests are
+deleted last, and none of them where a state that stays cannot be read, because the manifests that it names are unknown.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ logger = logging.getLogger(__name__)
 
 
 def clean_up(log: IndexTablesLog, kept: Retention, *, now_ms: int) -> int:
-    """Deletes what `kept` does not keep; gives how many files went. Raises LogError and StoreError.
+    """Deletes what `kept` does not keep; gives how many files were deleted. Raises LogError and StoreError.
 
-    The table is read first: of a log that cannot be read nothing is deleted. A version goes only where the first one
-    that stays was read from what is left, to its end; where that fails a warning names the file, and an older state
-    or checkpoint stays instead.
+    The table is read first, so nothing is deleted from a log that cannot be read. Versions are deleted only where the
+    first version that stays was read completely from the files that are left. Where that fails, a warning names the
+    file, and an older state or checkpoint is kept instead.
     """
     snapshot = log.load()
     store, found = log.store, _Found(log.store)
@@ -48,7 +48,7 @@ def clean_up(log: IndexTablesLog, kept: Retention, *, now_ms: int) -> int:
 
 
 def _readable(log: IndexTablesLog, listed: Log, kept: Retention, *, now_ms: int) -> Expired:
-    """What may go of the log that is `listed`, where what is left was read; nothing where it cannot be."""
+    """The files of the log `listed` that may be deleted, once the rest was read; none where the rest cannot be read."""
     reader, unreadable = IndexReader(log.store), set[str]()
     while (going := retention.expired(listed, kept, unreadable=unreadable, now_ms=now_ms)).first is not None:
         base: LogFile | None = None
@@ -70,7 +70,7 @@ def _readable(log: IndexTablesLog, listed: Log, kept: Retention, *, now_ms: int)
 
 
 def _check(reader: IndexReader, log: Log, segment: Segment) -> None:
-    """Reads all that `segment` says. Raises LogError and ObjectNotFoundError where it cannot be read."""
+    """Reads the whole `segment`. Raises LogError and ObjectNotFoundError where it cannot be read."""
     facts, _ = reader.base_facts(log, segment.base)
     facts = fold(facts, map(reader.commit, segment.commits))
     if facts.protocol is None or facts.metadata is None:
@@ -80,7 +80,7 @@ def _check(reader: IndexReader, log: Log, segment: Segment) -> None:
 
 
 def _states_that_name(manifest: str, reader: IndexReader, log: Log) -> Iterator[str]:
-    """The states that share a manifest that cannot be read, and those that cannot be read themselves."""
+    """The states that name `manifest`, which cannot be read, and the states that cannot be read themselves."""
     for file in log.states.values():
         try:
             shared = [each.name for each in reader.state(file).manifests]
@@ -92,7 +92,7 @@ def _states_that_name(manifest: str, reader: IndexReader, log: Log) -> Iterator[
 
 
 class _Found:
-    """What the log's directories hold: the log, and every manifest with its time, by names below the log."""
+    """The listing of the log's directories: the log files, and every manifest with its time, by names below the log."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -106,12 +106,12 @@ class _Found:
 
     @property
     def states(self) -> list[LogFile]:
-        """All of them, the pseudo state of version 0 too: whatever it is, somebody may go by it."""
+        """All states, also a pseudo state of version 0: some reader may use it."""
         return [*self.log.states.values(), *([self.log.zeroth] if self.log.zeroth else [])]
 
     @property
     def manifests(self) -> Iterator[tuple[str, int]]:
-        """The manifests by name, with when they were written."""
+        """The manifests by name, each with the time in ms when it was written."""
         for name, entry in self.entries.items():
             base = name.rpartition("/")[2]
             if "/" in name and base.endswith(".avro") and base != names.STATE_MANIFEST and not base.startswith("."):
@@ -119,11 +119,11 @@ class _Found:
 
 
 def _unnamed(found: _Found, gone: frozenset[str], *, old_ms: int, url: str) -> tuple[str, ...]:
-    """The old manifests that no state that is left names; none where one cannot be read."""
+    """The old manifests that no remaining state names; none where a remaining state cannot be read."""
     if not any(True for _ in found.manifests):
         return ()
     named = set[str]()
-    # Listed again: a state that was committed meanwhile names manifests too.
+    # Listed again: a state that was committed meanwhile also names manifests.
     for file in _Found(found.store).states:
         if file.name in gone:
             continue

@@ -1,7 +1,8 @@
-"""The JSON checkpoints of an IndexTables log of commits, where it has had them before.
+"""Writes JSON checkpoints to an IndexTables log of commits that already has one.
 
-A table with states needs none. Nor gets one a table that was never checkpointed: IndexTables 0.5.5 reads it from its
-commits, and cannot read a table whose `_last_checkpoint` is of JSON. Where there is one, its readers go by it.
+A table with states needs none. A table that was never checkpointed gets none either: IndexTables 0.5.5 reads it from
+its commits, and cannot read a table whose `_last_checkpoint` names a JSON checkpoint. Where `_last_checkpoint` names
+one already, the table's readers use it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 def checkpoint_if_due(snapshot: Snapshot, interval: int, shape: CheckpointShape, *, now_ms: int) -> bool:
-    """Writes the checkpoint of the snapshot's version where the newest lies `interval` back; says whether it did.
+    """Writes the checkpoint of the snapshot's version if the newest is `interval` versions back; says whether it did.
 
     Raises LogError where the log cannot be read, and StoreError.
     """
@@ -43,9 +44,9 @@ def checkpoint_if_due(snapshot: Snapshot, interval: int, shape: CheckpointShape,
 def write_json_checkpoint(
     log: IndexTablesLog, snapshot: Snapshot, shape: CheckpointShape, *, writer: Writer, now_ms: int
 ) -> bool:
-    """Puts the checkpoint of the snapshot's version and points `_last_checkpoint` to it; False where another's stands.
+    """Puts the checkpoint of the snapshot's version and points `_last_checkpoint` to it; False if there is one already.
 
-    What names it is put last, where there is none: before that a reader finds nothing of it.
+    The file that names the parts is put last, and only if it is absent. Before that no reader finds the checkpoint.
     """
     attempt = Attempt(version=snapshot.version, created_ms=now_ms, checkpoint_id=uuid.uuid4().hex[:12])
     live = log.files_of(snapshot.version, snapshot.unreadable)
@@ -66,7 +67,7 @@ def write_json_checkpoint(
 
 
 def _newest_checkpoint(log: IndexTablesLog) -> int | None:
-    """The version of the JSON checkpoint by which readers go; None where there is none, or a state."""
+    """The version of the JSON checkpoint in `_last_checkpoint`; None where that is missing or names a state."""
     try:
         hint = last_checkpoint.parse_last_checkpoint(log.store.read(f"{names.LOG_DIR}/{names.LAST_CHECKPOINT}"))
     except ObjectNotFoundError:

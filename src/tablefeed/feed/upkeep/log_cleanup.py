@@ -1,4 +1,4 @@
-"""Old log files, deleted as the table's properties allow (PROTOCOL.md, "Metadata Cleanup", "Checkpoint Protection").
+"""Deletes old log files as the table's properties allow (PROTOCOL.md, "Metadata Cleanup", "Checkpoint Protection").
 
 log/cleanup.py decides by the names which files are old. Before the first of them is deleted, what the log will begin
 with is read whole, and the newest version is read again: it must be the same table with the same retention. The oldest
@@ -26,15 +26,16 @@ logger = logging.getLogger(__name__)
 
 
 def clean_up(snapshot: Snapshot, *, now_ms: int, before_step: Callable[[], None] = lambda: None) -> int:
-    """Deletes what no version that the table wants to keep is read from; gives how many files of the log went.
+    """Deletes the log files that no kept version needs; gives how many, sidecars and temporary files not counted.
 
-    `snapshot` says which table is meant; its properties are those of the newest version, before anything is decided
-    and again before anything is deleted. Nothing is deleted unless a checkpoint that is no newer than the retention,
-    counted from midnight in UTC, was read whole: where one cannot be read a warning names it, and the one before it is
-    tried. What a kill left half written goes after a day in any case, and is not counted. `before_step` is called again
-    and again while the checkpoint is read.
+    `snapshot` says which table is meant. The properties are those of the newest version, which is read before the
+    decision and again before anything is deleted. Nothing is deleted unless a checkpoint that is at least as old as the
+    retention, counted back to midnight in UTC, was read whole. Where one cannot be read, a warning names it and the one
+    before it is tried. Temporary files that our killed writers left are deleted after a day, even if nothing else is.
+    `before_step` is called before each step while the checkpoint is read.
 
-    Raises LogError, UnsupportedFeatureError and StoreError; what is deleted by then may be.
+    Does nothing where the table has turned the cleanup off or was made anew. Raises LogError, UnsupportedFeatureError
+    and StoreError; files that were deleted before the error stay deleted.
     """
     log = snapshot.log
     newest = log.advance(snapshot)
@@ -49,7 +50,7 @@ def clean_up(snapshot: Snapshot, *, now_ms: int, before_step: Callable[[], None]
     if not _is_as_before(newest):  # reading the base may have taken long
         logger.warning("cleanup put off table=%s: it was restored, made anew or given other properties", log.url)
         return 0
-    write_classic_twin(newest, cleanup.base.checkpoint)  # before anything goes that an older reader would have gone by
+    write_classic_twin(newest, cleanup.base.checkpoint)  # before the checkpoints that older readers used are gone
     deleted = 0
     for log_file in cleanup.files:
         deleted += delete_as_listed(log.store, f"{names.LOG_DIR}/{log_file.name}", log_file)
@@ -69,7 +70,7 @@ def _is_as_before(newest: Snapshot) -> bool:
 
 
 def _readable(snapshot: Snapshot, *, cutoff_ms: int, before_step: Callable[[], None]) -> Cleanup | None:
-    """Which files may be deleted, once their base was read whole; None where none may."""
+    """The files that may be deleted, after their base was read whole; None where none may."""
     log = snapshot.log
     listing = log.listing()
     unreadable: frozenset[str] = frozenset()
@@ -83,7 +84,7 @@ def _readable(snapshot: Snapshot, *, cutoff_ms: int, before_step: Callable[[], N
 
 
 def is_readable(log: TableLog, base: LogSegment, *, before_step: Callable[[], None] = lambda: None) -> bool:
-    """Reads `base` whole; where that fails a warning says which file it was."""
+    """Whether `base` can be read whole; where it cannot, a warning names its checkpoint and the error."""
     try:
         SegmentReader(log.store).check(base, before_step=before_step)
     except (LogError, ObjectNotFoundError) as error:
@@ -94,7 +95,7 @@ def is_readable(log: TableLog, base: LogSegment, *, before_step: Callable[[], No
 
 
 def _sweep(log: TableLog, *, now_ms: int) -> None:
-    """Removes what writers of ours that were killed left in the log's directories a day ago."""
+    """Deletes the temporary files, a day old or older, that our killed writers left in the log's directories."""
     folders = (names.LOG_DIR, f"{names.LOG_DIR}/{names.SIDECARS_DIR}")
     swept = sum(log.store.sweep(folder, before_ms=now_ms - DAY_MS) for folder in folders)
     if swept:
@@ -102,19 +103,19 @@ def _sweep(log: TableLog, *, now_ms: int) -> None:
 
 
 def _is_allowed(snapshot: Snapshot, cleanup: Cleanup, cutoff_ms: int) -> bool:
-    # "Checkpoint Protection": all before that version goes at once, or nothing.
+    # "Checkpoint Protection": the versions before that one may only be deleted all at once.
     if cleanup.kept < protected_before(snapshot.metadata):
         return False
     properties = snapshot.metadata.configuration
     if properties.get(names.ENABLE_IN_COMMIT_TIMESTAMPS, "").lower() != "true":
         return True
-    # A file may be older than what is in it, as one that was copied is younger: both must be old.
+    # The file may be older or, as a copy, younger than the commit in it: both times must be old.
     commit = snapshot.log.required_commit(cleanup.cutoff)
     return commit.committed_at_ms is not None and commit.committed_at_ms <= cutoff_ms
 
 
 def _delete_sidecars(log: TableLog, *, now_ms: int) -> int:
-    """Deletes the sidecars that no checkpoint of the log names by now and that are a day old; none if in doubt."""
+    """Deletes sidecars a day old or older that no checkpoint names; none where a checkpoint cannot be read."""
     folder = f"{names.LOG_DIR}/{names.SIDECARS_DIR}"
     old_ms = now_ms // DAY_MS * DAY_MS - DAY_MS
     old = [entry.name for entry in log.store.list(folder) if entry.modified_ms < old_ms]

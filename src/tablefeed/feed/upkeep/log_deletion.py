@@ -1,4 +1,4 @@
-"""The deletion of a log file that is still the one that was listed."""
+"""Deletes a log file if it has not changed since it was listed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tablefeed.store import Entry, Store
 def delete_as_listed(store: Store, name: str, listed: LogFile | Entry) -> bool:
     """Deletes the log file `name` that was listed as `listed`; says whether it was there.
 
-    Raises LogError, and deletes nothing, where another file has its name by now: somebody made the table anew.
+    Raises LogError, and deletes nothing, where another file has this name now: the table may have been made anew.
     """
     found = store.stat(name)
     if found is None:

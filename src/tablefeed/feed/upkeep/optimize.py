@@ -1,10 +1,10 @@
 """Small files folded into larger ones, in commits that change no row: `tablefeed.optimize`.
 
-Which files are folded is Delta-Spark's rule (OPTIMIZE): of each partition those below the target size, and those with
-many deleted rows, packed by size into bins up to the target. A bin of two files or more becomes one file, so that to
-do it again is to do less. Rows are written as they are: no rule is asked of them and no value is made. Readers of
-changes pass such commits over by their `dataChange`; a rival that touched one of the folded files wins, and the work is
-planned anew.
+The files are chosen as by Delta-Spark's OPTIMIZE: in each partition those below the target size, and those with many
+deleted rows, packed by size into bins up to the target. A bin of two files or more becomes one file, so a second run
+has less to do. Rows are written as they are: no table rule is checked and no value is made. Readers of changes skip
+such commits because their files have `dataChange` false. Where another commit changed one of the folded files, that
+commit wins and the work is planned again.
 """
 
 from __future__ import annotations
@@ -50,25 +50,25 @@ TARGET_BYTES = 1 << 30
 """Delta-Spark's default size of a file that OPTIMIZE makes."""
 
 BEHIND_BYTES = 128 << 20
-"""The size of files that are made behind a query's back: what Delta-Spark's auto compaction makes."""
+"""The target size of files that are folded in the background, as in Delta-Spark's auto compaction."""
 
 DELETED_SHARE = 0.05
 """The share of deleted rows above which a file of any size is folded too: Delta-Spark's."""
 
 FILES_OF_A_COMMIT = 10_000
-"""Files that one commit folds, bins kept whole: what is done by then stays done, and a commit is held in memory."""
+"""About how many files one commit folds; no bin is split. Several commits keep finished work, and need less memory."""
 
 PLANS = 3
-"""How often the work is planned, each time on what rivals have made of the table."""
+"""How often the work is planned, each time on the table as other commits have left it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folding:
-    """What is folded, and how large files become. `condition` speaks of partition columns alone, None: everything.
+    """What is folded, and how large files become. `condition` is over partition columns alone; None: everything.
 
-    `predicate` is how the log tells of it. `auto`: nobody asked for it just now, and it is done again and again. Then
-    a file is folded only with others that together weigh half of it or more: each row is written anew as often as its
-    file has doubled, not each time. Partitions that have fewer than `least_files` to fold stay as they are.
+    `predicate` is the condition as the log records it. `auto`: the fold runs by itself, again and again. Then a file is
+    folded only with smaller files that together have at least half of its size. So a row is rewritten only when its
+    file grows by half or more, and not each time. Partitions with fewer than `least_files` files to fold do not change.
     """
 
     target_bytes: int
@@ -89,9 +89,9 @@ def optimize(
 
     Rows that deletion vectors delete are left behind. `where` chooses partitions: a predicate of Spark's SQL, or an
     expression of pyarrow's, over partition columns alone. The target is the table's `delta.targetFileSize`, or 1 GiB.
-    The files that were folded stay on disk for older readers, for `vacuum` to delete. Rows are streamed; of a large
-    table several commits are made. Nothing is clustered, and what another writer has clustered is left as it is. Raises
-    ConflictError where rivals keep changing the same files, else as `append`.
+    The files that were folded stay on disk for readers of older versions, until `vacuum` deletes them. Rows are
+    streamed; a large table gets several commits. Nothing is clustered, and clustered files of other writers are not
+    changed. Raises ConflictError where other commits keep changing the same files, else as `append`.
     """
     log = open_log(location(url), store_options(storage_options))
     log.check_maintained()
@@ -102,7 +102,7 @@ def optimize(
 
 
 def fold(snapshot: Snapshot, folding: Folding, *, plans: int = PLANS, upkeep: UpkeepOptions = USUAL) -> Optimized:
-    """Folds the files of the table seen as `snapshot`; where rivals changed them, plans anew, `plans` times in all."""
+    """Folds the files of `snapshot`; plans again where other commits changed them, at most `plans` times in all."""
     outcome = Optimized(version=None)
     for left in range(plans - 1, -1, -1):
         try:
@@ -119,7 +119,7 @@ def fold(snapshot: Snapshot, folding: Folding, *, plans: int = PLANS, upkeep: Up
 
 
 def fold_behind(snapshot: Snapshot, upkeep: UpkeepOptions = USUAL) -> None:
-    """Folds small files of the table in the background; a rival that comes between wins until the next time."""
+    """Folds small files of the table in the background; does nothing more after a conflict with another commit."""
     behind(snapshot, "optimize", lambda: _fold_once(snapshot, upkeep))
 
 
@@ -132,7 +132,7 @@ def _fold_once(snapshot: Snapshot, upkeep: UpkeepOptions) -> None:
 
 
 def wanted_bytes(snapshot: Snapshot, default: int = TARGET_BYTES) -> int:
-    """Gives the size that the table wants its files to have."""
+    """Gives the file size in bytes that the table's properties ask for, else `default`."""
     return target_file_bytes(snapshot.metadata.configuration) or default
 
 
@@ -187,10 +187,10 @@ def _candidates(snapshot: Snapshot, folding: Folding, columns: TableColumns) -> 
         counts = record_counts(batch["stats"])
         deleted = pc.struct_field(batch["deletion_vector"], "cardinality")
         share = pc.divide(pc.cast(deleted, pa.float64()), pc.cast(counts, pa.float64()))
-        # How many of its rows are deleted is not known of a file without statistics: then it gets some.
+        # Without statistics the share is not known: a file with a vector is chosen, and its new file has statistics.
         worn = pc.and_(batch["deletion_vector"].is_valid(), pc.coalesce(pc.greater(share, DELETED_SHARE), _TRUE))
         small = pc.less(batch["size_bytes"], folding.target_bytes)
-        # "Clustered Table": what a clustering implementation has put in order is for it alone to rewrite.
+        # "Clustered Table": only the clustering implementation that ordered a file may rewrite it.
         chosen = pc.and_(pc.or_(small, worn), batch["clustering_provider"].is_null())
         if pruner is not None:
             chosen = pc.and_(chosen, pruner.may_match(batch["partition_values"], batch["stats"]))
@@ -209,7 +209,7 @@ def _pruner(snapshot: Snapshot, condition: pc.Expression, columns: TableColumns)
 
 
 def _bins(files: pa.Table, folding: Folding) -> Iterator[list[int]]:
-    """Gives the rows of `files` by bins of two or more: of one partition, the smallest first, up to the target."""
+    """Gives bins of two or more row numbers of `files`: of one partition, the smallest first, up to the target size."""
     partitions = [tuple(sorted(pairs)) for pairs in files["partition_values"].to_pylist()]
     crowded = {partition for partition, count in Counter(partitions).items() if count >= folding.least_files}
     sizes = files["size_bytes"].to_pylist()
@@ -230,7 +230,7 @@ def _bins(files: pa.Table, folding: Folding) -> Iterator[list[int]]:
 
 
 def _commits(bins: Iterator[list[int]]) -> Iterator[list[list[int]]]:
-    """Gives `bins` by the commits that fold them."""
+    """Groups `bins` by the commit that folds them."""
     gathered: list[list[int]] = []
     for rows in bins:
         if gathered and sum(map(len, gathered)) + len(rows) > FILES_OF_A_COMMIT:
@@ -245,11 +245,11 @@ def _commits(bins: Iterator[list[int]]) -> Iterator[list[list[int]]]:
 
 
 def _folded(snapshot: Snapshot, folding: Folding, upkeep: UpkeepOptions) -> Iterator[Optimized]:
-    """Gives what each commit did, once it stands."""
+    """Folds, and gives the outcome of each commit after it was made."""
     _check_foldable(snapshot)
     log = snapshot.log
     plan = plan_write(log, snapshot, snapshot.arrow_schema, partition_by=(), kind=WriteKind.OPTIMIZE)
-    # A bin is a file, however its rows compress: fewer files than before, or it would never end.
+    # A bin becomes one file, however its rows compress. Otherwise the number of files might never fall.
     plan = replace(plan, shape=replace(plan.shape, target_bytes=_WHOLE))
     columns = table_columns(snapshot.schema, snapshot.metadata, url=log.url)
     files = _candidates(snapshot, folding, columns)
@@ -277,7 +277,7 @@ def _values(files: pa.Table, rows: Sequence[int]) -> Iterator[AddFile]:
 def _written(
     log: TableLog, plan: WritePlan, columns: TableColumns, schema: pa.Schema, bins: Sequence[Sequence[AddFile]]
 ) -> tuple[AddFile, ...]:
-    """Writes the rows of each bin to a file, oldest first; all files are gone again where it raises."""
+    """Writes the rows of each bin to one file, those of the oldest file first; deletes its files where it raises."""
     written: list[AddFile] = []
     try:
         for number, folded in enumerate(bins):

@@ -1,6 +1,6 @@
-"""File actions in the order of their keys, however many there are: sorted in runs, which wait on disk to be merged.
+"""Sorts any number of file actions by their keys: in runs that are kept on disk and then merged.
 
-So that a checkpoint has its rows in one order whoever writes it, in memory that does not grow with the table.
+So the rows of a checkpoint have the same order whoever writes it, and memory does not grow with the table.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 RUN_BYTES = 64 << 20
-"""A run as it is in memory. A table of 100,000 files or so is one run, and touches no disk."""
+"""The size of a run in memory. A table of about 100,000 files is one run, and nothing is written to disk."""
 
 _BATCH_ROWS = 8192
 
 
 class SortedFiles:
-    """Batches of `tablefeed.delta.columns.FILE_COLUMNS` are added, and given back sorted by `key`, as often as asked.
+    """Takes batches of `tablefeed.delta.columns.FILE_COLUMNS` and gives them back sorted by `key`, any number of times.
 
-    Two that merge at a time hold a batch of each run. Raises OSError where the disk for temporary files is full.
+    A merge holds one batch of each run in memory, and must end before the next one begins. Raises OSError where the
+    disk for temporary files is full.
     """
 
     def __init__(self, schema: pa.Schema, *, run_bytes: int = RUN_BYTES) -> None:
@@ -34,15 +35,15 @@ class SortedFiles:
         self.add_count = self.count = 0
 
     def __enter__(self) -> SortedFiles:
-        """Gives itself."""
+        """Gives this object."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Removes what waits on disk."""
+        """Deletes the runs on disk."""
         self._files.close()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Takes in rows, in any order; each key once."""
+        """Adds rows in any order; each key may come only once."""
         self.count += batch.num_rows
         self.add_count += batch["is_add"].true_count
         self._pending.append(batch)
@@ -51,13 +52,13 @@ class SortedFiles:
             self._spill()
 
     def clear(self) -> None:
-        """Forgets all that was added."""
+        """Drops all rows that were added."""
         self._files.close()
         self._runs, self._pending, self._pending_bytes = [], [], 0
         self.add_count = self.count = 0
 
     def batches(self, rows: int) -> Iterator[pa.RecordBatch]:
-        """Gives all, sorted, in batches of just so many rows; the last has what is left."""
+        """Gives all rows sorted by `key`, in batches of exactly `rows` rows; only the last batch may have fewer."""
         waiting: list[pa.Table] = []
         count = 0
         for table in self._merged():
@@ -76,7 +77,7 @@ class SortedFiles:
         tables = [(head, next(head, None)) for head in heads]
         live = [(head, table) for head, table in tables if table is not None]
         while live:
-            # Up to the first of the last keys, nothing can come that is not at hand.
+            # The smallest of the last keys: no row that is still to be read has a smaller key.
             bound = min(table["key"][-1].as_py().encode() for _, table in live).decode()
             counts = [pc.sum(pc.less_equal(table["key"], bound)).as_py() for _, table in live]
             merged = pa.concat_tables([table.slice(0, n) for (_, table), n in zip(live, counts, strict=True)])
@@ -104,7 +105,7 @@ def _slices(table: pa.Table) -> Iterator[pa.Table]:
 
 
 def _read(run: IO[bytes]) -> Iterator[pa.Table]:
-    # One reader of a run at a time: it is read from its begin each time that all are asked for.
+    # Each merge reads a run from its beginning. Only one reader of a run may be active at a time.
     run.seek(0)
     for batch in pa.ipc.open_stream(run):
         yield pa.Table.from_batches([batch])

@@ -1,10 +1,10 @@
-"""Files that no version of a table needs any more, deleted: `tablefeed.vacuum` (PROTOCOL.md, "VACUUM Protocol Check").
+"""`tablefeed.vacuum`: deletes files that a table no longer needs (PROTOCOL.md, "VACUUM Protocol Check").
 
-A file goes only where nothing speaks for it: it is older than the retention, no live file, no deletion vector of one,
-not removed within the retention, and not named by a commit that was made meanwhile. What writers do not tell of is
-guarded by age alone: a running writer's files are as young as it is. Names that begin with `_` or `.` are others'
-business, as for Delta-Spark, but for changes, indexes and partitions. What is kept is known by hashes of names: two
-that meet keep a file too many.
+A file is deleted only if all of this is true: it is older than the retention, it is no live file and no deletion vector
+of one, it was not removed within the retention, and no commit made meanwhile names it. Files that no commit names yet
+are protected by their age alone: those of a running writer are no older than the writer. Names that begin with `_` or
+`.` are left alone, as by Delta-Spark, except those of change files, indexes and partitions. Kept names are stored as
+hashes: where two names have the same hash, one file too many is kept.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ logger = logging.getLogger(__name__)
 HOUR_MS = 3_600_000
 
 _FILES_A_LOOK = 1000
-"""Files that are deleted between two looks at the log: a commit can bring a file back (RESTORE), and a look costs what
-a few deletions do."""
+"""How many files are deleted between two looks at the log. A commit can bring a file back (RESTORE), and a look costs
+as much as a few deletions."""
 
 _OWN_HIDDEN = ("_delta_index", "_change_data")
-"""Folders of the table's that begin as hidden ones do: Delta-Spark looks into all that begin like these."""
+"""Folders of the table that look hidden. Delta-Spark deletes from all whose names begin like these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vacuumed:
-    """The files that were deleted, or with `dry_run` would be: their names below the table, as strings of Arrow."""
+    """The files that were deleted, or with `dry_run` would be: names below the table as Arrow strings; sum of sizes."""
 
     paths: pa.ChunkedArray
     size_bytes: int
@@ -57,7 +57,7 @@ class Vacuumed:
 
     @property
     def file_count(self) -> int:
-        """How many they are."""
+        """The number of files."""
         return len(self.paths)
 
 
@@ -71,11 +71,12 @@ def vacuum(
 ) -> Vacuumed:
     """Deletes the files below `url` that the table does not need and that are older than `retention_hours`.
 
-    Without a number the table's `delta.deletedFileRetentionDuration` holds, by default 168 hours; a shorter one is
-    refused unless `allow_short_retention`, for it can take files from readers of older versions and from writers that
-    have run for longer. Older versions than that cannot be read afterwards. Every other file below the table's folder
-    goes too, whoever put it there; tables of their own in sub-folders, and empty folders, stay. With `dry_run` nothing
-    is deleted. Nothing is written to the log. Raises IllegalOptionError, UnsupportedFeatureError, LogError, StoreError.
+    None means the table's `delta.deletedFileRetentionDuration`, by default 168 hours. A shorter retention is refused
+    without `allow_short_retention`: it can delete files of readers of older versions, and of writers that have run for
+    longer. Versions older than the retention may not be readable afterwards. Other files below the table's folder are
+    deleted too, whoever put them there. Tables in sub-folders and empty folders stay. With `dry_run` nothing is
+    deleted. Nothing is written to the log. Raises IllegalOptionError, UnsupportedFeatureError, LogError, StoreError,
+    and ConflictError where the table was replaced or got another protocol or retention meanwhile.
     """
     log = open_log(location(url), store_options(storage_options))
     log.check_maintained()
@@ -91,7 +92,7 @@ def vacuum(
 def vacuumed(log: TableLog, *, retention_ms: int | None, allow_short: bool, dry_run: bool, now_ms: int) -> Vacuumed:
     """Does `vacuum` on an open log at a given time."""
     snapshot = log.load()
-    # Whoever may not write the table may not tell which files it needs either.
+    # Who may not write the table cannot know either which files it needs.
     features.check_writable(snapshot.protocol, snapshot.metadata, url=log.url, removes=False)
     own_ms = retention_of(snapshot.metadata).deleted_files_ms
     if retention_ms is None:
@@ -158,8 +159,8 @@ def _too_short(retention_ms: int, own_ms: int, url: str) -> IllegalOptionError:
 class Kept:
     """Names below the root `url` that must stay.
 
-    A path that is spelt in any other way than as the store has the name (absolute, with dots) keeps every file of the
-    same base name, wherever it is: one place can have several addresses.
+    A path that is not spelt as the store spells the name (absolute, or with dots) keeps every file with the same base
+    name, in any folder: one place can have several addresses.
     """
 
     url: str
@@ -175,7 +176,7 @@ class Kept:
             self._base_names.add(_known(_base_name(path)))
 
     def vector(self, vector: DeletionVector, *, of_file: str) -> None:
-        """Keeps the file that `vector` is in. Raises LogError where that cannot be told."""
+        """Keeps the file that `vector` is in. Raises LogError where the vector does not say which file that is."""
         try:
             stored = stored_at(vector)
         except BadVectorError as bad:
@@ -189,7 +190,7 @@ class Kept:
             self.path(stored.path)
 
     def commit(self, commit: Commit) -> None:
-        """Keeps all that a commit names."""
+        """Keeps all files that a commit names, and those of their deletion vectors."""
         for action in commit.files:
             self.path(action.path)
             if not isinstance(action, CdcFile) and action.deletion_vector is not None:
@@ -211,7 +212,7 @@ class Kept:
 
 
 def _known(name: str) -> int:
-    # A disk may list a name in other code points than it was written in (HFS+).
+    # A disk may list a name with other code points than those it was created with (HFS+).
     return hash(name if name.isascii() else unicodedata.normalize("NFC", name))
 
 
@@ -224,10 +225,10 @@ def _kept(snapshot: Snapshot, *, cutoff_ms: int, beyond_tombstones: bool) -> Kep
     for batch in snapshot.live_files():
         kept.rows(batch)
     for batch in _removed(snapshot):
-        # One without a time is expired, as for Delta-Spark; more tombstones than the newest of a file do no harm.
+        # A tombstone without a time is expired, as in Delta-Spark. Several tombstones of one file do no harm.
         young = pc.fill_null(pc.greater_equal(batch["deletion_timestamp_ms"], cutoff_ms), fill_value=False)
         kept.rows(batch.filter(pc.and_(pc.invert(batch["is_add"]), young)))
-    # No snapshot tells of files of changes, nor of tombstones that are older than the table keeps them.
+    # A snapshot has no change files, and no tombstones older than the table keeps them.
     if beyond_tombstones or any(name.startswith(_OWN_HIDDEN) for name in log.store.directories("")):
         for commit in _young_commits(log, cutoff_ms):
             kept.commit(commit)
@@ -237,7 +238,7 @@ def _kept(snapshot: Snapshot, *, cutoff_ms: int, beyond_tombstones: bool) -> Kep
 def _removed(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
     """Gives the removes of the checkpoint and the file actions of the tail, some of them twice.
 
-    Twice where a file of the log cannot be read when others were given, and another segment is read in its place.
+    An action comes twice where a log file cannot be read after others were given: then another segment is read.
     """
     reader, without = SegmentReader(snapshot.log.store), snapshot.unreadable
     while True:
@@ -263,9 +264,9 @@ def _young_commits(log: TableLog, cutoff_ms: int) -> Iterator[Commit]:
 
 
 def _keep_what_came_since(snapshot: Snapshot, kept: Kept) -> Snapshot:
-    """Keeps what was committed after `snapshot`; gives the newest one.
+    """Keeps the files that commits after `snapshot` name; gives the newest snapshot.
 
-    Raises ConflictError where the log does not go on from `snapshot`, or says otherwise now what may be deleted.
+    Raises ConflictError where the log does not continue `snapshot`, or where the protocol or the retention changed.
     """
     log, version = snapshot.log, snapshot.version
     newest = log.advance(snapshot)
@@ -296,7 +297,7 @@ _FOUND_ROWS = 10_000
 
 
 def _candidates(snapshot: Snapshot, kept: Kept, *, cutoff_ms: int) -> pa.Table:
-    """Gives the files that are older than the cutoff and that nothing keeps so far."""
+    """Gives the files older than the cutoff that `kept` does not have."""
     partitions = tuple(f"{name}=" for name in _partition_names(snapshot))
     batches: list[pa.RecordBatch] = []
     rows: list[dict[str, object]] = []
@@ -332,12 +333,12 @@ def _walk(store: Store, partitions: tuple[str, ...]) -> Iterator[tuple[str, int,
 
 
 def _is_hidden(name: str, partitions: tuple[str, ...]) -> bool:
-    # "metadata" is Iceberg's folder in a table that is both; no writer of Delta has one.
+    # "metadata" is Iceberg's folder in a table of both formats. No writer of Delta makes one.
     return name == "metadata" or (name.startswith((".", "_")) and not name.startswith((*_OWN_HIDDEN, *partitions)))
 
 
 def _is_text(name: str) -> bool:
-    # A local name can be bytes that no log could name; nor can it be told of.
+    # A local name can be bytes that are no text. No log can name such a file, and the result cannot either.
     try:
         name.encode()
     except UnicodeEncodeError:
