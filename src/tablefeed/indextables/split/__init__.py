@@ -1,1 +1,1 @@
-"""A split, the data file of an IndexTables table: Tantivy's bytes to columns of rows and back."""
+"""Splits, the data files of an IndexTables table: decodes Tantivy's bytes to columns of rows, and encodes them."""

@@ -1,8 +1,8 @@
-"""A split written: the files of an index one after the other, where each is, and what of them is to be cached.
+"""Encodes a split: the files of an index one after the other, where each is, and the slices that readers cache.
 
-The layout is split.py's, which reads it. IndexTables opens a split by what is cached alone, and reads the rest of a
-file when it is asked for. As with its own writers that is what a doc store has behind its blocks, and of postings and
-positions where each field's are; of terms all, since they are one block, and of the other files too.
+split_file.py documents the layout. IndexTables opens a split with the cached slices alone, and reads other bytes when
+it needs them. As in the splits of its own writers, the cache has all bytes of every file but three: of a doc store what
+follows its blocks, of postings the head of each field's and the list of fields, of positions the list of fields.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from tablefeed.indextables.split.tantivy_file import decode_marked, decode_parts
 _LAYOUT = struct.Struct("<II")
 _U32 = struct.Struct("<I")
 _FIELDS_FILE = "split_fields"
-"""Empty, and in every split: Quickwit's list of fields, which IndexTables does without."""
+"""Quickwit's list of fields. Every split has this file; it is empty because IndexTables does not use it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """The bytes of a split: up to `footer_start` they are its files'."""
+    """The bytes of a split: the files come before `footer_start`, the footer after it."""
 
     data: bytes
     footer_start: int
 
 
 def encode_bundle(files: Mapping[str, bytes]) -> Bundle:
-    """The split of the files of an index, in their order; `split.read_split` finds its rows."""
+    """The split with these files of an index, in their order; `split_file.read_split` finds its rows."""
     places, at = {}, 0
     for name, content in {**files, _FIELDS_FILE: b""}.items():
         places[name] = {"start": at, "end": at + len(content)}
@@ -52,11 +52,11 @@ def _cached(name: str, content: bytes) -> CachedFile:
 
 
 _HEAD_BYTES = 8
-"""Of a field's postings: how many terms they are of in all documents, which is read as soon as the field is."""
+"""A field's postings begin with the number of terms in all documents, which is read as soon as the field is opened."""
 
 
 def _wanted(name: str, content: bytes) -> list[tuple[int, int]]:
-    """From where to where a file is read as soon as the split is opened."""
+    """The byte ranges of a file to cache, each from its start to before its end."""
     end = len(content)
     if name.endswith(".store"):
         store = read_store(lambda offset, length: content[offset : offset + length], 0, end)

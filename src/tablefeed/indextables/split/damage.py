@@ -1,13 +1,13 @@
-"""The ways in which a split is not read: it is damaged, or it holds what is not handled.
+"""The errors of a split that cannot be read: it is damaged, or it needs a feature that is not handled.
 
-None knows the table nor the file: whoever reads splits makes an error of ours of them, with both names.
+They know neither the table nor the file. The caller turns them into a TablefeedError with both names.
 """
 
 from __future__ import annotations
 
 
 class DamagedSplitError(ValueError):
-    """The bytes are none that a writer of splits leaves; the text says which, and goes on from "the split"."""
+    """The bytes are not those of a valid split. The text says why and continues a sentence that begins "the split"."""
 
 
 class UnsupportedSplitError(ValueError):
@@ -19,4 +19,4 @@ class UnsupportedSplitError(ValueError):
 
 
 class UnfitValueError(ValueError):
-    """A stored value is none of its column's type; the text says why. Becomes damage where the column is known."""
+    """A value does not fit its column's type; the text says why. The caller knows the column and adds its name."""

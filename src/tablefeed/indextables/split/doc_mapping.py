@@ -1,7 +1,7 @@
-"""The doc mapping of a split: what a log tells of the fields of its index, and what that says of a table's choices.
+"""Writes the doc mapping of a split: the description of the index's fields that goes into the log.
 
-It has a word for each field's type and tokenizer and whether it is fast, but not all of the options that a merge of
-splits depends on: those are told by the list of fields in the index itself.
+A doc mapping has each field's type, its tokenizer and whether it is fast. It does not have all options that a merge of
+splits depends on; only the list of fields in the index itself has them.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from tablefeed.indextables.split.indexing import Indexing
 from tablefeed.indextables.split.shapes import WRAPPED
 
 _MAPPED_TYPES = {"date": "datetime", "ip_addr": "ip", "json_object": "object"}
-"""What a mapping calls types of the index, where it is another word."""
+"""The doc mapping's word for a type of the index, where the two differ."""
 
 
 def doc_mapping(schema: pa.Schema, indexing: Indexing, objects: Mapping[str, Sequence[Mapping[str, object]]]) -> str:
-    """The doc mapping, JSON, of an index of these columns; `objects`: some objects of each column that has such.
+    """The doc mapping, as JSON, of an index of these columns. `objects`: some objects of each column stored as objects.
 
-    The members of structs and arrays are told by their types, so that the splits of a table share one mapping; of maps
-    and of JSON by some of what they hold, as IndexTables tells all. A column without any is left out, since its readers
-    take no object without members.
+    The members of structs and arrays come from the column's type, so that all splits of a table share one mapping. The
+    members of maps and JSON columns come from `objects`, where IndexTables takes those of all columns from the rows. An
+    object column without members is left out, because IndexTables cannot read one.
     """
     told = (_mapping(field, schema, objects) for field in fields(schema, indexing))
     return orjson.dumps([each for each in told if each is not None], option=orjson.OPT_SORT_KEYS).decode()
 
 
 def mapped(field: Json) -> Json:
-    """What a mapping tells of a field of an index, but for the members of objects."""
+    """The entry of a doc mapping for a field of the index, without the members of objects."""
     kind, options = field["type"], field["options"]
     told: Json = {
         "name": field["name"],
@@ -64,16 +64,16 @@ def _mapping(field: Json, schema: pa.Schema, objects: Mapping[str, Sequence[Mapp
 # --- the members of objects ------------------------------------------------------------------------------------------
 
 _MOST_MEMBERS = 100
-"""Of the members of a map: a table keeps the mapping of every split that has other ones."""
+"""Of one map or JSON column. The log keeps a mapping for each different set of members, so a set has a limit."""
 _MEMBER_TYPES = {
-    **dict.fromkeys((pa.int32(), pa.int64(), pa.date32(), pa.timestamp("us", "UTC")), "i64"),  # moments are numbers
+    **dict.fromkeys((pa.int32(), pa.int64(), pa.date32(), pa.timestamp("us", "UTC")), "i64"),  # times are numbers
     **dict.fromkeys((pa.float32(), pa.float64()), "f64"),
     pa.bool_(): "bool",
 }
 
 
 def _typed_members(kind: pa.DataType, path: str) -> Iterator[tuple[str, str]]:
-    """The paths and types that all values of `kind` have in common: none of maps, and of the texts of objects."""
+    """The paths and types of the members that all values of `kind` have; none for maps and JSON texts."""
     if pa.types.is_struct(kind):
         for field in kind:
             yield from _typed_members(field.type, f"{path}.{field.name}" if path else field.name)
@@ -84,11 +84,11 @@ def _typed_members(kind: pa.DataType, path: str) -> Iterator[tuple[str, str]]:
 
 
 _WIDER = {"text": ("bool", "i64", "f64"), "bool": ("i64", "f64"), "i64": ("f64",)}
-"""By which types of a later value one of an earlier gives way."""
+"""Which types of a later value replace the type of an earlier value."""
 
 
 def _discovered(objects: Sequence[Mapping[str, object]]) -> dict[str, str]:
-    """The paths and types of some members of objects."""
+    """The paths and types of the members of `objects`, at most `_MOST_MEMBERS` of them."""
     found: dict[str, str] = {}
     for each in objects:
         _discover(each, "", found)

@@ -1,7 +1,7 @@
-"""A segment's documents as columns of what they store: for each field of the index, its values and whose they are.
+"""Decodes a segment's documents to columns: for each field of the index its values, and to which document each belongs.
 
-A document is a count of values, and each value the number of its field, a type code and what the code says. Codes as
-they are stored only; what Spark calls a value is columns.py's.
+A document is stored as the number of its values, then for each value the number of its field, a type code and the
+bytes of the value. Values keep their stored types here; row_columns.py converts them to Spark's types.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from tablefeed.indextables.split.shapes import Key, Wanted
 from tablefeed.indextables.split.walk import Piece, Walk
 
 Pieces = Mapping[Key, list[Piece]]
-"""By the number of the field, in the order in which documents have them; a field that no document has is absent."""
+"""The values of each field, by the field's number. A field without a value in any document is absent."""
 
 
 def read_pieces(
     documents: Documents, *, field_count: int, wanted: Mapping[int, Wanted], units_a_us: int = 1000
 ) -> Pieces:
-    """The values of the fields `wanted` in `documents`; the others are stepped over.
+    """The values of the fields `wanted` in `documents`; other fields are skipped.
 
-    `units_a_us`: how many units of the store's dates are a microsecond; objects in a column of texts are JSON.
-    Raises DamagedSplitError where the bytes are no documents of an index with so many fields, and UnsupportedSplitError
-    for a type code that is not known.
+    `units_a_us`: how many units of the store's dates make a microsecond. An object in a string column becomes JSON
+    text. Raises DamagedSplitError where the bytes are not documents of an index with `field_count` fields, and
+    UnsupportedSplitError for an unknown type code.
     """
     count = len(documents.ends)
     if not count:

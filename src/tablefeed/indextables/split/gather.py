@@ -1,7 +1,7 @@
-"""Values at many places of one run of bytes at once: a column out of rows, without a step of Python per row.
+"""Reads values at many positions of one run of bytes at once: a column from rows, without Python code for each row.
 
-Places never fall, and what is at one ends no later than the next begins. They are 64 bits wide, the bytes fewer
-than 2 GiB.
+Positions are in ascending order, and the value at one ends before the next begins or where it begins. They are 64-bit
+integers; the bytes are fewer than 2 GiB.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from tablefeed.indextables.split.damage import DamagedSplitError
 
 
 class Places:
-    """Bytes, and what can be read at places of them. Where a place lies outside, what is read is not defined."""
+    """Reads values at positions of `data`. For a position outside of `data` the result is undefined."""
 
     def __init__(self, data: bytes) -> None:
         self._data = pa.py_buffer(data)
 
     def slices(self, begins: pa.Int64Array, ends: pa.Int64Array) -> pa.BinaryArray:
-        """The bytes from each of `begins` to before the same of `ends`."""
-        # What is wanted and what lies between are the elements of one array over the bytes as they are: a pair of
-        # 32 bits each, written as one number of 64. Every other element is one that is wanted.
+        """The bytes from each of `begins` to before the corresponding one of `ends`."""
+        # The wanted bytes and the bytes between them are the elements of one array over `data`, without a copy. Begin
+        # and end are two 32-bit offsets, written as one 64-bit number. Every other element is a wanted one.
         count = len(begins)
         if not count:
             return pa.array([], pa.binary())
@@ -32,18 +32,18 @@ class Places:
         return both.take(_evens(count))
 
     def fixed(self, begins: pa.Int64Array, kind: pa.DataType) -> pa.Array:
-        """The value of `kind`, a little-endian number or bytes of one width, at each of `begins`."""
+        """The values of `kind`, a little-endian number or bytes of a fixed width, at `begins`."""
         found = self.slices(begins, pc.add(begins, kind.bit_width // 8))
         return pa.Array.from_buffers(kind, len(found), [None, _contiguous(found)])
 
     def vints(self, begins: pa.Int64Array, limits: pa.Int64Array) -> tuple[pa.Int64Array, pa.Int64Array]:
-        """The number at each of `begins`, seven bits a byte with the top bit set in the last, and where it ends.
+        """The number at each of `begins`, and where it ends. A byte has seven bits; the last byte has its top bit set.
 
-        Raises DamagedSplitError where one does not end before the same of `limits`, or is of more than 35 bits.
+        Raises DamagedSplitError where a number goes beyond its limit in `limits`, or has more than 35 bits.
         """
         value = pa.repeat(pa.scalar(0, pa.int64()), len(begins))
         going, ends = begins, begins
-        unfinished = None  # which of all still go on; None: all
+        unfinished = None  # mask of the numbers that have more bytes; None: all have
         for shift in range(0, 35, 7):
             expect_at_most(pc.add(going, 1), limits if unfinished is None else limits.filter(unfinished))
             byte = self.fixed(going, pa.uint8()).cast(pa.int64())
@@ -59,13 +59,13 @@ class Places:
 
 
 def expect_at_most(values: pa.Int64Array, limits: pa.Int64Array) -> None:
-    """Raises DamagedSplitError where one of `values` is beyond the same of `limits`."""
+    """Raises DamagedSplitError where one of `values` is greater than the corresponding one of `limits`."""
     if pc.any(pc.greater(values, limits)).as_py():
         raise DamagedSplitError("has a document that is cut, or longer than its place")
 
 
 def counting(count: int) -> pa.Int64Array:
-    """The numbers from 0 to before `count`."""
+    """The numbers from 0 to `count - 1`."""
     return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)
 
 
@@ -78,7 +78,7 @@ def _replaced(values: pa.Array, new: pa.Array, where: pa.Array | None) -> pa.Arr
 
 
 def _contiguous(found: pa.BinaryArray) -> Any:  # Any: pa.Buffer, of which no types are published
-    # `take` gives an array of its own, whose bytes begin with those of its first element.
+    # `take` copies, so the buffer begins with the bytes of the first element.
     data = found.buffers()[2]
     return data if data is not None else pa.py_buffer(b"")
 

@@ -1,10 +1,10 @@
-"""What of a split's files is to be cached: the slices that Quickwit's readers need at once, in one place.
+"""Encodes and decodes a split's hotcache: one place with the slices of its files that Quickwit needs to open it.
 
     [u32 magic, u32 version, u32 length, postcard: each file's length, and where its slices begin][files' slices]
     a file's slices: [their bytes][postcard: the file's length, each slice's start, stop and address][u64 bytes' length]
 
-(Quickwit's hot_directory.rs; postcard is a sequence of numbers in seven bits a byte and of texts behind their length.)
-Readers of rows pass it over; IndexTables' own open a split by it and read no file that it does not know.
+(Quickwit's hot_directory.rs. Postcard writes a number with seven bits per byte, and a text after its length.)
+A reader of rows does not need the cache. IndexTables opens a split by it, and never reads a file that is not in it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAGIC, _VERSION = 2557869106, 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """The bytes of a file from `start` on."""
+    """Some bytes of a file, which begin at its byte `start`."""
 
     start: int
     data: bytes
@@ -32,16 +32,16 @@ class Slice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedFile:
-    """A file of `size_bytes` and the slices of it that are cached, by their starts."""
+    """The size of a file, and its cached slices in ascending order."""
 
     size_bytes: int
     slices: Sequence[Slice]
 
 
 def decode_hotcache(data: bytes) -> dict[str, CachedFile]:
-    """What is cached of each file, by its name.
+    """The cached slices of each file, by its name.
 
-    Raises DamagedSplitError where the bytes are none, UnsupportedSplitError for a version that is not known.
+    Raises DamagedSplitError where the bytes are no valid cache, UnsupportedSplitError for an unknown version.
     """
     with damage_by_name("a cache"):
         magic, version, length = _HEAD.unpack_from(data)
@@ -61,7 +61,7 @@ def decode_hotcache(data: bytes) -> dict[str, CachedFile]:
 
 
 def encode_hotcache(files: Mapping[str, CachedFile]) -> bytes:
-    """The bytes of it, files in their order; `decode_hotcache` gives `files` back. Raises ValueError for bad slices."""
+    """The bytes of a cache, with the files in order; `decode_hotcache` inverts it. Raises ValueError for bad slices."""
     encoded, sizes, offsets, at = [], [leb_bytes(len(files))], [leb_bytes(len(files))], 0
     for name, file in files.items():
         sizes.append(_text(name) + leb_bytes(file.size_bytes))
@@ -73,7 +73,7 @@ def encode_hotcache(files: Mapping[str, CachedFile]) -> bytes:
 
 
 def _listed(data: bytes) -> tuple[dict[str, int], list[tuple[str, int]]]:
-    """The length of each file, and where in the slices those of each begin."""
+    """The length of each file, and where its slices begin among those of all files."""
     sizes, at = _pairs(data, 0)
     offsets, at = _pairs(data, at)
     if at != len(data) or any(before[1] > after[1] for before, after in pairwise(offsets)):

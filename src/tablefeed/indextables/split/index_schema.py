@@ -1,7 +1,7 @@
-"""The fields of a split's index, as IndexTables makes them of a table's columns, and the files that list them.
+"""The fields of a split's index as IndexTables makes them from a table's columns, and the files that list them.
 
-A column has the field that one of the two writers of IndexTables4Spark gives it, with its very options: moments have
-microseconds, and whatever holds values is an object. What neither takes is not written.
+A column gets the same field, with the same options, as from one of the two writers of IndexTables4Spark: dates and
+timestamps have microseconds; structs, arrays and maps are objects. A type that neither writer supports is refused.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _OBJECT = {
 
 
 def check_types(schema: pa.Schema, *, url: str) -> None:
-    """Raises UnsupportedFeatureError where a column, or what is in it, has a type that IndexTables does not write."""
+    """Raises UnsupportedFeatureError where a column, or a value inside it, has a type that IndexTables cannot write."""
     for field in schema:
         for path, kind in _leaves(field.name, field.type):
             if kind not in _TYPES and kind != pa.string():
@@ -73,20 +73,20 @@ def is_object(field: pa.Field, indexing: Indexing) -> bool:
 
 
 def fields(schema: pa.Schema, indexing: Indexing) -> list[Json]:
-    """The fields of the index in its order, as `meta.json` lists them."""
+    """The fields of the index in index order, as `meta.json` lists them."""
     names = schema.names if indexing.columns is None else indexing.columns
     return [_field(schema.field(name), indexing) for name in names]
 
 
 def encode_meta(fields: Sequence[Json], *, segment: tuple[str, int] | None, opstamp: int) -> bytes:
-    """The `meta.json` of an index of these fields with a segment, its id and how many rows it has; None: without."""
+    """The `meta.json` of an index of these fields. `segment`: its id and its number of rows; None: no segment."""
     segments = [] if segment is None else [{"segment_id": segment[0], "max_doc": segment[1], "deletes": None}]
     meta = {"index_settings": _SETTINGS, "segments": segments, "schema": fields, "opstamp": opstamp}
     return orjson.dumps(meta)
 
 
 def encode_managed(names: Sequence[str]) -> bytes:
-    """The `.managed.json` of an index of these files."""
+    """The `.managed.json` of an index with these files."""
     return orjson.dumps(sorted(names))
 
 

@@ -1,6 +1,6 @@
-"""How a table's splits index its columns: what is the table's own choice, in a value that crosses to whoever writes.
+"""How a table's splits index its columns: the choices that differ between tables, as a value that tasks get.
 
-The choices are those of IndexTables4Spark: an option for each column of strings, and which of its two writers it was.
+The choices are those of IndexTables4Spark: an option for each string column, and which of its two writers is imitated.
 """
 
 from __future__ import annotations
@@ -11,36 +11,36 @@ from enum import StrEnum
 
 
 class Indexed(StrEnum):
-    """How a column of strings is indexed, in the words of the options `spark.indextables.indexing.typemap.<column>`."""
+    """How a string column is indexed: a value of the option `spark.indextables.indexing.typemap.<column>`."""
 
     STRING = "string"
-    """As one term."""
+    """Each string is one term."""
     TEXT = "text"
-    """As the words in it."""
+    """Each word of a string is a term."""
     JSON = "json"
-    """As the object that it is the text of, and stored as that: spaces and the order of its members are not kept."""
+    """Each string is parsed as JSON and stored as an object: spaces and the order of members are not kept."""
     IP = "ip"
-    """As an address, and stored as that."""
+    """Each string is parsed and stored as an IP address."""
 
 
 class Style(StrEnum):
-    """By which of the two writers of IndexTables4Spark the fields of an index are.
+    """Which of the two writers of IndexTables4Spark made the fields of an index.
 
-    They give the same fields other options, which a merge of splits takes from one of them for all.
+    The two give the same field different options. A merge takes the options for all splits from one of them.
     """
 
     ROWS = "rows"
-    """Of 0.5.3 and before, which has partition columns in the index like the others."""
+    """The writer of 0.5.3 and before. Partition columns are in the index like all others."""
     ARROW = "arrow"
-    """Of 0.5.4 on, which leaves them out."""
+    """The writer of 0.5.4 and later. Partition columns are not in the index."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexing:
     """How the splits of a table index its columns.
 
-    `strings` are the columns of strings that are not indexed as one term. `columns` are those in the index in its
-    order, by which IndexTables tells them apart when it merges splits; None: all, as the table has them.
+    `strings` has the string columns that are not indexed as one term. `columns` are the columns in the index, in index
+    order: a merge of splits identifies a column by that order. None: all columns, in the table's order.
     """
 
     style: Style = Style.ROWS
@@ -48,5 +48,5 @@ class Indexing:
     columns: tuple[str, ...] | None = None
 
     def of(self, column: str) -> Indexed:
-        """How a column of strings is indexed."""
+        """How the string column `column` is indexed."""
         return self.strings.get(column, Indexed.STRING)

@@ -1,7 +1,7 @@
-"""What holds values in a document, and how each is found there: documents, objects and arrays.
+"""The containers of values: documents, objects and arrays, and how the values in each are stored.
 
-A value begins with a head, which says what it is called and its type code. A shape reads heads of many values at once,
-says what they mean, and of which type of Arrow's what is called so is wanted.
+A value begins with a head: its key, if it has one, and its type code. A shape reads the heads of many values at once,
+decodes them, and gives the Arrow type in which the values with a key are wanted.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from tablefeed.indextables.split.gather import Places, expect_at_most
 from tablefeed.indextables.split.nested import Code, elements, members
 
 Key = int | str
-"""What a value is called: the number of a field, the name of a member, or one of the two below."""
+"""The key of a value: the number of a field, the name of a member, or one of the two constants below."""
 
 ENTRY, NAME = 0, -1
-"""An element of an array or a value of a map, and the name of that value."""
+"""ENTRY: an element of an array or a value of a map. NAME: the name (the map's key) of that value."""
 
 WRAPPED = "_values"
-"""Arrays are stored in an object under this name by one writer, and under the column's by the other."""
+"""One writer stores an array in an object under this name, the other under the column's name."""
 
 JSON = pa.large_string()
-"""Stands for the text of an object in a column of texts, in whatever depth the object has; no column is wanted so."""
+"""Marks an object or array that is wanted as JSON text, in a string column. No column has this type itself."""
 
 _FEW = 64
-"""Fewer values than these are read one by one: a step of all at once costs as much as some dozens of them."""
+"""Fewer values than this are read one by one: a step for all of them costs as much as some dozens of values."""
 
 
 class Heads(NamedTuple):
-    """The heads of many values, and where their bodies begin; names where each value has one of its own."""
+    """The heads of many values, and where their bodies begin; `names` are the keys of map values that are wanted."""
 
     bodies: pa.Int64Array
     heads: pa.BinaryArray
@@ -44,41 +44,41 @@ class Heads(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """A column that is wanted of documents."""
+    """The name and type of a column to read from documents."""
 
     name: str
     kind: pa.DataType
 
 
 class Shape(Protocol):
-    """How values are called in what holds them.
+    """How the values of one kind of container are stored.
 
-    `few`: below how many of these the rest is read one by one. `id_step`: 1 where each value has a place of its own,
-    the next after that of the value before it; 0 where it is told by its name.
+    `few`: with fewer containers than this, the rest is read one by one. `id_step`: 1 where each value has a place of
+    its own, right after that of the value before it (elements, entries); 0 where its key identifies it.
     """
 
     few: int
     id_step: int
 
     def heads(self, places: Places, at: pa.Int64Array, limits: pa.Int64Array) -> Heads:
-        """The heads at `at`, none of which goes beyond `limits`, or it is a DamagedSplitError."""
+        """The heads at `at`. Raises DamagedSplitError where one goes beyond its limit in `limits`."""
         ...
 
     def parse(self, head: bytes) -> tuple[Key, int]:
-        """What a value with this head is called, and the number of its type code."""
+        """The key of a value with this head, and the number of its type code."""
         ...
 
     def child(self, key: Key, code: Code) -> pa.DataType | None:
-        """The type in which values called `key` are wanted, if they are."""
+        """The type in which the values with `key` are wanted; None: they are skipped."""
         ...
 
     def plain(self, data: bytes, at: int, count: int, levels: int) -> tuple[list[tuple[Key, object]], int]:
-        """The `count` values at `at` as plain ones, by what they are called, and where they end."""
+        """The `count` values at `at` as plain Python values with their keys, and where they end."""
         ...
 
 
 def shape_of(code: Code, kind: pa.DataType | None) -> Shape | None:
-    """How the values in an object or array are called, where it is wanted as `kind` or stepped over; None: as it is."""
+    """The shape of an object or array that is wanted as `kind`, or skipped if that is None. None: it is read whole."""
     is_a = pa.types
     if code is Code.ARRAY:
         return Elements(None if kind is None else kind.value_type) if kind is None or is_a.is_list(kind) else None
@@ -94,7 +94,7 @@ _HEAD = struct.Struct("<IB")
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """Fields by their numbers."""
+    """The shape of documents: values have the numbers of their fields as keys."""
 
     field_count: int
     wanted: Mapping[int, Wanted]
@@ -121,12 +121,12 @@ class Documents:
         return JSON if code in (Code.OBJECT, Code.ARRAY) and pa.types.is_string(column.kind) else column.kind
 
     def plain(self, data: bytes, at: int, count: int, levels: int) -> tuple[list[tuple[Key, object]], int]:  # noqa: D102
-        raise AssertionError(data[at:], count, levels)  # documents are never few
+        raise AssertionError(data[at:], count, levels)  # `few` is 0, so documents are never read one by one
 
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Members of an object by their names."""
+    """The shape of objects that are structs: members have their names as keys."""
 
     wanted: Mapping[str, pa.DataType]
     few = _FEW
@@ -150,7 +150,7 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Entries of an object that is a map, of any names."""
+    """The shape of objects that are maps: entries may have any names."""
 
     wanted: pa.DataType | None
     few = _FEW
@@ -174,7 +174,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """Elements of an array."""
+    """The shape of arrays."""
 
     wanted: pa.DataType | None
     few = _FEW
@@ -199,7 +199,7 @@ class Elements:
 def _named(
     places: Places, at: pa.Int64Array, limits: pa.Int64Array
 ) -> tuple[pa.Int64Array, pa.Int64Array, pa.Int64Array]:
-    """Where the names of members begin and end, and their bodies begin: a text, and behind it the value's code."""
+    """Where the names of members begin and end, and where their bodies begin, after a type code of one byte."""
     expect_at_most(pc.add(at, 1), limits)
     if pc.any(pc.not_equal(places.fixed(at, pa.uint8()), int(Code.STR))).as_py():
         raise DamagedSplitError("has an object whose member has no name")

@@ -1,8 +1,8 @@
-"""What the name of a split of ours tells: of which application and which of its versions its rows are.
+"""The file name of a split that tablefeed writes: it holds the txn (application and version) that the rows belong to.
 
-A state has no place for a txn, and a merge writes rows into files of other names. So each split names the write that it
-belongs to, and a version that adds one records that write, whatever the flavour of its log. A part by chance keeps the
-names of twin attempts apart: no attempt ever writes to the file of another.
+A state has no field for a txn. So the name of each split has the txn of its write, and a table version that adds the
+split records that write in any flavour of the log. A merge writes the rows to files with other names. A random part
+makes the names of two attempts of one task differ, so that no attempt writes to the file of another.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from tablefeed.model.actions import Txn
 SUFFIX = ".split"
 
 _APPLICATIONS = uuid.UUID("7d1b5f0e-52c5-4d0c-9f36-6c1a5d1f6f2b")
-"""The name space of application ids: theirs are any text, which a file name is not."""
+"""The UUID name space for application ids. An id may be any text, and a file name may not, so the id is hashed."""
 
 _OF_TXN = re.compile(r"part-[0-9]{5,}-(?P<version>[0-9]{1,19})-(?P<key>[0-9a-f-]{36})-[0-9a-f]{12}\.split")
 
 
 def application_key(app_id: str) -> str:
-    """The word for an application in names: the same for the same id, another for another."""
+    """The key of an application in file names: equal for equal ids, different for different ids."""
     return str(uuid.uuid5(_APPLICATIONS, app_id))
 
 
 def split_name(task: int, txn: Txn | None, *, chance: uuid.UUID) -> str:
-    """The base name of a new split of `task`, which tells `txn` where there is one."""
+    """The base name of a new split of `task`, with `txn` in it if there is one; `chance` is the random part."""
     if txn is None:
         return f"part-{task:05d}-0-{chance}{SUFFIX}"
     return f"part-{task:05d}-{txn.txn_version}-{application_key(txn.app_id)}-{chance.hex[:12]}{SUFFIX}"
 
 
 def newest_of(app_id: str, paths: Iterable[str]) -> int | None:
-    """The newest version of the application that any of `paths` tells, None where none does."""
+    """The newest txn version of `app_id` in the names of `paths`; None where none of them has a txn of it."""
     key = application_key(app_id)
     found = (_OF_TXN.fullmatch(path.rpartition("/")[2]) for path in paths if key in path)
     return max((int(match["version"]) for match in found if match is not None and match["key"] == key), default=None)

@@ -1,10 +1,10 @@
-"""A term dictionary as a sorted table of strings: how Quickwit's Tantivy, and so IndexTables, keeps each field's terms.
+"""Reads and writes a term dictionary as a sorted table of strings, the form of Quickwit's Tantivy and of IndexTables.
 
     [blocks][u32 0][block index][u64 its length][u64 where it begins][u64 how many terms][u32 version]
-    block:  [u32 length][u8 compressed?][infos of its terms][terms, each as what it adds to the one before]
+    block:  [u32 length][u8 compressed?][infos of its terms][terms, each as its difference from the term before]
 
-The layout is that of the README of tantivy-sstable. Blocks are read one after the other, without their index. What is
-written is one block, which needs no index: a look-up reads it from its beginning, so that it must not grow too large.
+The layout is described in the README of tantivy-sstable. Blocks are read in order, without the block index. A written
+dictionary has one block and no index. A look-up reads that block from its beginning, so it must not grow too large.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _U32 = struct.Struct("<I")
 _VERSION = 3
 _PLAIN, _ZSTD = 0, 1
 _LONG = 1
-"""Begins a step of 16 bytes or more; no short one, which adds at least a byte, has this value."""
+"""The first byte of a long step, for 16 bytes or more. A short step adds a byte or more, so it never has this value."""
 _MOST_BLOCK_BYTES = (1 << 32) - 2
 _MOST_ZSTD_RATIO = 1 << 12
-"""Of a block of terms, which are some kilobytes: what claims more is damaged."""
+"""A block of terms has some kilobytes. One that unpacks to more than this factor is damaged."""
 
 
 class TermInfo(NamedTuple):
-    """Where the documents of a term are told: in how many, and which bytes of the `.idx` and `.pos` files."""
+    """How many documents have a term, and where its bytes are in the `.idx` (postings) and `.pos` (positions) files."""
 
     doc_count: int
     postings_start: int
@@ -47,7 +47,7 @@ Term = tuple[bytes, TermInfo]
 def decode_sstable(data: bytes) -> list[Term]:
     """The terms of a dictionary, sorted by their bytes.
 
-    Raises DamagedSplitError where the bytes are none, UnsupportedSplitError for a version that is not known.
+    Raises DamagedSplitError where the bytes are no valid dictionary, UnsupportedSplitError for an unknown version.
     """
     if len(data) < _FOOTER.size:
         raise DamagedSplitError("has a term dictionary of fewer bytes than its footer")
@@ -66,9 +66,10 @@ def decode_sstable(data: bytes) -> list[Term]:
 
 
 def encode_sstable(terms: Sequence[Term]) -> bytes:
-    """A dictionary of `terms`, which are sorted and follow each other in both files; in one block, not compressed.
+    """The bytes of a dictionary of `terms`, as one uncompressed block.
 
-    Raises ValueError where they do not, or where the block would be too large for its format.
+    Raises ValueError where `terms` are not sorted, where the bytes of a term in `.idx` and `.pos` do not begin where
+    those of the term before end, or where the block would be too large for its format.
     """
     body = b""
     if terms:
@@ -94,7 +95,7 @@ def _blocks(data: bytes) -> Iterator[bytes]:
 
 
 def _inflated(block: bytes) -> bytes:
-    # The frame is of unknown length to us: it is read as a stream, as far as any block of terms goes.
+    # The unpacked length is unknown, so the frame is read as a stream, and no further than a valid block can go.
     most = _MOST_ZSTD_RATIO * len(block)
     try:
         with pa.input_stream(pa.BufferReader(block), compression="zstd") as stream:
@@ -164,7 +165,7 @@ def _steps(terms: Sequence[Term]) -> bytes:
 
 
 def _shared(one: bytes, other: bytes) -> int:
-    """How many bytes the two begin with alike."""
+    """The length of the common prefix."""
     for i, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:
             return i

@@ -1,7 +1,7 @@
-"""How a table's splits index its columns, found out: from the doc mappings in its log, and from one split's own list.
+"""Finds how a table's splits index its columns, from the doc mappings in its log and from the fields of one split.
 
-What our writer indexes is compared with what is told of the table's splits, field by field: whatever is not the very
-same, under one choice or another, is refused.
+Each known field of the table's splits is compared with the field that tablefeed would write under each possible choice.
+A table with a field that no choice produces exactly is refused.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ def indexing_of(
     index: Sequence[Json] = (),
     url: str,
 ) -> Indexing:
-    """How splits index the columns of `schema` whose `doc_mappings` these are; without any as IndexTables does itself.
+    """How splits with these `doc_mappings` index the columns of `schema`; without any, the defaults of IndexTables.
 
-    `index` are the fields of one of the splits, as `split.read_index` gives them. Doc mappings do not tell in which
-    order fields are, nor always by which of the two writers: without `index` the order is taken to be the schema's,
-    and the writer the one by rows. Partition columns that are not in the index are left out.
+    `index` are the fields of one of the splits, from `split_file.read_index`. Doc mappings do not have the order of the
+    fields, and do not always show which of the two writers made them. Without `index` the order is taken to be the
+    schema's. Where both writers are possible, it is `Style.ARROW` if partition columns are missing in the index, else
+    `Style.ROWS`. Partition columns that are not in the index are left out of `columns`.
 
-    Raises UnsupportedFeatureError where a column is indexed as our writer does not, in two ways, or not in the schema;
-    LogError for a mapping that is none.
+    Raises UnsupportedFeatureError where a field is indexed as tablefeed cannot write it, in two different ways, or is
+    no column of `schema`; LogError for an invalid doc mapping.
     """
     found = _Found(schema, url)
     seen: set[str] = set()
@@ -53,7 +54,7 @@ def indexing_of(
 
 
 _WORDS = ("name", "type", "tokenizer", "stored", "indexed", "fast", "expand_dots")
-"""What a mapping tells of a field, but for the members of objects: those are its values'."""
+"""The keys of a field in a doc mapping that are compared. The members of objects are not: they depend on the rows."""
 
 _OPTIONS = {
     "type": "typemap",
@@ -63,10 +64,10 @@ _OPTIONS = {
     "fast": "fastfields",
     "expand_dots": "json.mode",
 }
-"""By which option of IndexTables4Spark each comes to be another."""
+"""The option of IndexTables4Spark that changes each key. An error names this option."""
 
 _As = Callable[[Json], Json]
-"""Makes of a field of ours what is told of it."""
+"""Converts a field that tablefeed would write to the form in which the table's field is described."""
 
 
 def _as_it_is(field: Json) -> Json:
@@ -74,7 +75,7 @@ def _as_it_is(field: Json) -> Json:
 
 
 class _Found:
-    """The choices under which all that is told so far would be our writer's own."""
+    """The choices under which tablefeed would write exactly the fields seen so far."""
 
     def __init__(self, schema: pa.Schema, url: str) -> None:
         self.strings: dict[str, Indexed] = {}
@@ -82,7 +83,7 @@ class _Found:
         self._styles = dict.fromkeys(Style)
 
     def narrow(self, told: Json, as_told: _As) -> None:
-        """Take what is told of a field; raises UnsupportedFeatureError where it is told of none of ours."""
+        """Keeps only the choices that produce the field `told`; raises UnsupportedFeatureError where none does."""
         name = told["name"]
         if name not in self._schema.names:
             raise self._refused(name, "is no column of the table", "unknownField")
@@ -99,7 +100,7 @@ class _Found:
             raise self._refused(name, f"is {_text(told)}, and others are by the other writer", "twoWriters")
 
     def style(self, default: Style) -> Style:
-        """The one that is told, or `default` where either might be."""
+        """The only style that is left, or `default` where both are possible."""
         return default if default in self._styles else next(iter(self._styles))
 
     def _choices(self, name: str, as_told: _As) -> Iterator[tuple[Style, Indexed, Json]]:

@@ -1,7 +1,7 @@
-"""Many documents at once, one value of each at a time: columns without a step of Python per row.
+"""Decodes many documents at once, one value of each per step: columns without Python code for each row.
 
-At each step those that have a value of the same name and type code there are one slice of a column. What is inside of
-a value is walked the same way, as deep as it goes, and gives columns within columns.
+In one step, the values with the same name and type code become one piece of a column. The values inside objects and
+arrays are decoded in the same way at every depth, and become columns within columns.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tablefeed.indextables.split.typed import json_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Values of one name: `values[i]` is at place `rows[i]` of its column. Places rise strictly.
+    """Values with one name: `values[i]` is at place `rows[i]` of its column. Places are strictly ascending.
 
-    Of one type code, an Arrow array of the code's own type (see `_FIXED`; texts are binary, not yet known to be UTF-8)
-    or, of objects and arrays, what they hold; with `code` None, a list of plain values, of any.
+    With a `code`, `values` is an Arrow array of the code's type (see `_FIXED`; texts are binary, not yet checked as
+    UTF-8), or a `Level` for objects and arrays. With `code` None it is a list of plain values of any type.
     """
 
     code: Code | None
@@ -38,10 +38,10 @@ Pieces = Mapping[Key, list[Piece]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """What objects or arrays hold: `counts[i]` values each.
+    """The values inside objects or arrays: the object or array `i` holds `counts[i]` of them.
 
-    Of members, a place is the number of its object; elements and entries have their places in a row, those of one
-    array or map after those of the one before it.
+    The place of a struct's member is the number of its object. Elements of arrays and entries of maps have consecutive
+    places, in the order of their arrays or maps.
     """
 
     counts: pa.Int64Array
@@ -59,11 +59,11 @@ _FIXED: Mapping[Code, pa.DataType] = {
 _TEXTS = frozenset({Code.STR, Code.BYTES})
 _NESTED = frozenset({Code.ARRAY, Code.OBJECT})
 _MOST_HEADS = 256
-"""Of one step: where values are called in more ways, they are no columns, and are read one by one."""
+"""With more different heads than this in one step, values have too little in common and are read one by one."""
 
 
 class Walk:
-    """Walks values in `data`. All raise DamagedSplitError and UnsupportedSplitError, as documents.py says."""
+    """Decodes values in `data`. Raises DamagedSplitError and UnsupportedSplitError as `documents.read_pieces`."""
 
     def __init__(self, data: bytes, *, units_a_us: int) -> None:
         self._data, self._places, self._units_a_us = data, Places(data), units_a_us
@@ -71,7 +71,7 @@ class Walk:
     def counted(
         self, shape: Shape, begins: pa.Int64Array, limits: pa.Int64Array, ids: pa.Int64Array
     ) -> tuple[Pieces, pa.Int64Array]:
-        """The values at `begins`, where their count is, and where they end. `ids`: the places of the first of each."""
+        """The values after the counts at `begins`, and where they end. `ids`: the place of the first value of each."""
         left, at = self._places.vints(begins, limits)
         return self._run(shape, _Values(counting(len(left)), ids, left, at, limits), MOST_LEVELS)
 
@@ -92,7 +92,7 @@ class Walk:
             values = values.after(ends, shape.id_step)
 
     def _step(self, shape: Shape, values: _Values, pieces: dict[Key, list[Piece]], levels: int) -> pa.Int64Array | None:
-        """Takes the next value of each, and gives where it ends; None, and takes nothing, where they are too unlike."""
+        """Decodes the next value of each and gives where it ends; does nothing and gives None for too many heads."""
         found = shape.heads(self._places, values.at, values.limits)
         heads = found.heads.dictionary_encode()
         kinds = heads.dictionary.to_pylist()
@@ -126,7 +126,7 @@ class Walk:
         *,
         levels: int,
     ) -> tuple[Piece, pa.Int64Array]:
-        """The values of one code at `begins`, and where they end, which is not beyond `limits`."""
+        """The values of one code at `begins`, and where they end, which is never beyond `limits`."""
         values: Any = None  # Any: as of Piece
         if code in _NESTED:
             return self._nested(code, kind, rows, begins, limits, levels)
@@ -162,7 +162,7 @@ class Walk:
             if pc.any(pc.not_equal(pc.bit_wise_and(counts, 1), 0)).as_py():
                 raise DamagedSplitError("has an object with a name and no value")
             counts = pc.shift_right(counts, 1)
-        expect_at_most(pc.add(at, counts), limits)  # each takes a byte at the least: a count that is believed is small
+        expect_at_most(pc.add(at, counts), limits)  # a value has at least one byte, which bounds the count
         items = counting(len(counts))
         ids = pc.subtract(pc.cumulative_sum(counts), counts) if shape.id_step else items
         pieces, ends = self._run(shape, _Values(items, ids, counts, at, limits), levels - 1)
@@ -180,7 +180,7 @@ class Walk:
         values: list[object] = []
         ends = []
         for value, end in nested_values(self._data, begins.to_pylist(), code, levels):
-            # Texts at once: ever more objects that are kept are ever more work for the collector of garbage.
+            # Converted to text at once: keeping many objects would slow the garbage collector down.
             values.append(json_text(value, self._units_a_us) if kind == JSON else value)
             ends.append(end)
         all_ends = pa.array(ends, pa.int64())
@@ -190,7 +190,7 @@ class Walk:
         return Piece(code=None, rows=rows, values=values), all_ends
 
     def _one_by_one(self, shape: Shape, values: _Values, pieces: dict[Key, list[Piece]], levels: int) -> pa.Int64Array:
-        """Takes all that is left of each; gives where each ends."""
+        """Decodes all values that are left, one by one, and gives where those of each document or object end."""
         plain: dict[Key, tuple[list[int], list[object]]] = {}
         ends = []
         each = zip(*(column.to_pylist() for column in (values.ids, values.left, values.at)), strict=True)
@@ -212,7 +212,10 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """What holds values, each at its next: its number, that value's place, how many are left, where it is, its end."""
+    """Documents, objects or arrays to decode, by their numbers `items`: in each, `left` values are still to be read.
+
+    `ids` is the place of the next value, `at` is where it begins, and `limits` is where the document ends.
+    """
 
     items: pa.Int64Array
     ids: pa.Int64Array
@@ -233,7 +236,7 @@ class _Values:
 
 
 def _in_order(done: Iterable[tuple[pa.Int64Array, pa.Int64Array]]) -> pa.Int64Array:
-    """The ends by the numbers of what ends there."""
+    """The ends of all items, in the order of the items' numbers."""
     items, ends = zip(*done, strict=True) if done else ((), ())
     if not items:
         return pa.array([], pa.int64())
