@@ -1,1 +1,1 @@
-"""Which data files and rows a reader needs, as tasks: predicates, pruning, spreading files over tasks, reading one."""
+"""Plans and reads tasks: parses predicates, prunes data files, spreads them over tasks, and reads a task's rows."""

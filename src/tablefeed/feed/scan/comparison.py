@@ -1,11 +1,11 @@
-"""A column held against values as Spark's SQL does it, in Arrow's words.
+"""Builds Arrow expressions that compare a column with values as Spark's SQL does.
 
-Arrow and Spark cast differently, so nothing is left to cast: a value becomes one of the column's own type before Arrow
-sees it. Where the type has no such value (`id < 5.5` of whole numbers), its two neighbours stand for it. What Spark
-would answer by a cast that loses something, or by the session's zone or settings, is refused.
+Arrow and Spark cast differently, so Arrow never has to cast: a value is first converted to the column's own type. Where
+the type has no such value (`id < 5.5` for whole numbers), its two neighbours in the type are used instead. A comparison
+is refused where Spark would use a lossy cast, or where the result depends on the session's zone or settings.
 
-Two orders differ all the same: to Spark NaN equals itself and is above all numbers. No value here is NaN, so that this
-shows in `>` and `>=` alone.
+One difference in order remains: in Spark NaN equals itself and is greater than all numbers. No value here is NaN, so
+this matters only for `>` and `>=`.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct
 Comparison = Literal["=", "<>", "<", "<=", ">", ">=", "<=>"]
 
 Value = int | Number | float | str | bool | date | datetime
-"""As the text spells it: digits, digits with a point, and with an exponent; a datetime has a zone or none."""
+"""A literal: int for digits alone, Decimal with a point, float with an exponent. A datetime may have a zone."""
 
 _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
-"""Of the decimals that Spark makes of whole numbers to compare them with decimals."""
+"""The precision of the decimal to which Spark casts a whole number to compare it with decimals."""
 
 MOST_DIGITS = 38
 _LARGEST_LONG = (1 << 63) - 1
 _ANY: Mapping[str, Value] = {"string": "", "boolean": False}
-"""A value of each type; of the others Arrow makes one of 0."""
+"""Some value of each of these types. For all other types Arrow can convert 0."""
 
 _FLOATING = (Primitive("float"), Primitive("double"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operand:
-    """A column, or a member of a struct, by the names from the top. `refuse` makes the error of a reason."""
+    """A column, or a member of a struct: `path` are the names from the top. `refuse` makes the error for a reason."""
 
     path: tuple[str, ...]
     type: DataType
@@ -54,17 +54,17 @@ class Operand:
 
     @property
     def expression(self) -> pc.Expression:
-        """The column in Arrow's words."""
+        """The column as an Arrow expression."""
         return pc.field(*self.path)
 
     @property
     def name(self) -> str:
-        """For people."""
+        """The name in error messages."""
         return ".".join(self.path)
 
     @property
     def kind(self) -> str:
-        """The type in SQL's words."""
+        """The type as SQL names it."""
         match self.type:
             case Primitive(name=name):
                 return {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}.get(name, name)
@@ -75,7 +75,7 @@ class Operand:
 
 
 def compared(operand: Operand, comparison: Comparison, value: Value) -> pc.Expression:
-    """Gives the question whether `operand` compares so with `value`; null where the column is, except for `<=>`."""
+    """Gives the expression `operand comparison value`. It is null where the column is null; `<=>` is false there."""
     if operand.type == Primitive("boolean") and comparison not in ("=", "<>", "<=>"):
         raise operand.refuse(f"cannot order the boolean {operand.name}: use = or <>")
     _check_digits(operand, [value])
@@ -99,18 +99,18 @@ def compared(operand: Operand, comparison: Comparison, value: Value) -> pc.Expre
 
 
 def among(operand: Operand, values: Sequence[Value]) -> pc.Expression:
-    """Gives the question whether `operand` is one of `values`; null where the column is."""
+    """Gives the expression that is true where `operand` is one of `values`, and null where the column is null."""
     _check_digits(operand, values)
     column = operand.expression
     pairs = [_neighbours(operand, value) for value in values]
     exact: list[pa.Scalar] = [below for below, above in pairs if below is not None and below is above]
-    if operand.type in _FLOATING:  # Arrow looks up bits, by which -0.0 is not 0.0
+    if operand.type in _FLOATING:  # Arrow's isin compares bits, so -0.0 would not equal 0.0
         return joined([_never(operand), *(column == value for value in exact)], or_)
     return column.isin(pa.array([value.as_py() for value in exact], type=_arrow_type(operand.type))) | _never(operand)
 
 
 def joined(parts: Sequence[pc.Expression], join: Callable[[Any, Any], Any]) -> pc.Expression:
-    """Gives `parts` joined in pairs of pairs: Arrow's stack is not as deep as a list of parts can be long."""
+    """Gives `parts` joined as a balanced tree: a long list joined one after the other overflows Arrow's stack."""
     while len(parts) > 1:
         pairs = zip(parts[::2], parts[1::2], strict=False)
         parts = [*(join(one, other) for one, other in pairs), *parts[len(parts) & ~1 :]]
@@ -122,15 +122,15 @@ def _or_nan(operand: Operand, found: pc.Expression) -> pc.Expression:
 
 
 def _never(operand: Operand) -> pc.Expression:
-    """False of every value, null of null."""
+    """An expression that is false for every value, and null for null."""
     some = pa.scalar(_ANY.get(operand.kind, 0), _arrow_type(operand.type))
     return (operand.expression == some) & (operand.expression != some)
 
 
 def _neighbours(operand: Operand, value: Value) -> tuple[pa.Scalar | None, pa.Scalar | None]:
-    """The largest value of the column's type that is not above `value`, and the smallest not below it.
+    """The largest value of the column's type that is not above `value`, and the smallest that is not below it.
 
-    They are one object where the type has `value` itself; None where it has nothing so small, or so large.
+    They are one object where the type has `value` itself. Each is None where the type has no such value.
     """
     match operand.type, value:
         case (Primitive("string"), str()) | (Primitive("boolean"), bool()):
@@ -139,7 +139,7 @@ def _neighbours(operand: Operand, value: Value) -> tuple[pa.Scalar | None, pa.Sc
             raise _mismatch(operand, value)
         case Primitive(name), int() | Number() if name in _BITS:
             if math.ceil(value) > _LARGEST_LONG or math.floor(value) < -_LARGEST_LONG - 1:
-                # Spark's DecimalPrecision answers without a look at the row: NOT (id > that) is true of null too.
+                # Spark's DecimalPrecision makes this a constant, so that NOT (id > value) is true even for null.
                 raise operand.refuse(f"holds {operand.name}, {operand.kind}, against {value}, which no bigint reaches")
             most = 1 << (_BITS[name] - 1)
             return _of_scale(operand.type, Fraction(value), scale=0, least=-most, most=most - 1)
@@ -178,7 +178,7 @@ def _of_scale(
 
 
 def _floating(operand: Operand, value: int | Number | float) -> tuple[pa.Scalar, pa.Scalar]:
-    """A literal is a double to Spark; of a whole number next to a float, the session's settings say."""
+    """Spark compares with the literal as a double. For a whole number and a float, the session's settings decide."""
     double = float(value)
     if not math.isfinite(double):
         raise operand.refuse(f"has a number that is no double: {value}")
@@ -203,7 +203,7 @@ def _next_single(value: float, *, up: bool) -> float:
 
 
 def _check_digits(operand: Operand, values: Sequence[Value]) -> None:
-    """Refuses decimals that Spark would round to compare them: those that no one decimal type holds together."""
+    """Refuses numbers that Spark would round before it compares them: no single decimal type can hold them all."""
     numbers = [v for v in values if isinstance(v, int | Number) and not isinstance(v, bool)]
     sizes = [_digits(v) for v in numbers]
     if any(whole + scale > MOST_DIGITS for whole, scale in sizes):
@@ -223,7 +223,7 @@ def _check_digits(operand: Operand, values: Sequence[Value]) -> None:
 
 
 def _digits(value: int | Number) -> tuple[int, int]:
-    """How many digits Spark's decimal of `value` has before its point, and behind it."""
+    """The numbers of digits before and after the point of the decimal type that Spark gives `value`."""
     if isinstance(value, int):
         return (10 if abs(value) < 1 << 31 else 20 if abs(value) < 1 << 63 else len(str(abs(value)))), 0
     _, digits, exponent = value.as_tuple()

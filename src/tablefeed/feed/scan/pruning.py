@@ -1,11 +1,11 @@
-"""Which files a filter asks for: those that may hold a row that it lets through. The others are never opened.
+"""Selects the files that may hold a row for which a filter is true. Other files are never opened.
 
-What a file may hold is what its partition values are and its statistics bound; the rules are verdicts.py's.
+A file is judged by its partition values and statistics; verdicts.py has the rules.
 
-Not taken: Arrow's own simplification of a filter by a guarantee (`Fragment.partition_expression`, `get_fragments`).
-It takes a NaN in a filter for greater than all, so that `~(x <= NaN)` loses rows; it needs Python objects for each
-file; and its rules are those of the pyarrow that happens to be installed. Here a filter is decoded once, and a part of
-it is judged for thousands of files at a time.
+Arrow's own simplification of a filter by a guarantee (`Fragment.partition_expression`, `get_fragments`) is not used. It
+treats a NaN in a filter as greater than all numbers, so `~(x <= NaN)` loses rows. It needs Python objects for each
+file, and its rules depend on the installed pyarrow. Here a filter is decoded once, and each part of it is judged for
+thousands of files at a time.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct
 from tablefeed.model.statistics import LeafPath
 
 MAY_MATCH = pa.field("may_match", pa.bool_())
-"""Whether a file may have a row that the filter lets through."""
+"""Whether a file may have a row for which the filter is true."""
 
 _WITHOUT_ORDER = (Primitive("void"), Primitive("variant"))
 _WINDOW_FILES = 10_000
-_WINDOW_BYTES = 32 << 20  # of columns, most of it texts of statistics, whose parsed form is a few times that
+_WINDOW_BYTES = 32 << 20  # of columns: mostly JSON statistics, which are a few times larger when parsed
 
 
 class Pruner:
-    """Judges files by `condition`. `schema` is the table's, `columns` tells how the log names its columns.
+    """Judges files by `condition`. `schema` is the table's, and `columns` has the names of its columns in the log.
 
-    `condition` may name columns that the table has not: of those nothing is known, so that any file may match.
+    `condition` may name columns that the table does not have. Nothing is known of those, so any file may match.
     """
 
     def __init__(self, condition: pc.Expression, *, schema: Struct, columns: TableColumns) -> None:
@@ -54,35 +54,35 @@ class Pruner:
         self._bounded = {p: leaf for p, leaf in leaves.items() if p in judged and p not in self._partitions}
 
     def matching(self, files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Gives those of `files` (`tablefeed.delta.columns.FILE_COLUMNS`) that may match, in order; `stats` is null."""
+        """Gives the `files` (`tablefeed.delta.columns.FILE_COLUMNS`) that may match, in order, with `stats` null."""
         for batch in judged_windows(files):
             yield without_statistics(batch.filter(self.may_match(batch["partition_values"], batch["stats"])))
 
     def marked(self, files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Gives all of `files` with the column `MAY_MATCH` after their own."""
+        """Gives all of `files` with `MAY_MATCH` as the last column."""
         for batch in judged_windows(files):
             yield batch.append_column(MAY_MATCH, self.may_match(batch["partition_values"], batch["stats"]))
 
     def choose(
         self, partition_values: Sequence[Mapping[str, str | None] | None], stats: Sequence[str | None]
     ) -> Sequence[bool]:
-        """Says of each of a commit's files whether it may match, as `may_match` does."""
+        """Says for each of a commit's files whether it may match (`may_match`); None: partition values are unknown."""
         pairs = [None if values is None else list(values.items()) for values in partition_values]
         chosen = self.may_match(pa.array(pairs, type=STRING_MAP), pa.array(stats, type=pa.string()))
         return chosen.to_pylist()  # type: ignore[no-any-return]  # pyarrow has no types
 
     def may_match(self, values: pa.MapArray, stats: pa.StringArray) -> pa.BooleanArray:
-        """Says of each file whether a row may match, by its partition values and statistics as the log has them."""
+        """Says for each file whether a row may match, from its partition values and statistics as in the log."""
         everything = pa.repeat(pa.scalar(value=True), len(stats))
         if self._tree is None:
             return everything
         known = self._known(values)
         if self._asks_partitions_alone:
-            # Whatever functions are in it: all that it asks of is known.
+            # The condition may use any function: all of its columns are known.
             held = answers(self._condition, pa.table({path[0]: column.values for path, column in known.items()}))
             unknown = [pc.invert(column.is_known) for column in known.values()]
             return everything if held is None else reduce(pc.or_, unknown, pc.fill_null(held, fill_value=False))
-        # What the partition values rule out has no statistics parsed.
+        # Statistics are parsed only for files that the partition values do not rule out.
         may = may_hold(self._tree, known, {}, file_count=len(stats))
         if not self._bounded:
             return may
@@ -105,19 +105,19 @@ def judged_windows(files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def partition_values_of(values: pa.MapArray, leaf: Leaf) -> Known:
-    """Gives what the partition column `leaf` is in files with the partition values `values`."""
+    """Gives the values of the partition column `leaf` in files with the partition values `values`."""
     return _read_values(_pairs(values), leaf)
 
 
 def leaf_of(column: PartitionColumn) -> Leaf:
-    """Gives the leaf of a partition column. Raises TypeError for a type that no table is partitioned by."""
+    """Gives the leaf of a partition column. Raises TypeError for a type that no partition column can have."""
     if not isinstance(column.type, Primitive | Decimal):
         raise TypeError(f"a table partitioned by {column.type}")
     return Leaf(path=(column.physical_name,), type=column.type)
 
 
 def leaf_at(path: LeafPath, schema: Struct, columns: TableColumns) -> Leaf | None:
-    """Gives the leaf at `path` by the log's names; None for what has no bounds: lists, maps, structs, variants."""
+    """Gives the leaf at `path`, by its names in the log; None for an unknown, nested, void or variant column."""
     name_of = _logical_name if columns.stored is None else physical_name
     logged: list[str] = []
     kind: DataType = schema
@@ -150,7 +150,7 @@ def _read_values(files: Sequence[Mapping[str, str | None]], leaf: Leaf) -> Known
 
 
 def _readings(text: str | None, leaf: Leaf) -> list[partition_values.PartitionValue | None]:
-    """The value that `text` spells; none where it spells none, which is for who reads the file to say."""
+    """The parsed value of `text`, in a list; empty where it cannot be parsed: the reader of the file then raises."""
     try:
         return [partition_values.parse(text, leaf.type, refuse=TablefeedError)]
     except TablefeedError:

@@ -1,4 +1,4 @@
-"""One version of a table as the tasks of a batch read: its live files, but for those that a predicate rules out."""
+"""The tasks of a batch read of one table version: its live files, without those that a predicate rules out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def snapshot_tasks(
 ) -> list[ScanTask]:
     """Gives the live files of the table at `location` as of `version`, spread over tasks.
 
-    With `where`, those that may have such rows, of which these are delivered. Raises as `row_filter` does.
+    With `where`, only files that may have matching rows, and the tasks deliver only those rows. Raises as `row_filter`.
     """
     snapshot = open_log(location, storage_options).load(Version(version))
     columns = table_columns(snapshot.schema, snapshot.metadata, url=snapshot.log.url)

@@ -1,4 +1,4 @@
-"""The rows of splits, the data files of an IndexTables table, by the ranges of them that are needed."""
+"""Reads rows from splits, the data files of an IndexTables table. It reads only the byte ranges that it needs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitShare:
-    """A split, or a share of it, as of `ScanFile`. `known` are values that all of its rows have, by column."""
+    """A split to read, or a share of it as in `ScanFile`. `known` are values that all of its rows have, by column."""
 
     path: str
     size_bytes: int
@@ -36,8 +36,8 @@ def read_split(
 ) -> Iterator[pa.RecordBatch]:
     """Gives the rows of `split`, of a table partitioned by `partitions`, as batches of the plan's schema.
 
-    Raises DataFileError where it is gone or is not what the log says, LogError where it is outside the table,
-    UnsupportedFeatureError for what is in it and not read.
+    Raises DataFileError where the split is gone or differs from what the log says, LogError where its path is outside
+    the table, and UnsupportedFeatureError for contents that cannot be read.
     """
     refuse_escape(split.path, root_url=store.url, clones=False)
 
@@ -64,7 +64,7 @@ def read_split(
 
 
 def split_places(path: str, size_bytes: int, store: Store, *, most: int) -> list[tuple[int, int]]:
-    """Gives the places in bytes by which tasks can share a split, at most some `most`, and what lies there of it.
+    """Divides a split into about `most` parts or fewer; gives the byte that decides each one's share, and its size.
 
     Raises as `read_split`.
     """
@@ -80,4 +80,4 @@ def _reads(path: str, store: Store) -> Read:
 
 def _size(path: str, store: Store) -> int:
     entry = store.stat(path)
-    return 0 if entry is None else entry.size_bytes  # its reader says that it is gone
+    return 0 if entry is None else entry.size_bytes  # the reader then raises: the split is gone

@@ -1,9 +1,9 @@
-"""How the files of a batch become tasks: of much the same size, large files in shares of their row groups.
+"""Divides the files of a batch into tasks of about the same size; large files are divided into shares of row groups.
 
-Sizes are the log's. Where row groups lie is looked up in the files' footers only for a batch that is to have so many
-tasks (`minPartitions`); else a file is shared by its bytes, and a share in which no row group has its middle is empty.
-A split is shared by the blocks of its doc stores, which are row groups here. Files do not change, so that a batch that
-is planned again becomes the same tasks.
+Sizes are from the log. Footers are read, to find the row groups, only for a batch with `minPartitions`. Otherwise a
+file is divided by bytes, and a share is empty where no row group has its middle in it. A split is divided by the blocks
+of its doc stores, which are called row groups here. Files never change, so a batch that is planned again becomes the
+same tasks on a machine with as many cores.
 """
 
 from __future__ import annotations
@@ -21,26 +21,27 @@ from tablefeed.log.plan import pack
 from tablefeed.store import Store
 
 SHARE_BYTES = 32 << 20
-"""What a share of a file has at the least: less is not worth another look at its footer. Not where tasks are asked
-for."""
+"""A file up to this size is not divided, because each share reads the footer again. Not applied where `least_tasks` is
+given."""
 
 MOST_SHARES = 10_000
-"""Of one file; a terabyte has as many."""
+"""The most shares of one file, which a file of about a terabyte reaches."""
 
 TASK_BYTES = 128 << 20
-"""Bytes of Parquet in one task where there are more than the cores take at once (Spark's maxPartitionBytes)."""
+"""About the largest size of a task, and of a share where row groups allow it (Spark's maxPartitionBytes)."""
 
 FOOTER_READERS = 8
-"""Footers read at a time: a store answers a few at once as fast as one."""
+"""How many footers are read at a time: a store answers a few requests as fast as one."""
 
 _Share = tuple[ScanFile, int]  # with its size in bytes
 
 
 def spread(whole: ScanTask, *, least_tasks: int | None = None, store: Store | None = None) -> list[ScanTask]:
-    """Spreads the files of `whole` over tasks of much the same size, each of `TASK_BYTES` or little more.
+    """Spreads the files of `whole` over tasks of about the same size, each of about `TASK_BYTES` or less.
 
-    There are `least_tasks` of them, or more, as far as the files and their row groups are as many; None: as many as
-    this machine has cores. No task is empty that way. `store`: where the footers are; None: where `whole` says.
+    There are at least `least_tasks` tasks if the files have so many row groups. None: about as many tasks as this
+    machine has cores, fewer for few small files. Each task has a file or a share of one. Footers are read from `store`;
+    None: the store of `whole`.
     """
     total = sum(file.size_bytes for file in whole.files)
     by_size = -(-total // TASK_BYTES)
@@ -55,23 +56,24 @@ def spread(whole: ScanTask, *, least_tasks: int | None = None, store: Store | No
 
 
 def shared(file: ScanFile, *, most_bytes: int) -> list[_Share]:
-    """Gives `file` in shares of at most `most_bytes`, and their sizes; as it is where it is no larger.
+    """Gives the shares of `file`, of at most `most_bytes`, with their sizes; the whole file where it is no larger.
 
-    Beyond `MOST_SHARES` they are larger: a log may say any size.
+    Shares are larger where there would be more than `MOST_SHARES`: the log may give any size.
     """
     count = min(-(-file.size_bytes // most_bytes), MOST_SHARES)
     if count <= 1:
         return [(file, file.size_bytes)]
     bounds = [file.size_bytes * i // count for i in range(count + 1)]
-    # The log may be wrong about a file's size: its own ends are left open, so that no row group is.
+    # The log may be wrong about a file's size. The outer shares have no outer bound, so that no row group is lost.
     ends = [None, *bounds[1:-1], None]
     return [(replace(file, share=(ends[i], ends[i + 1])), bounds[i + 1] - bounds[i]) for i in range(count)]
 
 
 def shares_wanted(sizes: Sequence[int], groups: Sequence[int], *, least: int) -> list[int]:
-    """Gives in how many shares each file is read, so that there are `least` where the files' `groups` are as many.
+    """Gives the number of shares of each file, at least `least` in all where `groups`, its row groups, allow it.
 
-    None is larger than a task's worth, if it need not be, and whichever has the largest is the next to be shared.
+    First, no share is larger than `TASK_BYTES` or than the total divided by `least`, where row groups allow it. Then
+    the file with the largest shares gets one more, until there are `least`. Each file has at least one share.
     """
     most = max(1, min(TASK_BYTES, -(-sum(sizes) // least)))
     counts = [max(1, min(-(-size // most), of_file)) for size, of_file in zip(sizes, groups, strict=True)]
@@ -101,9 +103,9 @@ def _by_row_groups(whole: ScanTask, least: int, store: Store | None) -> list[_Sh
 
 
 def _places(files: Sequence[ScanFile], whole: ScanTask, store: Store | None) -> list[list[tuple[int, int]]]:
-    """The middle and the size in bytes of each file's row groups, in the order of bytes; none where they cannot be had.
+    """The middle byte and the size in bytes of each file's row groups, in ascending order.
 
-    What is wrong with such a file is for the task to say that reads it.
+    Empty for a file whose footer cannot be read: the task that reads the file raises.
     """
     if not files:
         return []
@@ -136,9 +138,9 @@ def _looking_into(whole: ScanTask, store: Store) -> Callable[[ScanFile], list[tu
 
 
 def _cut(file: ScanFile, places: Sequence[tuple[int, int]], count: int) -> list[_Share]:
-    """`file` in `count` shares of much the same size, fewer where row groups have one middle; each has a row group.
+    """The shares of `file`: `count` of about the same size, or fewer where row groups have the same middle.
 
-    A share begins at the middle of its first row group, which is how a reader knows whose that is.
+    Each has a row group, and each but the first begins at the middle of a row group: readers select them by that.
     """
     total, behind = sum(size for _, size in places), 0
     begins = [0]

@@ -1,6 +1,6 @@
-"""One task's share of a batch: small, frozen values that cross to where the rows are read, and the reading.
+"""One task of a batch, as small frozen values that are sent to where the rows are read, and how it is read.
 
-Planned where the log is known, read where it is not: a task carries all that its files need.
+A task is planned where the log is known and read where it is not, so it holds everything that reading needs.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 SPLIT_SUFFIX = ".split"
 
 BATCH_ROWS = 65_536
-"""Rows of one Arrow batch. Measured: 8k rows cost up to 3x in the hand-over to Spark, more than 64k gain nothing."""
+"""Rows of one Arrow batch. Measured: with 8k rows the transfer to Spark costs up to 3x; more than 64k gain nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowChange:
-    """What the commit of `version`, made at `committed_at_us` after 1970 UTC, did to the rows of a file.
+    """How the commit of `version` changed the rows of a file.
 
-    The time is None where it is not known any more. `type` is the change of all of them, in the protocol's words; None
-    where the file says it row by row, in its column `_change_type`.
+    `committed_at_us` is its time in microseconds since 1970 UTC, None where it is no longer known. `type` is the
+    `_change_type` of all rows; None where the file has that column and gives it row by row.
     """
 
     type: str | None
@@ -49,11 +49,12 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanFile:
-    """One data file to read: its decoded path, size in bytes, partition values as the log has them, and which rows.
+    """One data file to read: its decoded path, size in bytes, partition values as in the log, and which rows.
 
-    A row is delivered where it is not in `deletion_vector`, and only where it is in `only_in`, if that is given.
-    `change` is what became of its rows, for a feed that tells. `share` is the part of the file that is meant, by its
-    first byte and the one behind its last, None at the file's own ends; None: all of it.
+    A row is delivered if it is not in `deletion_vector` and, where `only_in` is given, if it is in that. `change` is
+    how its rows changed, None outside a change feed. `share` is a range of bytes; its end is excluded, and a
+    bound may be None. Of the file only the row groups whose middle is in the range are read, of a split the blocks that
+    begin in it. None: all of the file.
     """
 
     path: str
@@ -64,12 +65,12 @@ class ScanFile:
     change: RowChange | None = None
     share: tuple[int | None, int | None] | None = None
     row_count: int | None = None
-    """Of a split, what the log says; None: it does not, or the file is none."""
+    """The row count of a split in the log; None: the log has none, or the file is not a split."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionColumn:
-    """What the log calls a partition column, and its type."""
+    """The name of a partition column in the log, and its type."""
 
     physical_name: str
     type: DataType
@@ -77,25 +78,25 @@ class PartitionColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableColumns:
-    """How a table's columns are found: partition columns by logical name, and the schema as files have it.
+    """How a table's columns are found in files: its partition columns, by logical name, and the columns as stored.
 
-    `stored` is None where files have the table's own names. Where files need not be partitioned alike, `by_file` is
-    true: a file's partition columns are those of `partitions`, then all columns, that its `ScanFile` has values of.
-    `in_splits`: files are splits, which may hold the partition columns themselves.
+    `stored` has the stored columns by logical name; None where files use the table's own names. With `by_file`, files
+    may be partitioned by different columns: `partitions` then has all columns, and those with a value in a `ScanFile`
+    are the partition columns of that file.
     """
 
     partitions: Mapping[str, PartitionColumn]
     stored: Mapping[str, pa.Field] | None = None
     by_file: bool = False
     in_splits: frozenset[str] | None = None
-    """The partition columns of a table whose files are splits; None: they are Parquet."""
+    """The partition columns of a table whose files are splits, which may store them too; None: files are Parquet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFilter:
-    """Which rows are delivered: those of which `condition` is true, neither false nor null.
+    """Which rows are delivered: those for which `condition` is true, neither false nor null.
 
-    `fields` are the table's columns that it names.
+    `fields` are the table's columns that `condition` names.
     """
 
     condition: pc.Expression
@@ -104,9 +105,9 @@ class RowFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanTask:
-    """Files of one table that one task reads, in order, and how its columns are found in them.
+    """The files of one table that one task reads, in order, and how the table's columns are found in them.
 
-    `rows` None: all of their rows are delivered.
+    `rows` filters the delivered rows; None: all rows.
     """
 
     url: str
@@ -117,7 +118,7 @@ class ScanTask:
 
 
 def scan_file(add: AddFile) -> ScanFile:
-    """Gives what a task needs of `add`."""
+    """Gives what a task needs to read the file of `add`."""
     return ScanFile(
         path=add.path,
         size_bytes=add.size_bytes,
@@ -137,8 +138,8 @@ def table_columns(
 ) -> TableColumns:
     """Gives how the columns of `schema` are found in files of the table.
 
-    `partitioned_by` are the log's names of the columns by which the files are partitioned; None: as `metadata` says.
-    `by_file` files need not be partitioned alike. Raises LogError where the schema does not tell.
+    `partitioned_by` are the names in the log of the files' partition columns; None: those of `metadata`. With `by_file`
+    files may be partitioned by different columns. Raises LogError for an invalid column mapping.
     """
     if has_splits(metadata):
         return TableColumns(partitions={}, in_splits=frozenset(metadata.partition_columns))
@@ -162,11 +163,11 @@ def table_columns(
 def read_task(
     task: ScanTask, schema: pa.Schema, *, store: Store | None = None, positions: str | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Gives the rows of `task` as batches of exactly `schema`, of some 64k rows each, over the bounds of files.
+    """Gives the rows of `task` as batches of exactly `schema`, of up to 64k rows, which may be from several files.
 
-    `positions` names the column of `schema`, a long, that takes each row's place in its file, from 0.
-    Raises DataFileError where a file is gone or is not what the log says, LogError where it is outside the table and
-    the storage options do not allow that.
+    `positions` names a column of `schema`, of longs, that gets each row's position in its file, from 0; Parquet only.
+    Raises DataFileError where a file is gone or differs from what the log says, LogError where its path is outside the
+    table and the storage options do not allow that.
     """
     from tablefeed.data.windows import coalesced
 
@@ -242,7 +243,7 @@ def _read_splits(
 
 
 def _stored(columns: TableColumns, schema: pa.Schema) -> pa.Schema | None:
-    """The schema that files have for the columns of `schema`; what is no column of the table has its own name."""
+    """The columns of `schema` as they are in files; a column that the table does not have keeps its name."""
     import pyarrow as pa
 
     if columns.stored is None:
@@ -280,7 +281,7 @@ def _constants(file: ScanFile, columns: TableColumns, schema: pa.Schema, url: st
 
 
 def change_constants(change: RowChange) -> dict[str, pa.Scalar]:
-    """Gives the values of the feed's columns that all rows of `change` have."""
+    """Gives the values of the change feed's columns that are the same for all rows of `change`."""
     import pyarrow as pa
 
     constants = {
@@ -293,7 +294,7 @@ def change_constants(change: RowChange) -> dict[str, pa.Scalar]:
 
 
 def _check_told(file: ScanFile, batch: pa.RecordBatch, url: str) -> None:
-    """Raises DataFileError for a row of which `file` should say, and does not, what became of it."""
+    """Raises DataFileError where the feed needs `_change_type` and a row of `file` has none."""
     if file.change is None or names.CHANGE_TYPE not in batch.schema.names or not batch[names.CHANGE_TYPE].null_count:
         return
     raise DataFileError(
@@ -305,7 +306,7 @@ def _check_told(file: ScanFile, batch: pa.RecordBatch, url: str) -> None:
 
 
 def task_store(task: ScanTask) -> Store:
-    """Gives the store of the table of `task`, opened once a process."""
+    """Gives the store of the table of `task`; a process keeps the last 32 stores open."""
     return _store(task.url, tuple(sorted(task.storage_options.items())))
 
 

@@ -1,4 +1,4 @@
-"""Deletion vectors out of a table's store. Their bytes are `tablefeed.delta.deletion_vectors`'s."""
+"""Reads deletion vectors from a table's store. `tablefeed.delta.deletion_vectors` decodes their bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tablefeed.model.actions import DeletionVector
 
 
 class VectorReader:
-    """The deletion vectors of one table. Each is read when asked for, and none is kept."""
+    """Reads the deletion vectors of one table. Each call reads the vector again; none is kept."""
 
     def __init__(self, files: TableFiles) -> None:
         self._files = files
@@ -19,7 +19,8 @@ class VectorReader:
     def positions(self, vector: DeletionVector, *, of_file: str) -> BitMap64:
         """Gives the row positions (from 0) of the data file `of_file` that `vector` deletes.
 
-        Raises DataFileError where it is gone, damaged, or not what the log says, LogError where it may not be opened.
+        Raises DataFileError where it is gone, damaged, or differs from what the log says, LogError where its path may
+        not be opened.
         """
         try:
             stored = stored_at(vector)

@@ -1,8 +1,8 @@
-"""The option `where`: a predicate of Spark's SQL over a table's columns, as the filter that a task reads rows by.
+"""Parses the option `where`, a predicate in Spark's SQL over a table's columns, into the filter of a task's rows.
 
-sqlglot reads the text; what it makes of it is taken only where Spark reads the same, and all else is refused by name,
-for a condition that means something else here than in a query is a wrong row. Of the comparisons that is
-comparison.py's to say.
+sqlglot parses the text. A part of it is accepted only where it means the same in Spark; anything else is refused by
+name, because a predicate with another meaning than in a query would deliver wrong rows. comparison.py decides that for
+comparisons.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ ALLOWED = (
 
 
 def row_filter(text: str, schema: Struct, *, option: str = "where") -> RowFilter:
-    """Gives what lets the rows of a table of `schema` through for which Spark finds `text`, of `option`, true.
+    """Gives the filter for the rows of a table of `schema` for which `text`, the value of `option`, is true in Spark.
 
-    Raises IllegalOptionError for what is not understood or would not mean the same to Spark, UnsupportedOptionError
-    where sqlglot is not installed.
+    Raises IllegalOptionError for SQL that is not understood or could mean something else in Spark, and
+    UnsupportedOptionError where sqlglot is not installed.
     """
     reading = _Reading(text, schema, option)
     try:
@@ -49,7 +49,7 @@ def row_filter(text: str, schema: Struct, *, option: str = "where") -> RowFilter
 
 
 def check_where(text: str, schema_string: str, *, url: str) -> None:
-    """Raises as `row_filter` does, of a table with the schema text `schema_string`."""
+    """Raises as `row_filter` does, for a table with the schema string `schema_string`."""
     row_filter(text, parse_schema(schema_string, url=url))
 
 
@@ -64,7 +64,7 @@ def _parsed(text: str, refuse: Callable[[str], IllegalOptionError], option: str)
             remedy='It needs sqlglot, where the driver\'s Python runs: pip install "tablefeed[where]".',
         ) from error
     if "\\" in text:
-        # Whether it escapes what follows is a setting of Spark's session.
+        # A setting of Spark's session decides whether a backslash escapes the next character.
         raise refuse("has a backslash")
     try:
         found = Spark().parse_into(exp.Condition, text)
@@ -76,18 +76,18 @@ def _parsed(text: str, refuse: Callable[[str], IllegalOptionError], option: str)
 
 
 class _Reading:
-    """One text, read as a question about rows of `schema`. `columns` are those that it named so far."""
+    """Reads one text as a predicate on rows of `schema`. `columns` are the columns that it has named so far."""
 
     def __init__(self, text: str, schema: Struct, option: str) -> None:
         self._text, self._schema, self._option = text, schema, option
         self.columns: set[str] = set()
 
     def refuse(self, reason: str) -> IllegalOptionError:
-        """The error of the text for `reason`."""
+        """The error that refuses the text for `reason`."""
         return IllegalOptionError(option=self._option, value=self._text, explain=f"{reason}; {ALLOWED}")
 
     def condition(self, node: exp.Expr) -> pc.Expression:
-        """Gives what is asked of a row: true, false or null, joined as SQL and Kleene do."""
+        """Gives the condition: true, false or null for a row, with AND, OR and NOT in Kleene's logic, as in SQL."""
         from sqlglot import exp
 
         self._check_parts(node)
@@ -159,7 +159,7 @@ class _Reading:
         kind: DataType = self._schema
         for name in names:
             members = kind if isinstance(kind, Struct) else ()
-            # As Spark by default: a name in any case. Where it is of two, it must be exactly one of them.
+            # Names match in any case, as in Spark by default. Where two columns match, one must match exactly.
             alike = [field for field in members if field.name.lower() == name.lower()]
             exact = [field for field in alike if field.name == name]
             if len(alike) != 1 and len(exact) != 1:
@@ -202,11 +202,11 @@ class _Reading:
             if pattern is not None and pattern.fullmatch(text):
                 return date.fromisoformat(text) if kind == "DATE" else datetime.fromisoformat(_iso(text))
         except ValueError:
-            pass  # the 30th of February
+            pass  # no such date, like the 30th of February
         raise self.refuse(f"has {text!r:.60}, which is no such time, or one whose zone the session would decide")
 
     def _check_parts(self, node: exp.Expr) -> None:
-        """Refuses what stands at a node besides the parts that are read: SYMMETRIC, a subquery of IN."""
+        """Refuses a node with other parts than those that are read, such as SYMMETRIC or a subquery of IN."""
         odd = [name for name, part in node.args.items() if part and name not in _PARTS]
         if odd:
             raise self.refuse(f"has {odd[0].upper()} in {node.sql('spark'):.60}")
