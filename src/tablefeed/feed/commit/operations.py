@@ -13,13 +13,13 @@ Operation = StreamingUpdate | Write | Optimize
 
 
 def micro_batch(kind: WriteKind, query_id: str, batch_id: int) -> Operation:
-    """A streaming query's batch: append mode for an append, else complete mode, where a batch has all rows."""
+    """The operation of a micro-batch: append mode for an append, else complete mode, where each batch has all rows."""
     mode: Literal["Append", "Complete"] = "Append" if kind is WriteKind.APPEND else "Complete"
     return StreamingUpdate(output_mode=mode, query_id=query_id, epoch_id=batch_id)
 
 
 def batch_write(kind: WriteKind, partition_columns: tuple[str, ...], rules: WriteRules | None = None) -> Operation:
-    """An append or overwrite that is no micro-batch, under `rules`."""
+    """The operation of an append or overwrite under `rules`, outside a stream."""
     rules = rules or WriteRules()
     replaces = kind is not WriteKind.APPEND
     return Write(

@@ -32,13 +32,13 @@ def all_in_log_of(snapshot: Snapshot) -> Iterator[Within]:
     seen, ours = dict[str, Entry](), dict[str, Entry]()
 
     def appeared(name: str) -> None:
-        with suppress(StoreError):  # a file that cannot be told from others is not deleted
+        with suppress(StoreError):  # a file that could not be identified later is not deleted
             if (entry := store.stat(name)) is not None:
                 seen[name] = entry
 
     def check() -> None:
         check_same(snapshot)
-        ours.update(seen)  # the log was still the table's own when these were looked at
+        ours.update(seen)  # the log still belonged to the table when these files were seen
 
     try:
         yield Within(directory=snapshot.log.directory, check=check, appeared=appeared)

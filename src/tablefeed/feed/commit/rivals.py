@@ -169,7 +169,7 @@ def _has_shape(metadata: Metadata, plan: WritePlan, alike: Callable[[Struct, Str
         return True
     from tablefeed.delta.schema.schema_string import parse_schema
 
-    # Writers space their JSON differently.
+    # Writers put spaces into their JSON differently.
     theirs, ours = (parse_schema(text, url=plan.location) for text in (metadata.schema_string, expected.schema_string))
     return alike(theirs, ours)
 

@@ -237,7 +237,7 @@ class _Background:
                 thread = threading.Thread(target=self._run, name="tablefeed-upkeep", daemon=False)
                 try:
                     thread.start()
-                except RuntimeError as error:  # the interpreter is on its way out
+                except RuntimeError as error:  # the interpreter is shutting down
                     logger.warning("upkeep not begun table=%s: %s", key[0], error)
                     self._waiting.clear()
                 else:
@@ -299,7 +299,7 @@ class _Way:
 
     def _add(self, one: int) -> None:
         with self._lock:
-            self._count = max(self._count + one, 0)  # where a block was entered before a fork
+            self._count = max(self._count + one, 0)  # below zero where a block was entered before a fork
             if self._count:
                 self._free.clear()
             else:

@@ -49,7 +49,7 @@ _OWN_HIDDEN = ("_delta_index", "_change_data")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vacuumed:
-    """The files that were deleted, or with `dry_run` would be: names below the table as Arrow strings; sum of sizes."""
+    """The files that were deleted, or with `dry_run` would be: names below the table as Arrow strings; total size."""
 
     paths: pa.ChunkedArray
     size_bytes: int
