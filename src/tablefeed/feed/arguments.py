@@ -1,4 +1,4 @@
-"""What callers of the Python API pass, judged where it comes in: a bad argument is our error, before a row is read."""
+"""Checks the arguments of the Python API: a bad argument raises our own error before a row is read."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
 _MOST = 2**63 - 1
-"""A long, which versions of both kinds are in the log."""
+"""The largest long: log versions and txn versions are longs in the log."""
 
 
 def location(url: object) -> str:
-    """Gives the path or URL of a table as text. Raises MissingPathError for None, IllegalOptionError for no path."""
+    """Gives the path or URL of a table as text. Raises MissingPathError for None, else IllegalOptionError."""
     if url is None:
         raise MissingPathError("No path was given. Give the path or URL of the table.")
     path = os.fspath(url) if isinstance(url, str | os.PathLike) else None
@@ -30,7 +30,7 @@ def location(url: object) -> str:
 
 
 def store_options(given: object) -> dict[str, str]:
-    """Gives storage options as a dict; none for None. Raises IllegalOptionError, which does not show their values."""
+    """Gives storage options as a dict, empty for None. Raises IllegalOptionError, which does not show their values."""
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
@@ -41,14 +41,14 @@ def store_options(given: object) -> dict[str, str]:
 
 
 def switch(value: object, *, argument: str) -> bool:
-    """Gives `value`. Raises IllegalOptionError for what is no bool: the text 'false' is true."""
+    """Gives `value`. Raises IllegalOptionError unless it is a bool: Python would take the text 'false' as true."""
     if not isinstance(value, bool):
         raise IllegalOptionError(option=argument, value=str(value), explain="must be True or False")
     return value
 
 
 def text(value: object, *, argument: str) -> str:
-    """Gives `value`. Raises IllegalOptionError for what is no text, or one that no log can hold: a lone surrogate."""
+    """Gives `value`. Raises IllegalOptionError unless it is a text without lone surrogates, which no log can hold."""
     if not isinstance(value, str):
         raise IllegalOptionError(option=argument, value=str(value), explain="must be a text")
     try:
@@ -65,17 +65,17 @@ def _shown(text: str) -> str:
 
 
 def column_names(value: object, *, argument: str) -> tuple[str, ...]:
-    """Gives the names that `value` iterates over. Raises IllegalOptionError for anything else."""
+    """Gives the names in `value`. Raises IllegalOptionError for a single text and unless it is an iterable of texts."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise IllegalOptionError(option=argument, value=str(value), explain="must be a list of column names")
     return tuple(text(name, argument=argument) for name in value)
 
 
 def whole_number(value: object, *, argument: str, least: int | None = None) -> int:
-    """Gives `value` as an int of 64 bits, at least `least`. Raises IllegalOptionError for anything else."""
+    """Gives `value` as an int that fits 64 bits and is at least `least`. Raises IllegalOptionError for others."""
     bound = "" if least is None else f" of at least {least}"
     try:
-        number = operator.index(value)  # type: ignore[arg-type]  # what has no __index__ raises, and that is the question
+        number = operator.index(value)  # type: ignore[arg-type]  # a value without __index__ raises TypeError
     except TypeError:
         number = None
     if number is None or abs(number) > _MOST or (least is not None and number < least):
@@ -84,9 +84,9 @@ def whole_number(value: object, *, argument: str, least: int | None = None) -> i
 
 
 def selected(schema: pa.Schema, columns: object, *, url: str) -> pa.Schema:
-    """Gives the fields of `columns`, names, in that order and as often as they are named; all where it is None.
+    """Gives the fields that `columns` names, in that order and as often as it names them; None: all fields.
 
-    Raises SchemaMismatchError for a name that is no column's, IllegalOptionError as `column_names` does.
+    Raises SchemaMismatchError for a name that is no column of `schema`, IllegalOptionError as `column_names` does.
     """
     import pyarrow as pa
 
@@ -107,10 +107,10 @@ def delivered(
     available: pa.Schema,
     url: str,
 ) -> pa.RecordBatchReader:
-    """Gives rows as `wanted` that `read` gives of columns of `available`, those that `condition` lets through.
+    """Gives the rows of `read` for which `condition` is true (None: all), with the columns `wanted`.
 
-    No column is read that is neither wanted nor named by `condition`, and none twice. Raises IllegalOptionError for a
-    condition that rows of `available` cannot be filtered by.
+    `read` gets the columns to read: `wanted` and those in `condition`, each once (see `columns_to_read`). Raises
+    IllegalOptionError for a condition that cannot filter rows with the columns `available`.
     """
     # Any: what a caller passed.
     import pyarrow as pa
@@ -127,7 +127,7 @@ def delivered(
 
 
 def check_filter(condition: Any, schema: pa.Schema, *, url: str) -> None:
-    """Raises IllegalOptionError unless `condition` is an expression that rows of `schema` can be filtered by."""
+    """Raises IllegalOptionError unless `condition` is an expression that can filter rows of `schema`."""
     # Any: what a caller passed.
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -141,7 +141,7 @@ def check_filter(condition: Any, schema: pa.Schema, *, url: str) -> None:
 
 
 def columns_to_read(schema: pa.Schema, wanted: pa.Schema, condition: pc.Expression) -> pa.Schema:
-    """Gives the fields of `schema` that are in `wanted` or that `condition` names: all where that cannot be told."""
+    """Gives the fields of `schema` that are in `wanted` or in `condition`; all where `condition` cannot be analysed."""
     import pyarrow as pa
 
     from tablefeed.data.condition import columns_in, tree
@@ -150,14 +150,14 @@ def columns_to_read(schema: pa.Schema, wanted: pa.Schema, condition: pc.Expressi
     if node is None:
         return schema
     names = {*wanted.names, *(column.path[0] for column in columns_in(node))}
-    # At least one, for rows without columns cannot be filtered.
+    # At least one field, because rows without columns cannot be filtered.
     return pa.schema([field for field in schema if field.name in names] or schema)
 
 
 def filtered(
     rows: Iterator[pa.RecordBatch], condition: pc.Expression, wanted: pa.Schema, *, url: str
 ) -> Iterator[pa.RecordBatch]:
-    """Gives the rows that `condition` lets through, cut to the columns of `wanted`."""
+    """Gives the rows for which `condition` is true, with only the columns of `wanted`."""
     import pyarrow as pa
 
     for batch in rows:
@@ -171,6 +171,6 @@ def filtered(
 def _bad_filter(condition: object, url: str, reason: str) -> IllegalOptionError:
     try:
         shown = str(condition)
-    except UnicodeDecodeError:  # pyarrow cuts a long text wherever it likes
+    except UnicodeDecodeError:  # pyarrow shortens a long text and may cut through a character
         shown = "an expression"
     return IllegalOptionError(option="filter", value=shown, explain=f"cannot be asked of the rows of {url}: {reason}")

@@ -71,30 +71,31 @@ def append(
     properties: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Committed | AlreadyApplied:
-    """Commits the rows of `data` to the table at `url` in one version, making the table where there is none.
+    """Commits the rows of `data` to the table at `url` in one version. Creates the table where there is none.
 
-    `table_format` is that of the table that is made, Delta's by default; one that is there is what it is. `index_as`
-    says of columns of strings how a new IndexTables table indexes them: "string", as one term, by default, or "text",
-    "json" or "ip". `data` is a pyarrow Table, RecordBatch or RecordBatchReader, anything with `__arrow_c_stream__`, or
-    an iterable of record batches; it is read once and never held whole. With `app_id` and `txn_version` the rows are
-    committed once: where the table records that application at that version or above, nothing is written and
-    AlreadyApplied comes back; above, with a warning, or with an error where `txn_version_collision` is "fail".
-    "overwrite" replaces all rows in the same version, or those for which the predicate `replace_where` is true, which
-    it must be of the rows of `data` too, or, with "dynamic", those of the partitions that rows are written to.
-    `properties` are a new table's, and so is `cluster_by`: columns such as "id" and "place.city", by which other
-    writers cluster it.
+    `data` is a pyarrow Table, RecordBatch or RecordBatchReader, an object with `__arrow_c_stream__`, or a non-empty
+    iterable of record batches; it is read once, batch by batch. `table_format` is the format of a new table, Delta by
+    default; if given, an existing table must have it. `index_as` says how a new IndexTables table indexes columns of
+    strings: "string" (as one term; the default), "text", "json" or "ip". With `app_id` and `txn_version` the rows are
+    committed once: where the table records that application at that version or a later one, nothing is written and
+    AlreadyApplied is returned. For a later one, `txn_version_collision` decides whether that is also a warning or, with
+    "fail", a CommitError. Mode "overwrite" replaces all rows in the same version. With `replace_where` it replaces the
+    rows for which this predicate is true, which it must be for all rows of `data`. With `partition_overwrite_mode`
+    "dynamic" it replaces the partitions that `data` has rows for. `properties` are a new table's. `cluster_by` are the
+    columns, such as "id" and "place.city", by which other writers cluster a new table; an existing one must have them.
 
-    Values are cast to the table's types as Spark's ANSI store assignment does, "strict" only where nothing can be
-    lost, "legacy" with numbers wrapped and nulls for what does not fit; `time_zone` is where days, clocks and texts
-    are read as moments. `merge_schema` adds the columns that the table has not, and widens types where it allows that;
-    `overwrite_schema` gives an overwritten table the rows' schema and `partition_by`.
+    Values are cast to the table's types as by Spark's store assignment: "ansi"; "strict", which allows only casts that
+    lose nothing; or "legacy", which wraps numbers and makes other values that do not fit null. `time_zone` is the zone
+    in which dates, timestamps without zone and texts are read as instants. `merge_schema` adds missing columns to the
+    table, and widens types where the table allows that. `overwrite_schema` gives an overwritten table the schema of
+    `data` and `partition_by`.
 
-    Data files are compressed with `compression`: "snappy", "zstd", "gzip", "brotli", "lz4_raw" or "uncompressed"; None:
-    as the table says. `max_records_per_file` is the most rows of one, None: any number. `user_metadata` is a text that
-    the commit keeps for `Table.history`. `log_compaction_every` and `checkpoint_part_size` are the writer options
-    logCompactionEvery and checkpointPartSize: a log compaction file behind each so many commits, and about how many
-    actions a file of a checkpoint holds; None: no such file, and checkpoints of one file. Raises SchemaMismatchError,
-    InvalidRowsError, ConflictError, CommitUnknownError, NotExclusiveError, CommitError, OptionError.
+    `compression` is the codec of data files: "snappy", "zstd", "gzip", "brotli", "lz4_raw" or "uncompressed"; None: the
+    table's. `max_records_per_file` is the most rows in a data file; None: any number. `user_metadata` is a text in the
+    commit, shown by `Table.history`. `log_compaction_every` and `checkpoint_part_size` are the writer options
+    logCompactionEvery (a log compaction file after each so many commits; None: none) and checkpointPartSize (about how
+    many actions a file of a checkpoint holds; None: one file holds all). Raises SchemaMismatchError, InvalidRowsError,
+    ConflictError, CommitUnknownError, NotExclusiveError, CommitError, OptionError, TableError.
     """
     kind = _kind(mode)
     merge = switch(merge_schema, argument="merge_schema")
@@ -236,7 +237,7 @@ def _reader(data: Any, url: str) -> pa.RecordBatchReader:
 
 
 def _chain(first: pa.RecordBatch, rest: Iterator[Any], url: str) -> Iterator[pa.RecordBatch]:
-    # pyarrow takes a batch of other columns for one of the first's, by position.
+    # pyarrow does not compare a batch's columns with the first batch's: it would match them by position.
     import pyarrow as pa
 
     yield first

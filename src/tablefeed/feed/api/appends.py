@@ -48,11 +48,12 @@ def appends(
 ) -> pa.RecordBatchReader:
     """Gives the rows added by the versions `start_version` to `end_version`, both included, in commit order.
 
-    None: from the earliest commit that the log still has, to the newest. Rows come in the schema of `end_version`, of
-    the newest version where the log does not go back to that. Only files that change data count, and those that the
-    log rules out by `filter` are not opened. Raises ChangeRefusedError for a commit that deletes or rewrites rows
-    unless an option says what to do with it, SchemaChangedError where that schema cannot read every row,
-    VersionNotFoundError, LogGapError, OffsetError for versions of two tables, DataFileError.
+    Without a start, the range begins at the earliest commit that the log still has; without an end, it goes to the
+    newest. Rows have the schema of `end_version`, or of the newest version where `end_version` cannot be loaded. Only
+    added files that change data are read, and not those that the log rules out by `filter`. Raises ChangeRefusedError
+    for a commit that deletes or rewrites rows unless an option says what to do with it, SchemaChangedError where that
+    schema cannot read every row, VersionNotFoundError, LogGapError, OffsetError for versions of two tables,
+    DataFileError.
     """
     log = open_log(location(url), store_options(storage_options))
     newest = log.load()
@@ -80,7 +81,7 @@ def _as_of(version: int, newest: Snapshot) -> Snapshot:
     try:
         return newest.log.load(Version(version))
     except LogError:
-        return newest  # the log still has the commit, but not all that came before it
+        return newest  # the log has the commit of that version, but not all that is needed to load the version
 
 
 def _versions(log_files: Iterable[LogFile], snapshot: Snapshot, start: int | None, end: int | None) -> range:
@@ -104,7 +105,7 @@ def _rows(
     schema: pa.Schema,
     condition: pc.Expression | None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of `commits` in `schema`; `metadata` holds at the first."""
+    """The rows of `commits` in `schema`; `metadata` is the one that holds at the first commit."""
     log = read.log
     columns = _columns(read, metadata)
     for commit in commits:
@@ -121,7 +122,7 @@ def _rows(
 
 
 def _columns(read: Snapshot, metadata: Metadata) -> TableColumns:
-    """How the columns of `read` are found in files of `metadata`, whose partitioning an overwrite may have changed."""
+    """How files written under `metadata` store the columns of `read`. Their partition columns may be other ones."""
     url = read.log.url
     return table_columns(read.schema, read.metadata, url=url, partitioned_by=partition_names(metadata, url=url))
 
@@ -136,9 +137,10 @@ def _matching(
 
 
 def _check(metadata: Metadata, version: int, read: Snapshot) -> None:
-    """Refuses rows of `version`, at which `metadata` holds, where the schema of `read` would lose one of their values.
+    """Raises SchemaChangedError where the schema of `read` cannot read rows of `version`, which has `metadata`.
 
-    A stream also stops where the partitioning differs. Here each file is read by its own.
+    Raises OffsetError where it is another table. A stream also stops where the partition columns differ; here each file
+    is read with its own.
     """
     url = read.log.url
     check_same_table(metadata, version, table_id=read.metadata.table_id, url=url)

@@ -1,7 +1,7 @@
 """`tablefeed.changes`: what happened to the rows of a table, version by version, as a bounded read without Spark.
 
-Which rows of which files a commit changed is `tablefeed.log.changes`', which versions are meant change_range.py's, and
-what the table must be change_rules.py's. Here these are joined and the files read, one after another.
+`tablefeed.log.changes` decides which rows of which files a commit changed, change_range.py which versions are read, and
+change_rules.py whether they can be read. This module joins these rules and reads the files, one after another.
 """
 
 from __future__ import annotations
@@ -56,22 +56,22 @@ def changes(
 ) -> pa.RecordBatchReader:
     """Gives the changed rows of the versions from the start to the end, both included, in the order of versions.
 
-    The table's columns, then `_change_type` (insert, delete, update_preimage or update_postimage), `_commit_version`
-    and `_commit_timestamp`; `columns` and `filter` may name these too. Without a start, from the earliest version that
-    the log still has; without an end, to the newest. A start time means the first commit at or after it, an end time
-    the last at or before it, in UTC where it names no zone. Rows come in the schema of the newest version, of a table
-    with column mapping in that of the end; columns that a row's file has not are null. Rows of one version are in no
-    stated order. Held in memory is one commit's actions, and some batches of one file.
+    Columns are the table's, then `_change_type` (insert, delete, update_preimage or update_postimage),
+    `_commit_version` and `_commit_timestamp`; `columns` and `filter` may name these too. Without a start, the range
+    begins at the earliest version that can be read; without an end, it goes to the newest. A start time means the first
+    commit at or after it, an end time the last at or before it; a time without a zone is in UTC. Rows have the schema
+    of the newest version, or of the end version where columns are mapped; columns that a row's file lacks are null. The
+    order of rows within a version is not defined. Memory holds one commit's actions and some batches of one file.
 
-    With `deduplication_mode` the table need not have recorded its changes, and what it recorded is not looked at: what
-    its commits put in is inserted and what they took out deleted, in the schema of the end. "none" gives all of it,
-    with "dropCarryovers" rows that a commit took out of one file and put, unchanged to the last bit, into another are
-    left out; for that, the rows that one commit put in and took out are held in memory. `compute_updates` tells rows
-    that a commit took out and put in changed as updates, by their row ids: of tables that track rows only.
+    With `deduplication_mode` the table need not have recorded its changes, and recorded changes are not used. Rows that
+    a commit added are inserts and rows that it removed are deletes, in the schema of the end version. "none" gives them
+    all. "dropCarryovers" leaves out rows that a commit removed from one file and added to another, equal to the last
+    bit; for that, memory holds all rows that one commit added and removed. `compute_updates` reports rows that a commit
+    removed and added with changed values as updates. It compares row ids, so the table must track rows.
 
-    Raises ChangeDataError where the table did not record its changes (DELTA_MISSING_CHANGE_DATA) or they cannot be
-    told, SchemaChangedError where one schema cannot read them all, DataFileError for a file that is gone;
-    VersionNotFoundError, LogGapError, OptionError, TableError, UnsupportedFeatureError.
+    Raises ChangeDataError where the table did not record its changes (DELTA_MISSING_CHANGE_DATA) or they are not known,
+    SchemaChangedError where one schema cannot read them all, DataFileError for a file that is gone;
+    VersionNotFoundError, LogGapError, OptionError, TableError, SchemaMismatchError, UnsupportedFeatureError.
     """
     compute_updates = switch(compute_updates, argument="compute_updates")
     mode = deduplication(deduplication_mode, compute_updates=compute_updates)
@@ -108,8 +108,8 @@ def change_tasks(
 ) -> list[ScanTask]:
     """Gives the recorded changes of the versions that `bounds` mean, spread over tasks.
 
-    `version` is the newest that counts; rows are of its schema. `where` may name the table's columns alone, and leaves
-    out rows but no file. Raises as `changes` and `row_filter` do, for any of the versions before a row is read.
+    `version` is the newest version of the table for this read; rows have its schema. `where` may name only the table's
+    columns, and leaves out rows but no file. Raises as `changes` and `row_filter` do, before a row is read.
     """
     log = open_log(url, storage_options)
     newest = log.load(Version(version))
@@ -136,11 +136,12 @@ def change_tasks(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Feed:
-    """A range of versions to read, chosen by the log of `newest`.
+    """A range of versions to read, of the log as of `newest`.
 
-    `start` is the table at its first, `read` the one whose schema rows come in.
+    `start` is the table at the first version; rows have the schema of `read`.
 
-    `mode` None: changes are as recorded. `rule` is what every metadata of the range must obey besides `one_schema`.
+    `mode` None: recorded changes are read. Every metadata in the range must obey `rule` (None: no rule) and
+    `one_schema`.
     """
 
     newest: Snapshot
@@ -164,10 +165,10 @@ def _open_feed(
     compute_updates: bool,
     read: Snapshot | None = None,
 ) -> _Feed:
-    """Loads what holds at the start and at the end, and checks that changes are told at the start.
+    """Loads the table at the first version and the one to read with; checks the rule for `mode` at the first version.
 
-    `read` is the version whose schema recorded changes come in; None: `newest`, of a table with mapped columns the end.
-    Others come in that of the end.
+    Recorded changes have the schema of `read`; None: of `newest`, or of the last version where columns are mapped.
+    Changes that are not recorded have the schema of the last version.
     """
     log = newest.log
     start = newest if versions[0] == newest.version else log.load(Version(versions[0]))
@@ -190,7 +191,7 @@ def _open_feed(
 
 
 def _check_start(feed: _Feed, log_files: Sequence[LogFile]) -> None:
-    """Refuses a start whose rows cannot be read; by the first later version that cannot be read, where there is one."""
+    """Raises SchemaChangedError where rows of the start cannot be read; it names a later such version, if any."""
     if not feed.one_schema.reads(feed.start.metadata):
         for commit in read_commits(feed.newest, log_files, feed.versions):
             _check_metadata(feed, commit)
@@ -227,7 +228,7 @@ def _rows(feed: _Feed, log_files: Sequence[LogFile], schema: pa.Schema) -> Itera
 
 
 def _commits(feed: _Feed, log_files: Sequence[LogFile]) -> Iterator[tuple[Commit, tuple[ChangedFile, ...]]]:
-    """Each commit, timed, with its changed files, once all that they need to be read is sure."""
+    """Each commit, with its time and its changed files, after the checks that reading them needs."""
     before = metadata = feed.start.metadata
     tell = changed_files if feed.mode is None else implied_changes
     timed = monotone(f for f in log_files if f.kind is LogFileKind.COMMIT)
@@ -250,10 +251,10 @@ def _check_metadata(feed: _Feed, commit: Commit) -> None:
 
 
 def _before_the_first(feed: _Feed, commit: Commit, changed: Sequence[ChangedFile]) -> Metadata | None:
-    """The metadata under which the files came that the first commit, of `changed`, removes; None: not known any more.
+    """The metadata before `commit`, the first one, for the files that it removes; None: not known any more.
 
-    Refuses rows of mapped columns that the commit made anew: theirs would come as null. Of later versions, `one_schema`
-    has checked what held before them.
+    Raises SchemaChangedError where mapped columns of removed rows were replaced: their values would be read as null.
+    For later versions, `one_schema` has checked the metadata before them.
     """
     removes = any(file.change_type is ChangeType.DELETE for file in changed)
     if commit.metadata is None or not removes:

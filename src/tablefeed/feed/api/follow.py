@@ -1,7 +1,7 @@
-"""`tablefeed.follow`: each commit of a table as it lands.
+"""`tablefeed.follow`: each commit of a table, soon after it is made.
 
-On local disk a watch wakes us and nothing is polled; elsewhere the next version is asked for by name, less often
-while nothing comes.
+The next version is looked for by name, less often while none comes. On local disk this is done when the system reports
+a change, and at least once a second.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from tablefeed.model.actions import Commit, Version
 from tablefeed.model.logfile import LogFileKind
 
 SLOWEST_POLL_FACTOR = 8
-"""A quiet table is asked at most this many intervals apart: enough to be cheap, few enough to be prompt."""
+"""The longest pause between two looks, in poll intervals: enough to be cheap, few enough to be prompt."""
 
 LONGEST_POLL_S = 86_400
-"""A day: no machine's clock refuses to wait so long, as some do to wait for ever."""
+"""A day. Every system accepts a timeout of that length; some refuse one without end."""
 
 LOOKS_BEFORE_LISTING = 8
-"""After so many looks for a version that is not there, the log is listed for later versions and the last commit is
-compared. Both find what is rare, a hole or another table at this path, and a listing costs more than a look."""
+"""After this many looks for a missing version, the log is listed for later versions and the last commit is compared.
+This finds a hole or another table at the path. Both are rare, and a listing costs more than a look."""
 
 REMEDY = "Call `follow` again to follow what is there now: after=-1 gives all of it."
 
@@ -37,11 +37,11 @@ def follow(
     poll_interval_s: float = 1.0,
     storage_options: Mapping[str, str] | None = None,
 ) -> Iterator[Commit]:
-    """Gives the commits after version `after` (None: the newest now, -1: all), then each as it lands; never ends.
+    """Gives the commits after version `after` (None: the newest now, -1: all), then each new one; never ends.
 
-    `poll_interval_s` is the shortest time between two looks at a store that cannot wake us, and on local disk the
-    longest that a missed notice can cost. Raises TableNotFoundError, also where the table is deleted later, OffsetError
-    where another is made in its place, LogGapError, LogError, StoreError.
+    `poll_interval_s` is the pause between two looks where the store reports no change. It grows to 8 times that while
+    nothing comes; on local disk a pause is at most 1 second. Raises TableNotFoundError, also where the table is deleted
+    later, OffsetError where another is made at the same path, IllegalOptionError, LogGapError, LogError, StoreError.
     """
     number = isinstance(poll_interval_s, int | float)
     if not number or not 0 < poll_interval_s <= LONGEST_POLL_S:
@@ -84,11 +84,11 @@ def _commits(begun: Snapshot, version: Version, poll_interval_s: float) -> Itera
 
 
 def _commit(log: TableLog, version: Version, same_table: SameTable) -> Commit | None:
-    """The commit of `version`, None where it is not there yet. Raises as `SameTable` for one of another table."""
+    """The commit of `version`, None where it does not exist yet. Raises as `SameTable` for another table's commit."""
     try:
         commit = log.commit(version, timed=True)
     except TablefeedError:
-        same_table.look()  # a commit of another table may well be one that this log cannot have
+        same_table.look()  # the cause may be another table at this path: its error says more
         raise
     if commit is not None:
         same_table.check(version, commit.metadata)

@@ -1,6 +1,6 @@
-"""The public face of one table at one version: `tablefeed.open_table`.
+"""`tablefeed.open_table`: reads one table at one version, without Spark.
 
-Arrow out; nothing here writes. A table is a fixed snapshot: open it again to see what came since.
+Results are Arrow data; nothing here writes. A `Table` is a fixed snapshot: open it again to see later commits.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ def open_table(
 ) -> Table:
     """Opens the table at `url` as of `version` or `timestamp`, by default the newest version.
 
-    `timestamp` means the newest version committed at or before it, in UTC where it names no zone. Raises
-    TableNotFoundError, VersionNotFoundError, UnsupportedFeatureError, LogError, StoreError.
+    `timestamp` means the newest version committed at or before it; one without a zone is in UTC. Raises
+    TableNotFoundError, VersionNotFoundError, UnsupportedFeatureError, TableError for a timestamp outside the log,
+    OptionError, LogError, StoreError.
     """
     if version is not None and timestamp is not None:
         raise ConflictingOptionsError(options=("version", "timestamp"), remedy="Give one of them.")
@@ -55,7 +56,7 @@ def open_table(
 
 
 class Table:
-    """One version of a table. Facts are loaded; files and rows are read when asked for, in bounded memory."""
+    """One version of a table. Metadata and protocol are in memory; files and rows are read when they are asked for."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -65,12 +66,12 @@ class Table:
 
     @property
     def version(self) -> int:
-        """The version that this is."""
+        """The version that was opened."""
         return self._snapshot.version
 
     @property
     def table_id(self) -> str:
-        """The id that the table got when it was made; a table made anew at the same place has another."""
+        """The table's id. A table that is deleted and created again at the same path has another id."""
         return self.metadata.table_id
 
     @property
@@ -90,15 +91,15 @@ class Table:
 
     @property
     def protocol(self) -> Protocol:
-        """What readers and writers of this table must know."""
+        """The protocol versions and table features that readers and writers of this table must support."""
         return self._snapshot.protocol
 
     def files(self) -> Iterator[pa.RecordBatch]:
         """Gives the live files in columns, many to a batch, in no stated order.
 
-        Columns: path (decoded; relative to the table where the log's is), size_bytes, modified_ms, partition_values
-        (map of text by the names of `partition_columns`, also where the log has others for them; null is null),
-        num_records (null where unknown), has_deletion_vector.
+        Columns: path (decoded; relative to the table where the path in the log is), size_bytes, modified_ms,
+        partition_values (a map from the names in `partition_columns` to texts; null stays null), num_records (null
+        where unknown), has_deletion_vector.
         """
         from tablefeed.feed.snapshot.files import described
 
@@ -113,10 +114,10 @@ class Table:
         columns: Sequence[str] | None = None,
         filter: pc.Expression | None = None,  # noqa: A002
     ) -> pa.RecordBatchReader:
-        """Gives the rows, `columns` in the order asked for, those that `filter` lets through.
+        """Gives the rows for which `filter` is true, with the columns in `columns`, in that order; None: all.
 
-        Files that the log's partition values and statistics rule out are not opened, and of the others the columns
-        alone are read that are asked for or that `filter` names.
+        Files that the log's partition values and statistics rule out are not opened. Of the others, only the columns in
+        `columns` and `filter` are read; all columns where those in `filter` cannot be determined.
         """
         wanted = selected(self.schema, columns, url=self._log.url)
         rows = partial(self._rows, condition=filter)
@@ -132,16 +133,16 @@ class Table:
         return self.to_batches(columns=columns, filter=filter).read_all()
 
     def history(self, limit: int | None = None) -> Iterator[CommitInfo]:
-        """Gives each commit's info, the newest first, at most `limit`; unknown fields are kept.
+        """Gives each commit's info, the newest first, at most `limit` (None: all). Unknown fields are kept.
 
-        Only as far back as the log still has commits. A commit without commitInfo has empty fields.
+        Only commits that the log still has are given. A commit without commitInfo has no fields.
         """
         if limit is not None:
             limit = whole_number(limit, argument="limit", least=0)
         return self._history(limit)
 
     def txn_version(self, app_id: str) -> int | None:
-        """Gives the newest version that the application `app_id` recorded here, None where it recorded none."""
+        """Gives the newest txn version of the application `app_id` in this table; None where the table has none."""
         txn = self._snapshot.facts.txns.get(text(app_id, argument="app_id"))
         return None if txn is None else txn.txn_version
 
@@ -160,7 +161,7 @@ class Table:
             yield CommitInfo(version=commit.version, committed_at_ms=at_ms, fields=dict(commit.info or {}))
 
     def _rows(self, schema: pa.Schema, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
-        """The rows of the files that may have one that `condition` lets through."""
+        """The rows of the files that may have rows for which `condition` is true. The rows are not filtered here."""
         from tablefeed.delta.columns import to_add_files
 
         columns = table_columns(self._snapshot.schema, self.metadata, url=self._log.url)
