@@ -1,7 +1,7 @@
-"""The doc store of a split's segment (a `.store` file of Tantivy's): where its blocks lie, and documents out of them.
+"""Reads the doc store of a segment (a `.store` file of Tantivy): finds its blocks, and splits them into documents.
 
-From the end: the marks that every file of Tantivy's ends with, a footer, a skip index, and before them the blocks, each
-compressed by itself. Bytes only: what is in a document is documents.py's.
+From the end the file has: the marks that end every file of Tantivy, a footer, a skip index, and before these the
+blocks, each compressed by itself. Here documents are bytes; documents.py decodes them.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ import pyarrow as pa
 from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
 
 Read = Callable[[int, int], bytes]
-"""Gives the bytes of a file from an offset on, of a length; fewer where it ends before."""
+"""Takes an offset and a length, and gives these bytes of a file; fewer where the file ends before."""
 
-_TAIL_BYTES = 64 << 10  # the index of some 10,000 blocks: one look is enough but for the largest stores
+_TAIL_BYTES = 64 << 10  # the index of some 10,000 blocks: one read is enough for all but the largest stores
 _MAGIC = 1337
 _FOOTER = struct.Struct("<IQB15x")
 _UNITS_A_US = {1: 1, 2: 1000}
-"""By the version of a store: the first has its dates in microseconds, the second in nanoseconds."""
+"""By the store's version: version 1 has dates in microseconds, version 2 in nanoseconds."""
 _NONE, _LZ4, _ZSTD = 0, 1, 4
 _MOST_RAW_BYTES = 1 << 28
-"""Of one block. Blocks are of 16 KiB, or of one document that is larger: what claims more is damaged."""
+"""Of one block. A block has 16 KiB or is one larger document; a block that claims more than this is damaged."""
 _BYTES_AT_ONCE = 64 << 20
-"""Of unpacked documents, and of one block more, which leaves room to count bytes in 32 bits."""
-_MOST_LZ4_RATIO = 255  # what a byte of an LZ4 block can become at the most
+"""Of unpacked documents, plus at most one block. So 32 bits are enough to count the bytes."""
+_MOST_LZ4_RATIO = 255  # a byte of an LZ4 block unpacks to at most so many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocStore:
     """Where the blocks of a store are: block `i` ends before the row `row_ends[i]` and the byte `byte_ends[i]`.
 
-    `offset` is the store's first byte in its split; rows and bytes count from there. `units_a_us`: how many units of
-    its dates are a microsecond. `rest` is what follows the blocks, as far as the checksum `crc32` goes.
+    `offset` is the store's first byte in its split; rows and bytes are counted from there. `units_a_us`: how many units
+    of its dates make a microsecond. `rest` is what follows the blocks and is covered by the checksum `crc32`.
     """
 
     offset: int
@@ -69,9 +69,9 @@ class DocStore:
 
 
 def read_store(read: Read, begin: int, end: int) -> DocStore:
-    """The store in the bytes from `begin` to before `end`, of which its tail is read alone.
+    """The store in the bytes from `begin` to before `end`. Only its tail is read.
 
-    Raises DamagedSplitError, and UnsupportedSplitError for a version or a compressor that is not known.
+    Raises DamagedSplitError, and UnsupportedSplitError for an unknown version or compressor.
     """
     size = end - begin
     first = max(0, size - _TAIL_BYTES)
@@ -102,7 +102,7 @@ def read_store(read: Read, begin: int, end: int) -> DocStore:
 
 
 def exactly(read: Read, offset: int, length: int) -> bytes:
-    """What `read` gives, which must be `length` bytes: fewer are a DamagedSplitError, the split was cut."""
+    """The `length` bytes that `read` gives. Raises DamagedSplitError where they are fewer: the split is cut."""
     found = read(offset, length) if length else b""
     if len(found) != length:
         raise DamagedSplitError(f"ends before the byte {offset + length}")
@@ -111,9 +111,9 @@ def exactly(read: Read, offset: int, length: int) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Documents:
-    """Documents one after the other: `data` is theirs alone, and document `i` ends before the byte `ends[i]`.
+    """Documents one after the other, with nothing else in `data`: document `i` ends before the byte `ends[i]`.
 
-    `ends` (array of 64 bits) never falls, and its last is the length of `data`.
+    `ends` (64-bit integers) is in ascending order, and its last is the length of `data`.
     """
 
     data: bytes
@@ -121,15 +121,15 @@ class Documents:
 
 
 def read_blocks(read: Read, store: DocStore, blocks: range) -> bytes:
-    """The bytes of `blocks`, which follow each other, by one read. Raises DamagedSplitError where there are fewer."""
+    """The bytes of `blocks`, from a single read. Raises DamagedSplitError where the file has fewer bytes."""
     begin = store.bytes_before(blocks.start)
     return exactly(read, store.offset + begin, store.bytes_before(blocks.stop) - begin)
 
 
 def unpacked(store: DocStore, blocks: range, packed: bytes) -> Iterator[Documents]:
-    """Yield the documents of `blocks`, whose bytes are `packed`, some megabytes at a time, whatever they unpack to.
+    """Yield the documents of `blocks`, whose bytes are `packed`, about `_BYTES_AT_ONCE` unpacked bytes at a time.
 
-    Raises DamagedSplitError where they are none.
+    Raises DamagedSplitError where a block is damaged.
     """
     begin = store.bytes_before(blocks.start)
     bytes_ = memoryview(packed)
@@ -148,14 +148,14 @@ def unpacked(store: DocStore, blocks: range, packed: bytes) -> Iterator[Document
 
 
 class Checksum:
-    """The checksum of stores that are read from their first block to the last, in one go; of others it says nothing."""
+    """Checks the checksum of each store that is read from its first block to its last in order, and of no other."""
 
     def __init__(self) -> None:
         self._next: tuple[DocStore, int] | None = None
         self._crc32 = 0
 
     def add(self, store: DocStore, blocks: range, packed: bytes) -> None:
-        """Takes the next `blocks`. Raises DamagedSplitError where they end a store that is another than was written."""
+        """Adds the next `blocks`. Raises DamagedSplitError where they end a store whose checksum does not match."""
         if blocks.start == 0:
             self._crc32 = 0
         elif self._next is None or self._next[0] is not store or self._next[1] != blocks.start:
@@ -170,7 +170,7 @@ class Checksum:
 def vint(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """The number at `position` and where it ends: seven bits a byte, the last byte has its top bit set.
 
-    Raises IndexError where the bytes end before it does, and DamagedSplitError beyond 64 bits.
+    Raises IndexError where the bytes end before the number does, and DamagedSplitError for more than 64 bits.
     """
     byte = data[position]
     if byte >= 128:  # most are small
@@ -188,9 +188,9 @@ def vint(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
 
 def _marks(tail: bytes) -> tuple[int, int]:
-    """The length of what a file of Tantivy's ends with, and the checksum in it.
+    """The length of the marks at the end of a file of Tantivy, and the checksum in them.
 
-    It is the file's versions and checksum as JSON, their length, the magic.
+    The marks are the file's version and checksum as JSON, the length of that JSON, and the magic number.
     """
     if len(tail) < 8:
         raise DamagedSplitError("has a doc store of fewer bytes than its own marks")
@@ -210,7 +210,7 @@ def _marks(tail: bytes) -> tuple[int, int]:
 def _block_ends(index: bytes, size: int) -> tuple[array[int], array[int]]:
     """Where each block ends, in rows and in bytes, from the lowest layer of the skip index.
 
-    The blocks fill the bytes before the index, which begins at `size`: each where the one before ends.
+    The blocks fill all bytes before the index, which begins at `size`; each begins where the one before ends.
     """
     row_ends, byte_ends = array("q"), array("q")
     try:
@@ -240,7 +240,7 @@ def _block_ends(index: bytes, size: int) -> tuple[array[int], array[int]]:
 
 
 def _lowest_layer(index: bytes) -> tuple[int, int]:
-    """Where the last layer of the skip index begins and ends: it alone tells of every block."""
+    """Where the last layer of the skip index begins and ends. Only that layer lists every block."""
     count, position = vint(index, 0)
     begin = end = 0
     for _ in range(count):
@@ -252,7 +252,7 @@ def _lowest_layer(index: bytes) -> tuple[int, int]:
 
 
 def _raw(packed: memoryview, compressor: int) -> bytes:
-    """The bytes of a block. With a compressor it begins with how many they are."""
+    """The unpacked bytes of a block. A compressed block begins with their number."""
     if compressor == _NONE:
         return bytes(packed)
     if len(packed) < 4:
@@ -275,7 +275,7 @@ _CODECS = {_LZ4: pa.Codec("lz4_raw"), _ZSTD: pa.Codec("zstd")}
 
 
 def _document_ends(block: bytes, count: int) -> tuple[list[int], int]:
-    """Where each of the `count` documents of a block ends. Behind the last are their beginnings, and how many."""
+    """Where each of the `count` documents of a block ends, and where the list of their begins follows the last."""
     base = len(block) - 4 * (count + 1)
     if base < 0 or block[-4:] != struct.pack("<I", count):
         raise DamagedSplitError("has a block with another number of documents than the index says")

@@ -1,10 +1,11 @@
-"""A term dictionary as a finite state transducer: how the published Tantivy keeps a field's terms. Read alone.
+"""Reads a term dictionary as a finite state transducer, the form of the published Tantivy. It is never written.
 
     [transducer: each term to its number][infos of the terms, by number][u64 their length][u32 version]
 
-A transducer is nodes from the last to the root, each read backwards from its last byte, which is its address; edges
-carry a byte and a part of the number. Three forms of nodes: one edge to the node right before, one edge, any edges.
-The layout is that of the crate tantivy-fst, version 2, and of Tantivy's term_info_store.rs.
+The nodes of the transducer are written from the last to the root. The address of a node is that of its last byte, and
+it is read backwards from there. An edge has a byte and a part of the number. A node has one of three forms: one edge to
+the node right before it, one edge to any node, or any number of edges. The layout is that of the crate tantivy-fst,
+version 2, and of Tantivy's term_info_store.rs.
 """
 
 from __future__ import annotations
@@ -23,27 +24,27 @@ _HEAD = struct.Struct("<QQ")
 _TAIL = struct.Struct("<QQ")
 _FST_VERSION = 2
 _NO_EDGES = 0
-"""The address of the one node that ends a term and has no edges; no node is there."""
+"""The address that stands for the node without edges, where a term ends; no bytes are stored for it."""
 
 _BY_FREQUENCY = (
     b"te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHGWUV,YKJZXQ;)(~[]$!'*@"  # the rest in their order
 )
 _COMMON = bytes((*_BY_FREQUENCY, *(byte for byte in range(256) if byte not in _BY_FREQUENCY)))
-"""Bytes that an edge tells in six bits, the most frequent of URLs first; 0 there says that a byte of its own does."""
+"""An edge has its byte as an index + 1 in this list, in six bits; 0 means that the byte itself follows."""
 
 _MANY = 32
-"""A node of more edges than these has an index of 256 bytes beside them."""
+"""A node with more edges than this also has an index of 256 bytes."""
 
 _Edge = tuple[int, int, int]
-"""Its byte, what it adds to the number, and the address of the node that it leads to."""
+"""The edge's byte, what it adds to the number, and the address of the node that it leads to."""
 _Node = tuple[int | None, Sequence[_Edge]]
-"""What is added to the number of a term that ends here, None where none does; and its edges by their bytes."""
+"""What is added to the number of a term that ends at the node, None where none ends; its edges, sorted by byte."""
 
 
 def decode_fst(data: bytes) -> list[Term]:
     """The terms of a dictionary, sorted by their bytes.
 
-    Raises DamagedSplitError where the bytes are none, UnsupportedSplitError for a version that is not known.
+    Raises DamagedSplitError where the bytes are no valid dictionary, UnsupportedSplitError for an unknown version.
     """
     with damage_by_name("a term dictionary"):
         infos_bytes, version = _FOOTER.unpack_from(data, len(data) - _FOOTER.size)
@@ -60,7 +61,7 @@ def decode_fst(data: bytes) -> list[Term]:
 
 
 def _keys(data: bytes) -> Iterator[bytes]:
-    """The terms, which number themselves in order."""
+    """The terms in order. Their numbers must be 0, 1, 2 and so on."""
     version, _ = _HEAD.unpack_from(data)
     if version != _FST_VERSION:
         raise UnsupportedSplitError(f"has a transducer of version {version}", feature="termDictionaryVersion")
@@ -88,7 +89,7 @@ def _keys(data: bytes) -> Iterator[bytes]:
 
 
 def _along(data: bytes, at: int, term: bytes, number: int) -> tuple[int, int, bytes]:
-    """The next node of other than one edge, and the number and the term that lead to it: most nodes have one edge."""
+    """Follows nodes of one edge, which are the most frequent, to the next other node: its address, number and term."""
     passed = bytearray()
     while at and (head := data[at]) >= 128:
         common = head & 63
@@ -103,7 +104,7 @@ def _along(data: bytes, at: int, term: bytes, number: int) -> tuple[int, int, by
 
 
 def _inside(at: int) -> int:
-    # That nodes lead to such as were written before them is in their form: whatever the bytes say, there is an end.
+    # The format can only express edges to nodes at lower addresses, so damaged bytes cannot cause an endless loop.
     if at < _HEAD.size and at != _NO_EDGES:
         raise DamagedSplitError("has a term dictionary with a node outside of it")
     return at
@@ -133,7 +134,7 @@ def _many_edges(data: bytes, at: int) -> _Node:
     if not count:
         at -= 1
         count = data[at]
-        if count == 1:  # one has a form of its own: this is what does not fit the byte
+        if count == 1:  # a node of one edge has another form, so 1 means 256 here, which does not fit the byte
             count = 256
     at -= 1
     address_bytes, number_bytes = data[at] >> 4, data[at] & 15
@@ -159,11 +160,11 @@ def _number(data: bytes, at: int, length: int) -> int:
     return int.from_bytes(data[at : at + length], "little")
 
 
-# --- what is told of the terms ---------------------------------------------------------------------------------------
+# --- the infos of the terms ------------------------------------------------------------------------------------------
 
 _BLOCK_TERMS = 256
 _BLOCK = struct.Struct("<QIQIQIBBB")
-"""Where its bits are; what is told of its first term; and how many bits the others' numbers have."""
+"""Where the block's bits begin; the info of its first term; and how many bits the numbers of the other infos have."""
 
 
 def _infos(data: bytes) -> Iterator[TermInfo]:

@@ -1,6 +1,6 @@
-"""Values inside values: the arrays and objects of a document, as plain Python values.
+"""Decodes the arrays and objects of a document, and the values inside them, to plain Python values.
 
-The type codes are Tantivy's (schema/document/se.rs there), and the same at every depth.
+The type codes are Tantivy's (see its schema/document/se.rs), and are the same at every depth.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSpl
 from tablefeed.indextables.split.doc_store import vint
 
 MOST_LEVELS = 100
-"""How deep values are nested at the most: as deep as the types of a table's columns can be."""
+"""How deep values may be nested: as deep as the types of a table's columns can be."""
 
 
 class Code(IntEnum):
-    """What a stored value is. Facets (3) and documents as JSON text (8), which no table has, are not among them."""
+    """The type code of a stored value. Facets (3) and documents as JSON text (8) are missing: no table has them."""
 
     STR = 0
     U64 = 1
@@ -36,7 +36,7 @@ class Code(IntEnum):
 
 
 class Instant(NamedTuple):
-    """A moment, in the unit of its store: nanoseconds since 1970, or microseconds in stores of version 1."""
+    """A moment in the store's unit: nanoseconds since 1970, or microseconds in stores of version 1."""
 
     units: int
 
@@ -44,9 +44,9 @@ class Instant(NamedTuple):
 def nested_values(data: bytes, positions: Iterable[int], code: Code, levels: int) -> Iterator[tuple[object, int]]:
     """Yield the values of `code` at `positions`, and where each ends.
 
-    They are dict, list, str, int, float, bool, bytes, Instant or None. Raises DamagedSplitError where the bytes end
-    before one or are none, UnsupportedSplitError for an unknown code, and where values are in each other in more than
-    `levels`.
+    A value is a dict, list, str, int, float, bool, bytes, Instant or None. Raises DamagedSplitError where the bytes end
+    within a value or are no valid one, UnsupportedSplitError for an unknown code and for values nested more than
+    `levels` deep.
     """
     with _damage_by_name():
         for position in positions:
@@ -66,13 +66,13 @@ def elements(data: bytes, position: int, count: int, levels: int) -> tuple[list[
 
 
 def ip_text(address: bytes) -> str:
-    """The text of a stored address: 16 bytes, the last first; one of IPv4 in its own words."""
+    """The text of a stored IP address: 16 bytes in reverse order; an IPv4 address is written as IPv4."""
     ip = IPv6Address(address[::-1])
     return str(ip.ipv4_mapped or ip)
 
 
 def double_of(ordered: int) -> float:
-    """The number that is stored as `ordered`, whose order as an unsigned one is the numbers' own."""
+    """The number that is stored as `ordered`: unsigned integers that sort as their numbers do."""
     bits = ordered ^ 1 << 63 if ordered >> 63 else ~ordered & (1 << 64) - 1
     (number,) = struct.unpack("<d", bits.to_bytes(8, "little"))
     return float(number)
@@ -93,7 +93,7 @@ _U64, _I64 = struct.Struct("<Q"), struct.Struct("<q")
 
 
 _Read = Callable[[bytes, int, int], tuple[object, int]]
-"""Gives what is at a place and where it ends; the last number is in how many levels values may still be."""
+"""Takes the bytes, a position and how many levels may still follow; gives the value there and where it ends."""
 
 
 def _value(data: bytes, at: int, code: int, levels: int) -> tuple[object, int]:

@@ -1,7 +1,7 @@
-"""Values of columns that hold values, as the plain ones that a document's objects have: typed.py the other way round.
+"""Converts struct, array, map, JSON and IP columns to the plain values that documents store: typed.py inverted.
 
-The forms are those of IndexTables' writer by rows: an array in an object of its own, dates as milliseconds and
-timestamps as microseconds since 1970, bytes as Base64, keys as texts, and numbers that JSON has not as their names.
+The forms are those of IndexTables' older writer (`Style.ROWS`): an array is in an object of its own, dates are
+milliseconds and timestamps microseconds since 1970, bytes are Base64, keys are texts, NaN and infinities are names.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tablefeed.indextables.split.typed import RAW
 _DAY_MS = 86_400_000
 _EPOCH, _EPOCH_DAY = datetime(1970, 1, 1, tzinfo=UTC), date(1970, 1, 1)
 
-_Plain = Callable[[Any], object]  # Any: what pyarrow gives of a value, by its type
+_Plain = Callable[[Any], object]  # Any: the Python value that pyarrow gives depends on its type
 
 
 def objects(column: pa.Array) -> list[dict[str, Any] | None]:
-    """The object that each value of `column`, of structs, arrays or maps, is stored as; None for null.
+    """The object as which each value of `column`, of structs, arrays or maps, is stored; None for null.
 
-    Raises UnfitValueError where a map has a key twice, or a moment is none of Python's.
+    Raises UnfitValueError where a map has a key twice, or where Python cannot represent a date or time.
     """
     make = _maker(column.type)
     try:
@@ -40,12 +40,12 @@ def objects(column: pa.Array) -> list[dict[str, Any] | None]:
 
 
 def json_objects(column: pa.Array) -> list[dict[str, Any] | None]:
-    """The object that each text of a column of JSON is stored as: of one that is no object's, one that holds it."""
+    """The object as which each text of a JSON column is stored: {"_raw": text} for a text that is no JSON object."""
     return [None if text is None else _object(text) for text in column.to_pylist()]
 
 
 def addresses(column: pa.Array) -> list[str | None]:
-    """The texts of a column of addresses. Raises UnfitValueError for one that would not come back as it is."""
+    """The texts of an IP column. Raises UnfitValueError for a text that a reader would get back in another spelling."""
     for text in column.unique().drop_null().to_pylist():
         try:
             ip = ip_address(text)

@@ -1,8 +1,8 @@
-"""Stored values as columns of Spark's types, in Arrow: the table's schema says what a value is, the index does not.
+"""Converts stored values to Arrow columns of the table's types. Only the table's schema has the exact type of a column.
 
-An index has one integer, one floating point number, one moment, and texts for what it has no type of; arrays, maps,
-structs and JSON are objects, in other shapes by each of the two writers. Whatever does not fit the column's type is
-refused, never rounded.
+An index has one integer type, one floating point type and one date type; a type that it lacks is stored as text.
+Arrays, maps, structs and JSON are stored as objects, in a different form by each of the two writers. A value that does
+not fit the column's type is refused, never rounded.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tablefeed.indextables.split.walk import Level, Piece
 
 
 def column(name: str, pieces: Sequence[Piece], kind: pa.DataType, *, row_count: int, units_a_us: int) -> pa.Array:
-    """The column `name` of `row_count` documents, of type `kind`: null where a document has no value of it.
+    """The column `name` of `row_count` documents, of type `kind`: null where a document has no value for it.
 
-    `units_a_us`: how many units of the store's dates are a microsecond, 1000 or 1.
-    Raises DamagedSplitError, naming the column, where a value is none of `kind`, or a document has several of it; an
-    array column takes several as its elements.
+    `units_a_us`: how many units of the store's dates make a microsecond, 1000 or 1.
+    Raises DamagedSplitError, with the column's name, where a value does not fit `kind`, or a document has several
+    values. Several values of an array column are the elements of its array.
     """
     try:
         if pa.types.is_list(kind) and any(piece.code not in _WHOLE for piece in pieces):
@@ -37,11 +37,11 @@ def column(name: str, pieces: Sequence[Piece], kind: pa.DataType, *, row_count: 
 
 
 _WHOLE = frozenset({Code.OBJECT, Code.ARRAY, Code.NULL})
-"""The codes of what an array is stored as; a value of another is one of its elements."""
+"""The codes under which a whole array is stored. A value with another code is one element."""
 
 
 def _several(pieces: Sequence[Piece]) -> Piece:
-    """The arrays of a field whose elements are stored as so many values of it, in their order."""
+    """The arrays of a field whose elements are stored as separate values of the field, in their order."""
     arrays: dict[int, list[object]] = {}
     for piece in pieces:
         for row, value in zip(piece.rows.to_pylist(), _plain(piece), strict=True):
@@ -50,7 +50,7 @@ def _several(pieces: Sequence[Piece]) -> Piece:
 
 
 def _plain(piece: Piece) -> list[object]:
-    """The values of a piece as plain ones."""
+    """The values of a piece as plain Python values."""
     values = piece.values
     match piece.code:
         case None:
@@ -69,17 +69,17 @@ def _plain(piece: Piece) -> list[object]:
 
 
 class _Columns:
-    """Columns of one store, of the documents or inside of another column.
+    """Converts the columns of one store, of documents or inside another column.
 
-    `wrapped_as`: the column of documents in whose name an array may be stored; None inside of values, where numbers,
-    texts and moments stand for more types than they do in a document.
+    `wrapped_as`: the name of the documents' column, under which an array may be stored. None inside another column,
+    where a stored number, text or date may represent more types than in a document.
     """
 
     def __init__(self, units_a_us: int, wrapped_as: str | None) -> None:
         self._units_a_us, self._wrapped_as = units_a_us, wrapped_as
 
     def merged(self, pieces: Sequence[Piece], kind: pa.DataType, count: int) -> pa.Array:
-        """The column of `count` places of which these are the values; the others are null."""
+        """The column of `count` places that has these values; places without a value are null."""
         arrays = [self._converted(piece, kind) for piece in pieces]
         if len(pieces) == 1 and len(arrays[0]) == count:
             return arrays[0]
@@ -132,7 +132,7 @@ class _Columns:
         return pa.MapArray.from_arrays(offsets, _keys(names, kind.key_type, self._units_a_us), values, type=kind)
 
     def _unwrapped(self, level: Level, kind: pa.DataType) -> pa.Array:
-        """The arrays in objects that hold one each under the name of one of the writers; an empty object is one."""
+        """The arrays in objects that hold one each, under either writer's name; an empty object is an empty array."""
         inside = _Columns(self._units_a_us, None)
         of_each = [level.pieces.get(name, []) for name in {WRAPPED, self._wrapped_as or WRAPPED}]
         lists = inside.merged([piece for pieces in of_each for piece in pieces], kind, len(level.counts))
@@ -159,7 +159,7 @@ _TOP = pa.scalar(1 << 63, pa.uint64())
 
 
 def _doubles(ordered: pa.UInt64Array) -> pa.DoubleArray:
-    """The numbers that are stored as unsigned ones of the same order."""
+    """The numbers that are stored as unsigned integers of the same order."""
     is_positive = pc.greater_equal(ordered, _TOP)
     bits = pc.if_else(is_positive, pc.bit_wise_xor(ordered, _TOP), pc.bit_wise_not(ordered))
     return bits.view(pa.float64())
@@ -189,7 +189,7 @@ def _addresses(addresses: pa.FixedSizeBinaryArray) -> pa.StringArray:
 def _from_moments(units: pa.Int64Array, kind: pa.DataType, units_a_us: int) -> pa.Array:
     moments = units.cast(pa.timestamp("us" if units_a_us == 1 else "ns"))
     if pa.types.is_date(kind):
-        # To the day before where it is no midnight: 1969 is before 1970.
+        # Rounds down, also before 1970.
         return pc.floor_temporal(moments, unit="day").cast(kind)
     if pa.types.is_timestamp(kind):
         return moments.cast(pa.timestamp("us")).cast(pa.int64()).cast(kind)
@@ -208,7 +208,7 @@ def _parsed(kind: pa.DataType) -> Callable[[pa.BinaryArray], pa.Array]:
 
 
 def _without_zone(texts: pa.BinaryArray) -> pa.Array:
-    # The writer by Arrow has Spark's own number, microseconds; a text of a moment is what SQL has.
+    # The newer writer (`Style.ARROW`) stores Spark's microseconds, as digits. Any other text is an SQL timestamp.
     kind = pa.timestamp("us")
     texts = texts.cast(pa.string())
     if pc.all(pc.match_substring_regex(texts, r"^-?[0-9]+$")).as_py():
@@ -237,4 +237,4 @@ _FROM_INSIDE: _Conversions = {
     **_ANYWHERE,
     (Code.I64, pa.timestamp("us", "UTC")): _to(pa.timestamp("us", "UTC")),
 }
-"""The usual ones; the others are typed.py's, one by one."""
+"""The usual conversions. typed.py converts all other values, one by one."""

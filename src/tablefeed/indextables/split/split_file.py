@@ -1,9 +1,9 @@
-"""The data file of an IndexTables table: a bundle of an index's files, of which three byte ranges hold its rows.
+"""Reads a split, the data file of an IndexTables table: a bundle of the files of an index. A few of them hold its rows.
 
-    [files][u32 magic, u32 version, JSON: where each file is][u32 its length][what is to be cached][u32 its length]
+    [files][u32 magic, u32 version, JSON: where each file is][u32 its length][hotcache][u32 its length]
 
-`meta.json` of these tells of the segments and fields, and each segment's `.store` has its documents. The layout is
-Quickwit's (a split), the files are Tantivy's.
+The file `meta.json` lists the segments and fields, and the `.store` file of each segment has its documents. The layout
+of a split is Quickwit's; the files are Tantivy's. hotcache.py documents the hotcache.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import orjson
 from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
 from tablefeed.indextables.split.doc_store import DocStore, Read, exactly, read_store
 
-_TAIL_BYTES = 64 << 10  # with the footer of most splits: one look instead of three
-_LARGE_FOOTER_BYTES = 4 << 20  # most of it is what is to be cached, by others: then three looks are cheaper
+_TAIL_BYTES = 64 << 10  # holds the footer of most splits: one read instead of three
+_LARGE_FOOTER_BYTES = 4 << 20  # most of it is the hotcache, which is not used: then three reads are cheaper
 _LAYOUT = struct.Struct("<II")
 LAYOUT_MAGIC, LAYOUT_VERSION = 403881646, 1
 _META = "meta.json"
@@ -38,7 +38,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Where the rows of a split are: those of one store after those of another, in the order of the segments."""
+    """The stores that hold the rows of a split. Rows are in the order of the segments, then of each store."""
 
     fields: Sequence[Field]
     stores: Sequence[DocStore]
@@ -51,9 +51,9 @@ class Split:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Neighbouring blocks of one store: what one task reads at the least, and one step of reading holds at the most.
+    """Neighbouring blocks of one store: the least that one task reads, and the most that one step of reading holds.
 
-    Blocks and rows are counted through the whole split: blocks `first_block` to before `first_block + block_count`
+    Blocks and rows are numbered through the whole split: blocks `first_block` to before `first_block + block_count`
     hold the `row_count` rows from `first_row` on, in `size_bytes` bytes.
     """
 
@@ -65,11 +65,11 @@ class Chunk:
 
 
 def read_split(read: Read, *, size_bytes: int, footer: tuple[int, int] | None) -> Split:
-    """Where the rows of a split of `size_bytes` are. `footer`: from which byte to before which its footer is, if known.
+    """Where the rows of a split of `size_bytes` are. `footer`: the first byte of its footer and its end, if known.
 
-    Raises DamagedSplitError where the bytes are no split, are cut, or hold other numbers of rows in two places, and
-    UnsupportedSplitError for deleted documents, for one that holds no rows of its own but refers to Parquet files
-    (a companion), and for versions and compressors of stores that are not known.
+    Raises DamagedSplitError where the bytes are no split, are cut, or have two different numbers of rows. Raises
+    UnsupportedSplitError for deleted documents, for a split that refers to Parquet files instead of holding rows (a
+    companion), and for an unknown version or compressor.
     """
     files = _layout(read, size_bytes, footer)
     meta = _meta(read, files)
@@ -89,16 +89,16 @@ def read_split(read: Read, *, size_bytes: int, footer: tuple[int, int] | None) -
 
 
 def read_index(read: Read, *, size_bytes: int, footer: tuple[int, int] | None) -> list[dict[str, Any]]:
-    """The fields of a split's index as it lists them: name, type and options of each. Raises as `read_split`."""
+    """The fields of a split's index in index order: name, type and options of each. Raises as `read_split`."""
     meta = _meta(read, _layout(read, size_bytes, footer))
     list(_fields(meta))
     return list(meta["schema"])
 
 
 def chunks(split: Split, *, most_rows: int, most_bytes: int, rows: range | None = None) -> Iterator[Chunk]:
-    """Yield the split in chunks of no more rows and bytes than these, but for a block that is larger by itself.
+    """Yield the split in chunks of at most so many rows and bytes; a single larger block is a chunk of its own.
 
-    With `rows`, the blocks that begin in them: together, ranges that follow each other have each block once.
+    With `rows`, only the blocks whose first row is in that range. So adjacent ranges together give each block once.
     """
     rows = range(split.row_count) if rows is None else rows
     block = row = 0
@@ -118,7 +118,7 @@ def chunks(split: Split, *, most_rows: int, most_bytes: int, rows: range | None 
 
 
 def blocks_of(split: Split, chunk: Chunk) -> tuple[DocStore, range]:
-    """The store that `chunk` is in, and which of its blocks it is. Raises DamagedSplitError where no store has them."""
+    """The store that `chunk` is in, and the range of its blocks. Raises DamagedSplitError where no store has them."""
     first = chunk.first_block
     for store in split.stores:
         if first < store.block_count:
@@ -131,7 +131,7 @@ def blocks_of(split: Split, chunk: Chunk) -> tuple[DocStore, range]:
 
 
 def _first_block_from(store: DocStore, row: int) -> int:
-    """The first block that begins at `row` or later; as many as there are where none does."""
+    """The first block that begins at `row` or later; `block_count` where none does."""
     return 0 if row <= 0 else min(bisect_left(store.row_ends, row) + 1, store.block_count)
 
 
@@ -222,7 +222,7 @@ def _fields(meta: dict[str, Any]) -> Iterator[Field]:
 
 
 def _segments(meta: dict[str, Any]) -> Iterator[tuple[str, int]]:
-    """Each segment's files' name without its end, and how many rows it has."""
+    """Of each segment, the name of its files without their suffix, and its number of rows."""
     for segment in _objects(meta, "segments"):
         match segment:
             case {"segment_id": str(name), "max_doc": int(rows), **rest} if rows >= 0:

@@ -1,9 +1,9 @@
-"""What the files of a Tantivy index have in common: the marks at their end, parts by field, and numbers of few bytes.
+"""What the files of a Tantivy index have in common: marks at their end, parts by field, numbers of variable length.
 
     [body][JSON: versions, and the body's CRC-32][u32 its length][u32 magic]
 
-The body of a composite file (`.term`, `.idx`, ...) has a part for each field, and at its end where each begins.
-Bytes only: what is in a part is told elsewhere.
+The body of a composite file (`.term`, `.idx`, ...) has a part for each field, and at its end a list of where each part
+begins. Other modules decode the bytes of a part.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAGIC = 1337
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marked:
-    """A file's `body`, and the `version` that its marks tell: a JSON object, which is Tantivy's to understand."""
+    """A file's `body`, and the `version` in its marks: a JSON object that is kept as it is."""
 
     body: bytes
     version: Mapping[str, Any]  # Any: JSON
@@ -35,7 +35,7 @@ class Marked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The bytes of one field in a composite file; `index` tells several of one field apart."""
+    """The bytes of one field in a composite file; `index` distinguishes several parts of one field."""
 
     field: int
     index: int
@@ -43,7 +43,7 @@ class Part:
 
 
 def decode_marked(data: bytes) -> Marked:
-    """The body of a file of Tantivy's. Raises DamagedSplitError where it is none, or not the body that was written."""
+    """The body of a file of Tantivy. Raises DamagedSplitError where the marks are missing or the checksum is wrong."""
     if len(data) < _END.size:
         raise DamagedSplitError("has a file of fewer bytes than its own marks")
     length, magic = _END.unpack_from(data, len(data) - _END.size)
@@ -64,13 +64,13 @@ def decode_marked(data: bytes) -> Marked:
 
 
 def encode_marked(marked: Marked) -> bytes:
-    """The file; `decode_marked` gives `marked` back. The same bytes that Tantivy writes of it."""
+    """The bytes of the file, the same as Tantivy writes; `decode_marked` gives `marked` back."""
     marks = orjson.dumps({"version": dict(marked.version), "crc": zlib.crc32(marked.body)})
     return marked.body + marks + _END.pack(len(marks), _MAGIC)
 
 
 def decode_parts(body: bytes) -> list[Part]:
-    """The parts of a composite file's body, in order. Raises DamagedSplitError where it is none."""
+    """The parts of a composite file's body, in order. Raises DamagedSplitError where the body is not valid."""
     with damage_by_name("a file of parts"):
         end = len(body) - _U32.size
         begin = end - _U32.unpack_from(body, end)[0]
@@ -106,7 +106,7 @@ def encode_parts(parts: Sequence[Part]) -> bytes:
 
 
 def vint_bytes(number: int) -> bytes:
-    """The bytes of a number as `doc_store.vint` reads them: seven bits each, the last has its top bit set."""
+    """The bytes of a number as `doc_store.vint` reads them: seven bits a byte, the last byte has its top bit set."""
     if number < 128:  # most are small
         return bytes((number | 128,))
     out = bytearray()
@@ -118,7 +118,7 @@ def vint_bytes(number: int) -> bytes:
 
 
 def leb(data: bytes, position: int) -> tuple[int, int]:
-    """The number at `position` and where it ends: seven bits a byte, the last has its top bit clear.
+    """The number at `position` and where it ends: seven bits a byte, the last byte has its top bit clear.
 
     Raises as `doc_store.vint`.
     """
@@ -146,7 +146,7 @@ def leb_bytes(number: int) -> bytes:
 
 @contextmanager
 def damage_by_name(what: str) -> Iterator[None]:
-    """Makes a DamagedSplitError, of `what`, of bytes that end too early."""
+    """Turns the errors of reading beyond the end of the bytes into a DamagedSplitError about `what`."""
     try:
         yield
     except (IndexError, struct.error) as error:

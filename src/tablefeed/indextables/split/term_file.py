@@ -1,7 +1,7 @@
-"""The `.term` file of a segment: a dictionary of terms for each field, in one of two forms, and the one in the other.
+"""The `.term` file of a segment, which has a dictionary of terms for each field: reads both forms, converts to one.
 
-The published Tantivy writes and reads the one (fst.py), Quickwit's, and so IndexTables, the other (sstable.py): a
-split is opened by the second alone, so what was written in the first is written anew.
+The published Tantivy uses one form (fst.py); Quickwit's Tantivy, and so IndexTables, uses the other (sstable.py).
+IndexTables can open a split only with the second form, so a file in the first form is converted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FST, _SSTABLE = 1, 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldTerms:
-    """The terms of the field with the number `field`, sorted by their bytes."""
+    """The terms of the field with the number `field`, sorted by their bytes; `index` as in `Part`."""
 
     field: int
     index: int
@@ -38,7 +38,7 @@ class FieldTerms:
 def decode_terms(file: bytes) -> list[FieldTerms]:
     """The terms of a `.term` file in either form, field by field.
 
-    Raises DamagedSplitError where it is none, UnsupportedSplitError for a form or a version that is not known.
+    Raises DamagedSplitError where the file is not valid, UnsupportedSplitError for an unknown form or version.
     """
     return [
         FieldTerms(field=part.field, index=part.index, terms=_decoded(part.data))
@@ -47,9 +47,9 @@ def decode_terms(file: bytes) -> list[FieldTerms]:
 
 
 def as_sstables(file: bytes) -> bytes:
-    """A `.term` file of the same terms, versions and fields with each dictionary as a sorted table of strings.
+    """A `.term` file with the same terms, version and fields, with each dictionary as a sorted table of strings.
 
-    Raises as `decode_terms`, and ValueError for more terms than the one block has place for that is written.
+    Raises as `decode_terms`, and ValueError as `encode_sstable`, which writes only one block.
     """
     marked = decode_marked(file)
     parts = [

@@ -1,8 +1,8 @@
-"""Plain values of documents as what pyarrow takes for a column's type: structs, arrays, maps and JSON texts.
+"""Converts the plain values of documents to values that pyarrow accepts for structs, arrays, maps and JSON texts.
 
-Of the two writers of IndexTables4Spark one has dates and timestamps inside of values as numbers and bytes as Base64,
-an array as {"_values": [...]} without its nulls; the other has them as themselves, an array as {"<column>": [...]},
-and leaves null members out. Keys of maps are texts with both.
+The two writers of IndexTables4Spark differ. One stores dates and timestamps inside other values as numbers, bytes as
+Base64, and an array as {"_values": [...]} without its nulls. The other keeps the types of dates, timestamps and bytes,
+stores an array as {"<column>": [...]}, and leaves null members out. Both store the keys of maps as text.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from tablefeed.indextables.split.damage import DamagedSplitError, UnfitValueErro
 from tablefeed.indextables.split.nested import Instant
 
 Typed = Callable[[object], object]
-"""Makes of a plain value what pyarrow takes for a type; None of None.
+"""Converts a plain value to what pyarrow accepts for a type; None to None.
 
-Raises UnfitValueError, or another ValueError, TypeError or ArithmeticError, where it is none of it.
+Raises UnfitValueError, or another ValueError, TypeError or ArithmeticError, where the value does not fit the type.
 """
 
 RAW = "_raw"
-"""Under this name an object holds the text of a JSON column that is no object's."""
+"""The name under which an object holds a text of a JSON column that is no JSON object."""
 _DAY_MS = 86_400_000
 _DAY_US = 1000 * _DAY_MS
 
 
 def typed(kind: pa.DataType, units_a_us: int) -> Typed:
-    """What makes a value of `kind`, at any depth."""
+    """The conversion of plain values to values of `kind`, at any depth."""
     make = _maker(kind, units_a_us)
     return lambda value: None if value is None else make(value)
 
 
 def json_text(value: object, units_a_us: int) -> str:
-    """The text of a JSON column: without spaces, its members in the order of the index, which is not the writer's.
+    """The text of a value of a JSON column: without spaces, its members in the order of the index, not of the writer.
 
-    A text that was no JSON object was stored as {"_raw": text}: that text. Raises DamagedSplitError for bytes, which
-    JSON has not.
+    For {"_raw": text}, as which a text that is no JSON object is stored, it is that text. Raises DamagedSplitError for
+    a value that JSON does not have, such as bytes.
     """
     if isinstance(value, dict) and list(value) == [RAW]:
         raw = value[RAW]
@@ -56,7 +56,7 @@ def json_text(value: object, units_a_us: int) -> str:
 
 
 def typed_key(kind: pa.DataType, units_a_us: int) -> Callable[[str], object]:
-    """What makes a key of `kind` of its text, whatever it is; dates and timestamps have the text of their number."""
+    """The conversion of a map key's text to a key of `kind`; the text of a date or timestamp is its number."""
     to_key = typed(kind, units_a_us)
     if pa.types.is_temporal(kind):
         return lambda text: to_key(_integer(text))
@@ -134,7 +134,7 @@ def _double(value: Any) -> float:
 def _single(value: Any) -> float:
     number = _double(value)
     if isinstance(value, str):
-        return number  # as the writer spelled it, with fewer digits than a double has
+        return number  # the text has fewer digits than a double, so it cannot equal the float exactly
     if pa.scalar(number, pa.float32()).as_py() != number and not math.isnan(number):
         raise UnfitValueError(f"{number} has more digits than a float")
     return number
@@ -162,14 +162,14 @@ def _text(value: Any, units_a_us: int) -> str:
 
 
 def _day(value: Any, units_a_us: int) -> int:
-    """Days since 1970; a number has milliseconds."""
+    """Days since 1970; a plain number is milliseconds."""
     if isinstance(value, Instant):
         return value.units // units_a_us // _DAY_US
     return _integer(value) // _DAY_MS
 
 
 def _micros(value: Any, units_a_us: int) -> int:
-    """Microseconds since 1970, as a number has them."""
+    """Microseconds since 1970; a plain number is microseconds already."""
     if isinstance(value, Instant):
         micros, rest = divmod(value.units, units_a_us)
         if rest:
@@ -185,7 +185,7 @@ def _json_leaf(value: object, units_a_us: int) -> object:
 
 
 def _rfc3339(instant: Instant, units_a_us: int) -> str:
-    """As Tantivy writes a moment: in UTC, with as many digits of a second as it has."""
+    """The text of a moment as Tantivy writes it: in UTC, with as many digits of a second as needed."""
     nanos = instant.units * (1000 // units_a_us)
     seconds, rest = divmod(nanos, 1_000_000_000)
     whole = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
