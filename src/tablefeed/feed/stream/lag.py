@@ -116,11 +116,11 @@ class LagMeter:
         """Gives the lag at `end`. To be called right after the tail was read to `end`.
 
         `there` is a version that the log is known to have. `last` is the last version that the stream delivers, None
-        where it has no end. `snapshot` is the rest of the initial snapshot, where `end` is in it. A stream at the end
-        of the log costs no request. One that is behind costs a search for the newest version (about twice the logarithm
-        of the number of new versions, in requests), at most one request for the time of the oldest undelivered version,
-        and at most READ_AHEAD commits read. Files and bytes are None where more commits than these are unread, where
-        there is no room to keep them, or where one cannot be read or delivered. Raises StoreError.
+        where none is known. `snapshot` is the rest of the initial snapshot, None where `end` is not in it. A stream at
+        the end of the log costs no request. One that is behind costs a search for the newest version (about twice the
+        logarithm of the number of new versions, in requests), at most one request for the time of the oldest
+        undelivered version, and at most READ_AHEAD commits read. Files and bytes are None where more commits than these
+        are unread, where there is no room to keep them, or where one cannot be read or delivered. Raises StoreError.
         """
         passed = end.version if end.in_snapshot or end.file_index else end.version - 1
         self._newest = self._newest_version(Version(max(there, self._newest, passed)))
