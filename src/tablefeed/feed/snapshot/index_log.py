@@ -103,7 +103,7 @@ class IndexTablesLog(TableLog):
     def load(self, version: Version | None = None) -> IndexSnapshot:
         """As of `TableLog`."""
         reader, log = self._reader, self._reader.listed()
-        self._agreed = None  # the table may have been made anew
+        self._agreed = None  # another table may be there now
         without: frozenset[str] = frozenset()
         first: CorruptLogError | ObjectNotFoundError | None = None
         while True:

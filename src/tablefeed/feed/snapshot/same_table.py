@@ -33,7 +33,7 @@ class SameTable:
         self._table_id = begun.metadata.table_id
 
     def resume(self, read_to: Version) -> None:
-        """Compares once for a reader that an earlier run took to `read_to`; only that version is known of it."""
+        """Compares once after a restart: an earlier run read up to `read_to`, and only that version is known of it."""
         if read_to > self._seen[0]:
             self._seen = (read_to, None)
             self.look()

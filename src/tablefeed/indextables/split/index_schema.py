@@ -15,7 +15,7 @@ import pyarrow as pa
 from tablefeed.errors import UnsupportedFeatureError
 from tablefeed.indextables.split.indexing import Indexed, Indexing, Style
 
-Json = dict[str, Any]  # Any: JSON that is written here, or judged by being equal to it
+Json = dict[str, Any]  # Any: JSON that is written here, or compared for equality
 
 _NUMBER = {"indexed": True, "fieldnorms": False, "fast": True, "stored": True}
 _SETTINGS = {"docstore_compression": "lz4", "docstore_blocksize": 16384}

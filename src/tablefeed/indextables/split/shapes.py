@@ -140,7 +140,7 @@ class Members:
         _, begin = vint(head, 1)
         return _text(head[begin:-1]), head[-1]
 
-    def child(self, key: Key, code: Code) -> pa.DataType | None:  # noqa: ARG002, D102 - whatever it is
+    def child(self, key: Key, code: Code) -> pa.DataType | None:  # noqa: ARG002, D102 - same for every code
         return self.wanted.get(str(key))
 
     def plain(self, data: bytes, at: int, count: int, levels: int) -> tuple[list[tuple[Key, object]], int]:  # noqa: D102
@@ -164,7 +164,7 @@ class Entries:
     def parse(self, head: bytes) -> tuple[Key, int]:  # noqa: D102
         return ENTRY, head[0]
 
-    def child(self, key: Key, code: Code) -> pa.DataType | None:  # noqa: ARG002, D102 - whatever it is
+    def child(self, key: Key, code: Code) -> pa.DataType | None:  # noqa: ARG002, D102 - same for every code
         return self.wanted
 
     def plain(self, data: bytes, at: int, count: int, levels: int) -> tuple[list[tuple[Key, object]], int]:  # noqa: D102
@@ -188,7 +188,7 @@ class Elements:
     def parse(self, head: bytes) -> tuple[Key, int]:  # noqa: D102
         return ENTRY, head[0]
 
-    def child(self, key: Key, code: Code) -> pa.DataType | None:  # noqa: ARG002, D102 - whatever it is
+    def child(self, key: Key, code: Code) -> pa.DataType | None:  # noqa: ARG002, D102 - same for every code
         return self.wanted
 
     def plain(self, data: bytes, at: int, count: int, levels: int) -> tuple[list[tuple[Key, object]], int]:  # noqa: D102

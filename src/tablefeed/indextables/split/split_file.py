@@ -181,7 +181,7 @@ def _u32(four: bytes) -> int:
     return int.from_bytes(four, "little")
 
 
-def _file_range(name: str, where: Any, size_bytes: int) -> tuple[int, int]:  # Any: JSON that is judged here
+def _file_range(name: str, where: Any, size_bytes: int) -> tuple[int, int]:  # Any: JSON that is checked here
     match where:
         case {"start": int(begin), "end": int(end)} if 0 <= begin <= end <= size_bytes:
             return begin, end

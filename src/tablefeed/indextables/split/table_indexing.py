@@ -138,7 +138,7 @@ def _text(words: Json) -> str:
 
 def _fields_of(text: str, url: str) -> Iterator[Json]:
     try:
-        found: Any = orjson.loads(text)  # Any: JSON that is judged here
+        found: Any = orjson.loads(text)  # Any: JSON that is checked here
     except orjson.JSONDecodeError as error:
         raise _no_mapping(text, url) from error
     if not isinstance(found, list):

@@ -63,7 +63,7 @@ def typed_key(kind: pa.DataType, units_a_us: int) -> Callable[[str], object]:
     return to_key
 
 
-def _maker(kind: pa.DataType, units_a_us: int) -> Callable[[Any], object]:  # Any: a value that is judged here
+def _maker(kind: pa.DataType, units_a_us: int) -> Callable[[Any], object]:  # Any: a value that is checked here
     is_a = pa.types
     if is_a.is_struct(kind):
         return _struct([(field.name, typed(field.type, units_a_us)) for field in kind])
