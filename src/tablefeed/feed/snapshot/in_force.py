@@ -36,7 +36,7 @@ def metadata_at(version: int, newest: Snapshot) -> Metadata:
 
 
 def metadata_before(version: int, in_force: Metadata, log: TableLog) -> Metadata | None:
-    """Gives the metadata of the version before `version`, under which the files that its commit removes were written.
+    """Gives the metadata of the version before `version`, which applies to the files that the commit removes.
 
     For version 0 that is `in_force`, its own metadata. None where the version before cannot be loaded.
     """

@@ -284,7 +284,7 @@ class TableLog:
         try:
             data = self.store.read(f"{names.LOG_DIR}/{names.LAST_CHECKPOINT}")
         except StoreError:
-            return None  # the hint only saves time: the listing gives the same checkpoint
+            return None  # the hint only saves time: the listing has the checkpoints too
         hint = parse_last_checkpoint(data)
         return hint.version if hint else None
 

@@ -8,7 +8,7 @@ whether it may be true for some row of the file, and whether it may be false (no
 - a comparison with a value is evaluated at the smallest and at the largest value in a file, between which its answer
   changes at most once. Arrow applies the same casts as for rows; a cast of a column keeps its order (`_kind`);
 - a partition value is known, so every expression that can be rebuilt is evaluated on it;
-- the statistics of a floating point column ignore NaN. For NaN, comparisons are false and `!=` is true.
+- the statistics of a floating point column do not show where NaN is. For NaN, comparisons are false, `!=` is true.
 """
 
 from __future__ import annotations
