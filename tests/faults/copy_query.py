@@ -59,7 +59,10 @@ class FailpointSource(DefaultSource):
 
 def stand_still_at(failpoint: str, batch: int) -> None:
     if os.environ.get("FAILPOINT") == failpoint and os.environ.get("FAILPOINT_BATCH") == str(batch):
-        Path(os.environ["FAILPOINT_MARKER"]).write_text(failpoint)
+        marker = Path(os.environ["FAILPOINT_MARKER"])
+        unfinished = marker.with_suffix(".unfinished")
+        unfinished.write_text(failpoint)
+        unfinished.rename(marker)  # whoever sees the marker can read it
         time.sleep(600)
         raise RuntimeError("nobody killed this process at its failpoint")
 
