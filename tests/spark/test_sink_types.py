@@ -10,28 +10,12 @@ import pytest
 
 import tablefeed
 from spark.streams import copy, reader, refusal, write_out
+from support.variants import told, variants
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
-
-DOCUMENTS = ("{}", "[1, null, 2.5]", '{"a": {"b": "text"}, "c": [true]}', "null", "12345678901234567890")
-
-
-def variants(spark: SparkSession) -> DataFrame:
-    texts = spark.createDataFrame([*enumerate(DOCUMENTS), (9, None)], "id INT, text STRING")
-    return texts.selectExpr(
-        "id",
-        "parse_json(text) AS v",
-        "IF(id = 9, NULL, named_struct('v', parse_json(text), 'l', array(parse_json(text), NULL))) AS s",
-        "map(id, parse_json(text)) AS m",
-    )
-
-
-def told(rows: DataFrame) -> list[str]:
-    texts = rows.selectExpr("id", "to_json(v) AS v", "to_json(s) AS s", "to_json(m[id]) AS m", "s IS NULL AS no_s")
-    return [json.dumps(row.asDict()) for row in texts.orderBy("id").collect()]
 
 
 def test_variants_come_through_both_writers_and_both_readers_as_they_were(spark: SparkSession, tmp_path: Path) -> None:
