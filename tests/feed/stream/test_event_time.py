@@ -16,11 +16,11 @@ from support.logs import NOW_MS, TABLE_ID, Action, a_log, a_source, add, at, del
 from support.recorded import recorded, schema
 from support.tracking import Checkpoint, passed, reached
 from tablefeed.errors import IllegalOptionError, LogError, MetadataEvolvedError, OffsetError
+from tablefeed.feed.changes.java_regex import java_regex
 from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.stream.source import StreamSource
-from tablefeed.log.java_regex import java_regex
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import EventTime, Offset

@@ -11,9 +11,9 @@ from hypothesis import given
 
 from support.logs import Action, a_log, a_source, add, at, delivered, info, metadata, protocol, put, remove
 from tablefeed.errors import LogError, VersionNotFoundError
+from tablefeed.feed.changes.java_regex import java_regex
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.stream.source import StreamSource
-from tablefeed.log.java_regex import java_regex
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 

@@ -11,9 +11,9 @@ from itertools import compress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tablefeed.delta.stats.stats_text import num_records
+from tablefeed.feed.changes.java_regex import JavaRegex
 from tablefeed.feed.scan.task import ScanFile, scan_file
 from tablefeed.log.admission import ChangePolicy, delivered_files, first_said
-from tablefeed.log.java_regex import JavaRegex
 from tablefeed.log.plan import Limits, Step, furthest
 from tablefeed.model.actions import AddFile, Commit, Version
 from tablefeed.model.offset import Offset

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Literal
 
+from tablefeed.feed.changes.java_regex import JavaRegex
 from tablefeed.feed.stream.schema_tracking import TrackingOptions
 from tablefeed.feed.stream.stream_bounds import Bound
 from tablefeed.log.admission import ChangePolicy
-from tablefeed.log.java_regex import JavaRegex
 from tablefeed.log.plan import Limits
 
 

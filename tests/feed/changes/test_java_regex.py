@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablefeed.errors import IllegalOptionError
-from tablefeed.log.java_regex import java_regex
+from tablefeed.feed.changes.java_regex import java_regex
 
 Verdict = Literal["found", "not found"]
 FOUND: Verdict = "found"
@@ -92,7 +92,6 @@ def refused(pattern: str) -> IllegalOptionError:
         ("[^a]", "\n", FOUND),
         ("[-a]", "-", FOUND),
         ("[a-]", "-", FOUND),
-        ("[!--]", "+", FOUND),
         (r"[\w-]", "-", FOUND),
         (r"[\]\[\\^]", "^", FOUND),
         ("[a^]", "^", FOUND),
@@ -157,7 +156,7 @@ def test_a_pattern_finds_what_it_finds_in_java(pattern: str, text: str, verdict:
             "(?<>a)",
             "(?<n>a)(?<n>b)",
         ),
-        *("(?(1)a)", "(?q)a", "(?<=a+)b", "(?<!(x|a*))b", "(?<=a{2,})b"),
+        *("(?(1)a)", "(?q)a"),
     ],
 )
 def test_what_java_does_not_compile_is_a_syntax_error_of_delta_sparks_class(pattern: str) -> None:
@@ -167,29 +166,30 @@ def test_what_java_does_not_compile_is_a_syntax_error_of_delta_sparks_class(patt
 @pytest.mark.parametrize(
     ("pattern", "said"),
     [
-        (r"\p{Alpha}", r"\p{...}: write the characters out"),
-        (r"\PL", r"\P{...}"),
+        (r"\p{Alpha}", r"has \p: write the characters out"),
+        (r"\PL", r"has \P"),
         (r"\Qa.b\E", r"put a backslash before each"),
-        (r"a\hb", r"\h: write [ \t]"),
+        (r"a\hb", r"has \h: write the characters out, such as [A-Za-z] or [ \t]"),
         (r"\H", r"\H"),
         (r"\v", r"\v"),
         (r"[\V]", r"\V"),
-        (r"\R", r"\R: write (?:\r\n|[\n\r])"),
+        (r"\R", r"\R"),
         (r"\X", r"\X"),
         (r"\N{DASH}", r"\N"),
         (r"\Ga", r"\G"),
-        (r"\cA", r"\c"),
+        (r"\cA", r"has \c: write \x and two digits"),
         (r"(a)\1", "back reference"),
         (r"(?<n>a)\k<n>", "back reference"),
-        (r"\07", "octal"),
-        (r"\x{41}", r"\x{...}"),
+        (r"\07", r"write \x and two digits"),
+        (r"\x{41}", r"write \x and two digits"),
         (r"\ud83d\ude00", "surrogate"),
-        ("[a[b]]", "brackets within brackets"),
+        ("[a[b]]", "one pair of brackets"),
         ("[a&&b]", "&&"),
         ("[a&&[^b]]", "&&"),
         ("[]a]", r"write \]"),
         ("[^]a]", r"write \]"),
         ("[a-c-e]", r"write \-"),
+        ("[!--]", r"write \-"),
         (r"[\d-x]", r"write \-"),
         (r"[a-\d]", r"write \-"),
         ("(?i)[a-é]", "beyond ASCII"),
@@ -206,10 +206,13 @@ def test_what_java_does_not_compile_is_a_syntax_error_of_delta_sparks_class(patt
         ("(a*)*", "can match the empty text"),
         ("(a|b?)+", "can match the empty text"),
         ("(?:a{0,3}){2}", "can match the empty text"),
-        ("{2}", "count in braces"),
-        ("a{2}{3}", "count in braces"),
+        ("{2}", "count follows nothing"),
+        ("a{2}{3}", "count follows nothing"),
         ("(?<=a{1,2})b", "look-behind"),
         ("(?<=a|bc)d", "look-behind"),
+        ("(?<=a+)b", "look-behind"),
+        ("(?<!(x|a*))b", "look-behind"),
+        ("(?<=a{2,})b", "look-behind"),
         ("(" * 60 + "a" + ")" * 60, "nested"),
     ],
 )
