@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from enum import StrEnum
 
-from tablefeed.model.schema import Array, DataType, Decimal, Map, Primitive, Struct
+from tablefeed.model.schema import DataType, Decimal, Nested, Primitive, paired
 
 
 class Policy(StrEnum):
@@ -47,7 +47,7 @@ _NO_ATOMS = ("void", "variant")
 
 def is_assignable(incoming: DataType, table: DataType, policy: Policy) -> bool:
     """Says whether values of one type that is not nested may be stored as another."""
-    if isinstance(incoming, Array | Map | Struct) or isinstance(table, Array | Map | Struct):
+    if isinstance(incoming, Nested) or isinstance(table, Nested):
         return False
     return incoming == table or (
         _casts(incoming, table) and (policy is not Policy.STRICT or _loses_nothing(incoming, table))
@@ -100,18 +100,6 @@ def _is_day_or_moment(kind: DataType) -> bool:
     return isinstance(kind, Primitive) and kind.name in _DAYS_AND_MOMENTS
 
 
-def leaves(incoming: DataType, table: DataType) -> Iterator[tuple[DataType, DataType]]:
+def leaf_pairs(incoming: DataType, table: DataType) -> Iterator[tuple[DataType, DataType]]:
     """The pairs of leaf types, incoming and table's, below two types; also pairs of which only one is nested."""
-    match incoming, table:
-        case Struct(), Struct():
-            by_name = {field.name.lower(): field for field in table}
-            for field in incoming:
-                if field.name.lower() in by_name:
-                    yield from leaves(field.type, by_name[field.name.lower()].type)
-        case Array(one), Array(other):
-            yield from leaves(one, other)
-        case Map(key, value), Map(other_key, other_value):
-            yield from leaves(key, other_key)
-            yield from leaves(value, other_value)
-        case _:
-            yield incoming, table
+    return ((one.type, other.type) for one, other in paired(incoming, table, fold=str.lower))

@@ -19,7 +19,7 @@ from tablefeed.delta import names, row_tracking
 from tablefeed.delta.schema.type_changes import unknown_type_change
 from tablefeed.errors import AppendOnlyError, LogError, UnsupportedFeatureError
 from tablefeed.model.actions import Metadata, Protocol
-from tablefeed.model.schema import Array, DataType, Map, Primitive, Struct
+from tablefeed.model.schema import Primitive, Struct, walk
 
 
 class Kind(StrEnum):
@@ -124,7 +124,7 @@ def required_protocol(schema: Struct, properties: Mapping[str, str]) -> Protocol
     and has the features that these imply. The schema's types, the properties and `delta.feature.NAME` add features.
     Where some versions imply exactly these features, they are not listed, as in Delta-Spark.
     """
-    uses = Uses(properties=properties, column_keys=_column_keys(schema), types=frozenset(_type_words(schema)))
+    uses = Uses(properties=properties, column_keys=_column_keys(schema), types=_type_words(schema))
     asked = {feature.name for feature in FEATURES.values() if feature.is_active(uses)}
     asked |= {name.removeprefix(names.FEATURE_PREFIX) for name in properties if name.startswith(names.FEATURE_PREFIX)}
     reader = int(properties.get(names.MIN_READER_VERSION, 1))
@@ -138,7 +138,7 @@ def protocol_for(schema: Struct, protocol: Protocol, *, url: str) -> Protocol:
     As in Delta-Spark, variantType is the only feature for a type that is added to an existing table. Any other would
     stop the table's readers and writers: raises UnsupportedFeatureError where such a feature is missing.
     """
-    uses = Uses(properties={}, column_keys=frozenset(), types=frozenset(_type_words(schema)))
+    uses = Uses(properties={}, column_keys=frozenset(), types=_type_words(schema))
     listed = (protocol.writer_features or frozenset()) & (protocol.reader_features or frozenset())
     if f"{_VARIANT}-preview" in listed:  # Delta-Spark accepts it too
         listed |= {_VARIANT}
@@ -453,18 +453,8 @@ def _column_metadata(part: Mapping[str, Any]) -> Mapping[str, object]:
     raise TypeError(f"a column's metadata is {metadata!r:.60}")
 
 
-def _type_words(data_type: DataType) -> Iterator[str]:
-    match data_type:
-        case Primitive(name=name):
-            yield name
-        case Struct():
-            for field in data_type:
-                yield from _type_words(field.type)
-        case Array(element=element):
-            yield from _type_words(element)
-        case Map(key=key, value=value):
-            yield from _type_words(key)
-            yield from _type_words(value)
+def _type_words(schema: Struct) -> frozenset[str]:
+    return frozenset(part.type.name for part in walk(schema) if isinstance(part.type, Primitive))
 
 
 def _column_keys(schema: Struct) -> frozenset[str]:

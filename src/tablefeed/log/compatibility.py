@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tablefeed.model.schema import Array, DataType, Decimal, Map, Primitive, Struct, widens
+from tablefeed.model.schema import Array, DataType, Decimal, Map, Primitive, Struct, describe, paired, widens
 
 
 def can_read(read: Struct, data: Struct) -> bool:
@@ -39,22 +39,11 @@ def added_columns(read: Struct, data: Struct) -> tuple[str, ...] | None:
     return None if None in found else tuple(path for path in found if path is not None)
 
 
-def type_changes(older: DataType, newer: DataType, path: str = "") -> Iterator[str]:
+def type_changes(older: Struct, newer: Struct) -> Iterator[str]:
     """Gives the columns, at every depth, that both have with different types, and both types."""
-    match older, newer:
-        case Struct(), Struct():
-            since = {f.name.lower(): f for f in newer}
-            for field in older:
-                if field.name.lower() in since:
-                    inside = f"{path}.{field.name}" if path else field.name
-                    yield from type_changes(field.type, since[field.name.lower()].type, inside)
-        case Array(), Array():
-            yield from type_changes(older.element, newer.element, f"{path}.element")
-        case Map(), Map():
-            yield from type_changes(older.key, newer.key, f"{path}.key")
-            yield from type_changes(older.value, newer.value, f"{path}.value")
-        case _ if older != newer:
-            yield f"{path}: {_word(older)} to {_word(newer)}"
+    for was, now in paired(older, newer, fold=str.lower):
+        if was.type != now.type:
+            yield f"{'.'.join(was.path)}: {_word(was.type)} to {_word(now.type)}"
 
 
 _SameType = Callable[[DataType, DataType], bool]
@@ -94,13 +83,7 @@ def _members_beside(read: Struct, data: Struct, path: str) -> Iterator[str | Non
 
 
 def _word(kind: DataType) -> str:
-    match kind:
-        case Primitive(name):
-            return name
-        case Decimal(precision, scale):
-            return f"decimal({precision},{scale})"
-        case _:
-            return type(kind).__name__.lower()
+    return describe(kind) if isinstance(kind, Primitive | Decimal) else type(kind).__name__.lower()
 
 
 def _can_read(read: Struct, data: Struct, same: _SameType, *, shared: bool = False) -> bool:

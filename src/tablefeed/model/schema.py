@@ -1,13 +1,16 @@
 """A table's schema in the logs' own words (PROTOCOL.md, "Schema Serialization Format").
 
-Both dialects use Spark's schema types. Other modules convert them to Arrow and JSON.
+Both dialects use Spark's schema types. Other modules convert them to Arrow and JSON. The functions here are the only
+walks through a type. A recursion elsewhere also carries what these do not: the types of Arrow, JSON or SQL that a type
+becomes, or the rule for two types of different shape.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from types import MappingProxyType, UnionType
+from typing import NamedTuple
 
 PRIMITIVES = frozenset(
     {
@@ -98,18 +101,130 @@ class Struct:
 DataType = Primitive | Decimal | Array | Map | Struct
 
 
+Nested = Array | Map | Struct
+"""The types whose values have parts."""
+
+ELEMENT, KEY, VALUE = "element", "key", "value"
+"""The names of elements, keys and values in paths, in Arrow, in Parquet and in errors ("Field Path")."""
+
+Path = tuple[str, ...]
+"""The way to a type from the top: the names of fields, and `ELEMENT`, `KEY` and `VALUE`."""
+
+
+class Part(NamedTuple):
+    """A type in another type. `field` is None for an element, a key, a value, and for the outermost type itself."""
+
+    path: Path
+    type: DataType
+    field: Field | None
+
+
+def walk(kind: DataType, *, into: type | UnionType = Nested) -> Iterator[Part]:
+    """Gives `kind` and what is in it at every depth, each before its own parts; only types of `into` are entered."""
+    return _walk(Part((), kind, None), into)
+
+
+def _walk(part: Part, into: type | UnionType) -> Iterator[Part]:
+    yield part
+    if isinstance(part.type, into):
+        for inner in _parts(part):
+            yield from _walk(inner, into)
+
+
+def _parts(part: Part) -> list[Part]:
+    match part.type:
+        case Struct(fields):
+            return [Part((*part.path, member.name), member.type, member) for member in fields]
+        case Array(element):
+            return [Part((*part.path, ELEMENT), element, None)]
+        case Map(key, value):
+            return [Part((*part.path, KEY), key, None), Part((*part.path, VALUE), value, None)]
+        case _:
+            return []
+
+
+def fields_at(kind: DataType, *, into: type | UnionType = Nested) -> Iterator[tuple[Path, Field]]:
+    """Gives the fields at every depth with their paths, each before its own members; only `into` is entered."""
+    return ((part.path, part.field) for part in walk(kind, into=into) if part.field is not None)
+
+
 def fields_of(kind: DataType) -> Iterator[Field]:
     """Gives the fields at every depth, each before its own members."""
+    return (member for _, member in fields_at(kind))
+
+
+def leaves(schema: Struct) -> Iterator[tuple[Path, DataType]]:
+    """Gives the columns without members, at every depth of structs. Lists and maps are leaves as a whole."""
+    return ((part.path, part.type) for part in walk(schema, into=Struct) if not isinstance(part.type, Struct))
+
+
+def fields_along(schema: Struct, path: Sequence[str], *, is_named: Callable[[Field, str], bool]) -> list[Field]:
+    """Gives the fields on `path` from the top, down to the first that `schema` does not have."""
+    found: list[Field] = []
+    for name in path:
+        kind = found[-1].type if found else schema
+        member = next((f for f in kind if is_named(f, name)), None) if isinstance(kind, Struct) else None
+        if member is None:
+            break
+        found.append(member)
+    return found
+
+
+def paired(
+    one: DataType, other: DataType, *, into: type | UnionType = Nested, fold: Callable[[str], str] = str
+) -> Iterator[tuple[Part, Part]]:
+    """Gives what `one` and `other` have in the same place, down to where they are not of the same nested type.
+
+    Fields match where their names are equal after `fold`; a field that has no match is left out.
+    """
+    return _paired(Part((), one, None), Part((), other, None), into, fold)
+
+
+def _paired(one: Part, other: Part, into: type | UnionType, fold: Callable[[str], str]) -> Iterator[tuple[Part, Part]]:
+    if not (type(one.type) is type(other.type) and isinstance(one.type, into)):
+        yield one, other
+        return
+    matches = {fold(part.path[-1]): part for part in _parts(other)}
+    for part in _parts(one):
+        if (match := matches.get(fold(part.path[-1]))) is not None:
+            yield from _paired(part, match, into, fold)
+
+
+Change = Callable[[Path, Field], Field]
+"""What becomes of the field at a path."""
+
+
+def rebuilt(schema: Struct, change: Change, above: Path = ()) -> Struct:
+    """Gives `schema` with each field, at every depth, as `change` gives it; a field is changed before its members."""
+    changed = (((*above, member.name), change((*above, member.name), member)) for member in schema)
+    return Struct(tuple(replace(member, type=_rebuilt(member.type, change, path)) for path, member in changed))
+
+
+def _rebuilt(kind: DataType, change: Change, path: Path) -> DataType:
     match kind:
         case Struct():
-            for member in kind:
-                yield member
-                yield from fields_of(member.type)
-        case Array(element=element):
-            yield from fields_of(element)
-        case Map(key=key, value=value):
-            yield from fields_of(key)
-            yield from fields_of(value)
+            return rebuilt(kind, change, path)
+        case Array(element):
+            return replace(kind, element=_rebuilt(element, change, (*path, ELEMENT)))
+        case Map(key, value):
+            inner = _rebuilt(key, change, (*path, KEY)), _rebuilt(value, change, (*path, VALUE))
+            return Map(*inner, kind.value_contains_null)
+        case _:
+            return kind
+
+
+def pruned(schema: Struct, leaf: Callable[[Path, DataType], DataType | None], above: Path = ()) -> Struct:
+    """Gives `schema` with its `leaves` in the types that `leaf` gives, without those for which it gives None.
+
+    A struct that is left without members is left out.
+    """
+    taken: list[Field] = []
+    for member in schema:
+        path = (*above, member.name)
+        kind = pruned(member.type, leaf, path) if isinstance(member.type, Struct) else leaf(path, member.type)
+        if kind is not None and kind != Struct(()):
+            taken.append(replace(member, type=kind))
+    return Struct(tuple(taken))
 
 
 def widens(older: DataType, newer: DataType) -> bool:
@@ -154,6 +269,11 @@ def _nullable(kind: DataType) -> DataType:
             return Map(_nullable(key), _nullable(value), value_contains_null=True)
         case _:
             return kind
+
+
+def plain(schema: Struct) -> Struct:
+    """Gives the names and types of `schema` alone: everything nullable, without column metadata."""
+    return all_nullable(rebuilt(schema, lambda _, member: Field(member.name, member.type, nullable=True)))
 
 
 def describe(kind: DataType) -> str:

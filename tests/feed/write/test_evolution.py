@@ -146,22 +146,25 @@ def test_a_wider_column_tells_what_it_was_after_what_it_told_before() -> None:
         a("n", INT, **{"delta.typeChanges": [told], "comment": "kept"}),
         a("m", Map(INT, several(Decimal(5, 2)), value_contains_null=True)),
         a("s", struct(a("x", INT), a("y", INT))),
+        a("p", several(struct(a("x", INT)))),
         a("same", INT),
     )
     after = struct(
         a("n", LONG, **{"delta.typeChanges": [told], "comment": "kept"}),
         a("m", Map(LONG, several(Decimal(6, 2)), value_contains_null=True)),
         a("s", struct(a("x", LONG), a("y", INT))),
+        a("p", several(struct(a("x", LONG)))),
         a("same", INT),
     )
 
     to_long = {"fromType": "integer", "toType": "long"}
     in_values = {"fromType": "decimal(5,2)", "toType": "decimal(6,2)", "fieldPath": "value.element"}
-    assert widened_columns(before, after) == ["n", "m", "s.x"]
+    assert widened_columns(before, after) == ["n", "m", "s.x", "p.element.x"]
     assert with_type_changes(before, after) == struct(
         a("n", LONG, **{"delta.typeChanges": [told, to_long], "comment": "kept"}),
         a("m", after.fields[1].type, **{"delta.typeChanges": [{**to_long, "fieldPath": "key"}, in_values]}),
         a("s", struct(a("x", LONG, **{"delta.typeChanges": [to_long]}), a("y", INT))),
+        a("p", several(struct(a("x", LONG, **{"delta.typeChanges": [to_long]})))),
         a("same", INT),
     )
 

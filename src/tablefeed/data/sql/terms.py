@@ -12,7 +12,7 @@ from enum import IntEnum
 
 import pyarrow as pa
 
-from tablefeed.model.schema import Array, DataType, Decimal, Map, Primitive, Struct
+from tablefeed.model.schema import Array, DataType, Decimal, Map, Nested, Primitive, Struct
 
 BOOLEAN, BYTE, SHORT, INT, LONG = (Primitive(n) for n in ("boolean", "byte", "short", "integer", "long"))
 FLOAT, DOUBLE, STRING, BINARY = (Primitive(n) for n in ("float", "double", "string", "binary"))
@@ -239,4 +239,4 @@ def text_sql(value: str) -> str:
 
 def is_nested(kind: DataType) -> bool:
     """Whether values of `kind` have parts."""
-    return isinstance(kind, Array | Map | Struct)
+    return isinstance(kind, Nested)

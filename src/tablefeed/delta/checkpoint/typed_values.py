@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from tablefeed.delta import partition_values
-from tablefeed.delta.schema.column_mapping import physical_name
-from tablefeed.delta.schema.schema_string import to_arrow
+from tablefeed.delta.schema.column_mapping import physical_name, physical_schema
+from tablefeed.delta.schema.schema_string import arrow_type, to_arrow
 from tablefeed.delta.stats.indexed_columns import has_bounds, indexed_columns
 from tablefeed.errors import TablefeedError
-from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct
+from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct, plain, pruned
 
 
 def stats_schema(
@@ -33,8 +33,9 @@ def stats_schema(
 
     `has_vectors`: the table supports deletion vectors, so that statistics say whether their bounds are tight.
     """
-    indexed = indexed_columns(schema, properties, partition_columns=partition_columns)
-    bounds, nulls = _bounded(indexed), _counted(indexed)
+    indexed = plain(physical_schema(indexed_columns(schema, properties, partition_columns=partition_columns)))
+    bounds = pruned(indexed, lambda _, kind: kind if has_bounds(kind) else None)
+    nulls = pruned(indexed, lambda _path, _kind: _LONG)
     members = [
         _member("numRecords", _LONG),
         *(_member(name, bounds) for name in ("minValues", "maxValues") if bounds.fields),
@@ -65,7 +66,7 @@ def parsed_partition_values(values: pa.MapArray, schema: Struct) -> pa.StructArr
     columns = []
     for member in schema:
         texts = pc.map_lookup(values, query_key=member.name, occurrence="first").dictionary_encode()
-        kind = _arrow(member.type)
+        kind = arrow_type(member.type)
         read = pa.array([_partition_value(text, member.type) for text in texts.dictionary.to_pylist()], kind)
         columns.append(read.take(texts.indices))
     return pa.StructArray.from_arrays(columns, fields=list(to_arrow(schema)))
@@ -76,35 +77,6 @@ _LONG = Primitive("long")
 
 def _member(name: str, kind: DataType) -> Field:
     return Field(name, kind, nullable=True)
-
-
-def _arrow(kind: DataType) -> pa.DataType:
-    return to_arrow(Struct((_member("value", kind),))).field(0).type
-
-
-# --- which columns -------------------------------------------------------------------------------------------------
-
-
-def _bounded(struct: Struct) -> Struct:
-    members = []
-    for field in struct:
-        match field.type:
-            case Struct():
-                inner = _bounded(field.type)
-                if inner.fields:
-                    members.append(_member(physical_name(field), inner))
-            case kind if has_bounds(kind):
-                members.append(_member(physical_name(field), kind))
-    return Struct(tuple(members))
-
-
-def _counted(struct: Struct) -> Struct:
-    members = []
-    for field in struct:
-        kind: DataType = _counted(field.type) if isinstance(field.type, Struct) else _LONG
-        if kind == _LONG or (isinstance(kind, Struct) and kind.fields):
-            members.append(_member(physical_name(field), kind))
-    return Struct(tuple(members))
 
 
 # --- many at once --------------------------------------------------------------------------------------------------

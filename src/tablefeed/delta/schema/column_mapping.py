@@ -7,7 +7,7 @@ statistics use physical names in both modes. Without a mode the physical name is
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import pyarrow as pa
@@ -16,7 +16,20 @@ from tablefeed.delta import names
 from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
 from tablefeed.errors import LogError
 from tablefeed.model.actions import Metadata
-from tablefeed.model.schema import Array, DataType, Field, Map, Struct, fields_of
+from tablefeed.model.schema import (
+    ELEMENT,
+    KEY,
+    VALUE,
+    Array,
+    DataType,
+    Field,
+    Map,
+    Path,
+    Struct,
+    fields_of,
+    rebuilt,
+    walk,
+)
 
 FIELD_ID = b"PARQUET:field_id"
 """The key of an Arrow field's metadata under which pyarrow keeps Parquet's field id."""
@@ -60,7 +73,7 @@ def stored_schema(schema: Struct, mode: MappingMode, *, url: str) -> pa.Schema |
     _check_names(schema, url=url)
     if mode is MappingMode.ID:
         _check_ids(schema, url=url)
-    stored = to_arrow(_renamed(schema))
+    stored = to_arrow(physical_schema(schema))
     if mode is MappingMode.NAME:
         return stored
     return pa.schema([_with_ids(arrow, field) for arrow, field in zip(stored, schema, strict=True)])
@@ -124,7 +137,7 @@ def dropped_columns(*, older: Struct, newer: Struct) -> list[str]:
 
 def physical_schema(schema: Struct) -> Struct:
     """Returns `schema` with physical names, at every depth."""
-    return _renamed(schema)
+    return rebuilt(schema, lambda _, field: replace(field, name=physical_name(field)))
 
 
 def _renumbered(older: Struct, newer: Struct) -> bool:
@@ -132,7 +145,7 @@ def _renumbered(older: Struct, newer: Struct) -> bool:
     return any(now.get(physical, number) != number for physical, number in _numbers(older).items())
 
 
-def _numbers(schema: Struct) -> dict[_Path, object]:
+def _numbers(schema: Struct) -> dict[Path, object]:
     fields = zip(_paths(schema), fields_of(schema), strict=True)
     return {physical: field.metadata.get(names.COLUMN_ID) for (physical, _), field in fields}
 
@@ -141,7 +154,7 @@ def _check_names(schema: Struct, *, url: str) -> None:
     for field in fields_of(schema):
         if not isinstance(field.metadata.get(names.PHYSICAL_NAME, ""), str):
             raise _unmapped(f"the {names.PHYSICAL_NAME} of column {field.name!r} is not a string", url)
-    seen: dict[_Path, _Path] = {}
+    seen: dict[Path, Path] = {}
     for physical, logical in _paths(schema):
         if physical in seen:
             both = f"{'.'.join(seen[physical])!r} and {'.'.join(logical)!r}"
@@ -170,42 +183,13 @@ def _unmapped(what: str, url: str) -> LogError:
     )
 
 
-def _renamed(struct: Struct) -> Struct:
-    return Struct(
-        tuple(Field(physical_name(f), _renamed_inside(f.type), f.nullable, f.metadata) for f in struct.fields)
-    )
-
-
-def _renamed_inside(kind: DataType) -> DataType:
-    match kind:
-        case Struct():
-            return _renamed(kind)
-        case Array(element=element, contains_null=contains_null):
-            return Array(_renamed_inside(element), contains_null)
-        case Map(key=key, value=value, value_contains_null=contains_null):
-            return Map(_renamed_inside(key), _renamed_inside(value), contains_null)
-        case _:
-            return kind
-
-
 def nested_id_keys(field: Field) -> Iterator[str]:
     """Returns the keys of a column's nested ids: one for each element, key and value that is not inside a struct.
 
     "Writer Requirements for IcebergCompatV2": a key is a path that begins with the physical name; parents come first.
     """
-    return _nested_keys(field.type, physical_name(field))
-
-
-def _nested_keys(kind: DataType, path: str) -> Iterator[str]:
-    match kind:
-        case Array(element=element):
-            yield f"{path}.element"
-            yield from _nested_keys(element, f"{path}.element")
-        case Map(key=key, value=value):
-            yield f"{path}.key"
-            yield from _nested_keys(key, f"{path}.key")
-            yield f"{path}.value"
-            yield from _nested_keys(value, f"{path}.value")
+    inside = (path for path, _, _ in walk(field.type, into=Array | Map) if path)
+    return (".".join((physical_name(field), *path)) for path in inside)
 
 
 def _with_ids(arrow: pa.Field, field: Field) -> pa.Field:
@@ -236,11 +220,11 @@ def _type_with_ids(arrow: pa.DataType, kind: DataType, within: _Nested) -> pa.Da
         case Struct():
             return pa.struct([_with_ids(member, field) for member, field in zip(arrow, kind, strict=True)])
         case Array(element=element):
-            return pa.list_(_inner_with_ids(arrow.value_field, element, within.of("element")))
+            return pa.list_(_inner_with_ids(arrow.value_field, element, within.of(ELEMENT)))
         case Map(key=key, value=value):
             return pa.map_(
-                _inner_with_ids(arrow.key_field, key, within.of("key")),
-                _inner_with_ids(arrow.item_field, value, within.of("value")),
+                _inner_with_ids(arrow.key_field, key, within.of(KEY)),
+                _inner_with_ids(arrow.item_field, value, within.of(VALUE)),
             )
         case _:
             return arrow
@@ -250,19 +234,7 @@ def _inner_with_ids(arrow: pa.Field, kind: DataType, within: _Nested) -> pa.Fiel
     return within.numbered(arrow.with_type(_type_with_ids(arrow.type, kind, within)))
 
 
-_Path = tuple[str, ...]
-
-
-def _paths(kind: DataType, physical: _Path = (), logical: _Path = ()) -> Iterator[tuple[_Path, _Path]]:
+def _paths(schema: Struct) -> Iterator[tuple[Path, Path]]:
     """Each column at every depth: its physical path and its logical path."""
-    match kind:
-        case Struct():
-            for field in kind:
-                inside = (*physical, physical_name(field)), (*logical, field.name)
-                yield inside
-                yield from _paths(field.type, *inside)
-        case Array(element=element):
-            yield from _paths(element, (*physical, "element"), (*logical, "element"))
-        case Map(key=key, value=value):
-            yield from _paths(key, (*physical, "key"), (*logical, "key"))
-            yield from _paths(value, (*physical, "value"), (*logical, "value"))
+    both = zip(walk(physical_schema(schema)), walk(schema), strict=True)
+    return ((physical.path, logical.path) for physical, logical in both if logical.field is not None)

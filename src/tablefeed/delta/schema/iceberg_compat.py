@@ -11,7 +11,7 @@ from tablefeed.delta import names
 from tablefeed.delta.schema.column_mapping import nested_id_keys
 from tablefeed.errors import UnsupportedFeatureError
 from tablefeed.model.actions import Protocol
-from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struct, fields_of
+from tablefeed.model.schema import Array, Field, Map, Primitive, Struct, fields_of, walk
 
 VERSIONS = (1, 2)
 """The versions that are handled."""
@@ -109,7 +109,7 @@ def _violations(
 
 
 def _unconvertible(version: int, field: Field) -> str | None:
-    for kind in _types_of(field.type):
+    for _, kind, _ in walk(field.type, into=Array | Map):
         if version == 1 and isinstance(kind, Array | Map):
             return f"its column {field.name!r} is a list or a map"
         if isinstance(kind, Primitive) and kind.name.partition("(")[0] not in _V2_TYPES:
@@ -123,17 +123,6 @@ def _unconvertible(version: int, field: Field) -> str | None:
         if not _iceberg_widens(then, now):
             return f"its column {field.name!r} was widened from {then} to {now}, which Iceberg does not know"
     return None
-
-
-def _types_of(kind: DataType) -> Iterator[DataType]:
-    """The types of a column, outermost first. Members of a struct are left out: they are columns of their own."""
-    yield kind
-    match kind:
-        case Array(element=element):
-            yield from _types_of(element)
-        case Map(key=key, value=value):
-            yield from _types_of(key)
-            yield from _types_of(value)
 
 
 def _iceberg_widens(then: str, now: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tablefeed.delta import names
 from tablefeed.errors import UnsupportedFeatureError
@@ -20,14 +21,11 @@ def identity_columns(schema: Struct, *, partition_columns: Sequence[str], url: s
 
 def with_high_water_marks(schema: Struct, marks: Mapping[str, int]) -> Struct:
     """Returns `schema` with the high-water marks of the columns in `marks` set to these values."""
-    return Struct(
-        tuple(
-            field
-            if field.name not in marks
-            else Field(field.name, field.type, field.nullable, {**field.metadata, _MARK: marks[field.name]})
-            for field in schema
-        )
-    )
+
+    def marked(field: Field) -> Field:
+        return replace(field, metadata={**field.metadata, _MARK: marks[field.name]}) if field.name in marks else field
+
+    return Struct(tuple(marked(field) for field in schema))
 
 
 def differ_in_marks_alone(one: Struct, other: Struct) -> bool:
@@ -36,12 +34,8 @@ def differ_in_marks_alone(one: Struct, other: Struct) -> bool:
 
 
 def _without_marks(schema: Struct) -> Struct:
-    return Struct(
-        tuple(
-            Field(field.name, field.type, field.nullable, {k: v for k, v in field.metadata.items() if k != _MARK})
-            for field in schema
-        )
-    )
+    kept = ({key: value for key, value in field.metadata.items() if key != _MARK} for field in schema)
+    return Struct(tuple(replace(field, metadata=metadata) for field, metadata in zip(schema, kept, strict=True)))
 
 
 _START, _STEP, _MARK = names.IDENTITY_START, names.IDENTITY_STEP, names.IDENTITY_MARK

@@ -16,7 +16,7 @@ import orjson
 from tablefeed.delta import names
 from tablefeed.errors import UnsupportedFeatureError
 from tablefeed.model.rules import Check, TableRules, TextLimit
-from tablefeed.model.schema import Array, DataType, Field, Map, Struct
+from tablefeed.model.schema import Field, Struct, fields_at, fields_of
 
 
 def table_rules(schema: Struct, configuration: Mapping[str, str], *, url: str) -> TableRules:
@@ -31,25 +31,22 @@ def table_rules(schema: Struct, configuration: Mapping[str, str], *, url: str) -
         if key.lower().startswith(names.CHECK_CONSTRAINT_PREFIX)
     ]
     return TableRules(
-        checks=(*checks, *_invariants(schema, (), url)),
+        checks=(*checks, *_invariants(schema, url)),
         generated=_expressions(schema, names.GENERATION_EXPRESSION, url),
         defaults=_expressions(schema, names.CURRENT_DEFAULT, url),
         limits=tuple(limit for field in schema for limit in _limits(field, url)),
     )
 
 
-def _invariants(schema: Struct, above: tuple[str, ...], url: str) -> Iterator[Check]:
-    for field in schema:
-        path = (*above, field.name)
+def _invariants(schema: Struct, url: str) -> Iterator[Check]:
+    # As in Delta-Spark, invariants inside arrays and maps are ignored: those have no rows of their own.
+    for path, field in fields_at(schema, into=Struct):
         written = field.metadata.get(names.COLUMN_INVARIANTS)
         if written is not None:
             expression = _invariant(written)
             if expression is None:
                 raise _unreadable(url, f"the invariant of column {'.'.join(path)}, {written!s:.200}", "invariants")
             yield Check(name=f"EXPRESSION({expression})", expression=expression)
-        # As in Delta-Spark, invariants inside arrays and maps are ignored: those have no rows of their own.
-        if isinstance(field.type, Struct):
-            yield from _invariants(field.type, path, url)
 
 
 def _invariant(written: object) -> str | None:
@@ -69,23 +66,12 @@ def _expressions(schema: Struct, key: str, url: str) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for field in schema:
         written = field.metadata.get(key)
-        if written is None and not _is_below(field.type, key):
+        if written is None and not any(key in inner.metadata for inner in fields_of(field.type)):
             continue
         if not isinstance(written, str):
             raise _unreadable(url, f"{key} of column {field.name}", key)
         found[field.name] = written
     return found
-
-
-def _is_below(kind: DataType, key: str) -> bool:
-    match kind:
-        case Struct():
-            return any(key in field.metadata or _is_below(field.type, key) for field in kind)
-        case Array(element=element):
-            return _is_below(element, key)
-        case Map(key=of_key, value=value):
-            return _is_below(of_key, key) or _is_below(value, key)
-    return False
 
 
 def _unreadable(url: str, what: str, feature: str) -> UnsupportedFeatureError:

@@ -16,11 +16,21 @@ import pyarrow as pa
 
 from tablefeed.delta import names
 from tablefeed.errors import LogError, SchemaMismatchError, UnsupportedFeatureError
-from tablefeed.model.schema import PRIMITIVES, Array, DataType, Decimal, Field, Map, Primitive, Struct
-
-ELEMENT, KEY, VALUE = "element", "key", "value"
-"""The names of elements, keys and values in Arrow, in Parquet and in errors ("Field Path")."""
-
+from tablefeed.model.schema import (
+    ELEMENT,
+    KEY,
+    PRIMITIVES,
+    VALUE,
+    Array,
+    DataType,
+    Decimal,
+    Field,
+    Map,
+    Path,
+    Primitive,
+    Struct,
+    fields_at,
+)
 
 MOST_LEVELS = 100
 """The deepest nesting of types. Arrow refuses deeper Parquet schemas, so their rows could not be read."""
@@ -88,7 +98,7 @@ def from_spark(schema_json: str, *, url: str) -> Struct:
     """
     with _of_rows(url):
         schema = _struct(orjson.loads(schema_json), ())
-        _refuse_collations(schema, ())
+        _refuse_collations(schema)
         return schema
 
 
@@ -109,13 +119,10 @@ def _of_rows(url: str) -> Iterator[None]:
         ) from bad
 
 
-_Path = tuple[str, ...]
-
-
 class _BadSchemaError(ValueError):
     """The column at `path` is not what a schema may hold. Never leaves this module."""
 
-    def __init__(self, reason: str, path: _Path, *, error_class: str | None = None) -> None:
+    def __init__(self, reason: str, path: Path, *, error_class: str | None = None) -> None:
         self.reason, self.path, self.error_class = reason, path, error_class
         super().__init__(reason)
 
@@ -123,16 +130,16 @@ class _BadSchemaError(ValueError):
 class _UnknownTypeError(_BadSchemaError):
     """The column at `path` has a type that is not in the model; `found` is the type where it is an Arrow type."""
 
-    def __init__(self, reason: str, path: _Path, *, found: pa.DataType | None = None) -> None:
+    def __init__(self, reason: str, path: Path, *, found: pa.DataType | None = None) -> None:
         self.found = found
         super().__init__(reason, path)
 
 
-def _dotted(path: _Path) -> str:
+def _dotted(path: Path) -> str:
     return ".".join(f"`{name}`" if "." in name else name for name in path)
 
 
-def _refuse_doubles(columns: Iterable[str], path: _Path) -> None:
+def _refuse_doubles(columns: Iterable[str], path: Path) -> None:
     # "Schema Serialization Format": all column names must be unique regardless of casing.
     seen: dict[str, str] = {}
     for name in columns:
@@ -156,7 +163,7 @@ _ALIASES: Mapping[str, DataType] = {
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 
-def _type(value: Any, path: _Path) -> DataType:  # Any: JSON that is checked here
+def _type(value: Any, path: Path) -> DataType:  # Any: JSON that is checked here
     if isinstance(value, str):
         return _named_type(value, path)
     if len(path) > MOST_LEVELS:
@@ -183,7 +190,7 @@ def _type(value: Any, path: _Path) -> DataType:  # Any: JSON that is checked her
             raise _BadSchemaError(f"its type is {value!r:.60}", path)
 
 
-def _named_type(name: str, path: _Path) -> DataType:
+def _named_type(name: str, path: Path) -> DataType:
     if name in PRIMITIVES:
         return Primitive(name)
     if name in _ALIASES:
@@ -197,7 +204,7 @@ def _named_type(name: str, path: _Path) -> DataType:
         raise _BadSchemaError(str(error), path) from error
 
 
-def _struct(value: Any, path: _Path) -> Struct:
+def _struct(value: Any, path: Path) -> Struct:
     fields = value.get("fields") if isinstance(value, dict) and value.get("type") == "struct" else None
     if not isinstance(fields, list):
         raise _BadSchemaError("it is not a struct with fields", path)
@@ -206,7 +213,7 @@ def _struct(value: Any, path: _Path) -> Struct:
     return struct
 
 
-def _field(value: Any, path: _Path) -> Field:
+def _field(value: Any, path: Path) -> Field:
     name = value.get("name") if isinstance(value, dict) else None
     if not isinstance(name, str):
         raise _BadSchemaError(f"a field is {value!r:.60}", path)
@@ -217,30 +224,22 @@ def _field(value: Any, path: _Path) -> Field:
     return Field(name, _type(_member(value, "type", path), path), _flag(value, "nullable", path), metadata or {})
 
 
-def _refuse_collations(kind: DataType, path: _Path) -> None:
+def _refuse_collations(schema: Struct) -> None:
     # A field's metadata has the collations of the strings in it. Delta-Spark refuses collations at any depth.
-    match kind:
-        case Struct():
-            for field in kind:
-                collations = field.metadata.get(names.COLLATIONS)
-                if isinstance(collations, Mapping) and collations:
-                    _, name = min(collations.items())
-                    raise _UnknownTypeError(f"a string with the collation {name}", (*path, field.name))
-                _refuse_collations(field.type, (*path, field.name))
-        case Array(element=element):
-            _refuse_collations(element, (*path, ELEMENT))
-        case Map(key=key, value=value):
-            _refuse_collations(key, (*path, KEY))
-            _refuse_collations(value, (*path, VALUE))
+    for path, field in fields_at(schema):
+        collations = field.metadata.get(names.COLLATIONS)
+        if isinstance(collations, Mapping) and collations:
+            _, name = min(collations.items())
+            raise _UnknownTypeError(f"a string with the collation {name}", path)
 
 
-def _member(value: dict[str, Any], name: str, path: _Path) -> Any:
+def _member(value: dict[str, Any], name: str, path: Path) -> Any:
     if name not in value:
         raise _BadSchemaError(f"{name} is missing", path)
     return value[name]
 
 
-def _flag(value: dict[str, Any], name: str, path: _Path) -> bool:
+def _flag(value: dict[str, Any], name: str, path: Path) -> bool:
     flag = _member(value, name, path)
     if not isinstance(flag, bool):
         raise _BadSchemaError(f"{name} is {flag!r:.60}, not a boolean", path)
@@ -296,10 +295,11 @@ _ARROW: Mapping[str, pa.DataType] = {
 
 
 def _arrow_field(name: str, kind: DataType, *, nullable: bool) -> pa.Field:
-    return pa.field(name, _arrow(kind), nullable=nullable or kind == _VOID)  # Arrow's null type must be nullable
+    return pa.field(name, arrow_type(kind), nullable=nullable or kind == _VOID)  # Arrow's null type must be nullable
 
 
-def _arrow(kind: DataType) -> pa.DataType:
+def arrow_type(kind: DataType) -> pa.DataType:
+    """The type that a column of type `kind` has in the result of `to_arrow`."""
     match kind:
         case Primitive(name):
             return _ARROW[name]
@@ -334,13 +334,13 @@ _WIDER: Mapping[pa.DataType, str] = {
 }
 
 
-def _fields_from_arrow(fields: Iterable[pa.Field], path: _Path) -> Struct:
+def _fields_from_arrow(fields: Iterable[pa.Field], path: Path) -> Struct:
     struct = Struct(tuple(Field(f.name, _from_arrow(f.type, (*path, f.name)), f.nullable) for f in fields))
     _refuse_doubles(struct.names, path)
     return struct
 
 
-def _from_arrow(kind: pa.DataType, path: _Path) -> DataType:
+def _from_arrow(kind: pa.DataType, path: Path) -> DataType:
     is_a = pa.types
     if kind in _FROM_ARROW:
         return _FROM_ARROW[kind]
@@ -362,7 +362,7 @@ def _from_arrow(kind: pa.DataType, path: _Path) -> DataType:
     raise _UnknownTypeError(str(kind), path, found=kind)
 
 
-def _marked(kind: pa.StructType, path: _Path) -> DataType | None:
+def _marked(kind: pa.StructType, path: Path) -> DataType | None:
     """The type of a struct that PySpark marks by a member's metadata as a variant; None for a plain struct."""
     marks = {key for member in kind for key, value in (member.metadata or {}).items() if value == b"true"}
     if b"variant" in marks:
@@ -382,7 +382,7 @@ _LISTS = (
 )
 
 
-def _decimal_from_arrow(kind: pa.DataType, path: _Path) -> DataType:
+def _decimal_from_arrow(kind: pa.DataType, path: Path) -> DataType:
     if pa.types.is_decimal256(kind) or not 0 <= kind.scale <= kind.precision:
         raise _UnknownTypeError(str(kind), path, found=kind)
     return Decimal(kind.precision, kind.scale)

@@ -15,7 +15,7 @@ from tablefeed.delta.schema.column_mapping import physical_name
 from tablefeed.delta.stats.indexed_columns import indexed_columns
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, LogError, SchemaMismatchError
 from tablefeed.model.actions import DomainMetadata, Protocol
-from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct
+from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct, fields_along, leaves
 from tablefeed.model.statistics import LeafPath
 
 OPTION = "clusterBy"
@@ -93,8 +93,8 @@ def new_clustering(
     if unbounded:
         reason = f"names {_shown(unbounded[0])!r}, whose type has no bounds in statistics"
         raise _refused(columns, reason, "DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED")
-    known = indexed_columns(schema, properties, partition_columns=())
-    missing = [fields for fields in found if not _has(known, [field.name for field in fields])]
+    known = dict(leaves(indexed_columns(schema, properties, partition_columns=())))
+    missing = [fields for fields in found if tuple(field.name for field in fields) not in known]
     if missing:
         reason = (
             f"names {_shown(missing[0])!r}, for which the table would have no statistics; move the column up, or set "
@@ -131,32 +131,22 @@ def clustering_domain(columns: Sequence[LeafPath]) -> DomainMetadata:
 
 def _fields(column: LeafPath, schema: Struct, columns: Sequence[LeafPath]) -> list[Field]:
     """The fields on the path to `column`, outermost first. Raises IllegalOptionError where there is no such column."""
-    found: list[Field] = []
-    kind: DataType = schema
-    for name in column:
-        members = kind.fields if isinstance(kind, Struct) else ()
-        field = next((field for field in members if field.name.lower() == name.lower()), None)
-        if field is None:
-            reason = f"names {'.'.join(column)!r}, which is no column of the table"
-            raise _refused(columns, reason, "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA")
-        found.append(field)
-        kind = field.type
+    found = fields_along(schema, column, is_named=lambda field, name: field.name.lower() == name.lower())
+    if len(found) < len(column):
+        reason = f"names {'.'.join(column)!r}, which is no column of the table"
+        raise _refused(columns, reason, "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA")
     return found
+
+
+def _physical(column: LeafPath, schema: Struct) -> list[Field]:
+    """The fields on the path to `column`, given by physical names, down to the first that `schema` does not have."""
+    return fields_along(schema, column, is_named=lambda field, name: physical_name(field) == name)
 
 
 def _logical(columns: Sequence[LeafPath], schema: Struct) -> list[LeafPath]:
     """The logical names of `columns`; a part that `schema` does not have keeps its physical name."""
-    found: list[LeafPath] = []
-    for column in columns:
-        kind: DataType = schema
-        path: LeafPath = ()
-        for name in column:
-            members = kind.fields if isinstance(kind, Struct) else ()
-            field = next((field for field in members if physical_name(field) == name), None)
-            path = (*path, name if field is None else field.name)
-            kind = Struct(()) if field is None else field.type
-        found.append(path)
-    return found
+    known = [tuple(field.name for field in _physical(column, schema)) for column in columns]
+    return [(*found, *column[len(found) :]) for found, column in zip(known, columns, strict=True)]
 
 
 def _has_bounds(kind: DataType) -> bool:
@@ -167,13 +157,6 @@ _BOUNDED = frozenset({"byte", "short", "integer", "long", "float", "double", "st
     "timestamp_ntz"
 }
 """Delta-Spark's SkippingEligibleDataType, without variants."""
-
-
-def _has(struct: Struct, path: Sequence[str]) -> bool:
-    field = next((field for field in struct if field.name == path[0]), None)
-    if field is None:
-        return False
-    return len(path) == 1 or (isinstance(field.type, Struct) and _has(field.type, path[1:]))
 
 
 def _refused(columns: Sequence[LeafPath], reason: str, error_class: str) -> IllegalOptionError:
@@ -189,9 +172,5 @@ def _listed(columns: Sequence[LeafPath]) -> str:
 
 
 def _is_leaf(path: LeafPath, schema: Struct) -> bool:
-    field = next((field for field in schema if physical_name(field) == path[0]), None)
-    if field is None:
-        return False
-    if isinstance(field.type, Struct):
-        return len(path) > 1 and _is_leaf(path[1:], field.type)
-    return len(path) == 1 and field.type != Primitive("void")
+    found = _physical(path, schema)
+    return len(found) == len(path) and not (isinstance(found[-1].type, Struct) or found[-1].type == Primitive("void"))

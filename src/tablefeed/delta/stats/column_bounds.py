@@ -30,9 +30,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.delta import partition_values
-from tablefeed.delta.schema.schema_string import to_arrow
+from tablefeed.delta.schema.schema_string import arrow_type
 from tablefeed.errors import TablefeedError
-from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct
+from tablefeed.model.schema import DataType, Decimal, Primitive
 from tablefeed.model.statistics import LeafPath
 
 
@@ -46,7 +46,7 @@ class Leaf:
     @property
     def arrow_type(self) -> pa.DataType:
         """The type in Arrow."""
-        return to_arrow(Struct((Field("leaf", self.type, nullable=True),))).field(0).type
+        return arrow_type(self.type)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

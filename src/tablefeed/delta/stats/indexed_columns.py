@@ -5,9 +5,10 @@ The protocol leaves both to writers. Delta-Spark's readers use only the columns 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from tablefeed.delta import names
 from tablefeed.delta.features import supported_features
@@ -15,7 +16,7 @@ from tablefeed.delta.schema.column_mapping import MappingMode, mapping_mode, phy
 from tablefeed.delta.stats.stats_text import PREFIX_LENGTH, StatisticsShape
 from tablefeed.errors import SchemaMismatchError
 from tablefeed.model.actions import Metadata, Protocol
-from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct
+from tablefeed.model.schema import DataType, Decimal, Path, Primitive, Struct, fields_along, leaves, pruned
 from tablefeed.model.statistics import LeafPath
 
 MOST_LEAVES = 32
@@ -35,8 +36,8 @@ def statistics_shape(
     properties, partition_columns = metadata.configuration, metadata.partition_columns
     is_mapped = mapping_mode(metadata, url=url) is not MappingMode.NONE
     indexed = indexed_columns(schema, properties, partition_columns=partition_columns)
-    wanted = {*dict(_leaves((), _in_files(indexed, is_mapped=is_mapped))), *also}
-    found = {path: kind for path, kind in _leaves((), _in_files(schema, is_mapped=is_mapped)) if path in wanted}
+    wanted = {*dict(leaves(_in_files(indexed, is_mapped=is_mapped))), *also}
+    found = {path: kind for path, kind in leaves(_in_files(schema, is_mapped=is_mapped)) if path in wanted}
     prefix_length = _whole(properties.get(names.PREFIX_LENGTH, ""))
     return StatisticsShape(
         leaves=tuple(found),
@@ -60,11 +61,14 @@ def indexed_columns(schema: Struct, properties: Mapping[str, str], *, partition_
     data = Struct(tuple(field for field in schema if field.name not in partition_columns))
     named = properties.get(names.INDEXED_COLUMNS)
     if named is not None:
-        return _named(data, [[part.lower() for part in path] for path in column_names(named) or ()])
+        return _named(data, {tuple(part.lower() for part in path) for path in column_names(named) or ()})
     most = _whole(properties.get(names.INDEXED_LEAVES, ""))
     if most is None:
         most = MOST_LEAVES
-    return data if most < 0 else _first(data, most)[0]
+    if most < 0:
+        return data
+    numbers = itertools.count()
+    return pruned(data, lambda _, kind: kind if next(numbers) < most else None)
 
 
 def check_indexed(properties: Mapping[str, str], schema: Struct, partition_columns: Sequence[str], *, url: str) -> None:
@@ -85,7 +89,7 @@ def check_indexed(properties: Mapping[str, str], schema: Struct, partition_colum
             raise _refused(f"values of {told!r} have no order", error_class, url)
         # Names are compared with their case, as in Delta-Spark.
         named = tuple(path)
-        seen.update((named + inner for inner, _ in _leaves((), kind)) if isinstance(kind, Struct) else [named])
+        seen.update((named + inner for inner, _ in leaves(kind)) if isinstance(kind, Struct) else [named])
     twice = next((path for path, count in seen.items() if count > 1), None)
     if twice is not None:
         raise _refused(f"{'.'.join(twice)!r} is named twice", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS", url)
@@ -135,58 +139,23 @@ def _in_files(schema: Struct, *, is_mapped: bool) -> Struct:
     return physical_schema(schema) if is_mapped else schema
 
 
-def _named(struct: Struct, paths: Sequence[Sequence[str]]) -> Struct:
-    """The fields at `paths`, whose names are in lower case. A struct that is named itself keeps all its members."""
-    taken: list[Field] = []
-    for field in struct:
-        rests = [path[1:] for path in paths if path[0] == field.name.lower()]
-        if not rests:
-            continue
-        if all(not rest for rest in rests):
-            taken.append(field)
-        elif isinstance(field.type, Struct):
-            inner = _named(field.type, [rest for rest in rests if rest])
-            taken.append(Field(field.name, inner, field.nullable, field.metadata))
-    return Struct(tuple(taken))
+def _named(schema: Struct, paths: Collection[Path]) -> Struct:
+    """The fields at `paths`, whose names are in lower case. A struct that is named itself keeps all its members.
+
+    It keeps only the named ones where some of its members are named too.
+    """
+    longest = {path for path in paths if not any(other != path and other[: len(path)] == path for other in paths)}
+
+    def taken(path: Path, kind: DataType) -> DataType | None:
+        folded = tuple(name.lower() for name in path)
+        return kind if any(folded[:count] in longest for count in range(1, len(path) + 1)) else None
+
+    return pruned(schema, taken)
 
 
-def _first(struct: Struct, most: int) -> tuple[Struct, int]:
-    """The fields up to the leaf `most`, and how many leaves they have; a list or map counts as one."""
-    taken: list[Field] = []
-    count = 0
-    for field in struct:
-        if count >= most:
-            break
-        if isinstance(field.type, Struct):
-            inner, leaves = _first(field.type, most - count)
-            field, count = Field(field.name, inner, field.nullable, field.metadata), count + leaves
-        else:
-            count += 1
-        taken.append(field)
-    return Struct(tuple(taken)), count
-
-
-def _leaves(parent: LeafPath, struct: Struct) -> Iterator[tuple[LeafPath, DataType]]:
-    for field in struct:
-        path = (*parent, field.name)
-        if isinstance(field.type, Struct):
-            yield from _leaves(path, field.type)
-        else:
-            yield path, field.type
-
-
-def _type_at(path: Iterable[str], schema: Struct) -> DataType | None:
-    kind: DataType = schema
-    for part in path:
-        match kind:
-            case Struct():
-                found = next((field.type for field in kind if field.name.lower() == part.lower()), None)
-                if found is None:
-                    return None
-                kind = found
-            case _:
-                return None
-    return kind
+def _type_at(path: Sequence[str], schema: Struct) -> DataType | None:
+    found = fields_along(schema, path, is_named=lambda field, name: field.name.lower() == name.lower())
+    return found[-1].type if len(found) == len(path) else None
 
 
 def _refused(reason: str, error_class: str, url: str) -> SchemaMismatchError:

@@ -24,8 +24,8 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablefeed.delta.schema.schema_string import to_arrow
-from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct
+from tablefeed.delta.schema.schema_string import arrow_type
+from tablefeed.model.schema import DataType, Decimal, Primitive
 
 Comparison = Literal["=", "<>", "<", "<=", ">", ">=", "<=>"]
 
@@ -106,7 +106,7 @@ def among(operand: Operand, values: Sequence[Value]) -> pc.Expression:
     exact: list[pa.Scalar] = [below for below, above in pairs if below is not None and below is above]
     if operand.type in _FLOATING:  # Arrow's isin compares bits, so -0.0 would not equal 0.0
         return joined([_never(operand), *(column == value for value in exact)], or_)
-    return column.isin(pa.array([value.as_py() for value in exact], type=_arrow_type(operand.type))) | _never(operand)
+    return column.isin(pa.array([value.as_py() for value in exact], type=arrow_type(operand.type))) | _never(operand)
 
 
 def joined(parts: Sequence[pc.Expression], join: Callable[[Any, Any], Any]) -> pc.Expression:
@@ -123,7 +123,7 @@ def _or_nan(operand: Operand, found: pc.Expression) -> pc.Expression:
 
 def _never(operand: Operand) -> pc.Expression:
     """An expression that is false for every value, and null for null."""
-    some = pa.scalar(_ANY.get(operand.kind, 0), _arrow_type(operand.type))
+    some = pa.scalar(_ANY.get(operand.kind, 0), arrow_type(operand.type))
     return (operand.expression == some) & (operand.expression != some)
 
 
@@ -156,7 +156,7 @@ def _neighbours(operand: Operand, value: Value) -> tuple[pa.Scalar | None, pa.Sc
             pass
         case _:
             raise _mismatch(operand, value)
-    scalar = pa.scalar(value, _arrow_type(operand.type))
+    scalar = pa.scalar(value, arrow_type(operand.type))
     return scalar, scalar
 
 
@@ -167,7 +167,7 @@ def _of_scale(
     below, above = math.floor(scaled), math.ceil(scaled)
 
     def scalar(units: int) -> pa.Scalar:
-        return pa.scalar(Number(f"{units}E-{scale}") if scale else units, _arrow_type(kind))
+        return pa.scalar(Number(f"{units}E-{scale}") if scale else units, arrow_type(kind))
 
     if below == above and least <= below <= most:
         exact = scalar(below)
@@ -269,7 +269,3 @@ def _kind(value: Value) -> str:
             return "a timestamp"
         case _:
             return "a date"
-
-
-def _arrow_type(kind: DataType) -> pa.DataType:
-    return to_arrow(Struct((Field("x", kind, nullable=True),))).field(0).type

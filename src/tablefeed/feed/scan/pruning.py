@@ -26,7 +26,7 @@ from tablefeed.errors import TablefeedError
 from tablefeed.feed.scan.task import PartitionColumn, TableColumns
 from tablefeed.feed.snapshot.verdicts import Known, answers, judged_columns, may_hold
 from tablefeed.log.replay import without_statistics
-from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct
+from tablefeed.model.schema import Decimal, Primitive, Struct, fields_along
 from tablefeed.model.statistics import LeafPath
 
 MAY_MATCH = pa.field("may_match", pa.bool_())
@@ -118,22 +118,11 @@ def leaf_of(column: PartitionColumn) -> Leaf:
 
 def leaf_at(path: LeafPath, schema: Struct, columns: TableColumns) -> Leaf | None:
     """Gives the leaf at `path`, by its names in the log; None for an unknown, nested, void or variant column."""
-    name_of = _logical_name if columns.stored is None else physical_name
-    logged: list[str] = []
-    kind: DataType = schema
-    for name in path:
-        field = next((f for f in kind if f.name == name), None) if isinstance(kind, Struct) else None
-        if field is None:
-            return None
-        logged.append(name_of(field))
-        kind = field.type
+    fields = fields_along(schema, path, is_named=lambda field, name: field.name == name)
+    kind = fields[-1].type if len(fields) == len(path) else None
     if not isinstance(kind, Primitive | Decimal) or kind in _WITHOUT_ORDER:
         return None
-    return Leaf(path=tuple(logged), type=kind)
-
-
-def _logical_name(field: Field) -> str:
-    return field.name
+    return Leaf(path=path if columns.stored is None else tuple(map(physical_name, fields)), type=kind)
 
 
 def _pairs(values: pa.MapArray) -> list[dict[str, str | None]]:

@@ -24,7 +24,7 @@ from tablefeed.feed.stream.schema_unblock import Allowed, check_allowed
 from tablefeed.feed.stream.stream_metadata import check_table
 from tablefeed.log.compatibility import can_read
 from tablefeed.model.actions import Commit, Metadata, Protocol, Version
-from tablefeed.model.schema import Array, DataType, Field, Map, Struct
+from tablefeed.model.schema import Field, Struct, rebuilt
 
 logger = logging.getLogger(__name__)
 
@@ -256,16 +256,4 @@ def _without_writers_own(schema: Struct) -> Struct:
 
 
 def _without_metadata(schema: Struct) -> Struct:
-    return Struct(tuple(Field(f.name, _bare(f.type), f.nullable) for f in schema))
-
-
-def _bare(kind: DataType) -> DataType:
-    match kind:
-        case Struct():
-            return _without_metadata(kind)
-        case Array():
-            return replace(kind, element=_bare(kind.element))
-        case Map():
-            return replace(kind, key=_bare(kind.key), value=_bare(kind.value))
-        case _:
-            return kind
+    return rebuilt(schema, lambda _, field: Field(field.name, field.type, field.nullable))

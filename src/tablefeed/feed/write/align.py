@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tablefeed.data.assignment import Assignment, leaves, needs_zone
+from tablefeed.data.assignment import Assignment, leaf_pairs, needs_zone
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.write.evolution import as_new, has_void
-from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struct
+from tablefeed.model.schema import Field, Nested, Primitive, Struct, fields_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +56,7 @@ def check_zone(table: Struct, incoming: Struct, how: Assignment, *, url: str) ->
     columns = {field.name.lower(): field for field in table}
     for field in incoming:
         column = columns[field.name.lower()]
-        if any(needs_zone(one, other) for one, other in leaves(field.type, column.type)):
+        if any(needs_zone(one, other) for one, other in leaf_pairs(field.type, column.type)):
             raise SchemaMismatchError(
                 f"Column {column.name!r} of {url} and of the rows differ in whether they are moments in time. Set the "
                 "option timeZone (time_zone in Python) to the zone in which days and clocks are meant, or cast it.",
@@ -82,13 +82,13 @@ def new_table_schema(incoming: Struct, *, partition_columns: Sequence[str], url:
                 f"column {column.name!r} has no type (void); cast it", "DELTA_NULL_SCHEMA_IN_STREAMING_WRITE", url
             )
     check_partition_by(incoming, partition_columns, url=url)
-    return Struct(tuple(as_new(f) for f in incoming))
+    return as_new(incoming)
 
 
 def check_new_columns(columns: Sequence[Field], *, url: str) -> None:
     """Raises SchemaMismatchError for a name, at any depth, that a table without column mapping cannot have."""
     for column in columns:
-        if any(c in _FORBIDDEN_IN_NAMES for name in _names(column) for c in name):
+        if any(c in _FORBIDDEN_IN_NAMES for field in fields_of(Struct((column,))) for c in field.name):
             raise _no_table(
                 f"column {column.name!r} has one of the characters {_FORBIDDEN_IN_NAMES!r} in its name; rename it",
                 "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
@@ -103,7 +103,7 @@ def check_partition_by(incoming: Struct, partition_columns: Sequence[str], *, ur
         column = by_name.get(name.lower())
         if column is None:
             raise _no_table(f"there is no column {name!r} to partition by", "DELTA_PARTITION_COLUMN_NOT_FOUND", url)
-        if isinstance(column.type, Array | Map | Struct) or column.type == Primitive("variant"):
+        if isinstance(column.type, Nested) or column.type == Primitive("variant"):
             raise _no_table(
                 f"column {name!r} is nested or a variant: it cannot partition",
                 "DELTA_INVALID_PARTITION_COLUMN_TYPE",
@@ -201,18 +201,3 @@ def _check_may_be_missing(column: Field, partition_columns: Sequence[str], url: 
             url=url,
             error_class="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
         )
-
-
-def _names(column: Field) -> Iterator[str]:
-    yield column.name
-    stack: list[DataType] = [column.type]
-    while stack:
-        match stack.pop():
-            case Struct() as struct:
-                for field in struct:
-                    yield field.name
-                    stack.append(field.type)
-            case Array(element):
-                stack.append(element)
-            case Map(key, value):
-                stack += [key, value]

@@ -7,14 +7,29 @@ Only types are decided here: `tablefeed.data.storing` converts the values. Pure:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tablefeed.data.assignment import Policy, is_assignable
 from tablefeed.delta import names
 from tablefeed.errors import SchemaMismatchError
-from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struct, describe, widens
+from tablefeed.model.schema import (
+    Array,
+    DataType,
+    Field,
+    Map,
+    Part,
+    Primitive,
+    Struct,
+    all_nullable,
+    describe,
+    fields_at,
+    paired,
+    rebuilt,
+    walk,
+    widens,
+)
 
 
 class SchemaMode(StrEnum):
@@ -58,15 +73,15 @@ def merged(table: Struct, incoming: Struct, how: Merging) -> Struct:
         )
     for field in new:
         refuse_void(field, how.url)
-    return Struct((*kept, *(as_new(field) for field in new)))
+    return Struct((*kept, *as_new(Struct(tuple(new)))))
 
 
-def as_new(field: Field) -> Field:
-    """Gives a column of incoming rows as a table's column, nullable at every depth: no stream guarantees NOT NULL.
+def as_new(columns: Struct) -> Struct:
+    """Gives columns of incoming rows as a table's, nullable at every depth: no stream guarantees NOT NULL.
 
-    Its metadata is kept at every depth, except the keys that belong to another table or to Spark.
+    Their metadata is kept at every depth, except the keys that belong to another table or to Spark.
     """
-    return Field(field.name, _nullable(field.type), nullable=True, metadata=_description(field))
+    return all_nullable(rebuilt(columns, lambda _, field: replace(field, metadata=_description(field))))
 
 
 _OTHERS_OWN = ("delta.", "parquet.", "spark.", "__", names.CURRENT_DEFAULT, names.EXISTS_DEFAULT)
@@ -82,36 +97,20 @@ def _description(field: Field) -> Mapping[str, object]:
     return {**kept, names.CHAR_VARCHAR_TYPE: declared} if is_text else kept
 
 
-def _nullable(kind: DataType) -> DataType:
-    """Gives the type with everything inside it nullable, except the keys of maps."""
-    match kind:
-        case Struct():
-            return Struct(tuple(as_new(f) for f in kind))
-        case Array(element):
-            return Array(_nullable(element), contains_null=True)
-        case Map(key, value):
-            return Map(_nullable(key), _nullable(value), value_contains_null=True)
-        case _:
-            return kind
-
-
 def with_type_changes(older: Struct, newer: Struct) -> Struct:
     """Gives `newer` with its type changes since `older` in the column metadata `delta.typeChanges` ("Type Widening").
 
     Columns are matched by exact name, at every depth; changes that were recorded before stay.
     """
-    before = {field.name: field for field in older}
-    return Struct(tuple(field if field.name not in before else _telling(before[field.name], field) for field in newer))
+    before = dict(fields_at(older))
+    return rebuilt(newer, lambda path, field: _telling(before[path], field) if path in before else field)
 
 
 def widened_columns(older: Struct, newer: Struct) -> list[str]:
     """Gives the dotted names of the columns, at every depth, that have a wider type in `newer`."""
-    now = {field.name: field for field in newer}
-    both = [(field, now[field.name]) for field in older if field.name in now]
-    return [
-        *(field.name for field, other in both if list(_changes(field.type, other.type))),
-        *(f"{field.name}.{inner}" for field, other in both for inner in _widened_inside(field.type, other.type)),
-    ]
+    before = dict(fields_at(older))
+    both = ((path, before[path], field) for path, field in fields_at(newer) if path in before)
+    return [".".join(path) for path, was, now in both if _changes(was.type, now.type)]
 
 
 def refuse_void(field: Field, url: str) -> None:
@@ -129,40 +128,20 @@ def has_void(kind: DataType) -> bool:
     return has(kind, Primitive("void"))
 
 
-def has(kind: DataType, wanted: Primitive) -> bool:
+def has(kind: DataType, wanted: DataType) -> bool:
     """Says whether a type is `wanted` or has one inside."""
-    match kind:
-        case Struct():
-            return any(has(f.type, wanted) for f in kind)
-        case Array(element):
-            return has(element, wanted)
-        case Map(key, value):
-            return has(key, wanted) or has(value, wanted)
-        case _:
-            return kind == wanted
+    return any(part.type == wanted for part in walk(kind))
 
 
 def check_storable(schema: Struct, *, url: str) -> None:
     """Raises SchemaMismatchError for a struct without members, at any depth: Parquet cannot store it."""
-    hollow = next((column.name for column in schema if _is_hollow(column.type)), None)
+    hollow = next((column for column in schema if has(column.type, Struct(()))), None)
     if hollow is not None:
         raise SchemaMismatchError(
-            f"Column {hollow!r} of {url} is or has a struct without members, which Parquet cannot store. Nothing was "
-            "written. Drop it from the rows, or give it a member.",
+            f"Column {hollow.name!r} of {url} is or has a struct without members, which Parquet cannot store. Nothing "
+            "was written. Drop it from the rows, or give it a member.",
             url=url,
         )
-
-
-def _is_hollow(kind: DataType) -> bool:
-    match kind:
-        case Struct():
-            return not kind.fields or any(_is_hollow(f.type) for f in kind)
-        case Array(element):
-            return _is_hollow(element)
-        case Map(key, value):
-            return _is_hollow(key) or _is_hollow(value)
-        case _:
-            return False
 
 
 def _refuse_doubles(incoming: Struct, url: str) -> None:
@@ -208,62 +187,26 @@ def _merged_type(table: DataType, incoming: DataType, how: Merging) -> DataType 
 
 
 def _telling(older: Field, newer: Field) -> Field:
-    kind = _telling_inside(older.type, newer.type)
     changes = [
-        {"fromType": _word(was), "toType": _word(now), **({"fieldPath": ".".join(path)} if path else {})}
-        for path, was, now in _changes(older.type, kind)
+        {
+            "fromType": describe(was.type),
+            "toType": describe(now.type),
+            **({"fieldPath": ".".join(was.path)} if was.path else {}),
+        }
+        for was, now in _changes(older.type, newer.type)
     ]
     if not changes:
-        return newer if kind == newer.type else Field(newer.name, kind, newer.nullable, newer.metadata)
+        return newer
     told = newer.metadata.get(names.TYPE_CHANGES)
-    metadata: Mapping[str, object] = {
-        **newer.metadata,
-        names.TYPE_CHANGES: [*(told if isinstance(told, list) else []), *changes],
-    }
-    return Field(newer.name, kind, newer.nullable, metadata)
+    every = [*(told if isinstance(told, list) else []), *changes]
+    return replace(newer, metadata={**newer.metadata, names.TYPE_CHANGES: every})
 
 
-def _telling_inside(older: DataType, newer: DataType) -> DataType:
-    match older, newer:
-        case Struct(), Struct():
-            return with_type_changes(older, newer)
-        case Array(one), Array(other, contains_null):
-            return Array(_telling_inside(one, other), contains_null)
-        case Map(key, value), Map(other_key, other_value, contains_null):
-            return Map(_telling_inside(key, other_key), _telling_inside(value, other_value), contains_null)
-        case _:
-            return newer
-
-
-_Change = tuple[tuple[str, ...], DataType, DataType]
-
-
-def _changes(older: DataType, newer: DataType, path: tuple[str, ...] = ()) -> Iterator[_Change]:
+def _changes(older: DataType, newer: DataType) -> list[tuple[Part, Part]]:
     """Gives the type changes of a column, also inside arrays and maps; members of structs record their own changes."""
-    match older, newer:
-        case Struct(), Struct():
-            return
-        case Array(one), Array(other):
-            yield from _changes(one, other, (*path, "element"))
-        case Map(key, value), Map(other_key, other_value):
-            yield from _changes(key, other_key, (*path, "key"))
-            yield from _changes(value, other_value, (*path, "value"))
-        case _ if older != newer:
-            yield path, older, newer
+    both = paired(older, newer, into=Array | Map)
+    return [(was, now) for was, now in both if was.type != now.type and not _are_structs(was.type, now.type)]
 
 
-def _widened_inside(older: DataType, newer: DataType) -> list[str]:
-    match older, newer:
-        case Struct(), Struct():
-            return widened_columns(older, newer)
-        case Array(one), Array(other):
-            return _widened_inside(one, other)
-        case Map(key, value), Map(other_key, other_value):
-            return [*_widened_inside(key, other_key), *_widened_inside(value, other_value)]
-        case _:
-            return []
-
-
-def _word(kind: DataType) -> str:
-    """The name of a type in column metadata, which is its name in the schema."""
-    return describe(kind)
+def _are_structs(one: DataType, other: DataType) -> bool:
+    return isinstance(one, Struct) and isinstance(other, Struct)

@@ -114,7 +114,7 @@ def replaced_table(
             features=("checkConstraints",),
         )
     check_partition_by(rows, partition_by, url=url)
-    after = Struct(tuple(as_new(column) for column in rows))
+    after = as_new(rows)
     for column in after:
         refuse_void(column, url)
     partition_columns = spelled_as(after, partition_by)
