@@ -116,3 +116,25 @@ def test_two_columns_whose_names_differ_in_case_alone_are_told_apart_by_the_exac
 def test_an_expression_that_nests_too_deep_is_refused() -> None:
     with pytest.raises(NotExactError):
         _program("Id" + " + Id" * 5000)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("md5(s) = s", "the function md5"),
+        ("sha2(s, 256) = s", "the function sha2"),
+        ("hex(s) = s", "the function hex"),
+        ("lpad(s, 3, '0') = s", "the function lpad"),
+        ("sqrt(Id) > 1", "the function sqrt"),
+        ("add_months(current_date(), 1) > '2024-01-01'", "the function add_months"),
+        ("from_unixtime(Id) = s", "the function from_unixtime"),
+        ("t > t - INTERVAL 1 DAY", "INTERVAL '1' DAY"),
+        ("Id & 1 = 1", "bitwiseand"),
+        ("~Id = 1", "bitwisenot"),
+        ("trim(LEADING 'a' FROM s) = s", "its POSITION"),
+        ("-CAST(Id AS DECIMAL(35,0)) < 0", "34 digits"),
+    ],
+)
+def test_what_is_not_evaluated_is_refused_by_its_name_before_a_row_is_seen(text: str, named: str) -> None:
+    with pytest.raises(NotExactError, match=named):
+        compile_expressions([Asked(text=text)], _SCHEMA, time_zone="UTC", now_us=0)

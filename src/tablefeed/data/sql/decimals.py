@@ -7,7 +7,7 @@ worked out in whole numbers, one row at a time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import ROUND_HALF_EVEN, Context
+from decimal import Context
 from decimal import Decimal as Number
 from typing import Literal
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tablefeed.data.sql.coerce import MOST_DIGITS, bounded
 from tablefeed.data.sql.terms import Failure, PythonFunction, Scope, Term, duck, first, strict, when
-from tablefeed.model.schema import DataType, Decimal
+from tablefeed.model.schema import Decimal
 
 Operation = Literal["+", "-", "*", "/", "%"]
 _CONTEXT = Context(prec=200)
@@ -50,40 +50,15 @@ def arithmetic(scope: Scope, operation: Operation, left: Term, right: Term) -> T
     return Term(type=kind, sql=value, fails=fails, stage=stage)
 
 
-MOST_DIGITS_NEGATED = 34
-"""The digits to which Spark rounds when it negates, halves to even: Scala's BigDecimal, MathContext.DECIMAL128."""
+_MOST_NEGATED = 34
+"""The digits to which Spark rounds when it negates: Scala's BigDecimal, MathContext.DECIMAL128."""
 
 
-def negated(scope: Scope, term: Term) -> Term:
-    """Minus a decimal. Fails where rounding gives it a digit more than its type has."""
-    turned, failure = _negation(scope, term.type)
-    return strict(scope, term.type, [term], turned, failure)
-
-
-def absolute(scope: Scope, term: Term) -> Term:
-    """A decimal without its sign; Spark negates a negative one."""
-    turned, failure = _negation(scope, term.type)
-    sql = f"CASE WHEN {{0}} < 0 THEN {turned} ELSE {{0}} END"
-    return strict(scope, term.type, [term], sql, failure)
-
-
-def _negation(scope: Scope, kind: DataType) -> tuple[str, Failure | None]:
-    assert isinstance(kind, Decimal)  # noqa: S101  # the caller looked
-    if kind.precision <= MOST_DIGITS_NEGATED:
-        return f"(-{{0}})::{duck(kind)}", None
-    arrow = pa.decimal128(kind.precision, kind.scale)
-    digits = Context(prec=MOST_DIGITS_NEGATED, rounding=ROUND_HALF_EVEN)
-
-    def one(number: Number | None) -> Number | None:
-        turned = None if number is None else digits.minus(number)
-        return None if turned is None or turned.adjusted() >= kind.precision - kind.scale else turned
-
-    def function(numbers: pa.ChunkedArray) -> pa.Array:
-        return pa.array([one(number) for number in numbers.to_pylist()], arrow)
-
-    name = f"decimal_negated_{kind.precision}_{kind.scale}"
-    scope.python(PythonFunction(name=name, takes=(duck(kind),), gives=duck(kind), function=function))
-    return f"{name}({{0}})", Failure.OVERFLOW
+def negated(scope: Scope, part: str, term: Term, sql: str = "-{0}") -> Term:
+    """A decimal with its sign changed as `sql` says: minus, or an absolute value."""
+    if not isinstance(term.type, Decimal) or term.type.precision > _MOST_NEGATED:
+        raise scope.refuse(part, f"Spark rounds what it negates to {_MOST_NEGATED} digits: cast to a smaller decimal")
+    return strict(scope, term.type, [term], f"({sql})::{duck(term.type)}")
 
 
 _NAMES = {"+": "plus", "-": "minus", "*": "times", "/": "by", "%": "mod"}

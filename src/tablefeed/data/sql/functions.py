@@ -82,7 +82,7 @@ def _abs(c: Call) -> Term:
     if term.type in INTEGRALS:
         return c.strict(term.type, [term], "TRY(abs({}))", Failure.OVERFLOW)
     if isinstance(term.type, Decimal):
-        return decimals.absolute(c.scope, term)
+        return decimals.negated(c.scope, c.part, term, "abs({0})")
     if term.type in FLOATING:
         return c.strict(term.type, [term], f"abs({{}})::{duck(term.type)}")
     raise c.refuse(f"{spelt(term.type)} is no number")
@@ -112,11 +112,6 @@ def _round(c: Call) -> Term:
     whole = term.type.precision - term.type.scale + 1
     kind = Decimal(min(whole + scale, 38), scale)
     return c.strict(kind, [term], f"TRY_CAST({{}} AS {duck(kind)})", Failure.OVERFLOW)
-
-
-def _sqrt(c: Call) -> Term:
-    term = cast(c.scope, c.arguments[0], DOUBLE)
-    return c.strict(DOUBLE, [term], "CASE WHEN {0} < 0 THEN 'nan'::DOUBLE ELSE sqrt({0}) END")
 
 
 def _pmod(c: Call) -> Term:
@@ -173,10 +168,8 @@ FUNCTIONS: Known = {
     "ceiling": ((1,), _to_whole("ceil")),
     "floor": ((1,), _to_whole("floor")),
     "round": ((1, 2), _round),
-    "sqrt": ((1,), _sqrt),
     "mod": ((2,), _calculated("%")),
     "pmod": ((2,), _pmod),
-    "negative": ((1,), lambda c: operators.negated(c.scope, c.part, c.arguments[0])),
     "assert_true": ((1,), _assert_true),
     "date_part": ((2,), _date_part),
     "datepart": ((2,), _date_part),

@@ -149,20 +149,10 @@ def negated(scope: Scope, part: str, term: Term) -> Term:
     if kind in INTEGRALS:
         return strict(scope, kind, [term], "TRY(-{})", Failure.OVERFLOW)
     if isinstance(kind, Decimal):
-        return decimals.negated(scope, term)
+        return decimals.negated(scope, part, term)
     if kind in FLOATING:
         return strict(scope, kind, [term], f"(-{{}})::{duck(kind)}")
     raise scope.refuse(part, f"minus {spelt(kind)} is not evaluated here")
-
-
-def bitwise(scope: Scope, part: str, operator: str, left: Term, right: Term) -> Term:
-    """& | and ^ of whole numbers."""
-    if left.type not in INTEGRALS or right.type not in INTEGRALS:
-        raise scope.refuse(part, f"{operator} is evaluated for whole numbers")
-    left, right = widened(scope, part, [left, right])
-    if operator == "^":
-        return strict(scope, left.type, [left, right], f"xor({{}}, {{}})::{duck(left.type)}")
-    return strict(scope, left.type, [left, right], f"({{}} {operator} {{}})::{duck(left.type)}")
 
 
 def among(scope: Scope, part: str, term: Term, values: Sequence[Term]) -> Term:

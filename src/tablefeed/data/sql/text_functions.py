@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tablefeed.data.sql.calls import ANY, Call, Known, Maker
-from tablefeed.data.sql.casts import cast
 from tablefeed.data.sql.letters import lower, upper
 from tablefeed.data.sql.terms import (
     BINARY,
     BOOLEAN,
     INT,
-    INTEGRALS,
-    LONG,
     STRING,
     Failure,
     PythonFunction,
@@ -31,11 +28,6 @@ def _length(c: Call) -> Term:
     if c.arguments[0].type == BINARY:
         return c.strict(INT, [c.arguments[0]], "octet_length({})::INTEGER")
     return c.strict(INT, [c.text(0)], "length({})::INTEGER")
-
-
-def _octet_length(c: Call) -> Term:
-    sql = "octet_length({})::INTEGER" if c.arguments[0].type == BINARY else "strlen({})::INTEGER"
-    return c.strict(INT, [c.arguments[0] if c.arguments[0].type == BINARY else c.text(0)], sql)
 
 
 def _cased(name: str, function: Callable[..., object]) -> Maker:
@@ -99,51 +91,12 @@ def _locate(c: Call) -> Term:
     return c.strict(INT, [c.text(1), c.text(0)], "instr({}, {})::INTEGER")
 
 
-def _padded(name: str) -> Maker:
-    def make(c: Call) -> Term:
-        size = c.whole(1)
-        blank = c.text(2) if len(c.arguments) > 2 else Term(type=STRING, sql="' '", literal=" ")
-        if blank.literal in (None, ""):
-            raise c.refuse("it is evaluated only with a literal text to pad with")
-        if not isinstance(c.arguments[1].literal, int) or c.arguments[1].literal > _MOST_PADDED:
-            raise c.refuse(f"it is evaluated only to a literal length of at most {_MOST_PADDED}")
-        sql = f"{name}({{}}, greatest({{}}, 0), {{}})"
-        return c.strict(STRING, [c.text(0), size, blank], sql)
-
-    return make
-
-
-_MOST_PADDED = 100_000
-
-
 def _replace(c: Call) -> Term:
     return c.strict(
         STRING,
         [c.text(0), c.text(1), c.text(2)],
         "CASE WHEN {1} = '' AND {2} IS NOT NULL THEN {0} ELSE replace({0}, {1}, {2}) END",
     )
-
-
-def _digest(name: str) -> Maker:
-    def make(c: Call) -> Term:
-        term = c.arguments[0] if c.arguments[0].type == BINARY else c.text(0)
-        return c.strict(STRING, [term], f"{name}({{}})")
-
-    return make
-
-
-def _sha2(c: Call) -> Term:
-    if c.arguments[1].literal not in (0, 256):
-        raise c.refuse("it is evaluated only for 256 bits")
-    term = c.arguments[0] if c.arguments[0].type == BINARY else c.text(0)
-    return c.strict(STRING, [term], "sha256({})")
-
-
-def _hex(c: Call) -> Term:
-    term = c.arguments[0]
-    if term.type in INTEGRALS:
-        return c.strict(STRING, [cast(c.scope, term, LONG)], "to_hex({})")
-    return c.strict(STRING, [term if term.type == BINARY else c.text(0)], "hex({})")
 
 
 def _encode(c: Call) -> Term:
@@ -164,14 +117,11 @@ def _check_utf_8(c: Call) -> None:
 
 
 TEXT_FUNCTIONS: Known = {
-    **dict.fromkeys(("length", "len", "char_length", "character_length"), ((1,), _length)),
-    "octet_length": ((1,), _octet_length),
+    "length": ((1,), _length),
+    "len": ((1,), _length),
     "upper": ((1,), _cased("upper", upper)),
-    "ucase": ((1,), _cased("upper", upper)),
     "lower": ((1,), _cased("lower", lower)),
-    "lcase": ((1,), _cased("lower", lower)),
     "trim": ((1,), _trimmed("trim")),
-    "btrim": ((1,), _trimmed("trim")),
     "ltrim": ((1,), _trimmed("ltrim")),
     "rtrim": ((1,), _trimmed("rtrim")),
     "substring": ((2, 3), _substring),
@@ -185,15 +135,7 @@ TEXT_FUNCTIONS: Known = {
     "contains": ((2,), _of_texts(BOOLEAN, "contains({}, {})")),
     "instr": ((2,), _instr),
     "locate": ((2,), _locate),
-    "position": ((2,), _locate),
-    "lpad": ((2, 3), _padded("lpad")),
-    "rpad": ((2, 3), _padded("rpad")),
     "replace": ((3,), _replace),
-    "md5": ((1,), _digest("md5")),
-    "sha": ((1,), _digest("sha1")),
-    "sha1": ((1,), _digest("sha1")),
-    "sha2": ((2,), _sha2),
-    "hex": ((1,), _hex),
     "encode": ((2,), _encode),
     "decode": ((2,), _decode),
 }

@@ -93,17 +93,6 @@ def _from_unix(factor: int) -> Maker:
     return make
 
 
-def _unix_date(c: Call) -> Term:
-    return c.strict(INT, [c.date(0)], "{}")
-
-
-def _from_unixtime(c: Call) -> Term:
-    if c.arguments[0].type not in INTEGRALS:
-        raise c.refuse("it is evaluated for whole numbers")
-    moment = c.strict(TIMESTAMP, [cast(c.scope, c.arguments[0], LONG)], "TRY({} * 1000000)", Failure.OVERFLOW)
-    return times.formatted(c.scope, moment, "yyyy-MM-dd HH:mm:ss")
-
-
 def _now(c: Call) -> Term:
     if c.scope.now_us is None:
         raise c.refuse("its value differs at each call, so a rule of a table may not depend on it")
@@ -132,22 +121,17 @@ TIME_FUNCTIONS: Known = {
     "date_sub": ((2,), _date_add("-")),
     "datediff": ((2,), _datediff),
     "date_diff": ((2,), _datediff),
-    "add_months": ((2,), lambda c: times.add_months(c.scope, c.date(0), c.whole(1))),
     "make_date": ((3,), _make_date),
-    "unix_date": ((1,), _unix_date),
     "make_timestamp": ((6,), _make_timestamp),
     "unix_timestamp": ((0, 1), _unix_timestamp),
-    "to_unix_timestamp": ((1,), _unix_timestamp),
     "unix_seconds": ((1,), _unix(1_000_000)),
     "unix_millis": ((1,), _unix(1000)),
     "unix_micros": ((1,), _unix(1)),
     "timestamp_seconds": ((1,), _from_unix(1_000_000)),
     "timestamp_millis": ((1,), _from_unix(1000)),
     "timestamp_micros": ((1,), _from_unix(1)),
-    "from_unixtime": ((1,), _from_unixtime),
     "current_timestamp": ((0,), _now),
     "now": ((0,), _now),
     "current_date": ((0,), _today),
     "curdate": ((0,), _today),
-    "date_from_unix_date": ((1,), lambda c: c.strict(DATE, [c.whole(0)], "{}")),
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tablefeed.data.sql import functions, intervals, operators
+from tablefeed.data.sql import functions, operators
 from tablefeed.data.sql.casts import cast
 from tablefeed.data.sql.literals import boolean, bytes_literal, named_type, null, number, text_or_number
 from tablefeed.data.sql.parse import WRITTEN
@@ -17,7 +17,6 @@ from tablefeed.data.sql.terms import (
     BYTE,
     DATE,
     INT,
-    INTEGRALS,
     LONG,
     SHORT,
     STRING,
@@ -89,7 +88,6 @@ def _is(scope: Scope, node: exp.Expr) -> Term:
 
 _COMPARISONS = {"eq": "=", "neq": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">=", "nullsafeeq": "<=>"}
 _SUMS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "intdiv": "DIV"}
-_BITS = {"bitwiseand": "&", "bitwiseor": "|", "bitwisexor": "^"}
 
 
 def _compared(scope: Scope, node: exp.Expr) -> Term:
@@ -98,26 +96,10 @@ def _compared(scope: Scope, node: exp.Expr) -> Term:
 
 
 def _calculated(scope: Scope, node: exp.Expr) -> Term:
-    from sqlglot import exp
-
-    if type(node.expression) is exp.Interval and node.key in ("add", "sub"):
-        return intervals.shifted(scope, node, translate(scope, node.this))
     left, right = translate(scope, node.this), translate(scope, node.expression)
-    if node.key in ("add", "sub") and left.type == DATE and right.type in (*INTEGRALS, DATE):
-        return intervals.moved_date(scope, _said(node), _SUMS[node.key], left, right)
+    if node.key in ("add", "sub") and left.type == DATE and right.type in (BYTE, SHORT, INT):
+        return functions.call(scope, f"date_{node.key}", _said(node), [left, right])
     return operators.calculate(scope, _said(node), _SUMS[node.key], left, right)
-
-
-def _bits(scope: Scope, node: exp.Expr) -> Term:
-    left, right = translate(scope, node.this), translate(scope, node.expression)
-    return operators.bitwise(scope, _said(node), _BITS[node.key], left, right)
-
-
-def _bitwise_not(scope: Scope, node: exp.Expr) -> Term:
-    term = _inner(scope, node)
-    if term.type not in INTEGRALS:
-        raise _unknown(scope, node)
-    return strict(scope, term.type, [term], "(~{})")
 
 
 def _concatenated(scope: Scope, node: exp.Expr) -> Term:
@@ -204,15 +186,7 @@ def _call(scope: Scope, node: exp.Expr) -> Term:
 
 
 def _trimmed(scope: Scope, node: exp.Expr) -> Term:
-    position = str(node.args.get("position") or "BOTH").upper()
-    name = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}.get(position)
-    if name is None:
-        raise _unknown(scope, node)
-    if node.expression is None and position == "BOTH":
-        return functions.call(scope, "trim", _said(node), [_inner(scope, node)])
-    characters = Term(type=STRING, sql="' '") if node.expression is None else translate(scope, node.expression)
-    texts = [cast(scope, _inner(scope, node), STRING), cast(scope, characters, STRING)]
-    return strict(scope, STRING, texts, f"{name}({{}}, {{}})")
+    return functions.call(scope, "trim", _said(node), [_inner(scope, node)])
 
 
 def _extract(scope: Scope, node: exp.Expr) -> Term:
@@ -334,8 +308,6 @@ _MAKERS: Mapping[str, tuple[_Maker, tuple[str, ...]]] = {
     "is": (_is, _BOTH),
     **dict.fromkeys(_COMPARISONS, (_compared, _BOTH)),
     **dict.fromkeys(_SUMS, (_calculated, (*_BOTH, "typed", "safe"))),
-    **dict.fromkeys(_BITS, (_bits, _BOTH)),
-    "bitwisenot": (_bitwise_not, ("this",)),
     "dpipe": (_concatenated, (*_BOTH, "safe")),
     "between": (_between, ("this", "low", "high")),
     "in": (_in, ("this", "expressions")),
@@ -349,7 +321,7 @@ _MAKERS: Mapping[str, tuple[_Maker, tuple[str, ...]]] = {
     "case": (_case, ("this", "ifs", "default")),
     "if": (_if, ("this", "true", "false")),
     "anonymous": (_call, ("this", "expressions")),
-    "trim": (_trimmed, (*_BOTH, "position")),
+    "trim": (_trimmed, ("this",)),
     "extract": (_extract, _BOTH),
     "cast": (_cast, ("this", "to", "_type")),
     "trycast": (_cast, ("this", "to", "_type")),
