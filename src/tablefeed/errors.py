@@ -7,7 +7,7 @@
     │   ├── UnsupportedOptionError      a known name that this version does not do yet
     │   ├── ConflictingOptionsError     two options that exclude each other
     │   └── MissingPathError            no path was given
-    ├── TableError                  the table as it stands cannot be used this way
+    ├── TableError                  the table in its present state cannot be used this way
     │   ├── TableNotFoundError          no log at the path
     │   ├── UnsupportedFeatureError     the protocol or a feature asks for what is not handled
     │   ├── SchemaMismatchError         rows that do not fit the table's schema or partitioning
@@ -22,9 +22,9 @@
     ├── FeedError                   the feed cannot go on from here
     │   ├── OffsetError                 an offset that is not of this feed, or malformed
     │   ├── ChangeRefusedError          a commit that rewrites or deletes rows
-    │   ├── ChangeDataError             what a commit changed was not recorded, or cannot be told
+    │   ├── ChangeDataError             what a commit changed was not recorded, or is not known
     │   ├── SchemaChangedError          the table's schema left the stream's
-    │   ├── MetadataEvolvedError        a stream that tracks metadata stopped on purpose, to be started anew
+    │   ├── MetadataEvolvedError        a stream that tracks metadata stopped on purpose, to be restarted
     │   ├── SchemaLogError              the log of tracked metadata is damaged, or not this stream's
     │   └── DataFileError               a data file that is gone or unreadable
     ├── CommitError                 a commit that did not happen, or whose fate is unknown
@@ -121,7 +121,7 @@ class MissingPathError(OptionError):
 
 
 class TableError(TablefeedError):
-    """The table as it stands cannot be used this way. `url` names it, without credentials."""
+    """The table in its present state cannot be used this way. `url` names it, without credentials."""
 
     def __init__(self, message: str, *, url: str, error_class: str | None = None) -> None:
         self.url = url
@@ -157,7 +157,7 @@ class UnsupportedExpressionError(TableError):
         self.rule, self.expression = rule, expression
         super().__init__(
             f"{url} cannot be written: {rule}, {expression}, is not evaluated here exactly as by Spark: {reason}. "
-            "Write it with Spark's own Delta, or write the rule in other words.",
+            "Write to the table with Spark's own Delta, or change the rule.",
             url=url,
             error_class=error_class,
         )
@@ -186,8 +186,8 @@ class CorruptLogError(LogError):
         self.log_file, self.line = log_file, line
         where = f"{log_file}, line {line}" if line is not None else log_file
         super().__init__(
-            f"The log of {url} cannot be read at {where}: {reason}. Restore the file from a copy; one that a writer "
-            "left half-written when it died may be removed if nothing came after it.",
+            f"The log of {url} cannot be read at {where}: {reason}. Restore the file from a copy. If its writer "
+            "died while writing it and no later version exists, you may delete the file.",
             url=url,
             error_class=error_class,
         )
@@ -204,18 +204,18 @@ class LogGapError(LogError):
         self.expected, self.found = expected, found
         one = found is None or found == expected + 1
         gap = f"version {expected} is missing" if one else f"versions {expected} to {(found or 0) - 1} are missing"
-        super().__init__(f"The log of {url} has a hole: {gap}. {remedy}", url=url, error_class=error_class)
+        super().__init__(f"The log of {url} has a gap: {gap}. {remedy}", url=url, error_class=error_class)
 
 
 class VersionNotFoundError(LogError):
-    """`version` cannot be had: the log has `earliest` to `latest`."""
+    """`version` does not exist: the log has `earliest` to `latest`."""
 
     error_class = "DELTA_VERSION_NOT_FOUND"
 
     def __init__(self, *, url: str, version: int, earliest: int, latest: int, error_class: str | None = None) -> None:
         self.version, self.earliest, self.latest = version, earliest, latest
         super().__init__(
-            f"Version {version} of {url} cannot be had: its log holds versions {earliest} to {latest}.",
+            f"Version {version} of {url} does not exist: its log holds versions {earliest} to {latest}.",
             url=url,
             error_class=error_class,
         )
@@ -246,7 +246,7 @@ class ChangeRefusedError(FeedError):
 
 
 class ChangeDataError(FeedError):
-    """Which rows the commit at `version` changed was not recorded, or cannot be told from what was."""
+    """Which rows the commit at `version` changed was not recorded, or does not follow from what was."""
 
     def __init__(self, message: str, *, url: str, version: int, error_class: str | None = None) -> None:
         self.version = version
@@ -303,7 +303,7 @@ class ConflictError(CommitError):
 
 
 class CommitUnknownError(CommitError):
-    """The store did not say whether our commit at `version` stands, and asking again did not settle it."""
+    """The store did not say whether our commit at `version` exists, and reading the log did not settle it."""
 
     def __init__(self, message: str, *, url: str, version: int) -> None:
         self.version = version

@@ -253,7 +253,7 @@ def test_a_split_that_was_purged_is_named(tables: Path, tmp_path: Path) -> None:
     for split in copy.rglob("*.split"):
         split.unlink()
 
-    with pytest.raises(tablefeed.TablefeedError, match=r"The split day=.* is gone, though the log still names it"):
+    with pytest.raises(tablefeed.TablefeedError, match=r"The split day=.* is gone, but the log still names it"):
         tablefeed.open_table(copy).to_arrow()
 
 

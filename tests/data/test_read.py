@@ -280,7 +280,7 @@ STRICT = pa.schema(
 def test_a_null_that_the_schema_does_not_allow_is_refused_also_where_the_file_lacks_the_column(
     columns: dict[str, Any], broken: str
 ) -> None:
-    with pytest.raises(DataFileError, match=f"column {broken} in some row, though the table's schema says NOT NULL"):
+    with pytest.raises(DataFileError, match=f"a null in column {broken}, which is NOT NULL in the table's schema"):
         read(parquet(pa.table(columns)), STRICT)
 
 

@@ -112,7 +112,7 @@ def test_a_failure_that_the_left_side_decides_against_is_none() -> None:
         ("x > 0; x < 1", "not one expression"),
         ("s || x + 1 = 'a'", "parentheses"),
         ("x | 1 & 2 > 0", "parentheses"),
-        ("x", "no boolean"),
+        ("x", "not a boolean"),
         ("s RLIKE '\\\\d'", "backslash"),
         ("x::int > 0", "::"),
     ],
@@ -139,7 +139,7 @@ def test_a_rule_that_is_not_evaluated_exactly_refuses_the_write_by_name(expressi
     ],
     ids=[
         "constraint",
-        "no condition",
+        "not a condition",
         "absent generated column",
         "given generated column",
         "absent of another",

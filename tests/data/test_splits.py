@@ -346,7 +346,7 @@ def test_a_column_that_is_indexed_and_not_stored_is_refused_unless_the_add_has_i
 def test_a_required_column_without_a_value_is_refused() -> None:
     split = a_split(["id"], [[[(0, 1)], []]])
 
-    with pytest.raises(DataFileError, match="no value of column id"):
+    with pytest.raises(DataFileError, match="a null in column id"):
         rows(split, pa.schema([pa.field("id", pa.int64(), nullable=False)]))
 
 
@@ -367,7 +367,7 @@ def test_a_split_that_is_gone_is_refused_by_name(gone: Exception) -> None:
         gone.add_note(f"{length} bytes from {at}")
         raise gone
 
-    with pytest.raises(DataFileError, match=r"part-0.split of memory://t is gone, though the log still names it"):
+    with pytest.raises(DataFileError, match=r"part-0.split of memory://t is gone, but the log still names it"):
         list(read_split_batches(read, a_plan(SCHEMA), SplitFile(path="part-0.split", size_bytes=100, num_records=1)))
 
 

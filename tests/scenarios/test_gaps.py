@@ -71,7 +71,7 @@ def test_fail_on_a_trailing_commit_that_disappears_between_latest_offset_and_get
     commit_file(table, 2).unlink()
     restarted = source_of(table, change_feed=change_feed, limits=limits)
 
-    with pytest.raises(LogError, match="ends at version 1, but this batch reaches to 2") as caught:
+    with pytest.raises(LogError, match="ends at version 1, but this batch ends at version 2") as caught:
         restarted.tasks(restarted.initial(), end)
     assert caught.value.error_class == "DELTA_STREAMING_TRAILING_COMMIT_MISSING"
 

@@ -68,7 +68,7 @@ def test_a_version_that_the_log_has_not_is_refused_with_those_it_has(spark: Spar
 
     text = refusal(lambda: spark.read.format("tablefeed").option("versionAsOf", 7).load(str(table)))
 
-    assert f"[DELTA_VERSION_NOT_FOUND] Version 7 of {table} cannot be had: its log holds versions 0 to 1" in text
+    assert f"[DELTA_VERSION_NOT_FOUND] Version 7 of {table} does not exist: its log holds versions 0 to 1" in text
 
 
 def test_an_append_makes_the_table_and_then_adds_to_it(session: SparkSession, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ OPTIONS = [
     (
         "versionAsOf",
         "0",
-        ["[DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS]", "cannot travel in time: give startingVersion"],
+        ["[DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS]", "has no time travel. Set startingVersion"],
     ),
     ("withEventTimeOrder", "true", ["[DELTA_ILLEGAL_OPTION]", "it needs the option eventTimeColumn"]),
     ("allowSourceColumnDrop", "yes", ["[DELTA_ILLEGAL_OPTION]", "must be 'always' or a version of the table"]),
@@ -182,7 +182,7 @@ def test_a_schema_given_by_the_user_is_refused(spark: SparkSession, tmp_path: Pa
 
     for text in texts:
         assert "[DELTA_READ_SOURCE_SCHEMA_CONFLICT]" in text
-        assert "leave .schema(...) out" in text
+        assert "Leave .schema(...) out" in text
 
 
 def test_without_a_path_or_with_two_the_error_names_the_call_that_takes_one(

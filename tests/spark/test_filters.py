@@ -172,6 +172,6 @@ def test_a_column_or_a_predicate_that_cannot_be_is_refused_at_load(spark: SparkS
     def load(**options: str) -> str:
         return refusal(lambda: spark.readStream.format("tablefeed").options(**options).load(str(table)))
 
-    assert "Invalid value 'x' for option 'columns': it must be of id." in load(columns="id,x")
-    assert "must stand once" in load(columns="id,ID")
+    assert "Invalid value 'x' for option 'columns': it must be one of id." in load(columns="id,x")
+    assert "must be in the list only once" in load(columns="id,ID")
     assert "Invalid value 'x = 1' for option 'where': it names 'x', but the table has id" in load(where="x = 1")

@@ -93,7 +93,7 @@ def test_commits_removed_before_they_were_read_stop_the_stream(spark: SparkSessi
     text = refusal(lambda: drain(spark, table, checkpoint))
 
     assert "[DELTA_MISSING_FILES_UNEXPECTED_VERSION]" in text
-    assert f"The log of {table} has a hole: version 1 is missing" in text
+    assert f"The log of {table} has a gap: version 1 is missing" in text
     assert "failOnDataLoss=false" in text
     assert drain(spark, table, checkpoint, failOnDataLoss="false") == [[3, 4]]
 

@@ -30,7 +30,7 @@ def test_a_commit_without_word_from_its_tasks_as_of_a_continuous_trigger_is_refu
     table = tmp_path / "t"
     writer = StreamWriter({"path": str(table)}, StructType().add("id", LongType()), overwrite=False)
 
-    with pytest.raises(CommitError, match=r"2 of 2 tasks did not report .* continuous trigger, with another"):
+    with pytest.raises(CommitError, match=r"2 of 2 tasks did not report .* continuous trigger, use another"):
         writer.commit([None, None], 0)
 
     assert not table.exists()

@@ -82,7 +82,7 @@ def test_commits_that_are_gone_are_not_passed_over_where_one_may_have_changed_th
 
 
 def test_a_stream_does_not_both_stop_at_added_columns_and_go_on_without_them() -> None:
-    with pytest.raises(ConflictingOptionsError, match="leave one out"):
+    with pytest.raises(ConflictingOptionsError, match="Set one of them"):
         options_of(schemaLocation="/c", ignoreAddedColumns="true")
 
 
@@ -112,7 +112,7 @@ def test_a_batch_read_is_not_given_the_schema_of_a_stream(given: dict[str, str])
     at_rest(given)
     analysis = analyse(given)
 
-    with pytest.raises(UnsupportedOptionError, match="leave it out of a batch read"):
+    with pytest.raises(UnsupportedOptionError, match="Leave it out of a batch read"):
         BatchReader(given, spark_schema(analysis), analysis)
 
 

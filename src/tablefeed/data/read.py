@@ -92,7 +92,7 @@ def read_batches(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.
         yield from _read(source, plan, file)
     except FileNotFoundError as error:
         raise DataFileError(
-            f"The data file {file.path} of {plan.url} is gone, though the log still names it. It was removed by hand, "
+            f"The data file {file.path} of {plan.url} is gone, but the log still names it. It was deleted by hand, "
             f"or by a VACUUM whose retention is shorter than this reader's lag. Restore it, or start again.",
             url=plan.url,
             path=file.path,
@@ -212,8 +212,8 @@ def _rows(metadata: pq.FileMetaData, groups: range) -> int:
 def _check_required(required: RequiredColumns, batch: pa.RecordBatch, plan: ReadPlan, file: FileColumns) -> None:
     broken = required.first_null(batch)
     if broken is not None:
-        what = f"has no value of column {broken} in some row, though the table's schema says NOT NULL. Rewrite the file"
-        raise _refusal(plan, file, f"{what}, or let the column be null.")
+        what = f"has a null in column {broken}, which is NOT NULL in the table's schema. Rewrite the file"
+        raise _refusal(plan, file, f"{what}, or drop the NOT NULL constraint.")
 
 
 def _numbered(batch: pa.RecordBatch, name: str, first: int) -> pa.RecordBatch:
@@ -242,7 +242,7 @@ def _check_footer(parquet: pq.ParquetFile, plan: ReadPlan, file: FileColumns) ->
     rows = parquet.metadata.num_rows
     groups = [parquet.metadata.row_group(i).num_rows for i in range(parquet.metadata.num_row_groups)]
     if rows != sum(groups) or min(groups, default=0) < 0:
-        what = f"speaks in its footer of {rows} rows, but of {sum(groups)} in its row groups: {_DAMAGED}"
+        what = f"has {rows} rows by its footer, but {sum(groups)} by its row groups: {_DAMAGED}"
         raise _refusal(plan, file, what)
     if file.selection is not None and file.selection.row_count > rows:
         raise _refusal(

@@ -120,11 +120,11 @@ class RowRules:
             ) from error
 
     def _checking(self) -> Program:
-        asked = [(_said(check), Asked(text=check.expression)) for check in self._checks]
-        program = self._compiled(asked, self._schema, self._setting.now_us)
-        for (rule, one), expression in zip(asked, program.expressions, strict=True):
+        rules = [(_said(check), Asked(text=check.expression)) for check in self._checks]
+        program = self._compiled(rules, self._schema, self._setting.now_us)
+        for (rule, one), expression in zip(rules, program.expressions, strict=True):
             if expression.type != Primitive("boolean"):
-                reason = "it is no condition: its value is no boolean"
+                reason = "it is not a condition: its value is not a boolean"
                 raise UnsupportedExpressionError(
                     url=self._setting.url,
                     rule=rule,
@@ -134,12 +134,12 @@ class RowRules:
                 )
         return program
 
-    def _compiled(self, asked: Sequence[tuple[str, Asked]], schema: Struct, now_us: int | None) -> Program:
+    def _compiled(self, rules: Sequence[tuple[str, Asked]], schema: Struct, now_us: int | None) -> Program:
         zone = self._setting.time_zone
         try:
-            return compile_expressions([one for _, one in asked], schema, time_zone=zone, now_us=now_us)
+            return compile_expressions([one for _, one in rules], schema, time_zone=zone, now_us=now_us)
         except NotExactError as error:
-            rule = next(rule for rule, one in asked if one.text == error.text)
+            rule = next(rule for rule, one in rules if one.text == error.text)
             raise UnsupportedExpressionError(
                 url=self._setting.url,
                 rule=rule,

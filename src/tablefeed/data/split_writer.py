@@ -179,8 +179,8 @@ class _Writing:
             _check(rows, bundle, file, layout)
             stream.write(bundle.data)
         mapping = doc_mapping(layout.schema, layout.indexing, index.objects)
-        least, greatest = bounds(rows.select(_told_by_extremes(layout)), whole=layout.partition_by)
-        told = Split(
+        least, greatest = bounds(rows.select(_columns_with_bounds(layout)), whole=layout.partition_by)
+        facts = Split(
             num_records=rows.num_rows,
             min_values=least or None,
             max_values=greatest or None,
@@ -193,7 +193,7 @@ class _Writing:
             delete_opstamp=0,
         )
         written = WrittenSplit(
-            path=new.path, size_bytes=len(bundle.data), partition_values=partition.values, split=told
+            path=new.path, size_bytes=len(bundle.data), partition_values=partition.values, split=facts
         )
         self._done.append(written)
 
@@ -222,7 +222,7 @@ def _check(rows: pa.Table, bundle: Bundle, file: SplitFile, layout: SplitLayout)
             )
 
 
-def _told_by_extremes(layout: SplitLayout) -> list[str]:
+def _columns_with_bounds(layout: SplitLayout) -> list[str]:
     """The indexed columns whose values are stored unchanged: not JSON and IP addresses, whose text may change."""
     others = (Indexed.JSON, Indexed.IP)
     names = layout.schema.names if layout.indexing.columns is None else layout.indexing.columns

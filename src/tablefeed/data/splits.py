@@ -139,7 +139,7 @@ class _Reader:
 
     def _checked(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if (broken := self._required.first_null(rows)) is not None:
-            raise DamagedSplitError(f"has no value of column {broken} in some row, though the schema says NOT NULL")
+            raise DamagedSplitError(f"has a null in column {broken}, which is NOT NULL in the schema")
         return rows
 
     def _of(self, pieces: Pieces, row_count: int, *, units_a_us: int) -> pa.RecordBatch:
@@ -182,7 +182,7 @@ def _refused_by_name(plan: ReadPlan, file: SplitFile) -> Iterator[None]:
         ) from error
     except (FileNotFoundError, ObjectNotFoundError) as error:
         raise DataFileError(
-            f"{what} is gone, though the log still names it. It was removed by hand, or by a PURGE INDEXTABLES "
+            f"{what} is gone, but the log still names it. It was deleted by hand, or by a PURGE INDEXTABLES "
             "whose retention is shorter than this reader's lag. Restore it, or start again.",
             url=plan.url,
             path=file.path,

@@ -125,11 +125,11 @@ def required_protocol(schema: Struct, properties: Mapping[str, str]) -> Protocol
     Where some versions imply exactly these features, they are not listed, as in Delta-Spark.
     """
     uses = Uses(properties=properties, column_keys=_column_keys(schema), types=_type_words(schema))
-    asked = {feature.name for feature in FEATURES.values() if feature.is_active(uses)}
-    asked |= {name.removeprefix(names.FEATURE_PREFIX) for name in properties if name.startswith(names.FEATURE_PREFIX)}
+    wanted = {feature.name for feature in FEATURES.values() if feature.is_active(uses)}
+    wanted |= {name.removeprefix(names.FEATURE_PREFIX) for name in properties if name.startswith(names.FEATURE_PREFIX)}
     reader = int(properties.get(names.MIN_READER_VERSION, 1))
     writer = int(properties.get(names.MIN_WRITER_VERSION, 2))
-    return _as_low_as_can_be(frozenset(_with_required(asked)) | _implied(reader, writer))
+    return _as_low_as_can_be(frozenset(_with_required(wanted)) | _implied(reader, writer))
 
 
 def protocol_for(schema: Struct, protocol: Protocol, *, url: str) -> Protocol:
@@ -332,8 +332,8 @@ _REQUIRES: Mapping[str, tuple[str, ...]] = {
 """The features that must be listed with a feature; the protocol says so in the section of the feature."""
 
 
-def _with_required(asked: set[str]) -> set[str]:
-    return asked.union(*(_REQUIRES.get(name, ()) for name in asked))
+def _with_required(features: set[str]) -> set[str]:
+    return features.union(*(_REQUIRES.get(name, ()) for name in features))
 
 
 _WIDENING = frozenset({"typeWidening", "typeWidening-preview"})
@@ -362,7 +362,7 @@ def _refused(listed: frozenset[str], in_use: frozenset[str], rule_of: Callable[[
         if rule is Rule.REFUSED and feature.name in listed:
             reasons[feature.name] = "not handled yet"
         elif rule is Rule.WHILE_INACTIVE and feature.name in in_use:
-            reasons[feature.name] = "in use, and handled only while it is not"
+            reasons[feature.name] = "in use, and handled only while it is not in use"
     return dict(sorted(reasons.items()))
 
 
@@ -405,12 +405,12 @@ def _feature_error(refused: Mapping[str, str], verb: str, error_class: str, *, u
 
 
 def _version_error(protocol: Protocol, *, url: str) -> UnsupportedFeatureError:
-    asked = f"reader version {protocol.min_reader_version} and writer version {protocol.min_writer_version}"
+    needed = f"reader version {protocol.min_reader_version} and writer version {protocol.min_writer_version}"
     return UnsupportedFeatureError(
-        f"The table at {url} requires {asked}; this version of tablefeed knows reader versions up to {_READER_VERSION} "
+        f"The table at {url} needs {needed}; this version of tablefeed knows reader versions up to {_READER_VERSION} "
         f"and writer versions up to {_WRITER_VERSION}, of which the last needs a list of features. Upgrade tablefeed.",
         url=url,
-        features=(asked,),
+        features=(needed,),
         error_class="DELTA_INVALID_PROTOCOL_VERSION",
     )
 

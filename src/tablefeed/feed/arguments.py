@@ -95,7 +95,7 @@ def selected(schema: pa.Schema, columns: object, *, url: str) -> pa.Schema:
     wanted, there = column_names(columns, argument="columns"), {*schema.names}
     unknown = next((name for name in wanted if name not in there), None)
     if unknown is not None:
-        raise SchemaMismatchError(f"{url} has no column {unknown!r}; it has {', '.join(schema.names)}.", url=url)
+        raise SchemaMismatchError(f"{url} has no column {unknown!r}. It has {', '.join(schema.names)}.", url=url)
     return pa.schema([schema.field(name) for name in wanted])
 
 
@@ -133,7 +133,7 @@ def check_filter(condition: Any, schema: pa.Schema, *, url: str) -> None:
     import pyarrow.compute as pc
 
     if not isinstance(condition, pc.Expression):
-        raise _bad_filter(condition, url, "is no pyarrow.compute.Expression")
+        raise _bad_filter(condition, url, "is not a pyarrow.compute.Expression")
     try:
         schema.empty_table().filter(condition)
     except pa.ArrowException as error:
@@ -173,4 +173,4 @@ def _bad_filter(condition: object, url: str, reason: str) -> IllegalOptionError:
         shown = str(condition)
     except UnicodeDecodeError:  # pyarrow shortens a long text and may cut through a character
         shown = "an expression"
-    return IllegalOptionError(option="filter", value=shown, explain=f"cannot be asked of the rows of {url}: {reason}")
+    return IllegalOptionError(option="filter", value=shown, explain=f"cannot filter the rows of {url}: {reason}")

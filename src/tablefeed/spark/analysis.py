@@ -106,15 +106,15 @@ def spark_schema(analysis: Analysis) -> StructType:
     return schema if analysis.columns is None else StructType([schema[name] for name in analysis.columns])
 
 
-def _chosen(asked: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """The columns `asked` for, spelled as in the table: Spark matches column names in any case."""
+def _chosen(wanted: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """The columns `wanted`, spelled as in the table: Spark matches column names in any case."""
     known = {name.lower(): name for name in names}
-    chosen = tuple(name if name in names else known.get(name.lower(), "") for name in asked)
-    for name, found in zip(asked, chosen, strict=True):
+    chosen = tuple(name if name in names else known.get(name.lower(), "") for name in wanted)
+    for name, found in zip(wanted, chosen, strict=True):
         if not found:
-            raise IllegalOptionError(option="columns", value=name, explain=f"must be of {', '.join(names)}")
+            raise IllegalOptionError(option="columns", value=name, explain=f"must be one of {', '.join(names)}")
         if chosen.count(found) > 1:
-            raise IllegalOptionError(option="columns", value=name, explain="must stand once in the list")
+            raise IllegalOptionError(option="columns", value=name, explain="must be in the list only once")
     return chosen
 
 

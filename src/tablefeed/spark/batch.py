@@ -42,7 +42,7 @@ class BatchReader(DataSourceReader):
             raise schema_given()
         if analysis.tracked:
             raise UnsupportedOptionError(
-                option="schemaTrackingLocation", remedy="It is for streams: leave it out of a batch read."
+                option="schemaTrackingLocation", remedy="It is for streams. Leave it out of a batch read."
             )
         parsed = parse_options(options, "read of changes" if analysis.change_feed else "batch read")
         self._storage = parsed.storage
@@ -54,7 +54,7 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """The table's files as tasks."""
-        asked = {
+        chosen = {
             "version": self._version,
             "storage_options": self._storage,
             "where": self._where,
@@ -63,9 +63,9 @@ class BatchReader(DataSourceReader):
         if self._bounds is None:
             from tablefeed.feed.scan.snapshot_tasks import snapshot_tasks
 
-            tasks = snapshot_tasks(self._path, **asked)
+            tasks = snapshot_tasks(self._path, **chosen)
         else:
-            tasks = change_tasks(self._path, self._bounds, **asked)
+            tasks = change_tasks(self._path, self._bounds, **chosen)
         return [TaskPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -77,7 +77,8 @@ def change_bounds(parsed: ParsedOptions) -> Bounds:
     """Gives the range of changes that the user asked for. Raises OptionError for none, or more than one."""
     if parsed["versionAsOf"] is not None or parsed["timestampAsOf"] is not None:
         raise ConflictingOptionsError(
-            options=("readChangeFeed", "versionAsOf"), remedy="Changes are of a range: give startingVersion."
+            options=("readChangeFeed", "versionAsOf"),
+            remedy="Changes are read from a range of versions. Set startingVersion instead.",
         )
     check_one_start(parsed["startingVersion"], parsed["startingTimestamp"])
     check_one_end(parsed["endingVersion"], parsed["endingTimestamp"])
@@ -85,7 +86,7 @@ def change_bounds(parsed: ParsedOptions) -> Bounds:
         raise IllegalOptionError(
             option="readChangeFeed",
             value="true",
-            explain="given with startingVersion or startingTimestamp, where the changes begin",
+            explain="needs startingVersion or startingTimestamp, the begin of the range",
             error_class="DELTA_NO_START_FOR_CDC_READ",
         )
     return Bounds(

@@ -1,4 +1,4 @@
-"""IndexTables' own settings that are accepted on a write because they have no effect or ask for what is done anyway.
+"""IndexTables' own settings that are accepted on a write: they have no effect, or have the value that always holds.
 
 Settings with an effect are in option_tables.py. Any other name is refused as unknown: a setting that changes how
 columns are indexed must not be ignored.
@@ -11,17 +11,17 @@ from collections.abc import Mapping
 PREFIX = "spark.indextables."
 
 _STATE = f"{PREFIX}state."
-_SHAPE = "States are cut and rewritten by IndexTables' defaults: leave it out."
-_TRIES = "Races are run as IndexTables runs them by default: leave it out."
-_CUT = "The extremes of texts are cut at 32 characters, as IndexTables does it by default: leave it out."
+_SHAPE = "tablefeed splits and compacts states as IndexTables does by default. Leave it out."
+_TRIES = "tablefeed retries concurrent writes as IndexTables does by default. Leave it out."
+_CUT = "tablefeed truncates text bounds to 32 characters, as IndexTables does by default. Leave it out."
 _RETENTION = (
-    "No write deletes anything of a log, and `tablefeed.checkpoint(clean_up=True)` keeps what is kept by default; "
-    "set it for PURGE INDEXTABLES."
+    "No write deletes log files, and `tablefeed.checkpoint(clean_up=True)` has IndexTables' default retention. Set it "
+    "for PURGE INDEXTABLES."
 )
-_COMPRESSION = "What is put in the log is always compressed as IndexTables does it by default: leave it out."
+_COMPRESSION = "tablefeed compresses log files as IndexTables does by default. Leave it out."
 
 HELD: Mapping[str, tuple[str, str]] = {
-    f"{_STATE}format": ("avro", "The form of the log is that of the table: leave it out."),
+    f"{_STATE}format": ("avro", "The table decides the format of its log. Leave it out."),
     f"{_STATE}compression": ("zstd", _COMPRESSION),
     f"{_STATE}entriesPerManifest": ("50000", _SHAPE),
     f"{_STATE}compaction.tombstoneThreshold": ("0.10", _SHAPE),
@@ -45,9 +45,9 @@ HELD: Mapping[str, tuple[str, str]] = {
     f"{_STATE}retention.versions": ("2", _RETENTION),
     f"{_STATE}retention.hours": ("168", _RETENTION),
     f"{_STATE}gc.minManifestAgeHours": ("1", _RETENTION),
-    f"{_STATE}compaction.afterMerge": ("true", "Splits are merged by MERGE SPLITS alone: set it there."),
-    f"{PREFIX}protocol.autoUpgrade": ("false", "No write changes a table's protocol: leave it out."),
-    f"{PREFIX}protocol.checkEnabled": ("true", "A table of an unknown protocol is never written: leave it out."),
+    f"{_STATE}compaction.afterMerge": ("true", "Only MERGE SPLITS merges splits. Set it there."),
+    f"{PREFIX}protocol.autoUpgrade": ("false", "No write changes a table's protocol. Leave it out."),
+    f"{PREFIX}protocol.checkEnabled": ("true", "A table with an unknown protocol is never written to. Leave it out."),
 }
 """By name: the one accepted value, which is IndexTables' default and what tablefeed does; the remedy for any other."""
 

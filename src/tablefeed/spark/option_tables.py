@@ -1,7 +1,7 @@
 """The tables of the options, one per direction: how each parses, what it is without a value, and what the docs say.
 
-Names, defaults and what is refused are Delta-Spark's (docs/options.md). How a user's options are held against these is
-options.py's.
+Names, defaults and what is refused are Delta-Spark's (docs/options.md). options.py checks a user's options against
+them.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def location(option: str, value: str) -> str:
 def tracking_id(option: str, value: str) -> str:
     """Text that a folder's name can end with."""
     if "/" in value or "\\" in value:
-        raise IllegalOptionError(option=option, value=value, explain="must be a part of a folder's name")
+        raise IllegalOptionError(option=option, value=value, explain="must not contain / or \\")
     return value
 
 
@@ -293,7 +293,7 @@ _TASKS = OptionSpec(
     default=None,
     doc="The least number of tasks for a batch, as far as it has files and row groups. Usually it is the number of "
     "cores in the cluster. Planning then reads the footers of the files that may be shared. Unset: the cores "
-    "of the machine that plans, because Spark does not tell a Python source those of the cluster.",
+    "of the machine that plans, because Spark does not report those of the cluster to a Python source.",
 )
 
 _ROWS_AND_COLUMNS = (
@@ -387,9 +387,9 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         name="eventTimeColumn",
         parse=column,
         default=None,
-        doc="With withEventTimeOrder, the column of the query's `withWatermark`, which Spark does not tell a Python "
-        "source. Its type is timestamp or timestamp_ntz, and it is not a member of a struct. Upper and lower case "
-        "do not matter.",
+        doc="With withEventTimeOrder, the column of the query's `withWatermark`, which Spark does not report to a "
+        "Python source. Its type is timestamp or timestamp_ntz, and it is not a member of a struct. Upper and lower "
+        "case do not matter.",
     ),
     *(OptionSpec(name=name, parse=boolean, default=False, doc=doc) for name, doc in _FALSE_SPECS),
     OptionSpec(
@@ -525,8 +525,8 @@ _WRITE: tuple[OptionSpec, ...] = (
         parse=time_zone,
         default=None,
         doc="The time zone for casts between `timestamp` on one side and `date`, `timestamp_ntz` or text on the other. "
-        "The table's generated columns, defaults and constraints are evaluated in it too. Spark does not tell a "
-        "Python sink the session's time zone. Unset: casts and rules that depend on a time zone are refused.",
+        "The table's generated columns, defaults and constraints are evaluated in it too. Spark does not report "
+        "the session's time zone to a Python sink. Unset: casts and rules that depend on a time zone are refused.",
     ),
     OptionSpec(
         name="txnVersionCollision",

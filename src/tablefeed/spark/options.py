@@ -128,7 +128,7 @@ def refuse_time_travel(options: Mapping[str, str], path: str) -> None:
     if named or re.search(r"@(v[0-9]+|[0-9]{17})$", path):
         raise UnsupportedOptionError(
             option=named[0] if named else path.rpartition("@")[2],
-            remedy="A stream cannot travel in time: give startingVersion. A batch read takes the option versionAsOf.",
+            remedy="A stream has no time travel. Set startingVersion, or use versionAsOf in a batch read.",
             error_class="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
         )
 
@@ -150,14 +150,14 @@ def event_time_column(parsed: ParsedOptions) -> str | None:
         raise IllegalOptionError(
             option="withEventTimeOrder",
             value="true",
-            explain="needs the option eventTimeColumn: name the column of withWatermark, of which a Python source is "
-            "not told",
+            explain="needs the option eventTimeColumn. Set it to the column of withWatermark, which Spark does not "
+            "pass to a Python source",
         )
     if column is not None and not ordered:
         raise IllegalOptionError(
             option="eventTimeColumn",
             value=column,
-            explain="needs the option withEventTimeOrder=true: without that the whole table comes file by file",
+            explain="needs the option withEventTimeOrder=true. Otherwise the order of the files decides",
         )
     return str(column) if ordered else None
 
@@ -170,12 +170,12 @@ def tracking_options(parsed: ParsedOptions) -> TrackingOptions | None:
     if not parsed["failOnDataLoss"]:
         raise ConflictingOptionsError(
             options=("schemaTrackingLocation", "failOnDataLoss"),
-            remedy="A commit that is gone may be one that changed the schema: leave failOnDataLoss=false out.",
+            remedy="A missing commit may have changed the schema. Leave failOnDataLoss=false out.",
         )
     if parsed["ignoreAddedColumns"]:
         raise ConflictingOptionsError(
             options=("schemaTrackingLocation", "ignoreAddedColumns"),
-            remedy="The one stops at an added column to go on with it, the other goes on without: leave one out.",
+            remedy="The first stops at an added column to read it, the second leaves it out. Set one of them.",
         )
     return TrackingOptions(
         location=location,
@@ -198,7 +198,7 @@ def schema_given() -> UnsupportedOptionError:
     """Gives the error for a read with `.schema(...)`: Spark then does not ask for the table's own schema."""
     return UnsupportedOptionError(
         option="schema",
-        remedy="A table has its own schema: leave .schema(...) out and select or cast its columns.",
+        remedy="A table has its own schema. Leave .schema(...) out, and select or cast the columns.",
         error_class="DELTA_READ_SOURCE_SCHEMA_CONFLICT",
     )
 

@@ -80,8 +80,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         query_id, batch = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
         if query_id is None or batch is None:
             raise CommitError(
-                f"Spark did not tell this task of which query and batch its rows for {self._path} are, so they cannot "
-                "be written once only. PySpark 4.2 or newer is needed.",
+                f"Spark did not report the query and the batch of this task's rows for {self._path}, so they cannot be "
+                "written exactly once. Use PySpark 4.2 or newer.",
                 url=self._path,
             )
         batch_id = int(batch)
@@ -95,7 +95,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
         written = _written(messages, self._path)
         query_id = written[0].query_id
         if query_id is None:
-            raise CommitError(f"No task told of which query batch {batchId} for {self._path} is.", url=self._path)
+            raise CommitError(
+                f"Spark reported no query id for batch {batchId} of {self._path}, so it cannot be written exactly "
+                "once. Use PySpark 4.2 or newer.",
+                url=self._path,
+            )
         transaction = Transaction(
             plan=written[0].plan,
             files=tuple(f for message in written for f in message.files),
@@ -251,8 +255,8 @@ def _written(messages: Sequence[WriterCommitMessage | None], path: str) -> list[
     written = [m for m in messages if isinstance(m, Written)]
     if not written or len(written) != len(messages):
         raise CommitError(
-            f"{len(messages) - len(written)} of {len(messages)} tasks did not report what they wrote to {path}; "
-            "nothing was committed. Run the batch again; if the query has a continuous trigger, with another trigger.",
+            f"{len(messages) - len(written)} of {len(messages)} tasks did not report what they wrote to {path}. "
+            "Nothing was committed. Run the batch again. If the query has a continuous trigger, use another trigger.",
             url=path,
         )
     return written

@@ -171,7 +171,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return replace(limits, rows=rows)
             case _:
                 raise OptionError(
-                    f"Spark asked for a batch limited by {limit!r}; this source knows files, bytes and rows.",
+                    f"Spark asked for a batch limited by {limit!r}; this source limits files, bytes and rows.",
                     error_class="DELTA_UNKNOWN_READ_LIMIT",
                 )
 
@@ -189,7 +189,7 @@ def source_options(parsed: ParsedOptions) -> SourceOptions:
     if change_feed and rows is not None:
         raise ConflictingOptionsError(
             options=("readChangeFeed", "maxRowsPerTrigger"),
-            remedy="Files of changes have no count of their rows: limit the batch by files or bytes.",
+            remedy="Change data files have no row count. Limit the batch by files or bytes.",
         )
     if files is None and size_bytes is None and rows is None:
         files = DEFAULT_MAX_FILES

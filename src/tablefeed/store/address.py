@@ -46,7 +46,7 @@ def parse(text: str | os.PathLike[str]) -> Address:
     """Parses what the user wrote. Raises StoreConfigError where it is no valid path or URL, or holds credentials."""
     text = os.fspath(text)
     if not text:
-        raise StoreConfigError("An empty path names no store. Give the path or URL of the table.", url="")
+        raise StoreConfigError("The path is empty. Give the path or URL of the table.", url="")
     if "\0" in text:
         raise StoreConfigError(f"{text!r} contains a NUL character, which no path or URL may contain.", url=shown(text))
     match = _URL.match(text)
@@ -103,7 +103,7 @@ def _path_of_file_url(rest: str, *, shown_as: str) -> str:
         host, slash, path = rest[2:].partition("/")
         rest = slash + path if host in ("", "localhost") else ""
     if not rest.startswith("/"):
-        raise StoreConfigError(f"{shown_as!r} names no file of this machine. Write file:///path.", url=shown_as)
+        raise StoreConfigError(f"{shown_as!r} is not a file of this machine. Write file:///path.", url=shown_as)
     return str(Path(unquote(rest)))
 
 

@@ -160,7 +160,7 @@ class Store(Protocol):
 def own_name(name: str, *, url: str) -> str:
     """Gives `name` back where it lies below the root; raises StoreError where it does not."""
     if not name or name.startswith("/") or name.endswith("/") or ":/" in name or ".." in name.split("/"):
-        raise StoreError(f"{name!r} is not a name below {url}, so it is neither written nor deleted.", url=url)
+        raise StoreError(f"{name!r} is not a file below {url}, so it is neither written nor deleted.", url=url)
     return name
 
 

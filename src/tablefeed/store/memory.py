@@ -118,7 +118,7 @@ class MemoryStore:
         name = own_name(name, url=self.url)
         with self._condition:
             if self._objects.pop(name, None) is not None:
-                self._tell(name)
+                self._notify(name)
 
     def sweep(self, directory: str, *, before_ms: int) -> int:  # noqa: ARG002 - a put is whole or not at all
         """Gives 0: nothing is ever half done."""
@@ -162,9 +162,9 @@ class MemoryStore:
 
     def _set(self, name: str, data: bytes) -> None:
         self._objects[name] = _Object(data=bytes(data), modified_ms=self._now_ms())
-        self._tell(name)
+        self._notify(name)
 
-    def _tell(self, name: str) -> None:
+    def _notify(self, name: str) -> None:
         self._news[name.rpartition("/")[0]] = True
         self._condition.notify_all()
 

@@ -57,11 +57,11 @@ def _open_remote(address: Address, given: Mapping[str, str]) -> Store:
             f"The store at {url} needs a package: {_remedy(address.scheme, error)}.", url=url
         ) from error
     except Exception as error:
-        told = str(error)
+        reason = str(error)
         for secret in hidden:
-            told = told.replace(secret, "***")
+            reason = reason.replace(secret, "***")
         raise StoreConfigError(
-            f"The store at {url} cannot be opened: {told}. Check the scheme and the storage options "
+            f"The store at {url} cannot be opened: {reason}. Check the scheme and the storage options "
             f"({', '.join(sorted(given)) or 'none given'}).",
             url=url,
         ) from error

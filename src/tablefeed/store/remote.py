@@ -200,10 +200,10 @@ class FsspecStore:
         except _ABSENT as error:
             raise ObjectNotFoundError(url=self.url, name=name) from error
         except Exception as error:
-            told = failed(operation, name, error, url=self.url).message
+            text = failed(operation, name, error, url=self.url).message
             for secret in self._hidden:
-                told = told.replace(secret, "***")
-            raise StoreError(told, url=self.url) from error
+                text = text.replace(secret, "***")
+            raise StoreError(text, url=self.url) from error
 
     def _not_exclusive(self) -> NotExclusiveError:
         return NotExclusiveError(

@@ -272,7 +272,7 @@ def test_rows_come_as_batches_that_are_read_when_asked_for(orders: Path) -> None
 
 
 def test_an_unknown_column_is_refused_with_those_that_are_there(orders: Path) -> None:
-    with pytest.raises(SchemaMismatchError, match="has no column 'price'; it has id, day"):
+    with pytest.raises(SchemaMismatchError, match=r"has no column 'price'\. It has id, day"):
         tablefeed.open_table(orders).to_batches(columns=["price"])
 
 

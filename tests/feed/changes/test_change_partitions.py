@@ -135,7 +135,7 @@ def test_a_removed_file_of_a_partitioning_that_the_log_does_not_know_any_more_is
         if folder == "told":
             assert changed_ids(table, **options) == [(1, "delete", 1)]
         else:
-            with pytest.raises(ChangeDataError, match="without saying its partition values"):
+            with pytest.raises(ChangeDataError, match="without its partition values"):
                 changed_ids(table, **options)
 
 

@@ -217,7 +217,7 @@ def test_a_schema_in_between_that_the_newest_cannot_read_is_named(tmp_path: Path
 
     assert isinstance(error, SchemaChangedError)
     assert (error.error_class, error.version) == ("DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE", 1)
-    assert "Read versions 0 to 0 and from 1 on apart" in str(error)
+    assert "Read versions 0 to 0 and those from 1 on separately" in str(error)
 
 
 def test_a_feature_that_comes_in_the_middle_and_is_not_handled_is_refused(tmp_path: Path) -> None:

@@ -267,5 +267,5 @@ def test_a_filter_with_a_text_that_pyarrow_cannot_show_is_refused_as_others_are(
     by_ourselves(tmp_path, a_file(0), [])
     condition = (pc.field("text") == "\U0010ffff" * 70) & (pc.field("unknown") == 1)
 
-    with pytest.raises(IllegalOptionError, match="cannot be asked of the rows"):
+    with pytest.raises(IllegalOptionError, match="cannot filter the rows"):
         tablefeed.open_table(tmp_path).to_arrow(filter=condition)

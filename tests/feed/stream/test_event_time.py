@@ -340,7 +340,7 @@ def test_a_stream_that_tracks_metadata_stops_at_a_change_behind_the_snapshot_and
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        ("nope", "must be a column of the table, of id, at, day"),
+        ("nope", "must be a column of the table: id, at, day"),
         ("id", "must be a column of type timestamp or timestamp_ntz"),
         ("s.at", "must be a column of the table"),
         ("", "must be a column of the table"),

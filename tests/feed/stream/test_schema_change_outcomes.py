@@ -32,7 +32,7 @@ UNSUPPORTED = "DELTA_UNSUPPORTED_FEATURES_FOR_READ"
 OTHER_TABLE = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
 
 RESTART = "from the same checkpoint, with a new DataFrame"
-ANEW = "with a new checkpoint, with the table as it is then or with startingVersion=2"
+ANEW = "from the whole table or with startingVersion=2"
 TRACK = "from the same checkpoint with a schemaTrackingLocation"
 UPGRADE = "Upgrade tablefeed to a version that handles them, or drop them from the table"
 
@@ -386,7 +386,7 @@ def test_a_stream_that_is_to_read_rows_from_before_a_column_became_not_null_does
 
     assert error is not None
     assert error.error_class == STOPPED
-    assert "begin with a new checkpoint" in error.message
+    assert "start with a new checkpoint" in error.message
     assert begun_anew(query, tmp_path / "anew") == ["a", "b", "c"]
 
 

@@ -112,7 +112,7 @@ def test_a_location_that_is_below_no_checkpoint_is_warned_of(
     query: Checkpoint, caplog: pytest.LogCaptureFixture
 ) -> None:
     query.start()
-    assert "is below no checkpoint" in caplog.text
+    assert "is not below a checkpoint" in caplog.text
     caplog.clear()
 
     query.folder.joinpath("metadata").write_text('{"id":"a-query"}', encoding="utf-8")
@@ -205,5 +205,5 @@ def test_a_planned_batch_over_a_column_made_anew_under_its_name_is_not_tracked(
     put(table, 2, [mapped(id="c2"), add("b")])
     query.ends, query.done = [at(1), at(3)], 1
 
-    with pytest.raises(SchemaLogError, match="no one schema reads it"):
+    with pytest.raises(SchemaLogError, match="no single schema can read it"):
         query.start()

@@ -112,7 +112,7 @@ def test_a_stream_can_begin_with_what_comes_next() -> None:
 
 @pytest.mark.parametrize("version", [3, 99])
 def test_a_version_that_is_not_there_yet_is_no_beginning(version: int) -> None:
-    with pytest.raises(VersionNotFoundError, match="memory:orders cannot be had: its log holds versions 0 to 2"):
+    with pytest.raises(VersionNotFoundError, match="memory:orders does not exist: its log holds versions 0 to 2"):
         a_source(three_versions(), starting_version=version).initial()
 
 

@@ -243,7 +243,7 @@ def test_a_stream_of_mapped_columns_does_not_begin_where_their_names_are_not_kno
         cleaned_up_before_1(brought_by_2=[metadata(mapped(a="col-2"), configuration=MAPPED)]), starting_version=1
     )
 
-    with pytest.raises(LogError, match="begin with a later version") as caught:
+    with pytest.raises(LogError, match="Start with a later version") as caught:
         source.latest(at(1), Limits())
     assert caught.value.error_class == "DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT"
     assert delivered(source, at(2), source.latest(at(2), Limits())) == ["g"]

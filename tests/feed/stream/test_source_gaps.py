@@ -107,7 +107,7 @@ def test_where_nothing_behind_a_hole_tells_the_schema_a_stream_that_may_lose_dat
     start = source.initial()
     put(log.store, 3, [add("c")])
 
-    with pytest.raises(LogGapError, match="No checkpoint behind the hole tells the schema") as caught:
+    with pytest.raises(LogGapError, match="No checkpoint after the gap gives the schema") as caught:
         source.latest(start, Limits())
     assert caught.value.error_class == "DELTA_MISSING_FILES_UNEXPECTED_VERSION"
 
@@ -150,7 +150,7 @@ def test_a_batch_whose_last_commits_are_gone_is_not_taken_for_a_shorter_one(end:
     source.initial()
     lose(log, 4)
 
-    with pytest.raises(LogError, match=r"ends at version 3, but this batch reaches to 4") as caught:
+    with pytest.raises(LogError, match=r"ends at version 3, but this batch ends at version 4") as caught:
         source.tasks(at(1), end)
 
     assert caught.value.error_class == "DELTA_STREAMING_TRAILING_COMMIT_MISSING"

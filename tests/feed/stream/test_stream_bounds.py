@@ -157,7 +157,7 @@ def test_a_time_without_a_zone_is_utc_and_the_log_says_so_once(
         source.initial()
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-        ("WARNING", "option=startingTimestamp value=2024-01-01 02:00:00 names no time zone, read in UTC")
+        ("WARNING", "option=startingTimestamp value=2024-01-01 02:00:00 has no time zone, read in UTC")
     ]
 
 
@@ -169,7 +169,7 @@ def test_a_time_without_a_zone_is_in_the_zone_that_the_user_chose(
         assert a_source(hourly, starting_timestamp="2024-01-01 02:00:00", time_zone=zone).initial() == at(1)
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-        ("INFO", "option=startingTimestamp value=2024-01-01 02:00:00 names no time zone, read in Europe/Berlin")
+        ("INFO", "option=startingTimestamp value=2024-01-01 02:00:00 has no time zone, read in Europe/Berlin")
     ]
 
 
@@ -356,7 +356,7 @@ def test_a_query_at_its_end_asks_the_store_nothing_and_says_so_once(
 
     assert store.calls[since:] == []
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-        ("WARNING", f"url={source.url} version=1 was the last of this query, which is idle from now on")
+        ("WARNING", f"url={source.url} version=1 was the last of this query, which now stays idle")
     ]
 
 

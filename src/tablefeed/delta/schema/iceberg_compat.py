@@ -51,9 +51,9 @@ def compat_version(properties: Mapping[str, str]) -> int | None:
 def stores_partition_columns(protocol: Protocol | None, properties: Mapping[str, str]) -> bool:
     """Whether files must hold the partition columns too, after the others; `protocol` is None for a new table."""
     listed = protocol is not None and names.MATERIALIZE_PARTITION_COLUMNS in (protocol.writer_features or ())
-    asked = properties.get(f"{names.FEATURE_PREFIX}{names.MATERIALIZE_PARTITION_COLUMNS}") is not None
+    supported = properties.get(f"{names.FEATURE_PREFIX}{names.MATERIALIZE_PARTITION_COLUMNS}") is not None
     enabled = properties.get(names.ENABLE_MATERIALIZE_PARTITION_COLUMNS, "").lower() == "true"
-    return listed or asked or enabled or compat_version(properties) is not None
+    return listed or supported or enabled or compat_version(properties) is not None
 
 
 def file_tags(properties: Mapping[str, str]) -> dict[str, str] | None:

@@ -23,7 +23,7 @@ def difference(
         for name in configuration.keys() | after.configuration.keys()
         if configuration.get(name) != after.configuration.get(name)
     }
-    told = [
+    differences = [
         (f"it made values for the identity column {_listed(marks)}", marks),
         (f"its schema has the new column {_listed(has.keys() - had.keys())}", has.keys() - had.keys()),
         (f"its schema has lost the column {_listed(had.keys() - has.keys())}", had.keys() - has.keys()),
@@ -34,7 +34,7 @@ def difference(
         ),
         (f"its properties changed: {_listed(properties)}", properties),
     ]
-    return " and ".join(text for text, holds in told if holds) or "its metadata was written again"
+    return " and ".join(text for text, holds in differences if holds) or "its metadata was written again"
 
 
 def _listed(columns: set[str]) -> str:

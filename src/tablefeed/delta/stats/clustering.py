@@ -110,8 +110,8 @@ def check_same_clustering(
     """Raises SchemaMismatchError where `columns` are given and are not those (`actual`) that cluster the table."""
     if not columns:
         return
-    asked = tuple(tuple(physical_name(field) for field in _fields(column, schema, columns)) for column in columns)
-    if asked != actual:
+    wanted = tuple(tuple(physical_name(field) for field in _fields(column, schema, columns)) for column in columns)
+    if wanted != actual:
         found = _listed(_logical(actual, schema)) or "no column"
         raise SchemaMismatchError(
             f"{url} is clustered by {found}, not by {_listed(columns)}. Leave {OPTION} out: an existing table keeps "

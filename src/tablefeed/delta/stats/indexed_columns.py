@@ -77,16 +77,16 @@ def check_indexed(properties: Mapping[str, str], schema: Struct, partition_colum
     partitions = {column.lower() for column in partition_columns}
     seen: Counter[LeafPath] = Counter()
     for path in paths:
-        told = ".".join(path)
+        column = ".".join(path)
         if len(path) == 1 and path[0].lower() in partitions:
             error_class = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN"
-            raise _refused(f"{told!r} is a partition column", error_class, url)
+            raise _refused(f"{column!r} is a partition column", error_class, url)
         kind = _type_at(path, schema)
         if kind is None:
-            raise _refused(f"there is no column {told!r}", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", url)
+            raise _refused(f"there is no column {column!r}", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", url)
         if len(path) == 1 and not isinstance(kind, Struct) and not has_bounds(kind):
             error_class = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"
-            raise _refused(f"values of {told!r} have no order", error_class, url)
+            raise _refused(f"values of {column!r} have no order", error_class, url)
         # Names are compared with their case, as in Delta-Spark.
         named = tuple(path)
         seen.update((named + inner for inner, _ in leaves(kind)) if isinstance(kind, Struct) else [named])

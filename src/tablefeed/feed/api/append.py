@@ -118,7 +118,7 @@ def append(
     )
     txn = _txn(app_id, txn_version)
     on_collision = read_on_collision("txn_version_collision", txn_version_collision)
-    told = None if user_metadata is None else text(user_metadata, argument="user_metadata")
+    note = None if user_metadata is None else text(user_metadata, argument="user_metadata")
     partition_by = column_names(
         (partition_by,) if isinstance(partition_by, str) else partition_by, argument="partition_by"
     )
@@ -144,7 +144,7 @@ def append(
         kind=kind,
         operation=batch_write(kind, plan.partition_columns, rules),
         txn=txn,
-        user_metadata=told,
+        user_metadata=note,
         on_collision=on_collision,
     )
     around = Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=partial(after_commit, options=upkeep))
@@ -164,7 +164,7 @@ def _kind(mode: object) -> WriteKind:
 def _schema_mode(*, merge: bool, overwrite: bool, kind: WriteKind) -> SchemaMode:
     if overwrite and kind is not WriteKind.OVERWRITE:
         raise ConflictingOptionsError(
-            options=("mode", "overwrite_schema"), remedy="Only an overwrite replaces the schema: set mode='overwrite'."
+            options=("mode", "overwrite_schema"), remedy="Only an overwrite replaces the schema. Set mode='overwrite'."
         )
     return schema_mode(kind, merge=merge, overwrite=overwrite)
 
@@ -223,14 +223,14 @@ def _reader(data: Any, url: str) -> pa.RecordBatchReader:
         try:
             return pa.RecordBatchReader.from_stream(data)
         except pa.ArrowException as error:
-            raise SchemaMismatchError(f"The rows for {url} are no table: {error}.", url=url) from error
+            raise SchemaMismatchError(f"The rows for {url} are not a table: {error}.", url=url) from error
     if isinstance(data, Iterable):
         batches = iter(data)
         first = next(batches, None)
         if isinstance(first, pa.RecordBatch):
             return pa.RecordBatchReader.from_batches(first.schema, _chain(first, batches, url))
     raise SchemaMismatchError(
-        f"The rows for {url} are a {type(data).__name__}: give a pyarrow Table, RecordBatchReader, an object with "
+        f"The rows for {url} are a {type(data).__name__}. Give a pyarrow Table, a RecordBatchReader, an object with "
         "__arrow_c_stream__, or a non-empty iterable of record batches.",
         url=url,
     )
@@ -245,8 +245,8 @@ def _chain(first: pa.RecordBatch, rest: Iterator[Any], url: str) -> Iterator[pa.
         if not isinstance(batch, pa.RecordBatch) or batch.schema != first.schema:
             found = batch.schema if isinstance(batch, pa.RecordBatch) else type(batch).__name__
             raise SchemaMismatchError(
-                f"The rows for {url} change on the way: the first batch has {first.schema.to_string()!r}, another is "
-                f"{str(found)!r}. Nothing was committed; give batches of one schema.",
+                f"The rows for {url} do not have one schema: the first batch has {first.schema.to_string()!r}, another "
+                f"is {str(found)!r}. Nothing was committed. Give batches of one schema.",
                 url=url,
             )
         yield batch

@@ -147,9 +147,9 @@ def _check(metadata: Metadata, version: int, read: Snapshot) -> None:
     older, newer = mapped_schema(metadata, url=url), mapped_schema(read.metadata, url=url)
     if has_mapping_change(older=older, newer=newer) or not can_read_older(newer.schema, older.schema):
         raise SchemaChangedError(
-            f"The schema of {url} at version {version} cannot be read with that of version {read.version}: read the "
-            "two sides of the change apart (end_version, start_version), or the table as it was "
-            f"(open_table, version={version}).",
+            f"The schema of {url} at version {version} cannot be read with that of version {read.version}. Read "
+            "the versions before and after the change separately (end_version, start_version), or the table as of the "
+            f"older version (open_table, version={version}).",
             url=url,
             version=version,
             error_class="DELTA_SCHEMA_CHANGED_WITH_VERSION",

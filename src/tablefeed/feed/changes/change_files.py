@@ -40,8 +40,8 @@ def row_change(commit: Commit, change_type: ChangeType | None, *, url: str) -> R
     at_us = (commit.committed_at_ms or 0) * 1000
     if abs(at_us) > _MOST_US:
         raise ChangeDataError(
-            f"Version {commit.version} of {url} says that it was made {commit.committed_at_ms} ms after 1970, which no "
-            "timestamp holds. Read from a later version.",
+            f"Version {commit.version} of {url} has the commit time {commit.committed_at_ms} ms after 1970, which is "
+            "outside the range of a timestamp. Read from a later version.",
             url=url,
             version=commit.version,
         )

@@ -46,8 +46,8 @@ def partitioned(
 
 def _unpartitioned(file: ChangedFile, commit: Commit, *, url: str) -> ChangeDataError:
     return ChangeDataError(
-        f"Version {commit.version} of {url} removes the file {file.path} without saying its partition values: which "
-        "rows were deleted cannot be told. Read from a later version.",
+        f"Version {commit.version} of {url} removes the file {file.path} without its partition values, so the "
+        "deleted rows are not known. Read from a later version.",
         url=url,
         version=commit.version,
         error_class="DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA",

@@ -53,7 +53,7 @@ class Recorded:
         raise ChangeDataError(
             f"The changes of versions {self.versions[0]} to {self.versions[-1]} of {self.url} cannot be read: version "
             f"{version} did not record them. Read a range in which the property {names.ENABLE_CHANGE_DATA_FEED} is "
-            "true; set it to record changes from now on.",
+            "true. Set it to record changes from now on.",
             url=self.url,
             version=version,
             error_class="DELTA_MISSING_CHANGE_DATA",
@@ -73,8 +73,8 @@ class RowsTracked:
         if _row_id_column(metadata) == self.row_id_column:
             return
         raise ChangeDataError(
-            f"Which rows of versions {self.versions[0]} to {self.versions[-1]} of {self.url} were updated cannot be "
-            f"told: version {version} did not track rows as the last one does. Read a range in which "
+            f"The updates in versions {self.versions[0]} to {self.versions[-1]} of {self.url} cannot be computed: "
+            f"version {version} did not track rows as the last one does. Read a range in which "
             f"{names.ENABLE_ROW_TRACKING} is true, or leave compute_updates out.",
             url=self.url,
             version=version,
@@ -90,8 +90,8 @@ def rows_tracked(read: Snapshot, versions: range) -> RowsTracked:
     row_id_column = _row_id_column(read.metadata)
     if row_id_column is None:
         raise TableError(
-            f"{read.log.url} does not track its rows, so that which of them were updated cannot be told. Leave "
-            f"compute_updates out, or turn row tracking on ({names.ENABLE_ROW_TRACKING}).",
+            f"{read.log.url} does not track its rows, so updates cannot be computed. Leave compute_updates out, or "
+            f"turn row tracking on ({names.ENABLE_ROW_TRACKING}).",
             url=read.log.url,
             error_class="DELTA_CHANGELOG_REQUIRES_ROW_TRACKING",
         )
@@ -150,15 +150,15 @@ class OneSchema:
     def check(self, metadata: Metadata, version: int) -> None:
         """Raises SchemaChangedError where rows written under `metadata`, which `version` commits, cannot be read."""
         if not self.reads(metadata):
-            remedy = f"Read versions {self.versions[0]} to {version - 1} and from {version} on apart."
+            remedy = f"Read versions {self.versions[0]} to {version - 1} and those from {version} on separately."
             raise self._refusal(version, self.change_class, remedy)
 
     def _refusal(self, version: int, error_class: str, remedy: str) -> SchemaChangedError:
         url = self.read.log.url
         return SchemaChangedError(
             f"The changes of versions {self.versions[0]} to {self.versions[-1]} of {url} are read with the schema of "
-            f"version {self.read.version} ({', '.join(self.read.schema.names)}), and that of version {version} cannot "
-            f"be read with it. {remedy}",
+            f"version {self.read.version} ({', '.join(self.read.schema.names)}). The schema of version {version} "
+            f"cannot be read with it. {remedy}",
             url=url,
             version=version,
             error_class=error_class,

@@ -43,8 +43,8 @@ def deduplication(mode: object, *, compute_updates: bool) -> Deduplication | Non
         raise IllegalOptionError(
             option="compute_updates",
             value="True",
-            explain="needs deduplication_mode='dropCarryovers': recorded changes tell updates by themselves, and "
-            "where rows that did not change are left in, each would look like one",
+            explain="needs deduplication_mode='dropCarryovers'. Recorded changes name updates already, and a row "
+            "that was copied unchanged would look like an update",
         )
     return None if mode is None else Deduplication(mode)
 
@@ -89,11 +89,11 @@ class ReadTimeRows:
 
         deleted, inserted = without_carryovers(out, into)
         if self.row_id_column is not None:
-            before, gone = split_updates(deleted, inserted, row_id=self.row_id_column)
+            before, removed = split_updates(deleted, inserted, row_id=self.row_id_column)
             after, new = split_updates(inserted, deleted, row_id=self.row_id_column)
             yield ChangeType.UPDATE_PREIMAGE, before
             yield ChangeType.UPDATE_POSTIMAGE, after
-            deleted, inserted = gone, new
+            deleted, inserted = removed, new
         yield ChangeType.DELETE, deleted
         yield ChangeType.INSERT, inserted
 
@@ -119,7 +119,7 @@ class ReadTimeRows:
         if file.base_row_id is None:
             raise ChangeDataError(
                 f"Version {commit.version} of {self.url} does not say which ids the rows of the file {file.path} have, "
-                "so that its updates cannot be told. Leave compute_updates out, or read from a later version.",
+                "so its updates cannot be computed. Leave compute_updates out, or read from a later version.",
                 url=self.url,
                 version=commit.version,
             )

@@ -98,11 +98,11 @@ class AppendDelivery:
         Raises ChangeRefusedError.
         """
         added = first_said(self._added(commit))
-        asked = [add for index, add in added if begin <= index and (stop is None or index < stop)]
+        adds = [add for index, add in added if begin <= index and (stop is None or index < stop)]
         if self.pruner is not None:
-            may_match = self.pruner.choose([add.partition_values for add in asked], [add.stats for add in asked])
-            asked = list(compress(asked, may_match))
-        return self._read(asked)
+            may_match = self.pruner.choose([add.partition_values for add in adds], [add.stats for add in adds])
+            adds = list(compress(adds, may_match))
+        return self._read(adds)
 
     def snapshot_files(self, adds: Iterable[AddFile], version: Version) -> Iterator[ScanFile]:  # noqa: ARG002
         """See `Delivery`."""

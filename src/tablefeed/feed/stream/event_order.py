@@ -103,9 +103,9 @@ class ByEventTime:
         """The moments between which a batch delivers rows; None: the batch delivers no row of the snapshot."""
         if start.event_time is not None and (start.version != version or end.position < start.position):
             raise OffsetError(
-                f"The checkpoint's offsets for {self._url} contradict each other: a batch begins within the initial "
-                f"snapshot, at {offset_to_json(start)}, and ends before that, or in another, at {offset_to_json(end)}. "
-                "Start with a new checkpoint.",
+                f"The checkpoint's offsets for {self._url} contradict each other: a batch begins in the initial "
+                f"snapshot, at {offset_to_json(start)}, and ends before that, or in another snapshot, at "
+                f"{offset_to_json(end)}. Start with a new checkpoint.",
                 url=self._url,
             )
         if end.in_snapshot and end.event_time is None:

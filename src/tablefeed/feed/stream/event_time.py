@@ -31,7 +31,7 @@ def event_time_field(name: str, schema: Struct) -> Field:
     found = [field for field in alike if field.name == name] or alike
     if len(found) != 1:
         raise IllegalOptionError(
-            option=COLUMN_OPTION, value=name, explain=f"must be a column of the table, of {', '.join(schema.names)}"
+            option=COLUMN_OPTION, value=name, explain=f"must be a column of the table: {', '.join(schema.names)}"
         )
     if found[0].type not in _TYPES:
         raise IllegalOptionError(
@@ -51,9 +51,9 @@ def check_order(offset: Offset, column: str | None, *, url: str) -> None:
     there = "of file modification" if by is None else f"of the times in {by}"
     remedy = f"{OPTION}=false" if by is None else f"{OPTION}=true and {COLUMN_OPTION}={by}"
     raise OffsetError(
-        f"This query is within the initial snapshot of {url} at version {offset.version}, in the order {there}, and "
-        f"what is left of it in another order is not what is left in that one. Set {remedy} until the snapshot is "
-        "done, or start with a new checkpoint.",
+        f"This query is within the initial snapshot of {url} at version {offset.version}. The batches already "
+        f"delivered were chosen in the order {there}, so the rest cannot be read in another order. Set {remedy} until "
+        "the snapshot is done, or start with a new checkpoint.",
         url=url,
     )
 
@@ -91,16 +91,16 @@ class EventTimes:
 
         from tablefeed.feed.scan.task import RowFilter
 
-        time, asked = pc.field(self.column), [] if also is None else [also.condition]
+        time, conditions = pc.field(self.column), [] if also is None else [also.condition]
         if end_us is not None:
             before = time < pa.scalar(end_us, self._field.type)
-            asked.append(before | time.is_null() if begin_us is None else before)
+            conditions.append(before | time.is_null() if begin_us is None else before)
         if begin_us is not None:
-            asked.append(time >= pa.scalar(begin_us, self._field.type))
+            conditions.append(time >= pa.scalar(begin_us, self._field.type))
         if begin_us is None and end_us is None:
             return also
         named = [] if also is None else [field for field in also.fields if field.name != self.column]
-        return RowFilter(condition=reduce(and_, asked), fields=pa.schema([*named, self._field]))
+        return RowFilter(condition=reduce(and_, conditions), fields=pa.schema([*named, self._field]))
 
     def _marks(self, files: pa.RecordBatch) -> list[pa.Array]:
         import pyarrow as pa

@@ -72,14 +72,14 @@ def lag_from_json(text: str | None) -> Lag | None:
     except ValueError:
         return None
     match report:
-        case {"table": str(url), "lag": {"versionsBehind": int(versions_behind), **told}}:
+        case {"table": str(url), "lag": {"versionsBehind": int(versions_behind), **lag_json}}:
             return Lag(
                 url=url,
                 versions_behind=versions_behind,
-                seconds_behind=_number(told.get("secondsBehind")),
-                files_outstanding=_whole(told.get("numFilesOutstanding")),
-                bytes_outstanding=_whole(told.get("numBytesOutstanding")),
-                snapshot_percent=_number(told.get("snapshotPercent")),
+                seconds_behind=_number(lag_json.get("secondsBehind")),
+                files_outstanding=_whole(lag_json.get("numFilesOutstanding")),
+                bytes_outstanding=_whole(lag_json.get("numBytesOutstanding")),
+                snapshot_percent=_number(lag_json.get("snapshotPercent")),
             )
     return None
 

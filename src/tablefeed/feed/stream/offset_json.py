@@ -66,7 +66,7 @@ def offset_from_json(value: Mapping[str, object], *, url: str) -> Offset:
             raise _malformed(url, value, "a field is missing or of another type", _FORMAT)
     event_time = _event_time(value, source_version, url)
     if event_time is not None and not (index == -1 and in_snapshot):
-        raise _malformed(url, value, "an event time counts no files and is of a snapshot", _FORMAT)
+        raise _malformed(url, value, "an offset with an event time must be in a snapshot and count no files", _FORMAT)
     barrier = Barrier.NONE
     if index == _BEFORE_FIRST[source_version]:
         index = -1
@@ -74,7 +74,7 @@ def offset_from_json(value: Mapping[str, object], *, url: str) -> Offset:
         barrier = next(barrier for barrier, on_wire in _BARRIERS.items() if on_wire == index)
         index = -1
     elif not 0 <= index < _END:
-        raise _malformed(url, value, f"{index} is no index of a file", _FORMAT)
+        raise _malformed(url, value, f"{index} is not the index of a file", _FORMAT)
     return Offset(
         table_id=table_id,
         version=Version(version),
@@ -88,13 +88,13 @@ def offset_from_json(value: Mapping[str, object], *, url: str) -> Offset:
 def _event_time(value: Mapping[str, object], source_version: int, url: str) -> EventTime | None:
     if source_version != EVENT_TIME_SOURCE_VERSION:
         if _COLUMN in value or _BEFORE_US in value:
-            raise _malformed(url, value, f"a position of format {source_version} has no event time", _FORMAT)
+            raise _malformed(url, value, f"an offset of sourceVersion {source_version} has no event time", _FORMAT)
         return None
     match value.get(_COLUMN), value.get(_BEFORE_US):
         case (str(column), int(before_us)) if column and not isinstance(before_us, bool):
             if -_LARGEST_VERSION - 1 <= before_us <= _LARGEST_VERSION:
                 return EventTime(column=column, before_us=before_us)
-    raise _malformed(url, value, f"{_COLUMN} is no name, or {_BEFORE_US} no time", _FORMAT)
+    raise _malformed(url, value, f"{_COLUMN} is not a name, or {_BEFORE_US} is not a time", _FORMAT)
 
 
 def _source_version(value: Mapping[str, object], url: str) -> int:
@@ -102,7 +102,7 @@ def _source_version(value: Mapping[str, object], url: str) -> int:
         case {"sourceVersion": int(found)} if not isinstance(found, bool):
             pass
         case {"sourceVersion": other} if other is not None:
-            raise _malformed(url, value, "its sourceVersion is no number", _FORMAT)
+            raise _malformed(url, value, "its sourceVersion is not a number", _FORMAT)
         case _:
             raise _malformed(url, value, "its sourceVersion is missing", "DELTA_INVALID_SOURCE_VERSION")
     if found > _NEWEST_SOURCE_VERSION and found not in _BEFORE_FIRST:

@@ -95,7 +95,7 @@ class QuerySchema:
         ):
             restart = "Start the query again from the same checkpoint, with a new DataFrame."
             if not self.ignore_added and added_columns(self.schema, newest.schema):
-                restart += " With ignoreAddedColumns=true it goes on without columns that are added."
+                restart += " With ignoreAddedColumns=true it continues without added columns."
             return restart
         return _go_on(self.schema, theirs.schema, version) if is_newer else _go_on(theirs.schema, self.schema, None)
 
@@ -109,7 +109,7 @@ class QuerySchema:
         if not has_mapping_change(older=older, newer=newer):
             return
         raise SchemaChangedError(
-            f"A column of {url} was renamed or dropped, or has another id in files. "
+            f"A column of {url} was renamed or dropped, or its id in files changed. "
             f"{self._remedy(theirs, metadata, version)} Version {version} has {', '.join(theirs.schema.names)}, and "
             f"this query reads {', '.join(self.schema.names)}.",
             url=url,
@@ -120,18 +120,19 @@ class QuerySchema:
 
 def _go_on(older: Struct, newer: Struct, version: Version | None) -> str:
     """How a stream goes on over a change where a restart is not enough. `version` made it; None: an unknown one did."""
-    begin = "begin with a new checkpoint, with the table as it is then or with " + (
+    begin = "start with a new checkpoint, from the whole table or with " + (
         "a later startingVersion" if version is None else f"startingVersion={version}"
     )
     needed = needed_words(older, newer)
     if needed is None:
-        return f"No one schema reads what came before that change and what came after: {begin}."
+        return f"No single schema can read the rows before and after that change: {begin}."
     which = "the version of that change" if version is None else str(version)
     words = f" and {' and '.join(needed)} set to {which} or to 'always'" if needed else ""
     columns = "; ".join(f"{option} for {', '.join(found)}" for option, found in needed.items())
     return (
-        f"To go on over that change, start it again from the same checkpoint with a schemaTrackingLocation{words}, and "
-        f"once more whenever it stops on purpose. Or {begin}.{f' Needed are {columns}.' if columns else ''}"
+        f"To continue past that change, restart the query from the same checkpoint with a "
+        f"schemaTrackingLocation{words}, and restart it each time it stops on purpose. Or {begin}."
+        f"{f' Needed are {columns}.' if columns else ''}"
     )
 
 

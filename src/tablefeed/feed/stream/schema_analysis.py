@@ -68,7 +68,7 @@ def _replaced(log: SchemaLog, entry: Entry, merged: TrackedMetadata) -> Entry:
     try:
         return log.replace(entry, merged)
     except SchemaLogError:
-        stands = log.newest()  # a DataFrame may be analysed more than once at a time
-        if stands is None or stands.metadata != replace(merged, previous=entry.follows):
+        newest = log.newest()  # a DataFrame may be analysed more than once at a time
+        if newest is None or newest.metadata != replace(merged, previous=entry.follows):
             raise
-        return stands
+        return newest

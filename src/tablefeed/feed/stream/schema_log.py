@@ -61,7 +61,7 @@ class SchemaLog:
             data = self._store.read(name)
         except ObjectNotFoundError as error:
             raise SchemaLogError(
-                f"The log of tracked metadata at {self.url} has no entry {number}, though a later one follows it. "
+                f"The log of tracked metadata at {self.url} has no entry {number}, but a later entry exists. "
                 "Restore the file, or give the stream a new schemaTrackingLocation.",
                 url=self.url,
                 error_class="DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED",
@@ -69,8 +69,8 @@ class SchemaLog:
         metadata = decode_entry(data, url=f"{self.url}/{number}")
         if metadata.table_id != self._table_id:
             raise SchemaLogError(
-                f"The metadata tracked at {self.url} is of the table with id {metadata.table_id}, and the stream reads "
-                f"the one with id {self._table_id}. Give the stream a schemaTrackingLocation of its own.",
+                f"The metadata tracked at {self.url} is of the table with id {metadata.table_id}, but the stream reads "
+                f"the table with id {self._table_id}. Give the stream a schemaTrackingLocation of its own.",
                 url=self.url,
                 error_class="DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID",
             )
@@ -90,9 +90,9 @@ class SchemaLog:
         within = None if after is None else Within(directory=self._directory)
         if not self._store.put_if_absent(self._name(number), encode_entry(metadata), within=within):
             raise SchemaLogError(
-                f"Entry {number} of the log of tracked metadata at {self.url} was written by another meanwhile: "
-                "another stream uses it, or this one runs twice. Give each source a schemaTrackingLocation of its "
-                "own, or a streamingSourceTrackingId; where it is only one, start it again.",
+                f"Entry {number} of the log of tracked metadata at {self.url} was written by another process: another "
+                "stream uses that log, or this stream runs twice. Give each source a schemaTrackingLocation or a "
+                "streamingSourceTrackingId of its own. If there is only one source, start it again.",
                 url=self.url,
                 error_class="DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT",
             )

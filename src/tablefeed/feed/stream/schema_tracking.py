@@ -119,9 +119,9 @@ class SchemaTracking:
         """See `StreamMetadata`. Raises SchemaLogError where it `changes`: the log lacks a change that was passed."""
         if self.changes(commit):
             raise SchemaLogError(
-                f"This stream has read into version {commit.version} of {self._url}, which changes the table's "
-                f"metadata, and what is tracked at {self._log.url} does not have that change: it is another stream's, "
-                "or an older copy. Restore it, or begin anew with a new checkpoint.",
+                f"This stream has begun to read version {commit.version} of {self._url}, which changes the table's "
+                f"metadata, but the log of tracked metadata at {self._log.url} lacks that change: it belongs to "
+                "another stream, or is an older copy. Restore it, or start with a new checkpoint.",
                 url=self._log.url,
                 error_class="DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT",
             )
@@ -151,7 +151,7 @@ class SchemaTracking:
         tracked = parse_schema(entry.metadata.schema_string, url=self._url)
         if _without_metadata(tracked) != _without_metadata(self._analysed):
             raise SchemaChangedError(
-                f"The schema of {self._url} that is tracked at {self._log.url} moved on since this query's DataFrame "
+                f"The schema of {self._url} that is tracked at {self._log.url} changed after this query's DataFrame "
                 f"was made. Make a new DataFrame. It has: {', '.join(self._analysed.names)}. Tracked: "
                 f"{', '.join(tracked.names)}.",
                 url=self._url,
@@ -189,7 +189,7 @@ class SchemaTracking:
         path = source_path(self._options.location, self._begun.log.storage_options)
         if not path:
             logger.warning(
-                "url=%s is below no checkpoint: keep what is tracked there as long as the query's, and no longer",
+                "url=%s is not below a checkpoint: keep this folder exactly as long as the query's checkpoint",
                 self._log.url,
             )
         entry = self._log.add(TrackedMetadata.of(version, metadata, protocol, source_path=path), after=None)
@@ -204,9 +204,9 @@ class SchemaTracking:
     def _evolved(self, version: Version, metadata: Metadata) -> MetadataEvolvedError:
         schema = parse_schema(metadata.schema_string, url=self._url)
         return MetadataEvolvedError(
-            f"The schema, properties or protocol of {self._url} are those of version {version} from here on, and this "
-            f"stream tracks them (schemaTrackingLocation): it stopped on purpose. Start it again with a new DataFrame "
-            f"and the same checkpoint. The columns are now: {', '.join(schema.names)}.",
+            f"Version {version} of {self._url} changes its schema, properties or protocol. This stream tracks them "
+            f"(schemaTrackingLocation), so it stopped on purpose. Start it again with a new DataFrame and the same "
+            f"checkpoint. The columns are now: {', '.join(schema.names)}.",
             url=self._url,
             version=version,
         )
@@ -218,9 +218,9 @@ class SchemaTracking:
 
     def _not_one(self, first: Version, last: Version) -> SchemaLogError:
         return SchemaLogError(
-            f"A batch of this stream was planned before its metadata was tracked, and {self._url} changed within it, "
-            f"between versions {first} and {last}, so that no one schema reads it. Finish it without "
-            "schemaTrackingLocation, or begin anew with a new checkpoint.",
+            f"A batch of this stream was planned before its metadata was tracked. {self._url} changed within that "
+            f"batch, between versions {first} and {last}, so no single schema can read it. Finish it without "
+            "schemaTrackingLocation, or start with a new checkpoint.",
             url=self._log.url,
             error_class="DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA",
         )

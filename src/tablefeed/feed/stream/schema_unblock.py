@@ -47,8 +47,9 @@ def check_allowed(*, previous: TrackedMetadata, current: TrackedMetadata, allowe
     columns = "; ".join(column for found in waiting.values() for column in found)
     raise SchemaChangedError(
         f"Columns of {url} were renamed, dropped or given a wider type between versions {previous.version} and "
-        f"{current.version}: {columns}. See to it that what the stream writes to can take that. Then start the stream "
-        f"with the source option {' and '.join(waiting)} set to {current.version}, for this change, or to 'always'.",
+        f"{current.version}: {columns}. Make sure that the sink of the stream accepts this change. Then start the "
+        f"stream with the source option {' and '.join(waiting)} set to {current.version}, for this change, or to "
+        "'always'.",
         url=url,
         version=current.version,
         error_class="DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION",
@@ -73,10 +74,9 @@ def needed_words(older: Struct, newer: Struct) -> dict[str, list[str]] | None:
 
 def _never(older: Struct, newer: Struct, version: Version, url: str) -> SchemaChangedError:
     return SchemaChangedError(
-        f"The schema of {url} at version {version} has a column whose values of before cannot be read with it: "
-        f"{', '.join(_widened(older, newer)) or 'one that may not be null any more'}. Begin anew with a new "
-        f"checkpoint and a new schemaTrackingLocation, with the table as it is then or with "
-        f"startingVersion={version}.",
+        f"The schema of {url} at version {version} has a column in which older values cannot be read: "
+        f"{', '.join(_widened(older, newer)) or 'one that no longer allows null'}. Start with a new checkpoint and a "
+        f"new schemaTrackingLocation, from the whole table or with startingVersion={version}.",
         url=url,
         version=version,
         error_class="DELTA_SCHEMA_CHANGED_WITH_VERSION",

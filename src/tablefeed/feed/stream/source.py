@@ -238,8 +238,8 @@ class StreamSource:
 
     def _trailing_missing(self, *, seen: Version, last: Version) -> LogError:
         return LogError(
-            f"The log of {self._log.url} ends at version {seen}, but this batch reaches to {last}: its last "
-            "commits are gone. Restore them, or restart from a new checkpoint.",
+            f"The log of {self._log.url} ends at version {seen}, but this batch ends at version {last}: the "
+            "last commits were removed. Restore them, or restart from a new checkpoint.",
             url=self._log.url,
             error_class="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
         )
@@ -339,7 +339,7 @@ class StreamSource:
         if not self._ended:
             # A Python source cannot end a query. Except with Trigger.AvailableNow, the user must stop it.
             level = logging.INFO if self._wants_bound else logging.WARNING
-            logger.log(level, "url=%s version=%d was the last of this query, which is idle from now on", self.url, last)
+            logger.log(level, "url=%s version=%d was the last of this query, which now stays idle", self.url, last)
         self._ended = True
 
     @cached_property

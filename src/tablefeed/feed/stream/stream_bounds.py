@@ -168,7 +168,7 @@ def _moment(bound: Bound, *, option: str) -> int:
     if read is not None and read.tzinfo is None:
         # A user who named no zone may have meant the session's, which Spark does not pass to a Python source.
         level = logging.WARNING if zone is None else logging.INFO
-        logger.log(level, "option=%s value=%s names no time zone, read in %s", option, text, zone or "UTC")
+        logger.log(level, "option=%s value=%s has no time zone, read in %s", option, text, zone or "UTC")
     return at_ms
 
 

@@ -66,7 +66,7 @@ class FixedMetadata:
     def __init__(self, query: QuerySchema) -> None:
         self._query = query
         self._began = False
-        self._told: frozenset[str] = frozenset()
+        self._warned: frozenset[str] = frozenset()
         self.read, self.schema = query.begun, query.schema
 
     def begin(self, held_at: Version, begins_at: Version, *, in_snapshot: bool) -> None:  # noqa: ARG002 - not needed
@@ -124,9 +124,9 @@ class FixedMetadata:
         begun = self._query.begun
         check_table(of_query=begun.metadata.table_id, found=metadata.table_id, url=begun.log.url)
         added = self._query.check(metadata, version)
-        if not self._told.issuperset(added):
+        if not self._warned.issuperset(added):
             # A commit may be checked more than once. The warning for a column is logged once.
-            self._told |= frozenset(added)
+            self._warned |= frozenset(added)
             logger.warning(
                 "url=%s version=%d columns=%s were added and are not read until this query is started again",
                 begun.log.url,
@@ -137,8 +137,8 @@ class FixedMetadata:
     def _unknown_names(self, version: Version) -> LogError:
         url = self._query.begun.log.url
         return LogError(
-            f"The log of {url} does not go back far enough to tell what the columns of version {version} are "
-            "called in its files; begin with a later version, and with a new checkpoint.",
+            f"The log of {url} does not go back far enough to give the names that the columns of version {version} "
+            "have in files. Start with a later version and a new checkpoint.",
             url=url,
             error_class="DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
         )
@@ -148,8 +148,8 @@ def check_table(*, of_query: str, found: str, url: str) -> None:
     """Raises OffsetError where the table `found` at `url` is not the one `of_query`."""
     if of_query != found:
         raise OffsetError(
-            f"The checkpoint of this query is of the table with id {of_query}, but {url} is now the "
-            f"table with id {found}: it was deleted and made anew, or the path is another's. Use a new checkpoint.",
+            f"The checkpoint of this query is of the table with id {of_query}, but {url} is now the table with id "
+            f"{found}: the table was deleted and created again, or the path is of another table. Use a new checkpoint.",
             url=url,
             error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
         )
@@ -167,7 +167,7 @@ def check_behind_hole(commit: Commit, metadata: StreamMetadata, *, expected: Ver
     try:
         newest = begun if commit.version <= begun.version else log.load()
     except LogError as error:
-        raise _hole(log.url, expected, commit, "No checkpoint behind the hole tells the schema there.") from error
+        raise _hole(log.url, expected, commit, "No checkpoint after the gap gives the schema.") from error
     try:
         held = metadata_at(commit.version, newest)
     except VersionNotFoundError:
@@ -182,7 +182,7 @@ def _hole(url: str, expected: Version, commit: Commit, why: str) -> LogGapError:
         url=url,
         expected=expected,
         found=commit.version,
-        remedy=f"They were removed. {why} So failOnDataLoss=false does not go on either: restore them, or start with a "
-        "new checkpoint.",
+        remedy=f"They were removed. {why} So the stream cannot continue with failOnDataLoss=false either. Restore "
+        "them, or start with a new checkpoint.",
         error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
     )

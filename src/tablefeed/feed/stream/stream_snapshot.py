@@ -87,8 +87,8 @@ class InitialSnapshot:
                 files = self._read(version)
             except LogError as error:
                 raise LogError(
-                    f"The table {self._log.url} cannot be read as of version {version} any more, and this query "
-                    f"stands in the middle of that snapshot: {error.message} Start with a new checkpoint.",
+                    f"The table {self._log.url} can no longer be read as of version {version}, and this query has "
+                    f"delivered only a part of that snapshot: {error.message} Start with a new checkpoint.",
                     url=self._log.url,
                     error_class="DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
                 ) from error
