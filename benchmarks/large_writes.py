@@ -20,7 +20,7 @@ from benchmarks.questions import AtMost
 from benchmarks.source import Figure, Sample
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.write.sink import plan_write, write_task
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 
 TASK_ROWS, PARTITIONS = 10_000_000, 64
 BATCH_ROWS = 10_000

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tablefeed.data.rules import RowRules, Setting
-from tablefeed.data.sql.kinds import arrow_type
+from tablefeed.data.sql.values import arrow_type
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError, UnsupportedExpressionError
 from tablefeed.model.rules import Check, TableRules, TextLimit
 from tablefeed.model.schema import Array, DataType, Decimal, Field, Map, Primitive, Struct

@@ -20,7 +20,7 @@ from tablefeed.feed.commit.transaction import Surroundings, Transaction
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.upkeep.after_commit import after_commit
 from tablefeed.feed.write.sink import plan_write, write_task
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,7 +70,7 @@ def append_after_a_rival(session: SparkSession, table: Path, ours: pa.Table, *, 
         log,
         state,
         Transaction(plan=plan, files=files, kind=WriteKind.APPEND, operation=batch_write(WriteKind.APPEND, ())),
-        Surroundings(now_ms=now_ms, sleep=time.sleep, stood=after_commit),
+        Surroundings(now_ms=now_ms, sleep=time.sleep, on_committed=after_commit),
     )
 
 

@@ -16,7 +16,7 @@ from support.recorded import schema, vector
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.snapshot.known_state import newest_state
 from tablefeed.feed.write.sink import plan_write, write_task
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.spark.sink import BatchWriter, Written
 
 

@@ -18,7 +18,8 @@ from tablefeed.errors import CommitError, IllegalOptionError, UnknownOptionError
 from tablefeed.feed.snapshot.known_state import newest_state
 from tablefeed.feed.upkeep.after_commit import wait_until_done
 from tablefeed.feed.write.sink import plan_write, write_task
-from tablefeed.log.transaction import WriteKind
+from tablefeed.feed.write.write_plan import DeltaPlan
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.spark.options import parse_options
 from tablefeed.spark.sink import BatchWriter, StreamWriter, Written
 from tablefeed.store import LocalStore
@@ -52,6 +53,7 @@ def test_options_named_delta_are_the_properties_of_the_table_that_the_write_make
 
     plan = writer(options, IDS, overwrite=False)._plan
 
+    assert isinstance(plan, DeltaPlan)
     assert plan.configuration == {"delta.enableChangeDataFeed": "true", "delta.feature.rowTracking": "supported"}
 
 
@@ -60,6 +62,7 @@ def test_a_table_that_is_there_keeps_its_own_properties(tmp_path: Path) -> None:
 
     plan = BatchWriter({"path": str(tmp_path), "delta.appendonly": "false"}, IDS, overwrite=False)._plan
 
+    assert isinstance(plan, DeltaPlan)
     assert (plan.metadata, plan.configuration) == (None, {})
 
 

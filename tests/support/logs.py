@@ -14,8 +14,9 @@ from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.feed.write.sink import plan_write
+from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.feed.write.write_rules import WriteRules
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Commit, Txn, Version
 from tablefeed.model.logfile import LogFileKind
 from tablefeed.model.offset import Offset
@@ -149,6 +150,11 @@ def a_write(
         operation=operation,
         txn=None if txn is None else Txn(app_id=txn[0], txn_version=txn[1]),
     )
+
+
+def delta_plan(write: Transaction) -> DeltaPlan:
+    assert isinstance(write.plan, DeltaPlan)
+    return write.plan
 
 
 def still(sleeps: list[float] | None = None) -> Surroundings:

@@ -15,20 +15,21 @@ from typing import TYPE_CHECKING, Any
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from tablefeed.data.assignment import Assignment
 from tablefeed.errors import CommitError
-from tablefeed.feed.commit.entry import new_table
 from tablefeed.feed.commit.loop import changes_nothing, commit
-from tablefeed.feed.commit.losers import delete_losers, delete_uncommitted
 from tablefeed.feed.commit.operations import batch_write, micro_batch
 from tablefeed.feed.commit.transaction import Surroundings, Transaction
 from tablefeed.feed.snapshot.known_state import newest_state, remember
+from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions, after_commit, look_after, waited_for
 from tablefeed.feed.upkeep.auto_compact import compact_if_wanted
 from tablefeed.feed.write.gathering import gathered
+from tablefeed.feed.write.orphans import delete_orphans, delete_replayed
 from tablefeed.feed.write.sink import plan_write, rows_of_spark, write_task
 from tablefeed.feed.write.write_plan import WritePlan
-from tablefeed.feed.write.write_rules import Scope, refuse_of_splits, schema_asked, schema_mode, write_rules
-from tablefeed.log.transaction import WriteKind
+from tablefeed.feed.write.write_rules import Scope, WriteRules, schema_asked, schema_mode
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.outcome import AlreadyApplied
 from tablefeed.spark import foreign_settings
@@ -178,29 +179,25 @@ class BatchWriter(DataSourceArrowWriter):
 @waited_for()
 def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind) -> WritePlan:
     merge, overwrite = options["mergeSchema"], options["overwriteSchema"]
-    rules = write_rules(
-        schema_mode(kind, merge=merge, overwrite=overwrite),
+    rules = WriteRules(
+        schema=schema_mode(kind, merge=merge, overwrite=overwrite),
         asked=schema_asked(merge=merge, overwrite=overwrite),
-        policy=options["storeAssignmentPolicy"],
-        zone=options["timeZone"],
+        assignment=Assignment(policy=options["storeAssignmentPolicy"], zone=options["timeZone"]),
         properties=options.properties,
         # Only batch writes have these options.
         scope=options.values.get("partitionOverwriteMode", Scope.TABLE),
         replace_where=options.values.get("replaceWhere"),
         codec=options["compression"],
-        most_rows=options["maxRecordsPerFile"],
+        most_rows_of_a_file=options["maxRecordsPerFile"],
         gathers_files=options["optimizeWrite"],
         cluster_by=options["clusterBy"] or (),
         index_as=options.index_as,
+        delta_upkeep={name: options.values.get(name) for name in DELTA_UPKEEP},
     )
     log, state = newest_state(path, dict(options.storage), table_format=options["tableFormat"])
-    if log.has_splits:
-        refuse_of_splits({name: options.values.get(name) for name in DELTA_UPKEEP})
     # The schema in Spark's JSON: in the Arrow schema of the rows a variant would be a struct.
     rows = rows_of_spark(schema.json(), url=log.url)
     plan = plan_write(log, state, rows, partition_by=options["partitionBy"] or (), kind=kind, rules=rules)
-    if state is None and not plan.has_splits:
-        new_table(plan, now_ms=_now_ms())  # so that it is refused before a file is written
     settle()
     return plan
 
@@ -234,7 +231,7 @@ def _commit(transaction: Transaction, options: ParsedOptions) -> Snapshot:
     plan = transaction.plan
     upkeep = _upkeep(options)
     log, state = newest_state(plan.location, dict(plan.storage_options), table_format=plan.table_format)
-    around = Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=partial(after_commit, options=upkeep))
+    around = Surroundings(now_ms=_now_ms, sleep=time.sleep, on_committed=partial(after_commit, options=upkeep))
     with gathered(plan, transaction.files, now_ms=_now_ms()) as files:
         outcome, after = commit(log, state, replace(transaction, files=files), around)
     if isinstance(outcome, AlreadyApplied):
@@ -245,10 +242,14 @@ def _commit(transaction: Transaction, options: ParsedOptions) -> Snapshot:
 
 
 def _abort(messages: Sequence[WriterCommitMessage | None], message: Written, txn: Txn | None) -> None:
+    plan, files = message.plan, message.files
+    if not files:
+        return
+    log = open_log(plan.location, plan.storage_options, table_format=plan.table_format)
     if None in messages:  # a task failed, so that Spark never asked for a commit
-        delete_uncommitted(message.plan, message.files)
+        delete_orphans(log.store, (file.path for file in files))
     elif txn is not None:
-        delete_losers(message.plan, message.files, txn)
+        delete_replayed(log, files, txn, plan.next_version)
 
 
 def _written(messages: Sequence[WriterCommitMessage | None], path: str) -> list[Written]:

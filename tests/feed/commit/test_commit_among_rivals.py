@@ -33,7 +33,7 @@ from tablefeed.errors import (
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.write.sink import plan_write
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.store import Fault, FaultyStore, MemoryStore
 
 TWO_COLUMNS = (

@@ -40,7 +40,7 @@ from tablefeed.feed.upkeep.after_commit import after_commit
 from tablefeed.feed.write.evolution import SchemaMode
 from tablefeed.feed.write.sink import plan_write
 from tablefeed.feed.write.write_rules import WriteRules
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.store import MemoryStore, Within, open_store
 
 TRACKED = ("rowTracking", "domainMetadata")

@@ -7,7 +7,6 @@ import pytest
 
 from support.logs import (
     ID,
-    NOW_MS,
     a_log,
     a_table,
     a_write,
@@ -25,13 +24,12 @@ from tablefeed.errors import (
     ConflictError,
     UnsupportedFeatureError,
 )
-from tablefeed.feed.commit.entry import new_table
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.write.sink import plan_write
 from tablefeed.feed.write.write_rules import WriteRules
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.store import Fault, FaultyStore, MemoryStore
 
 
@@ -199,10 +197,9 @@ def test_a_table_deleted_between_plan_and_commit_is_not_made_again_by_an_append(
 def test_a_new_table_with_properties_that_ask_for_more_than_we_do_is_refused_by_name() -> None:
     log = log_of(MemoryStore("orders"))
     rules = WriteRules(properties={"delta.feature.collations": "supported"})
-    plan = plan_write(log, None, ID, partition_by=(), kind=WriteKind.APPEND, rules=rules)
 
     with pytest.raises(UnsupportedFeatureError, match="collations"):
-        new_table(plan, now_ms=NOW_MS)
+        plan_write(log, None, ID, partition_by=(), kind=WriteKind.APPEND, rules=rules)
 
 
 def test_a_write_without_an_application_is_committed_as_often_as_it_is_asked_for() -> None:

@@ -12,9 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from support.logs import a_write, live_paths, log_of, still
 from tablefeed.errors import CommitUnknownError, ConflictError, StoreError
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.commit.losers import _delete_losers
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.write.orphans import delete_replayed
 from tablefeed.model.actions import Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.store import Fault, FaultyStore, MemoryStore
@@ -92,7 +92,7 @@ class Queries(RuleBasedStateMachine):
         attempt = data.draw(st.sampled_from(self.attempts))
         log, plan = log_of(FaultyStore(self.store, faults=broken)), attempt.write.plan
         txn = Txn(app_id=attempt.query, txn_version=attempt.batch)
-        _delete_losers(log, attempt.write.files, txn, 0 if plan.version is None else plan.version + 1)
+        delete_replayed(log, attempt.write.files, txn, plan.next_version)
 
     @invariant()
     def every_acknowledged_batch_stands_and_every_batch_at_most_once(self) -> None:

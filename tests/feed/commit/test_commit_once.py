@@ -27,7 +27,7 @@ from tablefeed.errors import (
 )
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.write.sink import plan_write
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.store import Fault
 
 

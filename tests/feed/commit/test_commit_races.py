@@ -22,7 +22,7 @@ from tablefeed.feed.commit.transaction import Surroundings, Transaction
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.sink import plan_write, write_task
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Version
 from tablefeed.model.outcome import AlreadyApplied, Committed
 

@@ -28,7 +28,7 @@ from support.logs import (
 from tablefeed.errors import ConflictError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.snapshot.table_log import TableLog
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 
 STANDS = "stands"
 REPLAY = "replay"

@@ -35,7 +35,7 @@ from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.write.evolution import SchemaMode
 from tablefeed.feed.write.sink import plan_write
 from tablefeed.feed.write.write_rules import WriteRules
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.store import Fault
 
 WHOLE = WriteKind.OVERWRITE

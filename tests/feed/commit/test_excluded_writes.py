@@ -13,7 +13,7 @@ import tablefeed
 from support.logs import a_log, a_table, a_write, add, live_paths, log_of, metadata, protocol, put, still
 from tablefeed.errors import CommitUnknownError, ConflictError
 from tablefeed.feed.commit.loop import commit
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Version
 from tablefeed.store import Fault, FaultyStore, LocalStore, MemoryStore
 

@@ -45,7 +45,7 @@ from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.indextables import names
 from tablefeed.indextables.log.next_state import StateUpdate
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Txn, Version
 from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.store import Fault, FaultyStore, LocalStore
@@ -193,8 +193,9 @@ def test_an_overwrite_without_rows_of_a_table_without_rows_is_recorded_too(table
 def test_an_overwrite_without_rows_of_unknown_fate_is_found(table: Path, flavour: str) -> None:
     theirs, path = new_rows(table, 903), str(table)
     rows, log = theirs.slice(0, 0), log_of(table)
-    put = f"/{names.STATE_MANIFEST}" if flavour == "states" else ".json"
-    silent = [Fault(operation="exists", name=put, at=call) for call in range(1, 10)]
+    following = Version(log.load().version + 1)
+    put = names.state_name(following) if flavour == "states" else names.commit_name(following)
+    silent = [Fault(operation="read", name=put, at=call) for call in range(1, 10)]
     lost = FaultyStore(LocalStore(path), faults=[Fault(operation="put_if_absent", name=put, when="after"), *silent])
     write = a_write(log, rows, app_id="loader", batch=7, kind=WriteKind.OVERWRITE)
     with pytest.raises(CommitUnknownError):
@@ -525,6 +526,35 @@ def test_a_table_made_anew_since_the_plan_is_not_written_to(tmp_path: Path) -> N
     with pytest.raises(ConflictError, match="INDEXTABLES_TABLE_REPLACED"):
         commit(log, state, ours, still())
     assert len(rows_of(table)) == 3
+
+
+def test_a_table_deleted_since_the_plan_is_not_made_again(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    tablefeed.append(table, ROWS, table_format="indextables")
+    log = log_of(table)
+    state = log.load()
+    ours = a_write(log, ROWS, app_id="ours", batch=0)
+    shutil.rmtree(table / names.LOG_DIR)
+
+    with pytest.raises(ConflictError, match="INDEXTABLES_TABLE_REPLACED"):
+        commit(log, state, ours, still())
+    assert not (table / names.LOG_DIR).exists()
+    assert not any((table / add.path).exists() for add in ours.files)
+
+
+def test_splits_that_an_earlier_try_committed_stay_though_the_table_cannot_be_written_any_more(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    tablefeed.append(table, ROWS, table_format="indextables")
+    log = log_of(table)
+    state = log.load()
+    ours = a_write_against(log, state, ROWS)
+    commit(log, state, ours, still())
+    newer = b'{"protocol":{"minReaderVersion":4,"minWriterVersion":9}}\n'
+    log.store.replace(f"{names.LOG_DIR}/{names.commit_name(3)}", newer)
+
+    with pytest.raises(TableError, match="protocol version 9"):
+        commit(log, state, ours, still())
+    assert len(rows_of(table)) == 6
 
 
 @pytest.mark.parametrize(

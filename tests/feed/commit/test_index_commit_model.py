@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import hypothesis.strategies as st
-import pyarrow as pa
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -25,21 +24,22 @@ from tablefeed.feed.commit.operations import micro_batch
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.feed.write.sink import plan_write
+from tablefeed.feed.write.align import Alignment
+from tablefeed.feed.write.write_plan import Planned, SplitPlan
+from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.indextables import names
 from tablefeed.indextables.log import columns, version_file
 from tablefeed.indextables.log.next_state import NextState, StateShape, StateUpdate, next_state
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.indextables.split.indexing import Indexing
 from tablefeed.indextables.split.split_name import split_name
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Commit, Metadata, Protocol, RemoveFile, Txn, Version
 from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.model.split import Split
 from tablefeed.store import Fault, FaultyStore, MemoryStore, Store
 
 QUERIES = ("q1", "q2")
-ID = pa.schema([("id", pa.int64())])
 METADATA = Metadata(
     table_id="t",
     schema_string='{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}',
@@ -59,9 +59,7 @@ faults = st.lists(
 
 
 def log_of(store: Store) -> IndexTablesLog:
-    log = IndexTablesLog(store, location="memory://orders", storage_options={})
-    log.known_indexing = ("t", Indexing())
-    return log
+    return IndexTablesLog(store, location="memory://orders", storage_options={})
 
 
 def a_split(path: str, *, rows: int = 1, data_change: bool = True) -> AddFile:
@@ -146,7 +144,19 @@ class Queries(RuleBasedStateMachine):
         path = split_name(0, txn, chance=uuid.UUID(int=next(self.numbers) << 96 | 1 << 127))
         self.batches_in[path] = [(query, batch)]
         self.store.replace(path, b"rows")
-        plan = plan_write(self.log, state, ID, partition_by=(), kind=WriteKind.APPEND)
+        plan = SplitPlan(
+            location=self.log.location,
+            url=self.log.url,
+            storage_options={},
+            found=Planned.of(state),
+            schema_string=state.metadata.schema_string,
+            partition_columns=(),
+            alignment=Alignment(sources=(0,)),
+            rules=WriteRules(),
+            recorded={},
+            records_all=False,
+            indexing=Indexing(),
+        )
         write = Transaction(
             plan=plan,
             files=(a_split(path),),

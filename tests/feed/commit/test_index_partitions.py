@@ -25,11 +25,12 @@ from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.operations import micro_batch
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.write.sink import plan_write, write_task
+from tablefeed.feed.write.write_plan import SplitPlan
 from tablefeed.indextables import names
 from tablefeed.indextables.log import version_file
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.indextables.split.indexing import Indexing, Style
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Version
 
 UTC_US = pa.timestamp("us", "UTC")
@@ -91,7 +92,8 @@ def write_by_arrow(table: Path, rows: pa.Table) -> None:
     tablefeed.append(table, rows.slice(0, 0), table_format="indextables", partition_by=["p"])
     log = log_of(table)
     plan = plan_write(log, log.load(), rows.schema, partition_by=(), kind=WriteKind.APPEND)
-    plan = replace(plan, splits=Indexing(style=Style.ARROW, columns=("id",)))
+    assert isinstance(plan, SplitPlan)
+    plan = replace(plan, indexing=Indexing(style=Style.ARROW, columns=("id",)))
     files = write_task(plan, rows.to_batches(), task=0, txn=None, now_ms=1)
     operation = micro_batch(WriteKind.APPEND, "q", 0)
     commit(log, None, Transaction(plan=plan, files=files, kind=WriteKind.APPEND, operation=operation), still())

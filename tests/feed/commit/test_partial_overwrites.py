@@ -42,7 +42,7 @@ from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.write.sink import plan_write
 from tablefeed.feed.write.write_rules import Scope, WriteRules
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 
 TEXT = pa.string()
 ID_P = pa.schema([("id", pa.int64()), ("p", pa.int64())])

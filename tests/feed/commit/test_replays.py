@@ -26,13 +26,13 @@ from support.logs import (
     txn,
 )
 from tablefeed.errors import CommitError, IllegalOptionError
+from tablefeed.feed.commit.collisions import OnCollision
 from tablefeed.feed.commit.loop import changes_nothing, commit
-from tablefeed.feed.commit.replays import OnCollision
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.evolution import SchemaMode
 from tablefeed.feed.write.write_rules import WriteRules
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.outcome import AlreadyApplied, Committed
 
 ROWS = pa.table({"id": [1]})

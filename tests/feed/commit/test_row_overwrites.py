@@ -33,7 +33,7 @@ from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.write_rules import WriteRules
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Txn
 from tablefeed.store import Fault, FaultyStore
 from tablefeed.store.local import LocalStore

@@ -19,7 +19,7 @@ from tablefeed.feed.snapshot.known_state import current_snapshot
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
 from tablefeed.feed.upkeep.checksums import put_checksum, put_checksums_from
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Commit, Version
 from tablefeed.store import Fault, FaultyStore
 
@@ -30,7 +30,7 @@ def put_beside(state: Snapshot, entry: Commit, also_removed: FileCounts) -> None
 
 def append(log: TableLog, *paths: str, **more: Any) -> None:
     known = current_snapshot(log)
-    commit(log, known, a_write(log, known, *paths, **more), replace(still(), stood=put_beside))
+    commit(log, known, a_write(log, known, *paths, **more), replace(still(), on_committed=put_beside))
 
 
 def checksum(log: TableLog, version: int) -> dict[str, Any] | None:

@@ -52,7 +52,7 @@ def fourteen_commits() -> TableLog:
 
 def append(log: TableLog, path: str) -> None:
     known = current_snapshot(log)
-    commit(log, known, a_write(log, known, path), replace(still(), stood=after_commit))
+    commit(log, known, a_write(log, known, path), replace(still(), on_committed=after_commit))
 
 
 def checkpoints(log: TableLog) -> list[int]:
@@ -115,7 +115,7 @@ def test_a_long_log_of_another_writer_is_not_read_for_a_checksum() -> None:
         log,
         seen,
         a_write(log, seen, "ours"),
-        replace(still(), stood=partial(after_commit, options=UpkeepOptions(checkpoint=False))),
+        replace(still(), on_committed=partial(after_commit, options=UpkeepOptions(checkpoint=False))),
     )
     wait_until_done()
 
@@ -256,7 +256,7 @@ def test_a_compaction_is_written_where_it_is_asked_for() -> None:
     options = UpkeepOptions(compact_every=5)
     for n in range(11):
         known = current_snapshot(log)
-        around = replace(still(), stood=lambda *what: after_commit(*what, options=options))
+        around = replace(still(), on_committed=lambda *what: after_commit(*what, options=options))
         commit(log, known, a_write(log, known, f"f{n}"), around)
         wait_until_done()
 

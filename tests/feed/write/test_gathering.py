@@ -24,9 +24,9 @@ from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.write import gathering
 from tablefeed.feed.write.gathering import gathered
 from tablefeed.feed.write.sink import plan_write, write_task
-from tablefeed.feed.write.write_plan import WritePlan
+from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.feed.write.write_rules import WriteRules
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile
 from tablefeed.store import LocalStore
 
@@ -38,19 +38,21 @@ def a_task(*ids: int, day: str | None = "mon") -> pa.Table:
     return pa.table({"id": list(ids), "day": [day] * len(ids)}, schema=ROWS)
 
 
-def planned(path: Path, *partition_by: str, rules: WriteRules = ON, schema: pa.Schema = ROWS) -> WritePlan:
+def planned(path: Path, *partition_by: str, rules: WriteRules = ON, schema: pa.Schema = ROWS) -> DeltaPlan:
     log = open_log(str(path))
     known = current_snapshot(log)
-    return plan_write(log, known, schema, partition_by=partition_by, kind=WriteKind.APPEND, rules=rules)
+    plan = plan_write(log, known, schema, partition_by=partition_by, kind=WriteKind.APPEND, rules=rules)
+    assert isinstance(plan, DeltaPlan)
+    return plan
 
 
-def written(plan: WritePlan, tasks: Sequence[pa.Table]) -> tuple[AddFile, ...]:
+def written(plan: DeltaPlan, tasks: Sequence[pa.Table]) -> tuple[AddFile, ...]:
     return tuple(
         add for number, rows in enumerate(tasks) for add in write_task(plan, rows.to_batches(), task=number, now_ms=7)
     )
 
 
-def commit_gathered(plan: WritePlan, files: Sequence[AddFile], number: int = 0) -> tuple[AddFile, ...]:
+def commit_gathered(plan: DeltaPlan, files: Sequence[AddFile], number: int = 0) -> tuple[AddFile, ...]:
     """Commits as the sink does; gives the files that the commit names."""
     log = open_log(plan.location)
     with gathered(plan, files, now_ms=7) as larger:

@@ -21,7 +21,7 @@ from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.upkeep.optimize import Folding, fold
 from tablefeed.feed.write.sink import plan_write, write_task
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.store import Fault, FaultyStore, LocalStore
 
 X = pa.schema([("x", pa.int64())])

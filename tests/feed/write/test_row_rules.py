@@ -28,7 +28,7 @@ from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.write_rules import WriteRules
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.store import LocalStore, MemoryStore
 
 FEATURES = ["appendOnly", "invariants", "checkConstraints", "generatedColumns", "allowColumnDefaults"]

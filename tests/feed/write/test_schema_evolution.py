@@ -22,6 +22,7 @@ from support.logs import (
     a_write,
     actions_of,
     committed,
+    delta_plan,
     metadata,
     protocol,
     put,
@@ -39,7 +40,7 @@ from tablefeed.errors import (
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.write.evolution import SchemaMode
 from tablefeed.feed.write.write_rules import WriteRules
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 
 MERGE = WriteRules(schema=SchemaMode.MERGE)
 REPLACE = WriteRules(schema=SchemaMode.OVERWRITE)
@@ -112,7 +113,7 @@ def test_a_write_that_may_change_the_schema_and_does_not_writes_no_metadata() ->
 
 def test_a_plan_that_changes_metadata_reaches_tasks_and_the_commit() -> None:
     log = a_table()
-    plan = a_write(log, log.load(), schema=WITH_NEW, rules=MERGE).plan
+    plan = delta_plan(a_write(log, log.load(), schema=WITH_NEW, rules=MERGE))
 
     assert pickle.loads(pickle.dumps(plan)) == plan  # noqa: S301 - our own
     assert plan.metadata is not None
@@ -306,7 +307,7 @@ def test_a_wider_type_is_told_of_in_the_column_where_the_table_allows_it() -> No
         "nullable": True,
         "metadata": {"comment": "key", "delta.typeChanges": [change]},
     }
-    assert fixed.plan.metadata is None, "without mergeSchema the rows are cast"
+    assert delta_plan(fixed).metadata is None, "without mergeSchema the rows are cast"
 
 
 @pytest.mark.parametrize(
@@ -401,7 +402,7 @@ def test_the_largest_id_is_what_columns_have_where_the_property_says_less() -> N
     told = metadata(raw(("id", "long", mapping)), configuration={**NAME, "delta.columnMapping.maxColumnId": "3"})
     log = a_log(v0=[protocol(2, 5), told])
 
-    changed = a_write(log, log.load(), schema=WITH_NEW, rules=MERGE).plan.metadata
+    changed = delta_plan(a_write(log, log.load(), schema=WITH_NEW, rules=MERGE)).metadata
 
     assert changed is not None
     assert changed.configuration["delta.columnMapping.maxColumnId"] == "8"

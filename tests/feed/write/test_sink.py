@@ -15,16 +15,16 @@ import tablefeed
 from support.logs import ID, already_applied, committed, still
 from tablefeed.errors import InvalidRowsError, NotExclusiveError
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.commit.losers import delete_losers
 from tablefeed.feed.commit.operations import micro_batch
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot import known_state
 from tablefeed.feed.snapshot.known_state import KEPT_TABLES, current_snapshot, newest_state, remember
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
+from tablefeed.feed.write.orphans import delete_replayed
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.write_plan import WritePlan
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
 
@@ -163,7 +163,7 @@ def test_the_files_of_a_batch_that_was_given_up_go_where_the_log_shows_that_a_tw
     ours, twin = (write_task(plan, [batch(1)], task=0, now_ms=0) for _ in range(2))
     commit(log, log.load(), a_batch(plan, twin, 0), still())
 
-    delete_losers(plan, ours, Txn(app_id="query", txn_version=0))
+    delete_replayed(log, ours, Txn(app_id="query", txn_version=0), plan.next_version)
 
     assert ours[0].path not in data_files(tmp_path)
     assert rows(tmp_path) == [0, 1]
@@ -174,17 +174,17 @@ def test_the_files_of_a_batch_that_was_given_up_and_yet_committed_stay(tmp_path:
     ours = write_task(plan, [batch(1)], task=0, now_ms=0)
     commit(log, None, a_batch(plan, ours, 0), still())
 
-    delete_losers(plan, ours, Txn(app_id="query", txn_version=0))
+    delete_replayed(log, ours, Txn(app_id="query", txn_version=0), plan.next_version)
 
     assert rows(tmp_path) == [1]
 
 
 def test_the_files_of_a_batch_that_may_still_be_committed_stay(tmp_path: Path) -> None:
     tablefeed.append(tmp_path, pa.table({"id": [0]}))
-    _, plan = planned(tmp_path)
+    log, plan = planned(tmp_path)
     ours = write_task(plan, [batch(1)], task=0, now_ms=0)
 
-    delete_losers(plan, ours, Txn(app_id="query", txn_version=0))
+    delete_replayed(log, ours, Txn(app_id="query", txn_version=0), plan.next_version)
 
     assert ours[0].path in data_files(tmp_path)
 

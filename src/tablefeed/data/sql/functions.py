@@ -4,13 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tablefeed.data.sql import decimals, kinds, operators
+from tablefeed.data.sql import decimals, operators
 from tablefeed.data.sql.array_functions import ARRAY_FUNCTIONS
 from tablefeed.data.sql.calls import ANY, Call, Known, Maker
 from tablefeed.data.sql.casts import cast
 from tablefeed.data.sql.hashes import hashed
-from tablefeed.data.sql.kinds import duck, spelt
-from tablefeed.data.sql.terms import Failure, Scope, Term, first, loose
+from tablefeed.data.sql.terms import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOATING,
+    INT,
+    INTEGRALS,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    VOID,
+    Failure,
+    Scope,
+    Term,
+    duck,
+    first,
+    spelt,
+)
 from tablefeed.data.sql.text_functions import TEXT_FUNCTIONS
 from tablefeed.data.sql.time_functions import TIME_FUNCTIONS
 from tablefeed.model.schema import DataType, Decimal
@@ -43,41 +59,46 @@ def _nullif(c: Call) -> Term:
 
 
 def _nvl2(c: Call) -> Term:
-    condition = loose(kinds.BOOLEAN, c.arguments[:1], "({} IS NOT NULL)")
-    return operators.case(c.scope, c.part, [(condition, c.arguments[1])], c.arguments[2])
+    return operators.case(c.scope, c.part, [(_is_not_null(c), c.arguments[1])], c.arguments[2])
 
 
-def _tested(sql: str) -> Maker:
-    return lambda c: loose(kinds.BOOLEAN, c.arguments[:1], sql)
+def _is_null(c: Call) -> Term:
+    term = c.arguments[0]
+    return Term(type=BOOLEAN, sql=f"({term.sql} IS NULL)", fails=term.fails, stage=term.stage)
+
+
+def _is_not_null(c: Call) -> Term:
+    term = c.arguments[0]
+    return Term(type=BOOLEAN, sql=f"({term.sql} IS NOT NULL)", fails=term.fails, stage=term.stage)
 
 
 def _isnan(c: Call) -> Term:
-    term = c.arguments[0]
-    term = term if term.type in kinds.FLOATING else cast(c.scope, term, kinds.DOUBLE)
-    return loose(kinds.BOOLEAN, [term], "coalesce(isnan({}), false)")
+    term = cast(c.scope, c.arguments[0], DOUBLE) if c.arguments[0].type not in FLOATING else c.arguments[0]
+    return Term(type=BOOLEAN, sql=f"coalesce(isnan({term.sql}), false)", fails=term.fails, stage=term.stage)
 
 
 def _abs(c: Call) -> Term:
     term = c.arguments[0]
+    if term.type in INTEGRALS:
+        return c.strict(term.type, [term], "TRY(abs({}))", Failure.OVERFLOW)
     if isinstance(term.type, Decimal):
         return decimals.negated(c.scope, c.part, term, "abs({0})")
-    if not kinds.is_numeric(term.type):
-        raise c.refuse(f"{spelt(term.type)} is no number")
-    failure = Failure.OVERFLOW if term.type in kinds.INTEGRALS else None
-    return c.strict(term.type, [term], f"TRY(abs({{}}))::{duck(term.type)}", failure)
+    if term.type in FLOATING:
+        return c.strict(term.type, [term], f"abs({{}})::{duck(term.type)}")
+    raise c.refuse(f"{spelt(term.type)} is no number")
 
 
 def _to_whole(name: str) -> Maker:
     def make(c: Call) -> Term:
         term = c.arguments[0]
-        if term.type in kinds.INTEGRALS:
-            return cast(c.scope, term, kinds.LONG)
+        if term.type in INTEGRALS:
+            return cast(c.scope, term, LONG)
         if isinstance(term.type, Decimal):
             kind = Decimal(min(term.type.precision - term.type.scale + 1, 38), 0)
             return c.strict(kind, [term], f"TRY_CAST({name}({{}}) AS {duck(kind)})", Failure.OVERFLOW)
-        if term.type in kinds.FLOATING:
+        if term.type in FLOATING:
             whole = f"CASE WHEN isnan({{0}}) THEN 0 ELSE TRY_CAST({name}({{0}}) AS BIGINT) END"
-            return c.strict(kinds.LONG, [term], whole, Failure.OVERFLOW)
+            return c.strict(LONG, [term], whole, Failure.OVERFLOW)
         raise c.refuse(f"{spelt(term.type)} is no number")
 
     return make
@@ -88,24 +109,30 @@ def _round(c: Call) -> Term:
     if not isinstance(term.type, Decimal) or not isinstance(digits, int) or digits < 0:
         raise c.refuse("it is evaluated only for decimals, and to a literal number of digits of 0 or more")
     scale = min(digits, term.type.scale)
-    kind = Decimal(min(term.type.precision - term.type.scale + 1 + scale, 38), scale)
+    whole = term.type.precision - term.type.scale + 1
+    kind = Decimal(min(whole + scale, 38), scale)
     return c.strict(kind, [term], f"TRY_CAST({{}} AS {duck(kind)})", Failure.OVERFLOW)
 
 
 def _pmod(c: Call) -> Term:
     rest = operators.calculate(c.scope, c.part, "%", c.arguments[0], c.arguments[1])
-    if rest.type not in kinds.INTEGRALS:
+    if rest.type not in INTEGRALS:
         raise c.refuse("it is evaluated for whole numbers")
-    rest, divisor = c.scope.bound(rest), c.scope.bound(cast(c.scope, c.arguments[1], rest.type))
+    divisor = cast(c.scope, c.arguments[1], rest.type)
+    rest, divisor = c.scope.bound(rest), c.scope.bound(divisor)
     wide = f"({rest.sql}::HUGEINT + {divisor.sql})"
     sql = f"CASE WHEN {rest.sql} < 0 THEN {wide} % {divisor.sql} ELSE {rest.sql} END::{duck(rest.type)}"
-    return Term(type=rest.type, sql=sql, fails=rest.fails)
+    return Term(type=rest.type, sql=sql, fails=rest.fails, stage=max(rest.stage, divisor.stage))
+
+
+def _calculated(operator: str) -> Maker:
+    return lambda c: operators.calculate(c.scope, c.part, operator, c.arguments[0], c.arguments[1])
 
 
 def _assert_true(c: Call) -> Term:
     held = c.scope.bound(operators.as_condition(c.scope, c.part, c.arguments[0]))
     own = f"CASE WHEN {held.sql} IS DISTINCT FROM true THEN {int(Failure.ASSERTION)} END"
-    return Term(type=kinds.VOID, sql="NULL::INTEGER", fails=first(held.fails, own))
+    return Term(type=VOID, sql="NULL::INTEGER", fails=first(held.fails, own), stage=held.stage)
 
 
 def _date_part(c: Call) -> Term:
@@ -120,8 +147,8 @@ def extract(scope: Scope, part: str, field: str, source: Term) -> Term:
     return call(scope, name, part, [source])
 
 
-def _cast_to(kind: DataType) -> tuple[Sequence[int], Maker]:
-    return (1,), lambda c: cast(c.scope, c.arguments[0], kind)
+def _cast_to(kind: DataType) -> Maker:
+    return lambda c: cast(c.scope, c.arguments[0], kind)
 
 
 FUNCTIONS: Known = {
@@ -131,29 +158,29 @@ FUNCTIONS: Known = {
     "ifnull": ((2,), _coalesce),
     "nullif": ((2,), _nullif),
     "nvl2": ((3,), _nvl2),
-    "isnull": ((1,), _tested("({} IS NULL)")),
-    "isnotnull": ((1,), _tested("({} IS NOT NULL)")),
+    "isnull": ((1,), _is_null),
+    "isnotnull": ((1,), _is_not_null),
     "isnan": ((1,), _isnan),
-    "greatest": (ANY[1:], lambda c: operators.extreme(c.scope, c.part, "greatest", c.arguments)),
-    "least": (ANY[1:], lambda c: operators.extreme(c.scope, c.part, "least", c.arguments)),
+    "greatest": (range(2, 1000), lambda c: operators.extreme(c.scope, c.part, "greatest", c.arguments)),
+    "least": (range(2, 1000), lambda c: operators.extreme(c.scope, c.part, "least", c.arguments)),
     "abs": ((1,), _abs),
     "ceil": ((1,), _to_whole("ceil")),
     "ceiling": ((1,), _to_whole("ceil")),
     "floor": ((1,), _to_whole("floor")),
     "round": ((1, 2), _round),
-    "mod": ((2,), lambda c: operators.calculate(c.scope, c.part, "%", c.arguments[0], c.arguments[1])),
+    "mod": ((2,), _calculated("%")),
     "pmod": ((2,), _pmod),
     "assert_true": ((1,), _assert_true),
     "date_part": ((2,), _date_part),
     "datepart": ((2,), _date_part),
     "hash": (ANY, hashed),
-    "date": _cast_to(kinds.DATE),
-    "timestamp": _cast_to(kinds.TIMESTAMP),
-    "int": _cast_to(kinds.INT),
-    "bigint": _cast_to(kinds.LONG),
-    "string": _cast_to(kinds.STRING),
-    "double": _cast_to(kinds.DOUBLE),
-    "boolean": _cast_to(kinds.BOOLEAN),
+    "date": ((1,), _cast_to(DATE)),
+    "timestamp": ((1,), _cast_to(TIMESTAMP)),
+    "int": ((1,), _cast_to(INT)),
+    "bigint": ((1,), _cast_to(LONG)),
+    "string": ((1,), _cast_to(STRING)),
+    "double": ((1,), _cast_to(DOUBLE)),
+    "boolean": ((1,), _cast_to(BOOLEAN)),
     **ARRAY_FUNCTIONS,
     **TEXT_FUNCTIONS,
     **TIME_FUNCTIONS,

@@ -7,26 +7,37 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from tablefeed.data.sql import kinds
 from tablefeed.data.sql.calls import Call
-from tablefeed.data.sql.terms import PythonFunction, Term, first
+from tablefeed.data.sql.terms import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    INT,
+    LONG,
+    NTZ,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    PythonFunction,
+    Term,
+    first,
+    spelt,
+)
 from tablefeed.model.murmur import SEED, murmur3
 from tablefeed.model.schema import DataType
 
 
 def hashed(c: Call) -> Term:
     """HASH of any number of values; a null leaves the hash of the values before it unchanged."""
-    sql = f"{SEED}::INTEGER"
+    sql, stage = f"{SEED}::INTEGER", 0
     for term in c.arguments:
-        known = _ENCODED.get(term.type)
-        if known is None:
-            raise c.refuse(f"it is not evaluated here for {kinds.spelt(term.type)}")
-        kind, encoded = known
-        takes = kinds.duck(kind)
-        name = f"spark hash of {takes}"
-        function = PythonFunction(name=name, takes=(takes, "INTEGER"), gives="INTEGER", function=_over(encoded))
-        sql = c.scope.bind(f"{c.scope.python(function)}({term.sql}::{takes}, {sql})")
-    return Term(type=kinds.INT, sql=sql, fails=first(*(term.fails for term in c.arguments)))
+        function = _FUNCTIONS.get(term.type)
+        if function is None:
+            raise c.refuse(f"it is not evaluated here for {spelt(term.type)}")
+        name = c.scope.python(function)
+        sql, stage = c.scope.bind(f"{name}({term.sql}::{function.takes[0]}, {sql})", max(stage, term.stage))
+    return Term(type=INT, sql=sql, fails=first(*(term.fails for term in c.arguments)), stage=stage)
 
 
 def _over(encoded: Callable[..., bytes]) -> Callable[..., pa.Array]:
@@ -37,12 +48,16 @@ def _over(encoded: Callable[..., bytes]) -> Callable[..., pa.Array]:
     return over
 
 
-_ENCODED: dict[DataType, tuple[DataType, Callable[..., bytes]]] = {
-    **dict.fromkeys(
-        (kinds.BOOLEAN, kinds.BYTE, kinds.SHORT, kinds.INT, kinds.DATE), (kinds.INT, struct.Struct("<i").pack)
-    ),
-    **dict.fromkeys((kinds.LONG, kinds.TIMESTAMP, kinds.NTZ), (kinds.LONG, struct.Struct("<q").pack)),
-    kinds.STRING: (kinds.STRING, str.encode),
-    kinds.BINARY: (kinds.BINARY, bytes),
+def _function(name: str, takes: str, encoded: Callable[..., bytes]) -> PythonFunction:
+    return PythonFunction(name=f"spark_hash_{name}", takes=(takes, "INTEGER"), gives="INTEGER", function=_over(encoded))
+
+
+_WORD = _function("word", "INTEGER", struct.Struct("<i").pack)
+_TWO_WORDS = _function("words", "BIGINT", struct.Struct("<q").pack)
+_FUNCTIONS: dict[DataType, PythonFunction] = {
+    **dict.fromkeys((BOOLEAN, BYTE, SHORT, INT, DATE), _WORD),
+    **dict.fromkeys((LONG, TIMESTAMP, NTZ), _TWO_WORDS),
+    STRING: _function("text", "VARCHAR", str.encode),
+    BINARY: _function("bytes", "BLOB", bytes),
 }
 """How a value is turned into bytes: as in Spark, numbers of up to 32 bits are one word, and longer ones two."""

@@ -7,9 +7,25 @@ from collections.abc import Mapping
 from decimal import Decimal as Number
 from typing import TYPE_CHECKING
 
-from tablefeed.data.sql import kinds
 from tablefeed.data.sql.coerce import MOST_DIGITS
-from tablefeed.data.sql.terms import Scope, Term, text_sql
+from tablefeed.data.sql.terms import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    NTZ,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    VOID,
+    Scope,
+    Term,
+    text_sql,
+)
 from tablefeed.model.schema import DataType, Decimal
 
 if TYPE_CHECKING:
@@ -23,7 +39,7 @@ def text_or_number(scope: Scope, node: exp.Expr) -> Term:
     value = str(node.this)
     if "'" in value or "\0" in value:
         raise scope.refuse(str(node.sql("spark")), "Spark reads a quote within a text by a session setting")
-    return Term(type=kinds.STRING, sql=text_sql(value), literal=value)
+    return Term(type=STRING, sql=text_sql(value), literal=value)
 
 
 _NUMBER = re.compile(r"-?(?:[0-9]+(?P<point>\.[0-9]*)?|\.[0-9]+)(?P<exponent>[eE][+-]?[0-9]+)?")
@@ -38,11 +54,11 @@ def number(scope: Scope, text: str) -> Term:
         value = float(text)
         if value in (float("inf"), float("-inf")):
             raise scope.refuse(text, "it is above every double")
-        return Term(type=kinds.DOUBLE, sql=f"'{value!r}'::DOUBLE")
+        return Term(type=DOUBLE, sql=f"'{value!r}'::DOUBLE")
     if "." in text:
         return _decimal(scope, Number(text))
     whole = int(text)
-    for kind, bits, duck in ((kinds.INT, 31, "INTEGER"), (kinds.LONG, 63, "BIGINT")):
+    for kind, bits, duck in ((INT, 31, "INTEGER"), (LONG, 63, "BIGINT")):
         if -(1 << bits) <= whole < 1 << bits:
             return Term(type=kind, sql=f"'{whole}'::{duck}", literal=whole)
     return _decimal(scope, Number(whole))
@@ -59,35 +75,35 @@ def _decimal(scope: Scope, value: Number) -> Term:
 
 def boolean(_: Scope, node: exp.Expr) -> Term:
     """TRUE or FALSE."""
-    return Term(type=kinds.BOOLEAN, sql="true" if node.this else "false")
+    return Term(type=BOOLEAN, sql="true" if node.this else "false")
 
 
 def null(_scope: Scope, _node: exp.Expr) -> Term:
     """NULL, which takes the type of its context."""
-    return Term(type=kinds.VOID, sql="NULL")
+    return Term(type=VOID, sql="NULL")
 
 
 def bytes_literal(scope: Scope, node: exp.Expr) -> Term:
     """X'1F'."""
     if re.fullmatch(r"(?:[0-9a-fA-F]{2})*", str(node.this)) is None:
         raise scope.refuse(str(node.sql("spark")), "it is evaluated of two digits for each byte")
-    return Term(type=kinds.BINARY, sql=f"unhex('{node.this}')")
+    return Term(type=BINARY, sql=f"unhex('{node.this}')")
 
 
 _TYPES: Mapping[str, DataType] = {
-    "BOOLEAN": kinds.BOOLEAN,
-    "TINYINT": kinds.BYTE,
-    "SMALLINT": kinds.SHORT,
-    "INT": kinds.INT,
-    "BIGINT": kinds.LONG,
-    "FLOAT": kinds.FLOAT,
-    "DOUBLE": kinds.DOUBLE,
-    "TEXT": kinds.STRING,
-    "BINARY": kinds.BINARY,
-    "DATE": kinds.DATE,
-    "TIMESTAMPTZ": kinds.TIMESTAMP,
-    "TIMESTAMPLTZ": kinds.TIMESTAMP,
-    "TIMESTAMPNTZ": kinds.NTZ,
+    "BOOLEAN": BOOLEAN,
+    "TINYINT": BYTE,
+    "SMALLINT": SHORT,
+    "INT": INT,
+    "BIGINT": LONG,
+    "FLOAT": FLOAT,
+    "DOUBLE": DOUBLE,
+    "TEXT": STRING,
+    "BINARY": BINARY,
+    "DATE": DATE,
+    "TIMESTAMPTZ": TIMESTAMP,
+    "TIMESTAMPLTZ": TIMESTAMP,
+    "TIMESTAMPNTZ": NTZ,
 }
 
 

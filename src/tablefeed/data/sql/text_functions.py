@@ -1,56 +1,52 @@
-"""Functions of texts, which Spark counts in characters and compares by bytes (UTF8String).
-
-UPPER and LOWER follow Unicode's full mappings, for no particular language. Python has the same mappings, in the version
-of Unicode that it was built with. A text with a character that this version does not know gives null here.
-"""
+"""Functions of texts, which Spark counts in characters and compares by bytes (UTF8String)."""
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable
 
-from tablefeed.data.sql import kinds
-from tablefeed.data.sql.calls import ANY, Call, Known, Maker, simple
-from tablefeed.data.sql.kinds import BINARY, BOOLEAN, INT, STRING
-from tablefeed.data.sql.terms import Failure, Term, by_value, loose
+from tablefeed.data.sql.calls import ANY, Call, Known, Maker
+from tablefeed.data.sql.letters import lower, upper
+from tablefeed.data.sql.terms import (
+    BINARY,
+    BOOLEAN,
+    INT,
+    STRING,
+    Failure,
+    PythonFunction,
+    Term,
+    first,
+    is_nested,
+)
 from tablefeed.model.schema import DataType
+
+
+def _of_texts(kind: DataType, sql: str) -> Maker:
+    return lambda c: c.strict(kind, [c.text(i) for i in range(len(c.arguments))], sql)
 
 
 def _length(c: Call) -> Term:
     if c.arguments[0].type == BINARY:
         return c.strict(INT, [c.arguments[0]], "octet_length({})::INTEGER")
-    return c.strict(INT, [c.argument(0, "s")], "length({})::INTEGER")
+    return c.strict(INT, [c.text(0)], "length({})::INTEGER")
 
 
-def _cased(one: Callable[[str], str]) -> Maker:
-    def mapped(text: str) -> str:
-        if not _is_known(text):
-            raise ValueError
-        return one(text)
+def _cased(name: str, function: Callable[..., object]) -> Maker:
+    def make(c: Call) -> Term:
+        python = PythonFunction(name=f"java_{name}", takes=("VARCHAR",), gives="VARCHAR", function=function)
+        c.scope.python(python)
+        return c.strict(STRING, [c.text(0)], f"java_{name}({{}})", Failure.RANGE)
 
-    function = by_value(f"java {one.__name__}", STRING, STRING, mapped)
-    return lambda c: c.strict(STRING, [c.argument(0, "s")], f"{c.scope.python(function)}({{}})", Failure.RANGE)
-
-
-_LATE = frozenset("\u019b\u0264\ua7d3\ua7d5")
-"""Old small letters whose capitals came only with Unicode 16: versions of Python and of Spark differ for them."""
+    return make
 
 
-def _is_known(text: str) -> bool:
-    return text.isascii() or (
-        _LATE.isdisjoint(text) and all(unicodedata.category(c) != "Cn" or _is_never_one(ord(c)) for c in text)
-    )
-
-
-def _is_never_one(code: int) -> bool:
-    """Whether Unicode promises that a code is and stays no character."""
-    return 0xFDD0 <= code <= 0xFDEF or code & 0xFFFE == 0xFFFE
+def _trimmed(name: str) -> Maker:
+    return lambda c: c.strict(STRING, [c.text(0)], f"{name}({{}}, ' ')")
 
 
 def _substring(c: Call) -> Term:
     """Positions count from 1, or from the end where negative; 0 means 1. Positions before the text use up length."""
-    text, begin = c.argument(0, "s"), c.argument(1, "i")
-    size = c.argument(2, "i") if len(c.arguments) > 2 else Term(type=INT, sql="2147483647")
+    text, begin = c.text(0), c.whole(1)
+    size = c.whole(2) if len(c.arguments) > 2 else Term(type=INT, sql="2147483647")
     start = "CASE WHEN {1} > 0 THEN {1}::BIGINT - 1 WHEN {1} < 0 THEN length({0}) + {1} ELSE 0 END"
     until = f"least(({start}) + {{2}}, 2147483647)"
     inside = f"greatest({until} - greatest({start}, 0), 0)"
@@ -60,53 +56,86 @@ def _substring(c: Call) -> Term:
     return c.strict(STRING, [text, begin, size], sql)
 
 
-def _end(name: str) -> str:
-    return f"CASE WHEN {{1}} <= 0 AND {{0}} IS NOT NULL THEN '' ELSE {name}({{0}}, {{1}}) END"
+def _left(c: Call) -> Term:
+    return c.strict(
+        STRING, [c.text(0), c.whole(1)], "CASE WHEN {1} <= 0 AND {0} IS NOT NULL THEN '' ELSE left({0}, {1}) END"
+    )
 
 
-def _texts(c: Call) -> list[Term]:
-    if any(kinds.is_nested(t.type) or t.type == BINARY for t in c.arguments):
-        raise c.refuse("it is evaluated for texts")
-    return [c.argument(i, "s") for i in range(len(c.arguments))]
+def _right(c: Call) -> Term:
+    return c.strict(
+        STRING, [c.text(0), c.whole(1)], "CASE WHEN {1} <= 0 AND {0} IS NOT NULL THEN '' ELSE right({0}, {1}) END"
+    )
 
 
 def _concat(c: Call) -> Term:
-    return c.strict(STRING, _texts(c), f"({' || '.join('{}' for _ in c.arguments)})")
+    if any(is_nested(t.type) or t.type == BINARY for t in c.arguments):
+        raise c.refuse("it is evaluated for texts")
+    terms = [c.text(i) for i in range(len(c.arguments))]
+    return c.strict(STRING, terms, f"({' || '.join('{}' for _ in terms)})")
 
 
 def _concat_ws(c: Call) -> Term:
-    return loose(STRING, _texts(c), f"concat_ws({', '.join('{}' for _ in c.arguments)})")
+    if any(is_nested(t.type) or t.type == BINARY for t in c.arguments):
+        raise c.refuse("it is evaluated for texts")
+    terms = [c.text(i) for i in range(len(c.arguments))]
+    sql = f"concat_ws({', '.join(t.sql for t in terms)})"
+    return Term(type=STRING, sql=sql, fails=first(*(t.fails for t in terms)), stage=max(t.stage for t in terms))
 
 
-def _utf_8(takes: str, gives: DataType, sql: str, failure: Failure | None = None) -> Maker:
-    def make(c: Call) -> Term:
-        if c.literal(1).lower() != "utf-8":
-            raise c.refuse("it is evaluated only for utf-8")
-        return c.strict(gives, [c.argument(0, takes)], sql, failure)
+def _instr(c: Call) -> Term:
+    return c.strict(INT, [c.text(0), c.text(1)], "instr({}, {})::INTEGER")
 
-    return make
+
+def _locate(c: Call) -> Term:
+    return c.strict(INT, [c.text(1), c.text(0)], "instr({}, {})::INTEGER")
+
+
+def _replace(c: Call) -> Term:
+    return c.strict(
+        STRING,
+        [c.text(0), c.text(1), c.text(2)],
+        "CASE WHEN {1} = '' AND {2} IS NOT NULL THEN {0} ELSE replace({0}, {1}, {2}) END",
+    )
+
+
+def _encode(c: Call) -> Term:
+    _check_utf_8(c)
+    return c.strict(BINARY, [c.text(0)], "encode({})")
+
+
+def _decode(c: Call) -> Term:
+    _check_utf_8(c)
+    if c.arguments[0].type != BINARY:
+        raise c.refuse("it is evaluated only for bytes")
+    return c.strict(STRING, [c.arguments[0]], "TRY(decode({}))", Failure.RANGE)
+
+
+def _check_utf_8(c: Call) -> None:
+    if c.literal(1).lower() != "utf-8":
+        raise c.refuse("it is evaluated only for utf-8")
 
 
 TEXT_FUNCTIONS: Known = {
     "length": ((1,), _length),
     "len": ((1,), _length),
-    "upper": ((1,), _cased(str.upper)),
-    "lower": ((1,), _cased(str.lower)),
-    "trim": simple("s", STRING, "trim({}, ' ')"),
-    "ltrim": simple("s", STRING, "ltrim({}, ' ')"),
-    "rtrim": simple("s", STRING, "rtrim({}, ' ')"),
+    "upper": ((1,), _cased("upper", upper)),
+    "lower": ((1,), _cased("lower", lower)),
+    "trim": ((1,), _trimmed("trim")),
+    "ltrim": ((1,), _trimmed("ltrim")),
+    "rtrim": ((1,), _trimmed("rtrim")),
     "substring": ((2, 3), _substring),
     "substr": ((2, 3), _substring),
-    "left": simple("si", STRING, _end("left")),
-    "right": simple("si", STRING, _end("right")),
+    "left": ((2,), _left),
+    "right": ((2,), _right),
     "concat": (ANY, _concat),
-    "concat_ws": (ANY[1:], _concat_ws),
-    "startswith": simple("ss", BOOLEAN, "starts_with({}, {})"),
-    "endswith": simple("ss", BOOLEAN, "ends_with({}, {})"),
-    "contains": simple("ss", BOOLEAN, "contains({}, {})"),
-    "instr": simple("ss", INT, "instr({}, {})::INTEGER"),
-    "locate": simple("ss", INT, "instr({1}, {0})::INTEGER"),
-    "replace": simple("sss", STRING, "CASE WHEN {1} = '' AND {2} IS NOT NULL THEN {0} ELSE replace({0}, {1}, {2}) END"),
-    "encode": ((2,), _utf_8("s", BINARY, "encode({})")),
-    "decode": ((2,), _utf_8("b", STRING, "TRY(decode({}))", Failure.RANGE)),
+    "concat_ws": (range(2, 1000), _concat_ws),
+    "startswith": ((2,), _of_texts(BOOLEAN, "starts_with({}, {})")),
+    "endswith": ((2,), _of_texts(BOOLEAN, "ends_with({}, {})")),
+    "contains": ((2,), _of_texts(BOOLEAN, "contains({}, {})")),
+    "instr": ((2,), _instr),
+    "locate": ((2,), _locate),
+    "replace": ((3,), _replace),
+    "encode": ((2,), _encode),
+    "decode": ((2,), _decode),
 }

@@ -9,11 +9,26 @@ from typing import TYPE_CHECKING
 
 from tablefeed.data.sql import functions, operators
 from tablefeed.data.sql.casts import cast
-from tablefeed.data.sql.kinds import BOOLEAN, BYTE, DATE, INT, LONG, SHORT, STRING, decoded, spelt
 from tablefeed.data.sql.literals import boolean, bytes_literal, named_type, null, number, text_or_number
 from tablefeed.data.sql.parse import WRITTEN
 from tablefeed.data.sql.patterns import like, regex
-from tablefeed.data.sql.terms import Failure, Scope, Term, first, loose, strict, text_sql
+from tablefeed.data.sql.terms import (
+    BOOLEAN,
+    BYTE,
+    DATE,
+    INT,
+    LONG,
+    SHORT,
+    STRING,
+    Failure,
+    Scope,
+    Term,
+    first,
+    spelt,
+    strict,
+    text_sql,
+)
+from tablefeed.data.sql.values import decoded
 from tablefeed.model.schema import Array, Field, Map, Struct
 
 if TYPE_CHECKING:
@@ -63,10 +78,11 @@ def _is(scope: Scope, node: exp.Expr) -> Term:
     term = _inner(scope, node)
     match node.expression:
         case exp.Null():
-            return loose(BOOLEAN, [term], "({} IS NULL)")
+            return Term(type=BOOLEAN, sql=f"({term.sql} IS NULL)", fails=term.fails, stage=term.stage)
         case exp.Boolean(this=value):
             term = operators.as_condition(scope, _said(node), term)
-            return loose(BOOLEAN, [term], f"({{}} IS NOT DISTINCT FROM {'true' if value else 'false'})")
+            sql = f"({term.sql} IS NOT DISTINCT FROM {'true' if value else 'false'})"
+            return Term(type=BOOLEAN, sql=sql, fails=term.fails, stage=term.stage)
     raise _unknown(scope, node)
 
 
@@ -232,7 +248,7 @@ def _within(scope: Scope, node: exp.Expr, term: Term, name: str) -> Term:
         raise scope.refuse(_said(node), f"{spelt(term.type)} has no member {name}")
     field = _member(scope, node, term.type, name)
     sql = decoded(f"struct_extract({term.sql}, {text_sql(field.name)})", field.type)
-    return Term(type=field.type, sql=sql, fails=term.fails)
+    return Term(type=field.type, sql=sql, fails=term.fails, stage=term.stage)
 
 
 def _member(scope: Scope, node: exp.Expr, struct: Struct, name: str) -> Field:
@@ -277,7 +293,8 @@ def _element_of(scope: Scope, node: exp.Expr, term: Term) -> Term:
             inside = f"{key.sql} >= 0 AND {key.sql} < len({term.sql})"
             own = f"CASE WHEN {there} AND NOT ({inside}) THEN {int(Failure.INDEX)} END"
             sql = decoded(f"CASE WHEN {inside} THEN {term.sql}[{key.sql}::BIGINT + 1] END", value)
-            return Term(type=value, sql=sql, fails=first(term.fails, key.fails, own))
+            stage = max(term.stage, key.stage)
+            return Term(type=value, sql=sql, fails=first(term.fails, key.fails, own), stage=stage)
     raise _unknown(scope, node)
 
 

@@ -1,76 +1,102 @@
 """Converts between instants and the wall clock of a time zone, as java.time does (ZoneRules, ZonedDateTime).
 
 DuckDB gives the wall clock of an instant. For the opposite direction it differs from Java where clocks are set back or
-forward: `spark_texts` does it.
+forward, so this module computes it: of two instants the earlier one; where there is none, the offset from before the
+change is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import timedelta, tzinfo
+import re
 
-from tablefeed.data.spark_texts import read_zone, start_of_day, to_utc
-from tablefeed.data.sql import kinds
-from tablefeed.data.sql.terms import ZONE_REMEDY, Failure, Scope, Term, by_value, strict, text_sql
-from tablefeed.model.java_text import DAY_US
+from tablefeed.data.sql.engine import knows_zone
+from tablefeed.data.sql.terms import ZONE_REMEDY, Scope, text_sql
 
-_FIRST_US, _LAST_US = -62_167_219_200_000_000, 253_433_923_199_999_999
-IN_CALENDAR = f"{{0}} BETWEEN {_FIRST_US} AND {_LAST_US}"
+DAY_US = 86_400_000_000
+FIRST_US, LAST_US = -62_167_219_200_000_000, 253_433_923_199_999_999
 """The years 0 to 10000: a little more than what any zone's clock shows in the years 1 to 9999."""
-MIDNIGHT = f"CASE WHEN {{0}} BETWEEN {_FIRST_US // DAY_US} AND {_LAST_US // DAY_US} THEN {{0}}::BIGINT * {DAY_US} END"
-"""The wall clock at the beginning of a date."""
+
+_FIXED = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>[01]?[0-9])(?::(?P<minutes>[0-5][0-9]))?")
+_REGION = re.compile(r"[A-Za-z]+/[A-Za-z0-9_+/-]+")
 
 
-def zone_of(scope: Scope, part: str) -> tzinfo:
-    """The session's time zone."""
+def zone_offset_us(zone: str) -> int | None:
+    """The offset in microseconds of a fixed-offset zone, None for a region. Raises ValueError for an unknown zone."""
+    if zone in ("UTC", "Z", "GMT", "UT", "Etc/UTC", "Etc/GMT"):
+        return 0
+    fixed = _FIXED.fullmatch(zone)
+    if fixed is not None:
+        minutes = int(fixed["hours"]) * 60 + int(fixed["minutes"] or 0)
+        if minutes <= 18 * 60:
+            return minutes * 60_000_000 * (-1 if fixed["sign"] == "-" else 1)
+    if _REGION.fullmatch(zone) is None or not knows_zone(zone):
+        raise ValueError(f"the time zone {zone} is not read here: name it as Area/City, UTC or +01:00")
+    return None
+
+
+def _zone(scope: Scope, part: str) -> tuple[str, int | None]:
     if scope.zone is None:
         raise scope.refuse(part, ZONE_REMEDY)
     try:
-        return read_zone(scope.zone)
+        return scope.zone, zone_offset_us(scope.zone)
     except ValueError as error:
-        reason = f"the time zone {scope.zone} is not read here: name it as Area/City, UTC or +01:00"
-        raise scope.refuse(part, reason) from error
+        raise scope.refuse(part, str(error)) from error
 
 
-def _fixed_us(zone: tzinfo) -> int | None:
-    offset = zone.utcoffset(None)
-    return None if offset is None else offset // timedelta(microseconds=1)
-
-
-def offset(scope: Scope, instant: str, part: str) -> str:
-    """The zone's offset in microseconds at an instant, which is a name; null outside of the years 0 to 10000."""
-    zone = zone_of(scope, part)
-    fixed = _fixed_us(zone)
-    there = f"epoch_us(timezone({text_sql(str(zone))}, make_timestamptz({instant}))) - {instant}"
-    sql = f"CASE WHEN {IN_CALENDAR.format(instant)} THEN {there if fixed is None else f'{fixed}::BIGINT'} END"
-    return sql if fixed is not None else scope.bind(sql)
-
-
-def clock_of(scope: Scope, term: Term) -> Term:
-    """The wall clock of a timestamp, in microseconds; a timestamp_ntz already is a wall clock."""
-    term = scope.bound(term)
-    if term.type == kinds.NTZ:
-        return strict(scope, kinds.NTZ, [term], f"CASE WHEN {IN_CALENDAR} THEN {{0}} END", Failure.RANGE)
-    shift = offset(scope, term.sql, "the day and the clock of a timestamp")
-    return strict(scope, kinds.NTZ, [term], f"{{0}} + {shift}", Failure.RANGE)
-
-
-def instant_of(scope: Scope, clock: Term, part: str) -> Term:
-    """The instant at which the clock shows a time: the earlier one, or with the offset from before a gap."""
-    inside = f"CASE WHEN {IN_CALENDAR} THEN {{0}} END"
-    return _moved(scope, clock, part, inside, to_utc)
-
-
-def midnight(scope: Scope, date: Term, part: str) -> Term:
-    """The first instant of a date. It fails where the clock skips midnight from before it to after it."""
-    return _moved(scope, date, part, MIDNIGHT, start_of_day)
-
-
-def _moved(scope: Scope, term: Term, part: str, clock: str, one: Callable[[int, tzinfo], int]) -> Term:
-    zone = zone_of(scope, part)
-    fixed = _fixed_us(zone)
+def offset(scope: Scope, instant: str, stage: int, part: str) -> tuple[str, int]:
+    """The zone's offset in microseconds at an instant; null outside of the years 0 to 10000."""
+    zone, fixed = _zone(scope, part)
     if fixed is not None:
-        return strict(scope, kinds.TIMESTAMP, [term], f"({clock} - {fixed})", Failure.RANGE)
-    function = by_value(f"{one.__name__} {zone}", term.type, kinds.TIMESTAMP, lambda value: one(value, zone))
-    value = "{0}" if term.type == kinds.DATE else clock
-    return strict(scope, kinds.TIMESTAMP, [term], f"{scope.python(function)}({value})", Failure.RANGE)
+        return f"CASE WHEN {instant} BETWEEN {FIRST_US} AND {LAST_US} THEN {fixed}::BIGINT END", stage
+    there = f"epoch_us(timezone({text_sql(zone)}, make_timestamptz({instant}))) - {instant}"
+    return scope.bind(f"CASE WHEN {instant} BETWEEN {FIRST_US} AND {LAST_US} THEN {there} END", stage)
+
+
+def wall_clock(scope: Scope, instant: str, stage: int, part: str) -> tuple[str, int]:
+    """The wall clock at an instant, both in microseconds; null outside of the years 0 to 10000."""
+    _, fixed = _zone(scope, part)
+    if fixed == 0:
+        return f"CASE WHEN {instant} BETWEEN {FIRST_US} AND {LAST_US} THEN {instant} END", stage
+    shift, stage = offset(scope, instant, stage, part)
+    return scope.bind(f"{instant} + {shift}", stage)
+
+
+def instant_of(scope: Scope, clock: str, stage: int, part: str, *, kept: str | None = None) -> tuple[str, int]:
+    """The instant of a wall-clock time. `kept` is the offset to use if it is one of the valid offsets at that time.
+
+    Null outside of the years 0 to 10000, a day at their ends included.
+    """
+    _, fixed = _zone(scope, part)
+    if fixed is not None:
+        inside = f"{clock} BETWEEN {FIRST_US} AND {LAST_US}"
+        return f"CASE WHEN {inside} THEN {clock} - {fixed} END", stage
+    before, after = (offset(scope, f"({clock} {sign} {DAY_US})", stage, part) for sign in "-+")
+    stage = max(before[1], after[1])
+    a, b = before[0], after[0]
+    at_a, stage_a = offset(scope, f"({clock} - {a})", stage, part)
+    at_b, stage_b = offset(scope, f"({clock} - {b})", stage, part)
+    stage = max(stage_a, stage_b)
+    cases = f"WHEN {a} IS NULL OR {b} IS NULL THEN NULL "
+    if kept is not None:
+        at_kept, stage_kept = offset(scope, f"({clock} - {kept})", stage, part)
+        stage = max(stage, stage_kept)
+        cases += f"WHEN {at_kept} = {kept} THEN {clock} - {kept} "
+    cases += f"WHEN {at_a} = {a} THEN {clock} - {a} WHEN {at_b} = {b} THEN {clock} - {b} ELSE {clock} - {a}"
+    return scope.bind(f"CASE {cases} END", stage)
+
+
+def start_of_day(scope: Scope, clock: str, stage: int, part: str) -> tuple[str, int]:
+    """The first instant of the day whose midnight `clock` is (LocalDate.atStartOfDay).
+
+    Null also where clocks went forward from before a midnight to after it.
+    """
+    instant, stage = instant_of(scope, clock, stage, part)
+    _, fixed = _zone(scope, part)
+    if fixed is not None:
+        return instant, stage
+    at, stage_at = offset(scope, instant, stage, part)
+    earlier, stage_earlier = offset(scope, f"({instant} - 1)", stage, part)
+    stage = max(stage_at, stage_earlier)
+    # After a gap the clock shows a later time than `clock`. If the gap begins at midnight, its end is the start.
+    odd = f"{instant} + {at} <> {clock} AND {instant} - 1 + {earlier} <> {clock} - 1"
+    return scope.bind(f"CASE WHEN {odd} THEN NULL ELSE {instant} END", stage)

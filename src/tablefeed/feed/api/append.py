@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from tablefeed.data.assignment import Assignment
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, SchemaMismatchError
 from tablefeed.feed.arguments import column_names, location, store_options, switch, text, whole_number
-from tablefeed.feed.commit.entry import new_table
+from tablefeed.feed.commit.collisions import check_collision, read_on_collision
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.operations import batch_write
-from tablefeed.feed.commit.replays import check_replay, read_on_collision
 from tablefeed.feed.commit.transaction import Surroundings, Transaction
 from tablefeed.feed.snapshot.dialect import read_table_format
 from tablefeed.feed.snapshot.known_state import newest_state, remember
@@ -31,11 +30,10 @@ from tablefeed.feed.write.write_rules import (
     column_paths,
     policy,
     read_scope,
-    refuse_of_splits,
     schema_asked,
     schema_mode,
 )
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.model.statistics import LeafPath
@@ -100,6 +98,10 @@ def append(
     kind = _kind(mode)
     merge = switch(merge_schema, argument="merge_schema")
     overwrite = switch(overwrite_schema, argument="overwrite_schema")
+    upkeep = UpkeepOptions(
+        part_actions=_count(checkpoint_part_size, "checkpoint_part_size"),
+        compact_every=_count(log_compaction_every, "log_compaction_every", least=2),
+    )
     rules = WriteRules(
         schema=_schema_mode(merge=merge, overwrite=overwrite, kind=kind),
         asked=schema_asked(merge=merge, overwrite=overwrite),
@@ -111,10 +113,7 @@ def append(
         replace_where=None if replace_where is None else text(replace_where, argument="replace_where"),
         codec=None if compression is None else codec(text(compression, argument="compression"), "compression"),
         most_rows_of_a_file=_count(max_records_per_file, "max_records_per_file"),
-    )
-    upkeep = UpkeepOptions(
-        part_actions=_count(checkpoint_part_size, "checkpoint_part_size"),
-        compact_every=_count(log_compaction_every, "log_compaction_every", least=2),
+        delta_upkeep={"log_compaction_every": upkeep.compact_every, "checkpoint_part_size": upkeep.part_actions},
     )
     txn = _txn(app_id, txn_version)
     on_collision = read_on_collision("txn_version_collision", txn_version_collision)
@@ -128,15 +127,11 @@ def append(
     location_, options = location(url), store_options(storage_options)
     reader = _reader(data, open_log(location_, options, table_format=made_as).url)
     log, state = newest_state(location_, options, table_format=made_as)
-    if log.has_splits:
-        refuse_of_splits({"log_compaction_every": upkeep.compact_every, "checkpoint_part_size": upkeep.part_actions})
     plan = plan_write(log, state, reader.schema, partition_by=partition_by, kind=kind, rules=rules)
     if txn is not None and state is not None and plan.recorded.get(txn.app_id, -1) >= txn.txn_version:
         recorded = plan.recorded[txn.app_id]
-        check_replay(txn, recorded, on_collision, url=log.url)
+        check_collision(txn, recorded, on_collision, url=log.url)
         return AlreadyApplied(version=state.version, recorded_txn_version=recorded)
-    if state is None and not plan.has_splits:
-        new_table(plan, now_ms=_now_ms())  # refused before a file is written
     files = write_task(plan, reader, task=0, task_count=1, txn=txn, now_ms=_now_ms())
     transaction = Transaction(
         plan=plan,
@@ -147,7 +142,7 @@ def append(
         user_metadata=note,
         on_collision=on_collision,
     )
-    around = Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=partial(after_commit, options=upkeep))
+    around = Surroundings(now_ms=_now_ms, sleep=time.sleep, on_committed=partial(after_commit, options=upkeep))
     outcome, after = commit(log, state, transaction, around)
     remember(log, after)
     if isinstance(outcome, Committed):

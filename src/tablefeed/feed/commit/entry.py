@@ -1,15 +1,14 @@
-"""Builds the commit of a transaction: all of its actions, for the version after a given state of the table."""
+"""Builds the commit of a write to a Delta table: all of its actions, for the version after a given state."""
 
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tablefeed._version import VERSION
-from tablefeed.delta import features, names, row_tracking
+from tablefeed.delta import names
 from tablefeed.delta.checkpoint.checksum_writer import FileCounts
 from tablefeed.delta.commit_info import Provenance, Write, commit_info
-from tablefeed.delta.properties import is_kept
 from tablefeed.delta.removes import Removal
 from tablefeed.delta.stats.clustering import clustering_domain
 from tablefeed.delta.stats.stats_columns import record_counts
@@ -18,19 +17,29 @@ from tablefeed.feed.commit.commit_features import featured
 from tablefeed.feed.commit.metrics import metrics
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.write.delta_write import new_protocol_and_metadata
 from tablefeed.feed.write.identity import marks_moved
 from tablefeed.feed.write.replacement import Replacement
 from tablefeed.feed.write.row_replacement import Rewriting
-from tablefeed.feed.write.write_plan import WritePlan
-from tablefeed.log.transaction import WriteKind
-from tablefeed.model.actions import Commit, DomainMetadata, Metadata, Protocol, RemoveFile, Version
+from tablefeed.feed.write.write_plan import DeltaPlan
+from tablefeed.log.conflicts import WriteKind
+from tablefeed.model.actions import AddFile, Commit, DomainMetadata, Metadata, RemoveFile, Txn, Version
 
 ENGINE = f"tablefeed/{VERSION}"
 """commitInfo's engineInfo."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaWrite:
+    """A transaction on a Delta table, its plan, and what its commit has rewritten; None: nothing yet."""
+
+    transaction: Transaction
+    plan: DeltaPlan
+    rewriting: Rewriting | None = None
+
+
 def commit_entry(
-    transaction: Transaction,
+    write: DeltaWrite,
     state: Snapshot | None,
     *,
     replaced: FileCounts,
@@ -39,7 +48,7 @@ def commit_entry(
 ) -> Commit:
     """Gives the commit to put after `state`, without the removes of `removal_of`, whose counts are `replaced`.
 
-    Raises CommitError where `state` has the last possible version. Otherwise raises as `new_table` and `featured`.
+    Raises CommitError where `state` has the last possible version, and as `new_protocol_and_metadata` and `featured`.
     """
     if state is not None and state.version >= names.LAST_VERSION:
         raise CommitError(
@@ -47,17 +56,18 @@ def commit_entry(
             "Its log is damaged: remove the files of versions that were never committed.",
             url=state.log.url,
         )
-    folded = _folded(transaction, now_ms)
-    txn = transaction.txn
-    protocol, metadata = transaction.plan.protocol, transaction.plan.metadata
+    transaction, plan, rewriting = write.transaction, write.plan, write.rewriting or Rewriting()
+    gone = (*transaction.folded, *rewriting.removed)
+    data_change = transaction.kind is not WriteKind.OPTIMIZE
+    folded = tuple(removed(add, deletion_timestamp_ms=now_ms, data_change=data_change) for add in gone)
+    protocol, metadata = plan.protocol, plan.metadata
     if state is None:
-        protocol, metadata = table = new_table(transaction.plan, now_ms=now_ms)
+        protocol, metadata = table = new_protocol_and_metadata(plan, created_ms=now_ms)
     else:
         table = protocol or state.protocol, metadata or state.metadata
-    rewriting = transaction.rewriting or Rewriting()
     added = (*transaction.files, *rewriting.added)
-    asked = featured(added, state, table, now_ms=now_ms, url=transaction.plan.location)
-    marks = _marks_moved(transaction, state)
+    asked = featured(added, state, table, now_ms=now_ms, url=plan.url)
+    marks = _marks_moved(write, state)
     # This tag tells other writers of Delta-Spark that the metadata only moves marks of identity columns.
     moved = {names.IDENTITY_ONLY_TAG: "true"} if marks is not None and metadata is None else {}
     info = commit_info(
@@ -67,7 +77,7 @@ def commit_entry(
             txn_id=str(uuid.uuid4()),
             engine=ENGINE,
             # The version that was read. The commit may follow a later one.
-            read_version=None if transaction.plan.found is None else transaction.plan.found.version,
+            read_version=plan.version,
             user_metadata=transaction.user_metadata,
             in_commit_timestamp_ms=asked.in_commit_timestamp_ms,
             tags={**asked.tags, **moved},
@@ -79,65 +89,47 @@ def commit_entry(
             folded,
             replaced=replaced,
             replaced_rows=replaced_rows,
-            rewriting=transaction.rewriting,
+            rewriting=write.rewriting,
         ),
     )
     return Commit(
         version=Version(0 if state is None else state.version + 1),
         files=(*asked.files, *folded, *rewriting.changes),
-        txns=() if txn is None else (replace(txn, last_updated_ms=now_ms),),
+        txns=txns_of(transaction, now_ms),
         metadata=metadata if marks is None else marks,
         protocol=protocol,
-        domains=(*asked.domains, *_new_domains(transaction.plan, state)),
+        domains=(*asked.domains, *_new_domains(plan, state)),
         info=info,
         committed_at_ms=None,
     )
 
 
-def _new_domains(plan: WritePlan, state: Snapshot | None) -> tuple[DomainMetadata, ...]:
+def _new_domains(plan: DeltaPlan, state: Snapshot | None) -> tuple[DomainMetadata, ...]:
     return (clustering_domain(plan.clustered_by),) if state is None and plan.clustered_by else ()
 
 
-def _marks_moved(transaction: Transaction, state: Snapshot | None) -> Metadata | None:
+def _marks_moved(write: DeltaWrite, state: Snapshot | None) -> Metadata | None:
     """The table's metadata with the high-water marks of its identity columns moved; None where no value was made."""
-    plan = transaction.plan
-    if state is None or not plan.identity or not transaction.files:
+    plan, files = write.plan, write.transaction.files
+    if state is None or not plan.identity or not files:
         return None
     metadata = plan.metadata or state.metadata
-    return marks_moved(metadata, plan.identity, transaction.files, plan.mapping, url=state.log.url)
+    return marks_moved(metadata, plan.identity, files, plan.mapping, url=state.log.url)
 
 
-def new_table(plan: WritePlan, *, now_ms: int) -> tuple[Protocol, Metadata]:
-    """Gives a new table's protocol and metadata. Raises UnsupportedFeatureError for properties we cannot honour."""
-    from tablefeed.delta.schema.schema_string import parse_schema
-
-    schema = parse_schema(plan.schema_string, url=plan.location)
-    protocol = features.required_protocol(schema, plan.configuration)
-    kept = {name: value for name, value in plan.configuration.items() if is_kept(name)}
-    configuration = row_tracking.with_column_names(kept, protocol, new_name=lambda: str(uuid.uuid4()))
-    metadata = Metadata(
-        table_id=str(uuid.uuid4()),
-        schema_string=plan.schema_string,
-        partition_columns=plan.partition_columns,
-        configuration=configuration,
-        created_ms=now_ms,
-    )
-    features.check_writable(protocol, metadata, url=plan.location, removes=False)
-    return protocol, metadata
-
-
-def removal_of(transaction: Transaction, state: Snapshot | None, now_ms: int) -> tuple[Removal, int | None]:
+def removal_of(write: DeltaWrite, state: Snapshot | None, now_ms: int) -> tuple[Removal, int | None]:
     """Gives the removes of the live files that an overwrite replaces, in columns, and how many rows these files have.
 
     Rows are counted for a replaceWhere alone, deleted ones too, and are else 0; None where a file has no row count.
-    Where the transaction has a `Rewriting`, its commit names the removed files, and there are none here.
+    Where there is a `Rewriting`, its commit names the removed files, and there are none here.
     """
     removal = Removal(deletion_timestamp_ms=now_ms)
     rows: int | None = 0
-    if state is None or transaction.kind is not WriteKind.OVERWRITE or transaction.rewriting is not None:
+    transaction = write.transaction
+    if state is None or transaction.kind is not WriteKind.OVERWRITE or write.rewriting is not None:
         return removal, rows
     counts_rows = isinstance(transaction.operation, Write) and transaction.operation.predicate is not None
-    replacement = Replacement(transaction.plan.replaces, transaction.files, url=state.log.url)
+    replacement = Replacement(write.plan.replaces, transaction.files, url=state.log.url)
     for batch in replacement.of(state.live_files(with_stats=counts_rows)):
         if counts_rows and rows is not None:
             counted = record_counts(batch["stats"])
@@ -146,22 +138,23 @@ def removal_of(transaction: Transaction, state: Snapshot | None, now_ms: int) ->
     return removal, rows
 
 
-def _folded(transaction: Transaction, now_ms: int) -> tuple[RemoveFile, ...]:
-    """Gives the removes of the files that an optimize folded or whose rows a `Rewriting` replaced."""
-    rewriting = transaction.rewriting or Rewriting()
-    return tuple(
-        RemoveFile(
-            path=add.path,
-            log_path=add.log_path,
-            data_change=transaction.kind is not WriteKind.OPTIMIZE,
-            deletion_timestamp_ms=now_ms,
-            extended_file_metadata=True,
-            partition_values=add.partition_values,
-            size_bytes=add.size_bytes,
-            tags=add.tags,
-            deletion_vector=add.deletion_vector,
-            base_row_id=add.base_row_id,
-            default_row_commit_version=add.default_row_commit_version,
-        )
-        for add in (*transaction.folded, *rewriting.removed)
+def removed(add: AddFile, *, deletion_timestamp_ms: int, data_change: bool = True) -> RemoveFile:
+    """Gives the action that removes the live file of `add`."""
+    return RemoveFile(
+        path=add.path,
+        log_path=add.log_path,
+        data_change=data_change,
+        deletion_timestamp_ms=deletion_timestamp_ms,
+        extended_file_metadata=True,
+        partition_values=add.partition_values,
+        size_bytes=add.size_bytes,
+        tags=add.tags,
+        deletion_vector=add.deletion_vector,
+        base_row_id=add.base_row_id,
+        default_row_commit_version=add.default_row_commit_version,
     )
+
+
+def txns_of(transaction: Transaction, now_ms: int) -> tuple[Txn, ...]:
+    """Gives the txn to record, if any."""
+    return () if transaction.txn is None else (replace(transaction.txn, last_updated_ms=now_ms),)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -21,7 +22,7 @@ from tablefeed.feed.commit import index_attempts
 from tablefeed.feed.commit.own_log import all_in_log_of, in_log_of
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.feed.write.write_plan import discard
+from tablefeed.feed.write.orphans import delete_orphans
 from tablefeed.indextables import names
 from tablefeed.indextables.log import last_checkpoint, schema_registry
 from tablefeed.indextables.log.avro_state import State
@@ -29,14 +30,13 @@ from tablefeed.indextables.log.last_checkpoint import Hint
 from tablefeed.indextables.log.next_state import NextState, StateShape, StateUpdate, hint_of, next_state
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Commit, Version
-from tablefeed.store import Within
+from tablefeed.store import Entry, Within
 
 logger = logging.getLogger(__name__)
 
 _GZIP = b"\x1f\x8b"
 
-Put = Callable[[str, bytes], bool]
-"""Puts a file by its name in the log; False where no file of ours has that name afterwards."""
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +67,15 @@ def form_of(log: IndexTablesLog, state: Snapshot) -> Form:
 
 
 def put_state_commit(
-    log: IndexTablesLog, state: Snapshot, entry: Commit, put: Put, *, mappings: Mapping[str, str], replaces: bool
-) -> bool:
-    """Commits `entry` after `state` as a state alone, with its doc `mappings` by hash; says whether it is committed.
+    log: IndexTablesLog,
+    state: Snapshot,
+    entry: Commit,
+    put: Callable[[str, bytes], Entry | None],
+    *,
+    mappings: Mapping[str, str],
+    replaces: bool,
+) -> Entry | None:
+    """Commits `entry` after `state` as a state alone, with its doc `mappings` by hash; gives what `put` gives.
 
     A state has no place for a txn. Where no split is added whose name would show it, the state's manifests are noted
     first (index_attempts.py). Raises ObjectNotFoundError where the state of `state` is gone.
@@ -89,11 +95,11 @@ def put_state_commit(
     new = _next(log, base, update, Writer.SCALA, live=lambda: log.live_in(base))
     for txn in entry.txns if not entry.added else ():
         index_attempts.note_manifests(log, txn, (name for name, _ in new.manifests))
-    if not _put(log, new, put):
-        return False
-    with suppress(TableReplacedError):  # the commit holds, whatever the hint says
-        point_to(log, hint_of(new.state), in_log_of(state))
-    return True
+    head = _put(log, new, put)
+    if head is not None:
+        with suppress(TableReplacedError):  # the commit holds, whatever the hint says
+            point_to(log, hint_of(new.state), in_log_of(state))
+    return head
 
 
 def follow(log: IndexTablesLog, after: Snapshot, entry: Commit, *, writer: Writer, replaces: bool) -> None:
@@ -170,13 +176,14 @@ def _put_beside(log: IndexTablesLog, state: Snapshot, new: NextState) -> bool:
         def put(name: str, data: bytes) -> bool:
             return log.store.put_if_absent(f"{names.LOG_DIR}/{name}", data, within=within)
 
-        stands = _put(log, new, put)
-        if stands:
+        is_put = _put(log, new, put)
+        if is_put:
             point_to(log, hint_of(new.state), within)
-    return stands
+    return is_put
 
 
-def _put(log: IndexTablesLog, new: NextState, put: Put) -> bool:
+def _put(log: IndexTablesLog, new: NextState, put: Callable[[str, bytes], _T]) -> _T:
+    """Puts the manifests, then the state with `put`, which gives something false where ours is not in the log."""
     manifests = {f"{names.LOG_DIR}/{name}": data for name, data in new.manifests}
     for path, data in manifests.items():
         # No reader sees a manifest before its state, so only the state's put checks that the log is still the same.
@@ -184,13 +191,13 @@ def _put(log: IndexTablesLog, new: NextState, put: Put) -> bool:
             raise StoreError(f"{path} of {log.url} is there already: run the write again.", url=log.url)
     # Where this raises another error, the state may be in the log all the same, and it needs its manifests.
     try:
-        stands = put(names.state_name(new.state.version), new.state_file)
+        is_put = put(names.state_name(new.state.version), new.state_file)
     except TableReplacedError:
-        discard(log.store, manifests)
+        delete_orphans(log.store, manifests)
         raise
-    if not stands:
-        discard(log.store, manifests)
-    return stands
+    if not is_put:
+        delete_orphans(log.store, manifests)
+    return is_put
 
 
 def point_to(log: IndexTablesLog, hint: Hint, within: Within) -> None:

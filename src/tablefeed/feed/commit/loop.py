@@ -1,43 +1,35 @@
-"""Commits written files to a table with one put, after a check against the commits of other writers.
+"""Commits written files to a table with one put, after a check against the concurrent commits of other writers.
 
-Concurrency is optimistic: the next version is put if absent. A writer that loses the race reads the commits that won.
-Where none of them conflicts with its own, it tries the version after them. Data files are never written again. Where
-the answer of a put was lost, the commit is read back: the random `txnId` in its commitInfo says whether it is ours.
+Concurrency is optimistic: the next version is put if absent. A writer that loses the put reads what was committed
+meanwhile. Where nothing of it conflicts with its own transaction, it tries the version after it. Data files are never
+written again. What a commit consists of depends on the table's format: delta_commit.py and index_commit.py.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable
 
-from tablefeed.delta import codec, names
-from tablefeed.errors import ConflictError, TablefeedError
-from tablefeed.feed.commit.entry import commit_entry, removal_of
-from tablefeed.feed.commit.losers import delete_excluded, delete_replayed
-from tablefeed.feed.commit.replays import check_replay
-from tablefeed.feed.commit.rivals import check_rivals
-from tablefeed.feed.commit.settled_put import Put, put_settled
-from tablefeed.feed.commit.transaction import Surroundings, Transaction
+from tablefeed.errors import (
+    CommitUnknownError,
+    ConflictError,
+    LogError,
+    NotExclusiveError,
+    TableError,
+    TablefeedError,
+)
+from tablefeed.feed.commit.collisions import check_collision
+from tablefeed.feed.commit.delta_commit import DeltaCommit, recorded_version
+from tablefeed.feed.commit.transaction import FormatCommit, Replay, Surroundings, Transaction
 from tablefeed.feed.snapshot.known_state import caught_up
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.feed.write.row_replacement import drop, rewritten
-from tablefeed.log.replay import fold
-from tablefeed.log.transaction import WriteKind
-from tablefeed.model.actions import Commit, Facts, Txn
+from tablefeed.feed.write.orphans import delete_orphans, delete_others, delete_unnamed
+from tablefeed.feed.write.write_plan import DeltaPlan, SplitPlan
+from tablefeed.log.conflicts import WriteKind
+from tablefeed.model.actions import Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
-from tablefeed.store import Entry
 
 logger = logging.getLogger(__name__)
-
-RACES_BEFORE_JITTER = 2
-"""Lost races without a wait: one or two losses are chance, more mean that many writers compete."""
-
-JITTER_DOUBLES = 6
-"""How often the longest wait doubles: by then it has reached `LONGEST_JITTER_S`."""
-
-LONGEST_JITTER_S = 0.5
 
 
 def changes_nothing(transaction: Transaction, now: Callable[[], Snapshot | None]) -> bool:
@@ -47,12 +39,11 @@ def changes_nothing(transaction: Transaction, now: Callable[[], Snapshot | None]
     has recorded.
     """
     plan, txn = transaction.plan, transaction.txn
-    is_empty = not transaction.files and transaction.kind is WriteKind.APPEND
-    if not is_empty or plan.found is None or plan.metadata is not None:
+    if transaction.files or transaction.kind is not WriteKind.APPEND or plan.changes_table:
         return False
-    if txn is None or plan.tells_all or txn.app_id in plan.recorded:
+    if txn is None or plan.records_all or txn.app_id in plan.recorded:
         return txn is None or plan.recorded.get(txn.app_id, -1) < txn.txn_version
-    return _replayed(now(), txn) is None
+    return recorded_version(now(), txn) is None
 
 
 def commit(
@@ -61,116 +52,71 @@ def commit(
     """Commits `transaction`, or finds that it is committed already; gives the outcome and the table's state after it.
 
     `snapshot` is the newest state that the caller knows, None where there was no table. Raises ConflictError where
-    another commit conflicts with ours; the files of `transaction` are then deleted, unless a commit may name them.
-    Raises CommitUnknownError where it cannot be known whether our commit holds, NotExclusiveError where the store
-    cannot promise a single winner, and CommitError as `check_replay` and `commit_entry` do.
+    another commit conflicts with ours, and TableError where the table cannot be written any more; the files of
+    `transaction` are then deleted, unless a commit may name them. Raises CommitUnknownError where it cannot be known
+    whether our commit holds, NotExclusiveError where the store cannot promise a single winner, and CommitError as
+    `check_collision` and for the last possible version.
     """
-    if log.has_splits:
-        from tablefeed.feed.commit.index_commit import commit_splits
-
-        return commit_splits(log, snapshot, transaction, around)
+    ours = _in_its_format(log, transaction, around)
+    state = caught_up(log, snapshot)
     try:
-        return _committed(log, snapshot, transaction, around)
-    except ConflictError as conflict:
-        delete_excluded(log, transaction, conflict.winner)
+        state = ours.begin(state)
+        lost = 0
+        while True:
+            replay = ours.replayed(state)
+            if replay is not None and state is not None and transaction.txn is not None:
+                return _already_applied(ours, transaction, transaction.txn, replay, state), state
+            ours.check(state)
+            if state is not None and ours.changes_nothing(state):
+                return Committed(version=state.version), state
+            made = ours.put(state)
+            if made is not None:
+                logger.info(
+                    "commit table=%s version=%d operation=%s files=%d",
+                    log.url,
+                    made.commit.version,
+                    transaction.operation.operation[0],
+                    len(transaction.files),
+                )
+                around.on_committed(made.after, made.commit, made.also_removed)
+                return Committed(version=made.commit.version), made.after
+            lost += 1
+            pause_s = ours.longest_pause_s(lost)
+            if pause_s:
+                around.sleep(around.uniform() * pause_s)
+            state = _newest(log, state)
+    except (CommitUnknownError, NotExclusiveError):
+        raise  # the commit may be in the log
+    except TablefeedError as error:
+        delete_orphans(log.store, (file.path for file in ours.own_files))
+        if isinstance(error, ConflictError | TableError | LogError):
+            up_to = -1 if state is None else state.version
+            delete_unnamed(log, transaction.files, range(transaction.plan.next_version, up_to + 1))
         raise
 
 
-def _committed(
-    log: TableLog, snapshot: Snapshot | None, transaction: Transaction, around: Surroundings
-) -> tuple[Committed | AlreadyApplied, Snapshot]:
-    state = caught_up(log, snapshot)
-    checked = transaction.plan.version
-    races = 0
-    while True:
-        replayed = _replayed(state, transaction.txn)
-        if replayed is not None and state is not None and transaction.txn is not None:
-            delete_replayed(log, transaction)
-            check_replay(transaction.txn, replayed.recorded_txn_version, transaction.on_collision, url=log.url)
-            return replayed, state
-        with _dropped_unless_well(log, transaction):
-            checked = check_rivals(log, transaction, state, checked)
-        transaction = _with_rewriting(log, transaction, state, around)
-        now_ms = around.now_ms()
-        with _dropped_unless_well(log, transaction):
-            removal, rows = removal_of(transaction, state, now_ms)
-            entry = commit_entry(transaction, state, replaced=removal.counts, replaced_rows=rows, now_ms=now_ms)
-        head = _put(log, state, entry, removal.lines(), around)
-        if head is not None:
-            logger.info(
-                "commit table=%s version=%d operation=%s files=%d",
-                log.url,
-                entry.version,
-                transaction.operation.operation[0],
-                len(transaction.files),
-            )
-            after = _after(log, state, entry, head)
-            around.stood(after, entry, removal.counts)
-            return Committed(version=entry.version), after
-        races += 1
-        if races > RACES_BEFORE_JITTER:
-            around.sleep(around.uniform() * min(LONGEST_JITTER_S, 0.01 * 2 ** min(races, JITTER_DOUBLES)))
-        with _dropped_unless_well(log, transaction):
-            state = _caught_up(log, state)
+def _in_its_format(log: TableLog, transaction: Transaction, around: Surroundings) -> FormatCommit:
+    match transaction.plan:
+        case DeltaPlan() as plan:
+            return DeltaCommit(log, plan, transaction, around)
+        case SplitPlan() as plan:
+            from tablefeed.feed.commit.index_commit import IndexCommit
+
+            return IndexCommit(log, plan, transaction, around)
 
 
-def _caught_up(log: TableLog, known: Snapshot | None) -> Snapshot | None:
-    """Gives the newest state after a lost race, loaded anew where the version that came after `known` is gone again."""
+def _newest(log: TableLog, known: Snapshot | None) -> Snapshot | None:
+    """Gives the newest state after a lost put, loaded anew where the version that came after `known` is gone again."""
     state = caught_up(log, known)
     return state if state is not known else caught_up(log, None)
 
 
-def _with_rewriting(
-    log: TableLog, transaction: Transaction, state: Snapshot | None, around: Surroundings
-) -> Transaction:
-    """Writes the `Rewriting` of a replaceWhere, once: a later commit that touches its files conflicts with ours."""
-    if transaction.rewriting is not None or state is None or transaction.plan.replaces.by_row is None:
-        return transaction
-    rewriting = rewritten(log, state, transaction.plan, transaction.files, now_ms=around.now_ms())
-    return replace(transaction, rewriting=rewriting)
-
-
-@contextmanager
-def _dropped_unless_well(log: TableLog, transaction: Transaction) -> Iterator[None]:
-    """Deletes the files of the `Rewriting` on a TablefeedError. Not for a put: its commit may hold all the same."""
-    try:
-        yield
-    except TablefeedError:
-        if transaction.rewriting is not None:
-            drop(log, transaction.rewriting)
-        raise
-
-
-def _replayed(state: Snapshot | None, txn: Txn | None) -> AlreadyApplied | None:
-    recorded = state.facts.txns.get(txn.app_id) if state is not None and txn is not None else None
-    if state is None or txn is None or recorded is None or recorded.txn_version < txn.txn_version:
-        return None
-    logger.info(
-        "replay table=%s app_id=%s txn_version=%d recorded=%d",
-        state.log.url,
-        txn.app_id,
-        txn.txn_version,
-        recorded.txn_version,
-    )
-    return AlreadyApplied(version=state.version, recorded_txn_version=recorded.txn_version)
-
-
-def _put(
-    log: TableLog, state: Snapshot | None, entry: Commit, removes: Iterable[memoryview], around: Surroundings
-) -> Entry | None:
-    """Puts `entry` as the version after `state`; gives its file, None where another commit has the version."""
-    name, data = names.commit_name(entry.version), codec.encode_commit(entry, removes)
-    return put_settled(Put(log=log, base=state, name=name, data=data, is_ours=lambda: _is_there(log, entry)), around)
-
-
-def _is_there(log: TableLog, entry: Commit) -> bool:
-    theirs = log.commit_facts(entry.version)
-    ours = (entry.info or {})[names.TXN_ID]
-    return theirs is not None and theirs.info is not None and theirs.info.get(names.TXN_ID) == ours
-
-
-def _after(log: TableLog, state: Snapshot | None, entry: Commit, head: Entry) -> Snapshot:
-    # Not read back: a store that fails now must not hide that the commit holds.
-    if state is None:
-        return log.snapshot(entry.version, fold(Facts(), [entry]), head=head)
-    return log.snapshot(entry.version, fold(state.facts, [entry]), unreadable=state.unreadable, head=head)
+def _already_applied(
+    ours: FormatCommit, transaction: Transaction, txn: Txn, replay: Replay, state: Snapshot
+) -> AlreadyApplied:
+    log, recorded = state.log, replay.txn_version
+    logger.info("replay table=%s app_id=%s txn_version=%d recorded=%d", log.url, txn.app_id, txn.txn_version, recorded)
+    if replay.commit is not None:
+        delete_others(log.store, (*transaction.files, *ours.own_files), replay.commit)
+    check_collision(txn, recorded, transaction.on_collision, url=log.url)
+    return AlreadyApplied(version=state.version, recorded_txn_version=recorded)

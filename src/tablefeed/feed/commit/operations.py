@@ -7,7 +7,7 @@ from typing import Literal
 from tablefeed.delta.commit_info import Optimize, StreamingUpdate, Write
 from tablefeed.feed.write.evolution import SchemaMode
 from tablefeed.feed.write.write_rules import Scope, WriteRules
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 
 Operation = StreamingUpdate | Write | Optimize
 

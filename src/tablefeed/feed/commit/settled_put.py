@@ -10,7 +10,6 @@ changed, or is so old that a cleanup may have deleted later versions before it, 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from tablefeed.delta.names import LAST_CHECKPOINT  # IndexTables calls its own the same
@@ -45,14 +44,13 @@ SKEW_MS = 60_000
 class Put:
     """The commit `data` of the version after `base`, or of version 0, as the log file `name`.
 
-    `is_ours` reads the file back and says whether it is this commit.
+    `data` has a random id, so no other writer puts the same bytes.
     """
 
     log: TableLog
     base: Snapshot | None
     name: str
     data: bytes
-    is_ours: Callable[[], bool]
 
     @property
     def version(self) -> Version:
@@ -63,6 +61,13 @@ class Put:
     def path(self) -> str:
         """The log file, below the table's root."""
         return f"{self.log.directory}/{self.name}"
+
+    def is_ours(self) -> bool:
+        """Reads the log file back; says whether it is this commit."""
+        try:
+            return self.log.store.read(self.path) == self.data
+        except ObjectNotFoundError:
+            return False
 
     @property
     def within(self) -> Within | None:

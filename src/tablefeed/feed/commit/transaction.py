@@ -1,19 +1,19 @@
-"""What is to be committed, and the clock, sleep and chance that a commit needs."""
+"""What is to be committed, what a commit needs besides, and what committing takes in each of the two formats."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from tablefeed.delta.checkpoint.checksum_writer import FileCounts
+from tablefeed.feed.commit.collisions import OnCollision
 from tablefeed.feed.commit.operations import Operation
-from tablefeed.feed.commit.replays import OnCollision
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.feed.write.row_replacement import Rewriting
 from tablefeed.feed.write.write_plan import WritePlan
-from tablefeed.log.transaction import WriteKind
-from tablefeed.model.actions import AddFile, Commit, Txn
+from tablefeed.log.conflicts import WriteKind
+from tablefeed.model.actions import AddFile, CdcFile, Commit, Txn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +21,7 @@ class Transaction:
     """What is to be committed: files written under `plan`, and what the log records about the write.
 
     `operation` is commitInfo's. `txn` makes the write once-only; `on_collision` applies where the table records a later
-    version of the application. `folded` are the live files whose rows an optimize has written to `files`. `rewriting`
-    are the files that `loop.commit` writes for a replaceWhere on other than partition columns; None: none yet.
+    version of the application. `folded` are the live files whose rows an optimize has written to `files`.
     """
 
     plan: WritePlan
@@ -32,7 +31,6 @@ class Transaction:
     txn: Txn | None = None
     user_metadata: str | None = None
     folded: tuple[AddFile, ...] = ()
-    rewriting: Rewriting | None = None
     on_collision: OnCollision = OnCollision.WARN
 
 
@@ -40,11 +38,71 @@ class Transaction:
 class Surroundings:
     """Time, chance and waiting, as arguments: `now_ms` since 1970 UTC, `sleep` in seconds, `uniform` in [0, 1).
 
-    `stood` is called after a successful commit with the new snapshot, the commit, and the counts of the files that it
-    removed besides those in `Commit.files`: an overwrite's removes are written from columns. It must not raise.
+    `on_committed` is called after a successful commit with the new snapshot, the commit, and the counts of the files
+    that it removed besides those in `Commit.files`: an overwrite's removes are written from columns. It must not raise.
     """
 
     now_ms: Callable[[], int]
     sleep: Callable[[float], None]
     uniform: Callable[[], float] = random.random
-    stood: Callable[[Snapshot, Commit, FileCounts], None] = lambda _state, _commit, _also_removed: None
+    on_committed: Callable[[Snapshot, Commit, FileCounts], None] = lambda _state, _commit, _also_removed: None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """The table records `txn_version` of the application, which is not below ours: there is nothing to commit.
+
+    `commit` names the files of our txn that belong to the table; None where it is not known which commit does.
+    """
+
+    txn_version: int
+    commit: Commit | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A `commit` of ours and the table after it. `also_removed`: see `Surroundings.on_committed`."""
+
+    commit: Commit
+    after: Snapshot
+    also_removed: FileCounts
+
+
+class FormatCommit(Protocol):
+    """One transaction on a table of one format. It is made for one call of `loop.commit`, and may remember its tries.
+
+    A state is the newest that was read, None where there is no table. Every method may raise LogError and StoreError.
+    """
+
+    @property
+    def own_files(self) -> tuple[AddFile | CdcFile, ...]:
+        """The files that the commit itself has written so far, in addition to the transaction's."""
+        ...
+
+    def begin(self, state: Snapshot | None) -> Snapshot | None:
+        """Gives the state to commit after: `state`, or the table made without rows where the format needs that."""
+        ...
+
+    def replayed(self, state: Snapshot | None) -> Replay | None:
+        """Gives what `state` records of our txn; None where it records neither ours nor a later one."""
+        ...
+
+    def check(self, state: Snapshot | None) -> None:
+        """Raises ConflictError or TableError where the transaction cannot be committed after `state`."""
+        ...
+
+    def changes_nothing(self, state: Snapshot) -> bool:
+        """Whether the commit would change nothing and record nothing, so that the format has none."""
+        ...
+
+    def put(self, state: Snapshot | None) -> Made | None:
+        """Puts the version after `state`; None where another writer has that version, or ours is not in the log.
+
+        Raises CommitUnknownError where the outcome cannot be known, and NotExclusiveError where the store cannot
+        promise a single winner.
+        """
+        ...
+
+    def longest_pause_s(self, lost: int) -> float:
+        """Gives the longest pause after so many lost puts. Raises ConflictError where the write gives up."""
+        ...

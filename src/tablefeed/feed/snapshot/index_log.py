@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
     from tablefeed.indextables.log.avro_state import State
-    from tablefeed.indextables.split.indexing import Indexing
 
 logger = logging.getLogger(__name__)
 
@@ -78,8 +77,6 @@ class IndexTablesLog(TableLog):
     """Whether the log has states beside its commits; None: not looked up yet."""
     _agreed: Version | None = None
     """A version whose state exists and agrees with its commit; None: no such version is known."""
-    known_indexing: tuple[str, Indexing] | None = None
-    """A table id, and how that table's splits index its columns; None: not looked up yet (split_indexing.py)."""
 
     def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:
         """Gives the commits and checkpoints of versions from `start` on, as log files.

@@ -78,8 +78,8 @@ def after_commit(
 ) -> None:
     """Does what is due after our `commit`, which made `snapshot`; returns as soon as its checksum is put.
 
-    `also_removed`: see `transaction.Surroundings.stood`. Until it returns, one checksum is read and one is put, however
-    long the log is. The rest is done in the background.
+    `also_removed`: see `transaction.Surroundings.on_committed`. Until it returns, one checksum is read and one is put,
+    however long the log is. The rest is done in the background.
     """
     if not snapshot.log.has_splits:  # IndexTables has no checksums
         _unless_it_fails("checksum", snapshot, lambda: _put_checksum(snapshot, commit, also_removed))

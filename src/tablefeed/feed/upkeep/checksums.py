@@ -26,7 +26,7 @@ def put_checksum(snapshot: Snapshot, commit: Commit, also_removed: FileCounts | 
     """Puts the checksum of our `commit`, which made `snapshot`; False where it cannot be computed.
 
     That is so where the version before has no checksum: then the next checkpoint begins anew (`put_checksums_from`). An
-    existing checksum is kept. `also_removed`: see `transaction.Surroundings.stood`. Raises StoreError, and
+    existing checksum is kept. `also_removed`: see `transaction.Surroundings.on_committed`. Raises StoreError, and
     TableReplacedError where the table was replaced or deleted.
     """
     table_id = snapshot.metadata.table_id

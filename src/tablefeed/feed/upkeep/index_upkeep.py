@@ -15,7 +15,7 @@ from tablefeed.feed.commit.index_states import form_of, point_to
 from tablefeed.feed.commit.own_log import all_in_log_of
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.feed.write.write_plan import discard
+from tablefeed.feed.write.orphans import delete_orphans
 from tablefeed.indextables import names
 from tablefeed.indextables.log import last_checkpoint
 from tablefeed.indextables.log.json_checkpoint_writer import Attempt, CheckpointShape, checkpoint_files
@@ -59,7 +59,7 @@ def write_json_checkpoint(
                 parts.append(path)
                 continue
             if not stands:
-                discard(log.store, parts)
+                delete_orphans(log.store, parts)
                 return False
             point_to(log, file.hint, within)
             logger.info("checkpoint table=%s version=%d adds=%d", log.url, snapshot.version, file.hint.file_count)

@@ -30,14 +30,14 @@ from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatu
 from tablefeed.feed.arguments import check_filter, location, store_options, whole_number
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Surroundings, Transaction
-from tablefeed.feed.scan.task import ScanTask, TableColumns, read_task, scan_file, table_columns
+from tablefeed.feed.scan.task import TableColumns, table_columns
 from tablefeed.feed.snapshot.open_log import open_log
-from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep.after_commit import USUAL, UpkeepOptions, after_commit, behind
-from tablefeed.feed.write.sink import plan_write, write_task
-from tablefeed.feed.write.write_plan import WritePlan, discard
+from tablefeed.feed.write.delta_write import plan_delta_write
+from tablefeed.feed.write.gathering import rewritten_in_bins
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.log.replay import without_statistics
-from tablefeed.log.transaction import WriteKind
 from tablefeed.model.actions import AddFile
 from tablefeed.model.outcome import Committed, Optimized
 
@@ -248,7 +248,7 @@ def _folded(snapshot: Snapshot, folding: Folding, upkeep: UpkeepOptions) -> Iter
     """Folds, and gives the outcome of each commit after it was made."""
     _check_foldable(snapshot)
     log = snapshot.log
-    plan = plan_write(log, snapshot, snapshot.arrow_schema, partition_by=(), kind=WriteKind.OPTIMIZE)
+    plan = plan_delta_write(log, snapshot, snapshot.schema, kind=WriteKind.OPTIMIZE)
     # A bin becomes one file, however its rows compress. Otherwise the number of files might never fall.
     plan = replace(plan, shape=replace(plan.shape, target_bytes=_WHOLE))
     columns = table_columns(snapshot.schema, snapshot.metadata, url=log.url)
@@ -256,10 +256,11 @@ def _folded(snapshot: Snapshot, folding: Folding, upkeep: UpkeepOptions) -> Iter
     state = snapshot
     for bins in _commits(_bins(files, folding)):
         folded = [tuple(_values(files, rows)) for rows in bins]
-        written = _written(log, plan, columns, snapshot.arrow_schema, folded)
+        oldest_first = (sorted(each, key=lambda add: (add.modified_ms, add.log_path)) for each in folded)
+        written = rewritten_in_bins(plan, oldest_first, log.store, now_ms=_now_ms())
         transaction = Transaction(
             plan=plan,
-            files=written,
+            files=tuple(replace(add, data_change=False) for add in written),
             kind=WriteKind.OPTIMIZE,
             operation=Optimize(predicate=folding.predicate, auto=folding.auto),
             folded=tuple(add for each in folded for add in each),
@@ -272,28 +273,6 @@ def _folded(snapshot: Snapshot, folding: Folding, upkeep: UpkeepOptions) -> Iter
 def _values(files: pa.Table, rows: Sequence[int]) -> Iterator[AddFile]:
     for batch in files.take(rows).combine_chunks().to_batches():
         yield from to_add_files(batch)
-
-
-def _written(
-    log: TableLog, plan: WritePlan, columns: TableColumns, schema: pa.Schema, bins: Sequence[Sequence[AddFile]]
-) -> tuple[AddFile, ...]:
-    """Writes the rows of each bin to one file, those of the oldest file first; deletes its files where it raises."""
-    written: list[AddFile] = []
-    try:
-        for number, folded in enumerate(bins):
-            task = ScanTask(
-                url=log.location,
-                storage_options=log.storage_options,
-                files=tuple(scan_file(add) for add in sorted(folded, key=lambda add: (add.modified_ms, add.log_path))),
-                columns=columns,
-            )
-            rows = read_task(task, schema, store=log.store)
-            files = write_task(plan, rows, task=number, now_ms=_now_ms())
-            written += (replace(add, data_change=False) for add in files)
-    except BaseException:
-        discard(log.store, (add.path for add in written))
-        raise
-    return tuple(written)
 
 
 def _outcome(done: Committed, transaction: Transaction) -> Optimized:
@@ -319,7 +298,7 @@ def _sum(one: Optimized, other: Optimized) -> Optimized:
 
 
 def _around(upkeep: UpkeepOptions) -> Surroundings:
-    return Surroundings(now_ms=_now_ms, sleep=time.sleep, stood=partial(after_commit, options=upkeep))
+    return Surroundings(now_ms=_now_ms, sleep=time.sleep, on_committed=partial(after_commit, options=upkeep))
 
 
 def _now_ms() -> int:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import names, paths
 from tablefeed.delta.schema.schema_string import parse_schema
-from tablefeed.errors import StoreError
-from tablefeed.feed.write.sink import file_layout
-from tablefeed.feed.write.write_plan import WritePlan, file_directory, logged_values
+from tablefeed.feed.write.delta_write import file_layout, file_path, logged_values
+from tablefeed.feed.write.orphans import new_files
+from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.changes import ChangeType
 from tablefeed.model.actions import CdcFile
 from tablefeed.store import Store
@@ -31,29 +30,21 @@ def marked(batches: Iterable[pa.RecordBatch], change: ChangeType) -> Iterator[pa
         yield batch.append_column(names.CHANGE_TYPE, pa.repeat(pa.scalar(change.value), batch.num_rows))
 
 
-def write_changes(plan: WritePlan, rows: Iterable[pa.RecordBatch], *, store: Store) -> tuple[CdcFile, ...]:
+def write_changes(plan: DeltaPlan, rows: Iterable[pa.RecordBatch], *, store: Store) -> tuple[CdcFile, ...]:
     """Writes `rows`, the table's columns and `_change_type`, to change data files; they are durable when this returns.
 
-    Raises as `write_task`, after it tried to delete its files.
+    Raises as `sink.write_task`, after it tried to delete its files.
     """
-    from tablefeed.data.write import NewFile, write_files
+    from tablefeed.data.write import write_files
 
     schema = parse_schema(plan.schema_string, url=store.url)
-    begun: list[str] = []
 
-    def new_file(values: Mapping[str, pa.Scalar], number: int) -> NewFile:
+    def path_of(values: Mapping[str, pa.Scalar], number: int) -> str:
         name = f"cdc-00000-{uuid.uuid4()}.c{number:03d}{plan.shape.codec}.parquet"
-        path = "/".join(filter(None, (names.CHANGES_DIR, file_directory(plan, schema, values), name)))
-        begun.append(path)
-        return NewFile(path=path, opened=store.create(path))
+        return f"{names.CHANGES_DIR}/{file_path(plan, name, schema, values)}"
 
-    try:
+    with new_files(store, path_of) as new_file:
         written = write_files(rows, _with_change_type(file_layout(plan, schema, url=store.url)), new_file)
-    except BaseException:
-        for path in begun:
-            with suppress(StoreError):  # no commit names it, and the first error matters more
-                store.delete(path)
-        raise
     return tuple(
         CdcFile(
             path=file.path,

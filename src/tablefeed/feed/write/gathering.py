@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
 from tablefeed.feed.scan.task import ScanTask, read_task, scan_file, table_columns
 from tablefeed.feed.snapshot.table_files import for_store
-from tablefeed.feed.write.align import Alignment
-from tablefeed.feed.write.sink import write_task
-from tablefeed.feed.write.write_plan import WritePlan, discard
-from tablefeed.model.actions import AddFile, Metadata
+from tablefeed.feed.write.delta_write import write_delta_task
+from tablefeed.feed.write.orphans import delete_orphans, deleted_on_error
+from tablefeed.feed.write.write_plan import DeltaPlan, WritePlan
+from tablefeed.model.actions import AddFile
 from tablefeed.store import Store, open_store
 
 GATHERED_BYTES = 128 << 20
@@ -33,17 +32,17 @@ def gathered(plan: WritePlan, files: Sequence[AddFile], *, now_ms: int) -> Itera
     The small files are deleted when the context ends, with or without an error. Where writing a larger file fails, the
     larger files are deleted, and the small ones stay.
     """
-    bins = list(_bins(files, plan.shape.target_bytes or GATHERED_BYTES)) if plan.shape.is_gathered else []
-    if not bins:
+    if not isinstance(plan, DeltaPlan) or not plan.shape.is_gathered:
         yield tuple(files)
         return
+    bins = list(_bins(files, plan.shape.target_bytes or GATHERED_BYTES))
     store = open_store(plan.location, for_store(plan.storage_options))
     small = {add.path for each in bins for add in each}
-    larger = _rewritten(plan, bins, store, now_ms=now_ms)
+    larger = rewritten_in_bins(plan, bins, store, now_ms=now_ms)
     try:
         yield (*(add for add in files if add.path not in small), *larger)
     finally:
-        discard(store, small)  # the commit does not name them, whether it succeeded or not
+        delete_orphans(store, small)  # the commit does not name them, whether it succeeded or not
 
 
 def _bins(files: Iterable[AddFile], target_bytes: int) -> Iterator[list[AddFile]]:
@@ -63,45 +62,20 @@ def _bins(files: Iterable[AddFile], target_bytes: int) -> Iterator[list[AddFile]
             yield taken
 
 
-def _rewritten(plan: WritePlan, bins: Sequence[Sequence[AddFile]], store: Store, *, now_ms: int) -> tuple[AddFile, ...]:
+def rewritten_in_bins(
+    plan: DeltaPlan, bins: Iterable[Sequence[AddFile]], store: Store, *, now_ms: int
+) -> tuple[AddFile, ...]:
+    """Writes the rows of each bin of the table's files to new files under `plan`; deletes these where it raises."""
     schema = parse_schema(plan.schema_string, url=store.url)
     arrow = to_arrow(schema)
-    columns = table_columns(schema, _metadata(plan), url=store.url)
-    again = _as_written(plan, len(arrow))
-    larger: list[AddFile] = []
-    try:
+    columns = table_columns(schema, plan.metadata_after, url=store.url)
+    again = plan.for_table_rows(len(arrow))
+    written: list[AddFile] = []
+    with deleted_on_error(store) as paths:
         for number, adds in enumerate(bins):
-            task = ScanTask(
-                url=plan.location,
-                storage_options=plan.storage_options,
-                files=tuple(scan_file(add) for add in adds),
-                columns=columns,
-            )
-            larger += write_task(again, read_task(task, arrow, store=store), task=number, now_ms=now_ms)
-    except BaseException:
-        discard(store, (add.path for add in larger))
-        raise
-    return tuple(larger)
-
-
-def _as_written(plan: WritePlan, column_count: int) -> WritePlan:
-    """The plan for rows that were written under `plan`: all columns are filled and were checked against the rules."""
-    return replace(
-        plan,
-        alignment=Alignment(sources=tuple(range(column_count))),
-        identity=(),
-        kept=None,
-    )
-
-
-def _metadata(plan: WritePlan) -> Metadata:
-    """The table's metadata after the commit, as far as the files depend on it."""
-    if plan.metadata is not None:
-        return plan.metadata
-    configuration = plan.configuration if plan.found is None else plan.found.configuration
-    return Metadata(
-        table_id="",
-        schema_string=plan.schema_string,
-        partition_columns=plan.partition_columns,
-        configuration=configuration,
-    )
+            files = tuple(scan_file(add) for add in adds)
+            task = ScanTask(url=plan.location, storage_options=plan.storage_options, files=files, columns=columns)
+            rows = read_task(task, arrow, store=store)
+            written += write_delta_task(again, rows, task=number, now_ms=now_ms)
+            paths[:] = [add.path for add in written]
+    return tuple(written)

@@ -26,7 +26,7 @@ from tablefeed.feed.scan.task import PartitionColumn, RowFilter
 from tablefeed.feed.write.evolution import SchemaMode
 from tablefeed.feed.write.table_change import Target
 from tablefeed.feed.write.write_rules import Scope, WriteRules
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, CdcFile, FileAction
 
 if TYPE_CHECKING:

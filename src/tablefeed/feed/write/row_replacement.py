@@ -9,24 +9,21 @@ in every write, the files belong to the table only after the put.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tablefeed.delta.change_feed import records_changes
 from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
 from tablefeed.delta.stats.stats_text import num_records
-from tablefeed.errors import StoreError
 from tablefeed.feed.scan.task import RowFilter, ScanTask, read_task, scan_file, table_columns
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.feed.write.align import Alignment
 from tablefeed.feed.write.change_writing import marked, write_changes
+from tablefeed.feed.write.delta_write import write_delta_task
+from tablefeed.feed.write.orphans import deleted_on_error
 from tablefeed.feed.write.replacement import matches
-from tablefeed.feed.write.sink import write_task
-from tablefeed.feed.write.write_plan import WritePlan
-from tablefeed.feed.write.write_rules import Scope
+from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.changes import ChangeType
-from tablefeed.model.actions import AddFile, CdcFile, FileAction, Metadata
+from tablefeed.model.actions import AddFile, CdcFile, FileAction
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,13 +57,13 @@ class Rewriting:
 class RowReplacement:
     """Finds and reads the files that a write under `plan` has to rewrite; `rows` is the plan's predicate."""
 
-    def __init__(self, plan: WritePlan, rows: RowFilter, log: TableLog) -> None:
+    def __init__(self, plan: DeltaPlan, rows: RowFilter, log: TableLog) -> None:
         from tablefeed.feed.scan.pruning import Pruner
 
         self._rows, self._log = rows, log
         schema = parse_schema(plan.schema_string, url=log.url)
         self._schema = to_arrow(schema)
-        self._columns = table_columns(schema, _metadata(plan), url=log.url)
+        self._columns = table_columns(schema, plan.metadata_after, url=log.url)
         self._pruner = Pruner(rows.condition, schema=schema, columns=self._columns)
 
     def reads(self, file: FileAction) -> bool:
@@ -111,17 +108,17 @@ class RowReplacement:
         )
 
 
-def reader_of(plan: WritePlan, log: TableLog) -> Callable[[FileAction], bool] | None:
-    """Gives a function: does a rival's file conflict with a write under `plan`? None: it has no predicate by row."""
+def reader_of(plan: DeltaPlan, log: TableLog) -> Callable[[FileAction], bool] | None:
+    """Gives a function: may a file of another commit have replaced rows? None: `plan` has no predicate by row."""
     rows = plan.replaces.by_row
     return None if rows is None else RowReplacement(plan, rows, log).reads
 
 
-def rewritten(log: TableLog, state: Snapshot, plan: WritePlan, new: Sequence[AddFile], *, now_ms: int) -> Rewriting:
+def rewritten(log: TableLog, state: Snapshot, plan: DeltaPlan, new: Sequence[AddFile], *, now_ms: int) -> Rewriting:
     """Rewrites each file of `state` in which some rows match the predicate of `plan`; `new` are the new rows' files.
 
     Writes nothing where `plan` has no predicate by row. Raises DataFileError and LogError for a table that cannot be
-    read, and as `write_task`; before that it tries to delete the files that it wrote.
+    read, and as `sink.write_task`; before that it tries to delete the files that it wrote.
     """
     rows = plan.replaces.by_row
     if rows is None:
@@ -134,24 +131,15 @@ def rewritten(log: TableLog, state: Snapshot, plan: WritePlan, new: Sequence[Add
     rewriting = Rewriting(removed=removed, deleted_rows=sum(matched for _, matched, _ in found))
     if not partly:
         return rewriting  # whole files are removed: adds and removes imply the changes
+    again = plan.for_table_rows(len(parse_schema(plan.schema_string, url=plan.url).fields))
     staying = replacement.rows_of(partly, replaced=False)
-    rewriting = replace(rewriting, added=write_task(_of_staying_rows(plan), staying, task=0, now_ms=now_ms))
-    if records_changes(_metadata(plan).configuration):
-        try:
+    rewriting = replace(rewriting, added=write_delta_task(again, staying, task=0, now_ms=now_ms))
+    if records_changes(plan.metadata_after.configuration):
+        with deleted_on_error(log.store) as begun:
+            begun += (file.path for file in rewriting.written)
             changes = _changes(replacement, sorted(removed, key=_partition), sorted(new, key=_partition))
             rewriting = replace(rewriting, changes=write_changes(plan, changes, store=log.store))
-        except BaseException:
-            drop(log, rewriting)
-            raise
     return rewriting
-
-
-def drop(log: TableLog, rewriting: Rewriting) -> None:
-    """Deletes the files of `rewriting`, which no commit names."""
-    for file in rewriting.written:
-        # VACUUM deletes what stays. The caller's own error matters more.
-        with suppress(StoreError):
-            log.store.delete(file.path)
 
 
 def _changes(
@@ -160,29 +148,6 @@ def _changes(
     # "Add CDC File": if a commit has such files, readers take its changes from them alone.
     yield from marked(replacement.rows_of(removed, replaced=True), ChangeType.DELETE)
     yield from marked(replacement.all_rows_of(new), ChangeType.INSERT)
-
-
-def _of_staying_rows(plan: WritePlan) -> WritePlan:
-    """The plan to write rows that are read from the table: all columns are there, and no rule is checked."""
-    columns = len(parse_schema(plan.schema_string, url=plan.location).fields)
-    return replace(
-        plan,
-        alignment=Alignment(sources=tuple(range(columns))),
-        kept=None,
-        identity=(),
-        replaces=replace(plan.replaces, scope=Scope.TABLE),
-    )
-
-
-def _metadata(plan: WritePlan) -> Metadata:
-    if plan.metadata is not None or plan.found is None:
-        return plan.metadata or Metadata(table_id="", schema_string=plan.schema_string)
-    return Metadata(
-        table_id=plan.found.table_id,
-        schema_string=plan.schema_string,
-        partition_columns=plan.partition_columns,
-        configuration=plan.found.configuration,
-    )
 
 
 def _partition(add: AddFile) -> list[tuple[str, str]]:

@@ -1,13 +1,14 @@
 """Finds out how the splits of an IndexTables table index its columns, so that new splits do the same.
 
 The doc mappings in the log say it, and one split gives the order of the fields. It is the same in every version of a
-table, so a log object looks it up once for each table id.
+table, so it is looked up once for each log object and table id.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import pyarrow.compute as pc
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_known: WeakKeyDictionary[IndexTablesLog, tuple[str, Indexing]] = WeakKeyDictionary()
+"""By log: the id of its table, and how that table's splits index its columns."""
+
+
 def indexing_of_table(
     log: IndexTablesLog, snapshot: IndexSnapshot, schema: pa.Schema, *, partition_by: Sequence[str]
 ) -> Indexing:
@@ -32,11 +37,11 @@ def indexing_of_table(
     Raises UnsupportedFeatureError, which names the column or feature, where they index in a way that we cannot write,
     LogError for an invalid doc mapping, and DataFileError where the split that is read is damaged.
     """
-    table_id = snapshot.metadata.table_id
-    known = log.known_indexing
-    if known is None or known[0] != table_id:
-        known = log.known_indexing = (table_id, _found(log, snapshot, schema, partition_by))
-    return known[1]
+    table_id, (known_id, known) = snapshot.metadata.table_id, _known.get(log, ("", None))
+    if known is None or known_id != table_id:
+        known = _found(log, snapshot, schema, partition_by)
+        _known[log] = table_id, known
+    return known
 
 
 def _found(log: IndexTablesLog, snapshot: IndexSnapshot, schema: pa.Schema, partition_by: Sequence[str]) -> Indexing:

@@ -10,10 +10,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tablefeed.delta.file_layout import FileShape
-from tablefeed.delta.schema.column_mapping import MappingMode
 from tablefeed.delta.schema.schema_string import format_schema, parse_schema, to_arrow
-from tablefeed.delta.stats.stats_text import StatisticsShape
 from tablefeed.errors import (
     IllegalOptionError,
     InvalidRowsError,
@@ -26,18 +23,10 @@ from tablefeed.feed.snapshot.table_files import for_store
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.align import align, aligned, check_zone, new_table_schema
 from tablefeed.feed.write.evolution import Merging, SchemaMode, has, merged
-from tablefeed.feed.write.replacement import Replaces
+from tablefeed.feed.write.orphans import new_files
 from tablefeed.feed.write.split_indexing import indexing_of_table
 from tablefeed.feed.write.table_change import spelled_as
-from tablefeed.feed.write.write_plan import (
-    Planned,
-    WritePlan,
-    check_partitioning,
-    check_text,
-    discard,
-    file_directory,
-    logged_values,
-)
+from tablefeed.feed.write.write_plan import Planned, SplitPlan, check_partitioning, partition_path, partition_texts
 from tablefeed.feed.write.write_rules import TYPEMAP_PREFIX, Scope, WriteRules, refuse_of_splits
 from tablefeed.indextables.log import protocol
 from tablefeed.indextables.log.partition_values import Constants, timestamp_text
@@ -51,12 +40,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tablefeed.data.split_writer import SplitLayout, WrittenSplit
-    from tablefeed.data.write import NewFile
 
 
-def plan_splits(
+def plan_split_write(
     log: TableLog, snapshot: Snapshot | None, rows: Struct, *, partition_by: Sequence[str], rules: WriteRules
-) -> WritePlan:
+) -> SplitPlan:
     """Plans as `sink.plan_write` does, for an existing IndexTables table or a new one.
 
     Raises UnsupportedOptionError for an option that only Delta tables have.
@@ -84,25 +72,18 @@ def plan_splits(
         schema_string, partition_columns = snapshot.metadata.schema_string, snapshot.metadata.partition_columns
     check_types(to_arrow(schema), url=log.url)
     check_zone(schema, rows, rules.assignment, url=log.url)
-    return WritePlan(
+    return SplitPlan(
         location=log.location,
+        url=log.url,
         storage_options=log.storage_options,
         found=None if snapshot is None else Planned.of(snapshot),
         schema_string=schema_string,
         partition_columns=partition_columns,
-        configuration={},
-        metadata=None,
-        mapping=MappingMode.NONE,
         alignment=align(schema, rows, partition_columns=partition_columns, url=log.url),
         rules=rules,
-        shape=FileShape(most_rows=rules.most_rows_of_a_file),
-        replaces=Replaces(scope=Scope.TABLE, text=None, partitions={}),
-        kept=None,
-        identity=(),
         recorded={},
-        tells_all=False,
-        statistics=StatisticsShape(leaves=(), bounded=()),
-        splits=_indexing(log, snapshot, to_arrow(schema), partition_columns, rules.index_as),
+        records_all=False,
+        indexing=_indexing(log, snapshot, to_arrow(schema), partition_columns, rules.index_as),
     )
 
 
@@ -144,27 +125,17 @@ def _asked(schema: pa.Schema, asked: Mapping[str, str]) -> dict[str, Indexed]:
 
 
 def write_split_task(
-    plan: WritePlan, batches: Iterable[pa.RecordBatch], *, task: int, txn: Txn | None, now_ms: int
+    plan: SplitPlan, batches: Iterable[pa.RecordBatch], *, task: int, txn: Txn | None, now_ms: int
 ) -> tuple[AddFile, ...]:
     """Writes as `sink.write_task` does, to splits, whose names contain `txn`."""
     from tablefeed.data.split_writer import SplitLayout, write_splits
-    from tablefeed.data.write import NewFile
 
     store = open_store(plan.location, for_store(plan.storage_options))
     schema = parse_schema(plan.schema_string, url=store.url)
     arrow = to_arrow(schema)
-    begun: list[str] = []
-
-    def new_file(values: Mapping[str, pa.Scalar], _number: int) -> NewFile:
-        check_text(values, url=store.url)
-        directory = file_directory(plan, schema, values)
-        name = split_name(task, txn, chance=uuid.uuid4())
-        path = f"{directory}/{name}" if directory else name
-        begun.append(path)
-        return NewFile(path=path, opened=store.create(path))
 
     def added(written: WrittenSplit) -> AddFile:
-        texts = _texts(plan, schema, written.partition_values, layout)
+        texts = _texts(schema, written.partition_values, layout)
         return AddFile(
             path=written.path,
             log_path=written.path,
@@ -176,24 +147,23 @@ def write_split_task(
         )
 
     layout = SplitLayout(
-        url=store.url, schema=arrow, partition_by=plan.partition_columns, indexing=plan.splits or Indexing()
-    ).of_at_most(plan.shape.most_rows)
+        url=store.url, schema=arrow, partition_by=plan.partition_columns, indexing=plan.indexing
+    ).of_at_most(plan.rules.most_rows_of_a_file)
     rows = aligned(batches, plan.alignment, arrow, plan.rules.assignment, url=store.url)
-    try:
+
+    def path_of(values: Mapping[str, pa.Scalar], _number: int) -> str:
+        return partition_path(split_name(task, txn, chance=uuid.uuid4()), schema, values, url=store.url)
+
+    with new_files(store, path_of) as new_file:
         return tuple(added(written) for written in write_splits(rows, layout, new_file))
-    except BaseException:
-        discard(store, begun)
-        raise
 
 
-def _texts(
-    plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar], layout: SplitLayout
-) -> dict[str, str | None]:
+def _texts(schema: Struct, values: Mapping[str, pa.Scalar], layout: SplitLayout) -> dict[str, str | None]:
     """Gives the texts of partition values for the log, as the writer of the table's other splits spells them.
 
     Raises InvalidRowsError where only the log holds a value, and its text would be read back as another value.
     """
-    texts = logged_values(plan, schema, values)
+    texts = partition_texts(schema, values)
     for field in schema:
         if field.type == Primitive("timestamp") and field.name in values and values[field.name].is_valid:
             texts[field.name] = timestamp_text(values[field.name].value, layout.indexing.style)
@@ -219,7 +189,7 @@ def _check_told(texts: Mapping[str, str | None], values: Mapping[str, pa.Scalar]
             raise refused(f"{values[name].as_py()!r} of {name} would be read as {told.as_py()!r}")
 
 
-def check_same_table(plan: WritePlan, state: Snapshot) -> None:
+def check_same_table(plan: SplitPlan, state: Snapshot) -> None:
     """Raises SchemaMismatchError where another writer created the table meanwhile, not as `plan` would create it."""
     theirs, ours = state.schema, parse_schema(plan.schema_string, url=state.log.url)
     if theirs != ours or state.metadata.partition_columns != plan.partition_columns:
@@ -244,6 +214,7 @@ def _refuse_rules(rules: WriteRules) -> None:
             "compression": rules.codec,
             "clusterBy": rules.cluster_by,
             "optimizeWrite": rules.gathers_files,
+            **rules.delta_upkeep,
             **rules.properties,
         }
     )

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import random
-import string
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from tablefeed.delta import partition_values, paths
 from tablefeed.delta.file_layout import FileShape
 from tablefeed.delta.schema.column_mapping import MappingMode
 from tablefeed.delta.stats.stats_text import StatisticsShape
-from tablefeed.errors import InvalidRowsError, SchemaMismatchError, StoreError
+from tablefeed.errors import InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.snapshot.dialect import TableFormat
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.align import Alignment
-from tablefeed.feed.write.identity import names_in_files
 from tablefeed.feed.write.replacement import Replaces
 from tablefeed.feed.write.row_rules import Kept
-from tablefeed.feed.write.write_rules import WriteRules
+from tablefeed.feed.write.write_rules import Scope, WriteRules
 from tablefeed.model.actions import Metadata, Protocol, Version
 from tablefeed.model.rules import IdentityColumn
 from tablefeed.model.schema import DataType, Struct
 from tablefeed.model.statistics import LeafPath
-from tablefeed.store import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,55 +55,26 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WritePlan:
-    """What a task needs to write its rows. Small; sent to every task and back to the commit.
+class PlannedWrite:
+    """What the plans of both formats have. Small; sent to every task and back to the commit.
 
-    `found` is None where the table does not exist: this write creates it, with the properties `configuration`.
-    `schema_string` and `partition_columns` are the table's after the write. `metadata` is the new metaData of an
-    existing table; None: it does not change. `protocol` is the new protocol of an existing table whose new schema needs
-    another feature; None: it does not change.
+    `found` is None where the table does not exist: this write creates it. `schema_string` and `partition_columns` are
+    the table's after the write. `url` names the table in errors and holds no credentials, as `location` may.
     """
 
     location: str
+    url: str
     storage_options: Mapping[str, str]
     found: Planned | None
     schema_string: str
     partition_columns: tuple[str, ...]
-    configuration: Mapping[str, str]
-    metadata: Metadata | None
-    mapping: MappingMode
     alignment: Alignment
     rules: WriteRules
-    shape: FileShape
-    replaces: Replaces
-    kept: Kept | None
-    """The rules of the table that its rows must keep; None: it has none."""
-    identity: tuple[IdentityColumn, ...]
-    """The identity columns for which the tasks generate values."""
     recorded: Mapping[str, int]
-    """The newest txn version of each application, by its id. If more than `MOST_TOLD`, the newest records are first."""
-    statistics: StatisticsShape
-    """Which statistics the files get."""
-    tells_all: bool = True
+    """The newest txn version of each application, by its id. Of more than `MOST_RECORDED` the newest records are first.
+    """
+    records_all: bool
     """Whether an application that is not in `recorded` has no txn in the table."""
-    clustered_by: tuple[LeafPath, ...] = ()
-    """The clustering columns, by their names in files: every file must have statistics of them."""
-    stores_partitions: bool = False
-    """Whether files must store the partition columns too."""
-    protocol: Protocol | None = None
-    file_tags: Mapping[str, str] | None = None
-    splits: Indexing | None = None
-    """How the splits of an IndexTables table index its columns; None: it is a Delta table."""
-
-    @property
-    def has_splits(self) -> bool:
-        """Whether the table is an IndexTables table, whose files are splits."""
-        return self.splits is not None
-
-    @property
-    def table_format(self) -> TableFormat:
-        """The format of the table."""
-        return TableFormat.INDEXTABLES if self.has_splits else TableFormat.DELTA
 
     @property
     def table_id(self) -> str | None:
@@ -120,56 +86,117 @@ class WritePlan:
         """The version of the table when the write was planned; None: there was no table."""
         return None if self.found is None else self.found.version
 
-    def about(self, app_id: str | None) -> WritePlan:
+    @property
+    def next_version(self) -> Version:
+        """The first version that the commit can have."""
+        return Version(0 if self.found is None else self.found.version + 1)
+
+    @property
+    def changes_table(self) -> bool:
+        """Whether the write changes the table even without rows: it creates the table."""
+        return self.found is None
+
+    def about(self, app_id: str | None) -> Self:
         """Gives this plan with `recorded` cut to `app_id`, None: to nothing. All may be too much to send to tasks."""
-        told = {app_id: self.recorded[app_id]} if app_id is not None and app_id in self.recorded else {}
-        return replace(self, recorded=told, tells_all=bool(told) or (self.tells_all and app_id is not None))
+        kept = {app_id: self.recorded[app_id]} if app_id is not None and app_id in self.recorded else {}
+        return replace(self, recorded=kept, records_all=bool(kept) or (self.records_all and app_id is not None))
 
-    def about_newest(self) -> WritePlan:
-        """Gives this plan with `recorded` cut to the first `MOST_TOLD`, for a caller that knows no `app_id` yet."""
-        if len(self.recorded) <= MOST_TOLD:
+    def about_newest(self) -> Self:
+        """Gives this plan with `recorded` cut to the first `MOST_RECORDED`, for a caller that knows no `app_id` yet."""
+        if len(self.recorded) <= MOST_RECORDED:
             return self
-        return replace(self, recorded=dict(islice(self.recorded.items(), MOST_TOLD)), tells_all=False)
+        return replace(self, recorded=dict(islice(self.recorded.items(), MOST_RECORDED)), records_all=False)
 
 
-MOST_TOLD = 1_000
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaPlan(PlannedWrite):
+    """A write of Parquet files to a Delta table.
+
+    `configuration` are the properties of a new table; empty for an existing one. `metadata` and `protocol` are the new
+    ones of an existing table, the protocol where its new schema needs another feature; None: they do not change.
+    """
+
+    table_format: ClassVar = TableFormat.DELTA
+
+    configuration: Mapping[str, str]
+    metadata: Metadata | None
+    protocol: Protocol | None
+    mapping: MappingMode
+    shape: FileShape
+    replaces: Replaces
+    kept: Kept | None
+    """The rules of the table that its rows must keep; None: it has none."""
+    identity: tuple[IdentityColumn, ...]
+    """The identity columns for which the tasks generate values."""
+    statistics: StatisticsShape
+    """Which statistics the files get."""
+    clustered_by: tuple[LeafPath, ...]
+    """The clustering columns, by their names in files: every file must have statistics of them."""
+    stores_partitions: bool
+    """Whether files must store the partition columns too."""
+    file_tags: Mapping[str, str] | None
+
+    @property
+    def changes_table(self) -> bool:
+        """Whether the write changes the table even without rows: it creates the table or changes its metadata."""
+        return self.found is None or self.metadata is not None
+
+    @property
+    def metadata_after(self) -> Metadata:
+        """The table's metadata after the commit, as far as files depend on it."""
+        if self.metadata is not None:
+            return self.metadata
+        return Metadata(
+            table_id=self.table_id or "",
+            schema_string=self.schema_string,
+            partition_columns=self.partition_columns,
+            configuration=self.configuration if self.found is None else self.found.configuration,
+        )
+
+    def for_table_rows(self, column_count: int) -> DeltaPlan:
+        """Gives the plan to write rows that were read from the table's files: they have all columns, in order.
+
+        They were checked against the rules of the table, and against a predicate, when they were first written.
+        """
+        return replace(
+            self,
+            alignment=Alignment(sources=tuple(range(column_count))),
+            kept=None,
+            identity=(),
+            replaces=replace(self.replaces, scope=Scope.TABLE),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitPlan(PlannedWrite):
+    """A write of splits to an IndexTables table. Its log does not say what applications wrote (index_attempts.py)."""
+
+    table_format: ClassVar = TableFormat.INDEXTABLES
+
+    indexing: Indexing
+    """How the splits index the columns."""
+
+
+WritePlan = DeltaPlan | SplitPlan
+
+MOST_RECORDED = 1_000
 """The most applications in a stream's plan, for which Spark gives the query id only to tasks. A batch that is run again
 is usually among the newest; if not, its tasks write files, and the commit finds the batch recorded and deletes them."""
 
 
-def discard(store: Store, files: Iterable[str]) -> None:
-    """Deletes `files`, which no commit names. A file that cannot be deleted stays, and no error is raised."""
-    for path in files:
-        with suppress(StoreError):
-            store.delete(path)
+def partition_path(name: str, schema: Struct, values: Mapping[str, pa.Scalar], *, url: str) -> str:
+    """Gives the path, below the table's root, of a file `name` in the folder of the partition with `values`.
+
+    Raises InvalidRowsError as `check_text`.
+    """
+    check_text(values, url=url)
+    directory = paths.partition_directory(_texts(schema, values, partition_values.directory_text).items())
+    return f"{directory}/{name}" if directory else name
 
 
-def file_directory(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar]) -> str:
-    """Gives the folder of a file of the partition with `values`, relative to the table's; empty: the table's own."""
-    if plan.mapping is not MappingMode.NONE or plan.shape.random_folders:
-        # Paths never contain names or values of mapped columns. As in Delta-Spark, random letters spread the files.
-        letters = string.ascii_letters + string.digits
-        return "".join(random.choices(letters, k=plan.shape.folder_letters))  # noqa: S311 - no secret
-    return paths.partition_directory(_texts(plan, schema, values, partition_values.directory_text).items())
-
-
-def logged_values(plan: WritePlan, schema: Struct, values: Mapping[str, pa.Scalar]) -> dict[str, str | None]:
-    """Gives the texts of partition `values` in the log, by the columns' names in files."""
-    texts = _texts(plan, schema, values, partition_values.serialise)
-    if plan.mapping is MappingMode.NONE:
-        return texts
-    physical = names_in_files(schema, plan.mapping)
-    return {physical[name]: text for name, text in texts.items()}
-
-
-def _texts(
-    plan: WritePlan,
-    schema: Struct,
-    values: Mapping[str, pa.Scalar],
-    text: Callable[[partition_values.PartitionValue | None, DataType], str | None],
-) -> dict[str, str | None]:
-    kinds = {f.name: f.type for f in schema}
-    return {name: text(_plain(values[name]), kinds[name]) for name in plan.partition_columns}
+def partition_texts(schema: Struct, values: Mapping[str, pa.Scalar]) -> dict[str, str | None]:
+    """Gives the texts of partition `values` in the log, by the columns' names in the table."""
+    return _texts(schema, values, partition_values.serialise)
 
 
 def check_text(values: Mapping[str, pa.Scalar], *, url: str) -> None:
@@ -182,10 +209,19 @@ def check_text(values: Mapping[str, pa.Scalar], *, url: str) -> None:
             _plain(value)
         except UnicodeDecodeError as error:
             raise InvalidRowsError(
-                f"A value of the rows for {url} is no UTF-8 in column {name!r}, by which it is partitioned: no log can "
-                "name that. Nothing of this write was committed: correct or filter the rows.",
+                f"The rows for {url} have a value in the partition column {name!r} that is not UTF-8, and the log "
+                "cannot hold it. Nothing of this write was committed. Correct or filter the rows.",
                 url=url,
             ) from error
+
+
+def _texts(
+    schema: Struct,
+    values: Mapping[str, pa.Scalar],
+    text: Callable[[partition_values.PartitionValue | None, DataType], str | None],
+) -> dict[str, str | None]:
+    kinds = {field.name: field.type for field in schema}
+    return {name: text(_plain(value), kinds[name]) for name, value in values.items()}
 
 
 def _plain(value: pa.Scalar) -> partition_values.PartitionValue | None:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import tzinfo
 from enum import StrEnum
 
 from tablefeed.data.assignment import Assignment, Policy
 from tablefeed.delta.file_layout import CODECS, Codec, named_codec
-from tablefeed.delta.properties import checked_properties
 from tablefeed.errors import IllegalOptionError, UnsupportedOptionError
 from tablefeed.feed.write.evolution import SchemaMode
-from tablefeed.log.transaction import WriteKind
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.statistics import LeafPath
 
 
@@ -53,6 +51,8 @@ class WriteRules:
     index_as: Mapping[str, str] = field(default_factory=dict)
     """How the columns of a new IndexTables table are indexed, by their names in any case: `string`, `text`, `json` or
     `ip`. An existing table must index them the same way."""
+    delta_upkeep: Mapping[str, object] = field(default_factory=dict)
+    """The options for the upkeep of a Delta table, by name, which a write to an IndexTables table must not set."""
 
 
 def schema_mode(kind: WriteKind, *, merge: bool, overwrite: bool) -> SchemaMode:
@@ -65,40 +65,6 @@ def schema_mode(kind: WriteKind, *, merge: bool, overwrite: bool) -> SchemaMode:
 def schema_asked(*, merge: bool, overwrite: bool) -> frozenset[SchemaMode]:
     """Gives which of mergeSchema and overwriteSchema were set."""
     return frozenset(mode for mode, is_set in ((SchemaMode.MERGE, merge), (SchemaMode.OVERWRITE, overwrite)) if is_set)
-
-
-def write_rules(
-    schema: SchemaMode,
-    *,
-    asked: frozenset[SchemaMode],
-    policy: Policy,
-    zone: tzinfo | None,
-    scope: Scope,
-    replace_where: str | None,
-    properties: Mapping[str, str] | None = None,
-    codec: Codec | None = None,
-    most_rows: int | None = None,
-    gathers_files: bool | None = None,
-    cluster_by: tuple[LeafPath, ...] = (),
-    index_as: Mapping[str, str] | None = None,
-) -> WriteRules:
-    """Gives the rules for a writer's options. Raises IllegalOptionError for `properties` that no table has.
-
-    As in Delta-Spark's writer, an existing table keeps its own properties.
-    """
-    return WriteRules(
-        schema=schema,
-        asked=asked,
-        assignment=Assignment(policy=policy, zone=zone),
-        properties=checked_properties(properties or {}),
-        scope=scope,
-        replace_where=replace_where,
-        codec=codec,
-        most_rows_of_a_file=most_rows,
-        gathers_files=gathers_files,
-        cluster_by=cluster_by,
-        index_as=index_as or {},
-    )
 
 
 def refuse_of_splits(asked: Mapping[str, object]) -> None:

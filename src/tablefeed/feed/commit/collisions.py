@@ -32,7 +32,7 @@ def read_on_collision(option: str, value: object) -> OnCollision:
     raise IllegalOptionError(option=option, value=str(value), explain="must be 'skip', 'warn' or 'fail'")
 
 
-def check_replay(txn: Txn, recorded: int, on_collision: OnCollision, *, url: str) -> None:
+def check_collision(txn: Txn, recorded: int, on_collision: OnCollision, *, url: str) -> None:
     """Reports, as `on_collision` says, that the table records the version `recorded` that is later than `txn`.
 
     Raises CommitError for FAIL, logs a warning for WARN. Does nothing where `recorded` is no later version.

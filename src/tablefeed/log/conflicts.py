@@ -1,4 +1,4 @@
-"""Whether our commit can go on at the next version after another writer's commit, or conflicts with it.
+"""Whether our commit conflicts with a concurrent commit of another writer, or can follow it.
 
 The order and the classes of the checks are Delta-Spark's for Serializable isolation. A blind append (only added files,
 nothing read) conflicts with three things: a protocol change, a metadata change, and a commit of the same application.
@@ -26,23 +26,23 @@ class WriteKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Why our commit conflicts with that of version `winner`, with Delta-Spark's class and the remedy."""
+    """Why our commit conflicts with that of `version`, with Delta-Spark's class and the remedy."""
 
-    winner: int
+    version: int
     error_class: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """Whether the winner's protocol, and its metadata, leave our transaction valid as it is."""
+    """Whether the protocol and the metadata of the other commit leave our transaction valid as it is."""
 
     protocol: bool = False
     metadata: bool = False
 
 
 def conflict_with(
-    winner: Commit,
+    theirs: Commit,
     *,
     kind: WriteKind,
     txn: Txn | None,
@@ -50,7 +50,7 @@ def conflict_with(
     reads: Callable[[FileAction], bool] = lambda _file: True,
     folded: frozenset[str] = frozenset(),
 ) -> Conflict | None:
-    """Gives the conflict of a transaction of `kind` with `winner`, or None.
+    """Gives the conflict of a transaction of `kind` with the commit `theirs`, or None.
 
     `reads` says whether an overwrite replaces a file, or would replace it if it existed. An overwrite has read these
     files and no others.
@@ -58,27 +58,27 @@ def conflict_with(
     `folded` are the decoded paths of files that an optimize has rewritten. It conflicts with any change to one of them,
     also of its deletion vector, and not with adds and removes of other files.
 
-    A `txn` of the winner with our app id and at least our version is a replay and not a conflict: the caller must have
+    A `txn` of `theirs` with our app id and at least our version is a replay and not a conflict: the caller must have
     checked for it before.
     """
 
     def because(error_class: str, reason: str) -> Conflict:
-        return Conflict(winner=winner.version, error_class=error_class, reason=reason)
+        return Conflict(version=theirs.version, error_class=error_class, reason=reason)
 
-    if winner.protocol is not None and not tolerance.protocol:
+    if theirs.protocol is not None and not tolerance.protocol:
         return because("DELTA_PROTOCOL_CHANGED", "it changed the table's protocol; run the write again")
-    if winner.metadata is not None and not tolerance.metadata:
+    if theirs.metadata is not None and not tolerance.metadata:
         return because("DELTA_METADATA_CHANGED", "it changed the table's metadata; run the write again")
-    if txn is not None and any(theirs.app_id == txn.app_id for theirs in winner.txns):
+    if txn is not None and any(each.app_id == txn.app_id for each in theirs.txns):
         return because(
             "DELTA_CONCURRENT_TRANSACTION",
             f"it was made by the same application ({txn.app_id}); make sure that only one run of it is alive",
         )
-    if kind is WriteKind.OVERWRITE and any(isinstance(f, AddFile) and reads(f) for f in winner.files):
+    if kind is WriteKind.OVERWRITE and any(isinstance(f, AddFile) and reads(f) for f in theirs.files):
         return because("DELTA_CONCURRENT_APPEND", "it added files that this overwrite has not seen; run it again")
-    if kind is WriteKind.OVERWRITE and any(isinstance(f, RemoveFile) and reads(f) for f in winner.files):
+    if kind is WriteKind.OVERWRITE and any(isinstance(f, RemoveFile) and reads(f) for f in theirs.files):
         # An overwrite has read what it replaces: Delta-Spark's check of files read comes before that of files removed.
         return because("DELTA_CONCURRENT_DELETE_READ", "it removed files that this overwrite replaces; run it again")
-    if any(isinstance(f, AddFile | RemoveFile) and f.path in folded for f in winner.files):
+    if any(isinstance(f, AddFile | RemoveFile) and f.path in folded for f in theirs.files):
         return because("DELTA_CONCURRENT_DELETE_READ", "it changed files whose rows were being rewritten; run it again")
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablefeed.log.transaction import WriteKind, conflict_with
+from tablefeed.log.conflicts import WriteKind, conflict_with
 from tablefeed.model.actions import (
     AddFile,
     Commit,
@@ -121,7 +121,7 @@ def test_a_conflict_names_the_winner_and_the_application() -> None:
     found = conflict_with(v8(txns=(OURS,)), kind=WriteKind.APPEND, txn=OURS)
 
     assert found is not None
-    assert found.winner == 8
+    assert found.version == 8
     assert "(query)" in found.reason
 
 

@@ -1,6 +1,6 @@
 """Checks the commits of other writers that came before ours: where one conflicts with it, nothing is committed.
 
-The rules are `tablefeed.log.transaction`'s. This module decides which changes of metadata and protocol leave our files
+The rules are `tablefeed.log.conflicts`'s. This module decides which changes of metadata and protocol leave our files
 valid.
 """
 
@@ -15,14 +15,14 @@ from tablefeed.delta.schema.iceberg_compat import stores_partition_columns
 from tablefeed.delta.schema.identity import differ_in_marks_alone
 from tablefeed.delta.schema.metadata_difference import difference
 from tablefeed.errors import ConflictError
-from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.commit.entry import DeltaWrite
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.write.delta_write import clustering_of
 from tablefeed.feed.write.replacement import Replacement
 from tablefeed.feed.write.row_replacement import Rewriting, reader_of
 from tablefeed.feed.write.row_rules import rules_in_force
-from tablefeed.feed.write.sink import clustering_of
-from tablefeed.feed.write.write_plan import WritePlan
-from tablefeed.log.transaction import Tolerance, WriteKind, conflict_with
+from tablefeed.feed.write.write_plan import DeltaPlan
+from tablefeed.log.conflicts import Tolerance, WriteKind, conflict_with
 from tablefeed.model.actions import Commit, Metadata, Version
 from tablefeed.model.rules import TableRules
 from tablefeed.model.schema import Struct
@@ -30,16 +30,17 @@ from tablefeed.model.schema import Struct
 METADATA_CHANGED = "DELTA_METADATA_CHANGED"
 
 
-def check_rivals(
-    log: TableLog, transaction: Transaction, state: Snapshot | None, checked: Version | None
+def check_concurrent(
+    log: TableLog, write: DeltaWrite, state: Snapshot | None, checked: Version | None
 ) -> Version | None:
     """Checks the commits after `checked` up to `state`; gives the version up to which no commit conflicts with ours.
 
     None where there is still no table. Raises ConflictError where a commit conflicts, where the table is gone or was
     made anew, and where a commit is gone from the log, UnsupportedFeatureError where we cannot write the table now.
     """
+    plan, transaction = write.plan, write.transaction
     if state is None:
-        if transaction.plan.table_id is None:
+        if plan.table_id is None:
             return None
         raise ConflictError(
             f"Nothing was committed to {log.url}: the table is gone, deleted while it was written to. Run the write "
@@ -48,31 +49,30 @@ def check_rivals(
             winner=-1,
             error_class=METADATA_CHANGED,
         )
-    plan = transaction.plan
     if plan.table_id is None and checked is None:
-        _check_made_by_another(log, transaction, state)
+        _check_made_by_another(log, write, state)
         return state.version
     if plan.table_id is not None and state.metadata.table_id != plan.table_id:
         raise _conflict(log, "it was deleted and made anew", state.version, METADATA_CHANGED)
     reads = reader_of(plan, log) or Replacement(plan.replaces, transaction.files, url=log.url).reads
-    rewriting = transaction.rewriting or Rewriting()
+    rewriting = write.rewriting or Rewriting()
     folded = frozenset(add.path for add in (*transaction.folded, *rewriting.removed))
     for version in range((checked if checked is not None else -1) + 1, state.version + 1):
-        winner = log.commit(Version(version))
-        if winner is None:
+        theirs = log.commit(Version(version))
+        if theirs is None:
             raise _conflict(log, "its log was cleaned up under this write", version, "DELTA_CONCURRENT_TRANSACTION")
         found = conflict_with(
-            winner,
+            theirs,
             kind=transaction.kind,
             txn=transaction.txn,
-            tolerance=_tolerance(winner, transaction),
+            tolerance=_tolerance(theirs, write),
             reads=reads,
             folded=folded,
         )
         if found is not None:
-            reason = _what_changed(winner, plan) if found.error_class == METADATA_CHANGED else found.reason
-            raise _conflict(log, reason, found.winner, found.error_class)
-        if winner.protocol is not None or winner.metadata is not None:
+            reason = _what_changed(theirs, plan) if found.error_class == METADATA_CHANGED else found.reason
+            raise _conflict(log, reason, found.version, found.error_class)
+        if theirs.protocol is not None or theirs.metadata is not None:
             features.check_writable(
                 state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
             )
@@ -80,9 +80,9 @@ def check_rivals(
     return state.version
 
 
-def _check_made_by_another(log: TableLog, transaction: Transaction, state: Snapshot) -> None:
+def _check_made_by_another(log: TableLog, write: DeltaWrite, state: Snapshot) -> None:
     """Raises ConflictError where another writer made a table to which our rows cannot be appended as they are."""
-    plan = transaction.plan
+    plan, kind = write.plan, write.transaction.kind
     _check_shape(log, plan, state)
     if clustering_of(state) != plan.clustered_by:
         reason = "another writer made it, clustered by other columns; run the write again"
@@ -90,13 +90,11 @@ def _check_made_by_another(log: TableLog, transaction: Transaction, state: Snaps
     if _rules(state, log.url) != (None if plan.kept is None else plan.kept.rules):
         reason = "another writer made it, with other rules than these rows were held against; run the write again"
         raise _conflict(log, reason, state.version, METADATA_CHANGED)
-    features.check_writable(
-        state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
-    )
+    features.check_writable(state.protocol, state.metadata, url=log.url, removes=kind is WriteKind.OVERWRITE)
     if stores_partition_columns(state.protocol, state.metadata.configuration) and not plan.stores_partitions:
         reason = "another writer made it, with partition columns in its files; run the write again"
         raise _conflict(log, reason, state.version, METADATA_CHANGED)
-    if transaction.kind is WriteKind.OVERWRITE:
+    if kind is WriteKind.OVERWRITE:
         raise _conflict(log, "another writer made it first", state.version, "DELTA_CONCURRENT_APPEND")
 
 
@@ -104,7 +102,7 @@ def _rules(state: Snapshot, url: str) -> TableRules | None:
     return rules_in_force(state.schema, state.metadata.configuration, state.protocol, url=url)
 
 
-def _check_shape(log: TableLog, plan: WritePlan, state: Snapshot) -> None:
+def _check_shape(log: TableLog, plan: DeltaPlan, state: Snapshot) -> None:
     # High-water marks that moved were checked with the commits that moved them.
     if not _has_shape(state.metadata, plan, differ_in_marks_alone):
         reason = "its schema or partitioning changed; run the write again (restart the query) on what it is now"
@@ -114,54 +112,53 @@ def _check_shape(log: TableLog, plan: WritePlan, state: Snapshot) -> None:
         raise _conflict(log, reason, state.version, METADATA_CHANGED)
 
 
-def _tolerance(winner: Commit, transaction: Transaction) -> Tolerance:
-    """Says whether the winner's changes of protocol and metadata leave our write valid.
+def _tolerance(theirs: Commit, write: DeltaWrite) -> Tolerance:
+    """Says whether the changes of protocol and metadata in `theirs` leave our write valid.
 
     Never where our write makes the table or changes its metadata. Marks of identity columns may move where we make no
-    values. Features may be added and turned on, but not where we rewrite rows of the table: the winner may have begun
-    to track rows, and their ids would have to be kept.
+    values. Features may be added and turned on, but not where we rewrite rows of the table: the other writer may
+    have begun to track rows, and their ids would have to be kept.
     """
-    plan = transaction.plan
-    found = plan.found
+    plan, found, transaction = write.plan, write.plan.found, write.transaction
     if found is None or plan.metadata is not None:
         return Tolerance()
     makes_values = bool(plan.identity and transaction.files)
     marks = (
         not makes_values
-        and winner.metadata is not None
-        and winner.metadata.table_id == found.table_id
-        and winner.metadata.partition_columns == found.partition_columns
-        and only_moves_marks(found.schema_string, found.configuration, winner, url=plan.location)
+        and theirs.metadata is not None
+        and theirs.metadata.table_id == found.table_id
+        and theirs.metadata.partition_columns == found.partition_columns
+        and only_moves_marks(found.schema_string, found.configuration, theirs, url=plan.url)
     )
     if transaction.kind is WriteKind.OPTIMIZE or plan.replaces.by_row is not None:
         return Tolerance(metadata=marks)
     return Tolerance(
-        protocol=winner.protocol is not None and only_adds_features(found.protocol, winner.protocol),
+        protocol=theirs.protocol is not None and only_adds_features(found.protocol, theirs.protocol),
         metadata=marks
         or (
-            winner.metadata is not None
-            and winner.metadata.table_id == found.table_id
-            and _has_shape(winner.metadata, plan)
-            and only_enables(found.configuration, winner.metadata)
+            theirs.metadata is not None
+            and theirs.metadata.table_id == found.table_id
+            and _has_shape(theirs.metadata, plan)
+            and only_enables(found.configuration, theirs.metadata)
         ),
     )
 
 
-def _what_changed(winner: Commit, plan: WritePlan) -> str:
-    if winner.metadata is None or plan.found is None:
+def _what_changed(theirs: Commit, plan: DeltaPlan) -> str:
+    if theirs.metadata is None or plan.found is None:
         return "its metadata changed; run the write again"
     found = plan.found
     said = difference(
-        winner.metadata,
+        theirs.metadata,
         schema_string=found.schema_string,
         partition_columns=found.partition_columns,
         configuration=found.configuration,
-        url=plan.location,
+        url=plan.url,
     )
     return f"{said}; run the write again (restart the query) on what the table is now"
 
 
-def _has_shape(metadata: Metadata, plan: WritePlan, alike: Callable[[Struct, Struct], bool] = operator.eq) -> bool:
+def _has_shape(metadata: Metadata, plan: DeltaPlan, alike: Callable[[Struct, Struct], bool] = operator.eq) -> bool:
     expected = plan if plan.found is None else plan.found
     if metadata.partition_columns != expected.partition_columns:
         return False
@@ -170,14 +167,14 @@ def _has_shape(metadata: Metadata, plan: WritePlan, alike: Callable[[Struct, Str
     from tablefeed.delta.schema.schema_string import parse_schema
 
     # Writers put spaces into their JSON differently.
-    theirs, ours = (parse_schema(text, url=plan.location) for text in (metadata.schema_string, expected.schema_string))
-    return alike(theirs, ours)
+    there, here = (parse_schema(text, url=plan.url) for text in (metadata.schema_string, expected.schema_string))
+    return alike(there, here)
 
 
-def _conflict(log: TableLog, reason: str, winner: int, error_class: str) -> ConflictError:
+def _conflict(log: TableLog, reason: str, version: int, error_class: str) -> ConflictError:
     return ConflictError(
-        f"Nothing was committed to {log.url}: version {winner} excludes this write: {reason}.",
+        f"Nothing was committed to {log.url}: version {version} conflicts with this write: {reason}.",
         url=log.url,
-        winner=winner,
+        winner=version,
         error_class=error_class,
     )

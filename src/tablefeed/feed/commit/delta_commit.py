@@ -1,0 +1,95 @@
+"""A commit to a Delta table: one JSON file, put as the next version.
+
+A new table's version 0 has its files already. Commits of other writers since the write was planned are checked for
+conflicts (concurrent.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tablefeed.delta import codec, names
+from tablefeed.feed.commit.concurrent import check_concurrent
+from tablefeed.feed.commit.entry import DeltaWrite, commit_entry, removal_of
+from tablefeed.feed.commit.settled_put import Put, put_settled
+from tablefeed.feed.commit.transaction import Made, Replay, Surroundings, Transaction
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.write.orphans import first_recording
+from tablefeed.feed.write.row_replacement import rewritten
+from tablefeed.feed.write.write_plan import DeltaPlan
+from tablefeed.log.replay import fold
+from tablefeed.model.actions import AddFile, CdcFile, Facts, Txn
+
+RACES_BEFORE_JITTER = 2
+"""Lost puts without a wait: one or two losses are chance, more mean that many writers compete."""
+
+JITTER_DOUBLES = 6
+"""How often the longest wait doubles: by then it has reached `LONGEST_JITTER_S`."""
+
+LONGEST_JITTER_S = 0.5
+
+
+def recorded_version(state: Snapshot | None, txn: Txn | None) -> int | None:
+    """Gives the version that `state` records of the application of `txn`; None where it is below that of `txn`."""
+    recorded = state.facts.txns.get(txn.app_id) if state is not None and txn is not None else None
+    return None if recorded is None or txn is None or recorded.txn_version < txn.txn_version else recorded.txn_version
+
+
+class DeltaCommit:
+    """As `FormatCommit`. It never gives up: each lost put means that another writer's commit succeeded."""
+
+    def __init__(self, log: TableLog, plan: DeltaPlan, transaction: Transaction, around: Surroundings) -> None:
+        self._log, self._around = log, around
+        self._write = DeltaWrite(plan=plan, transaction=transaction)
+        self._checked = plan.version
+
+    @property
+    def own_files(self) -> tuple[AddFile | CdcFile, ...]:
+        """The files of the `Rewriting` of a replaceWhere."""
+        return () if self._write.rewriting is None else self._write.rewriting.written
+
+    def begin(self, state: Snapshot | None) -> Snapshot | None:
+        """Gives `state`: a new table is made by the commit itself."""
+        return state
+
+    def replayed(self, state: Snapshot | None) -> Replay | None:
+        """As `FormatCommit`; the commit is looked for only where there are files that it may name."""
+        txn, files = self._write.transaction.txn, self._write.transaction.files
+        recorded = recorded_version(state, txn)
+        if txn is None or recorded is None:
+            return None
+        commit = first_recording(self._log, txn, self._write.plan.next_version) if files else None
+        return Replay(txn_version=recorded, commit=commit)
+
+    def check(self, state: Snapshot | None) -> None:
+        """Raises as `check_concurrent`, for the commits that were not checked before."""
+        self._checked = check_concurrent(self._log, self._write, state, self._checked)
+
+    def changes_nothing(self, state: Snapshot) -> bool:  # noqa: ARG002 - as of `FormatCommit`
+        """Never: as in Delta-Spark, a commit without files is one too."""
+        return False
+
+    def put(self, state: Snapshot | None) -> Made | None:
+        """As `FormatCommit`. Raises as `rewritten`, `removal_of` and `commit_entry` before the put."""
+        log, plan, files = self._log, self._write.plan, self._write.transaction.files
+        if self._write.rewriting is None and state is not None and plan.replaces.by_row is not None:
+            # Once: a later commit that touches the rewritten files conflicts with ours.
+            rewriting = rewritten(log, state, plan, files, now_ms=self._around.now_ms())
+            self._write = replace(self._write, rewriting=rewriting)
+        now_ms = self._around.now_ms()
+        removal, rows = removal_of(self._write, state, now_ms)
+        entry = commit_entry(self._write, state, replaced=removal.counts, replaced_rows=rows, now_ms=now_ms)
+        data = codec.encode_commit(entry, removal.lines())
+        put = Put(log=log, base=state, name=names.commit_name(entry.version), data=data)
+        head = put_settled(put, self._around)
+        if head is None:
+            return None
+        # Not read back: a store that fails now must not hide that the commit holds.
+        facts = fold(Facts() if state is None else state.facts, [entry])
+        unreadable = frozenset[str]() if state is None else state.unreadable
+        after = log.snapshot(entry.version, facts, unreadable=unreadable, head=head)
+        return Made(commit=entry, after=after, also_removed=removal.counts)
+
+    def longest_pause_s(self, lost: int) -> float:
+        """No pause after the first lost puts, then one that doubles."""
+        return 0.0 if lost <= RACES_BEFORE_JITTER else min(LONGEST_JITTER_S, 0.01 * 2 ** min(lost, JITTER_DOUBLES))

@@ -1,0 +1,112 @@
+"""Deletes data files that no commit names: of a write that failed, lost a conflict, came twice or was given up.
+
+Whoever deletes files has an outcome or an error to report that matters more. So a file that cannot be deleted stays,
+and so does every file that a commit may name: VACUUM deletes it later.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tablefeed.errors import StoreError, TablefeedError
+from tablefeed.feed.snapshot.table_log import TableLog
+from tablefeed.model.actions import AddFile, CdcFile, Commit, Txn, Version
+from tablefeed.store import Store, Within
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tablefeed.data.write import NewFile, OpenFile
+
+logger = logging.getLogger(__name__)
+
+
+def delete_orphans(store: Store, paths: Iterable[str]) -> None:
+    """Deletes the files `paths`, which no commit names. Where some cannot be deleted, one warning is logged."""
+    failed: list[StoreError] = []
+    for path in paths:
+        try:
+            store.delete(path)
+        except StoreError as error:
+            failed.append(error)
+    if failed:
+        logger.warning("orphans table=%s files=%d: %s", store.url, len(failed), failed[0])
+
+
+@contextmanager
+def deleted_on_error(store: Store) -> Iterator[list[str]]:
+    """Gives a list for the paths of the files that the block writes; where the block raises, deletes these files."""
+    written: list[str] = []
+    try:
+        yield written
+    except BaseException:
+        delete_orphans(store, written)
+        raise
+
+
+@contextmanager
+def new_files(
+    store: Store, path_of: Callable[[Mapping[str, pa.Scalar], int], str], *, within: Within | None = None
+) -> Iterator[OpenFile]:
+    """Gives what creates the files of `write_files`; where the block raises, deletes the files that it created.
+
+    `path_of` names a new file for its partition values and its number, from 0. `within`: see `Store.create`.
+    """
+    from tablefeed.data.write import NewFile
+
+    with deleted_on_error(store) as created:
+
+        def new_file(values: Mapping[str, pa.Scalar], number: int) -> NewFile:
+            created.append(path_of(values, number))
+            return NewFile(path=created[-1], opened=store.create(created[-1], within=within))
+
+        yield new_file
+
+
+def delete_replayed(log: TableLog, files: Sequence[AddFile], txn: Txn, first: Version) -> None:
+    """Deletes `files` that the commit of `first_recording` does not name; nothing where there is none."""
+    commit = first_recording(log, txn, first) if files else None
+    if commit is not None:
+        delete_others(log.store, files, commit)
+
+
+def delete_others(store: Store, files: Iterable[AddFile | CdcFile], commit: Commit) -> None:
+    """Deletes those of `files` that `commit`, which recorded their txn, does not name."""
+    named = {file.path for file in commit.files}
+    delete_orphans(store, (file.path for file in files if file.path not in named))
+
+
+def delete_unnamed(log: TableLog, files: Sequence[AddFile], versions: Iterable[int]) -> None:
+    """Deletes `files` unless a commit of `versions` names one of them: then an earlier try of the write succeeded.
+
+    `versions` are all that the write can have tried. Where one of them is gone or cannot be read, nothing is deleted.
+    """
+    ours = {file.path for file in files}
+    try:
+        for version in versions if ours else ():
+            commit = log.commit(Version(version))
+            if commit is None or not ours.isdisjoint(file.path for file in commit.files):
+                return
+    except TablefeedError as error:
+        logger.warning("orphans table=%s files=%d: %s", log.url, len(files), error)
+    else:
+        delete_orphans(log.store, ours)
+
+
+def first_recording(log: TableLog, txn: Txn, first: Version) -> Commit | None:
+    """Gives the first commit from `first` on that records `txn` or a later version of its application.
+
+    None also where the store fails, which is logged: the files that the commit names are then not known.
+    """
+    version = first
+    try:
+        while (commit := log.commit(version)) is not None:
+            if any(each.app_id == txn.app_id and each.txn_version >= txn.txn_version for each in commit.txns):
+                return commit
+            version = Version(version + 1)
+    except StoreError as error:
+        logger.warning("orphans table=%s app_id=%s txn_version=%d: %s", log.url, txn.app_id, txn.txn_version, error)
+    return None
