@@ -29,11 +29,8 @@ test-unit: $(VENV)/.installed ## the tests that need no JVM, except the slowest
 test-spark: $(VENV)/.installed ## the tests that need a JVM
 	@$(JAVA) $(PYTHON) -m pytest -m spark
 
-test-streams: $(VENV)/.installed ## every recorded stream of the corpus (TABLEFEED_CORPUS) on Spark
-	@corpus="$${TABLEFEED_CORPUS:-../shared/corpus}/streams"; \
-	work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && \
-	cp "$$corpus/tables.tar.zst" "$$corpus/expected.json" "$$work" && \
-	$(JAVA) $(PYTHON) "$$corpus/scenarios.py" run "$$work" --format tablefeed --jobs 3
+test-streams: $(VENV)/.installed ## every recorded stream of Delta-Spark on Spark
+	@$(JAVA) $(PYTHON) -m pytest tests/spark/test_recorded_streams.py --every-stream
 
 # Two runs: the JAR's session needs settings that the other session must not have, and a process has one session only.
 test-peer: $(PEER_VENV)/.installed ## on Spark 4.2: tests that depend on Spark's version, tests beside the Delta JAR (needs Maven)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
-from support.corpus import Tally, corpus_folder
+from support.corpus import SKIPPED_WITHOUT_CORPUS, Tally, other_projects_tables
+from support.recordings import unpack_index_tables
 from support.s3 import Gateway, serve_s3
 from support.session import start_session
 from support.streams import RecordedStreams, unpack_streams
@@ -35,6 +36,7 @@ _TALLY = pytest.StashKey[Tally]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--peer-jars", type=Path, help="the folder of scripts/peer_jars.sh, for the tests marked peer")
+    parser.addoption("--every-stream", action="store_true", help="every recorded stream on Spark (make test-streams)")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -54,6 +56,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Gives every skip for want of the corpus one place, so that `-rs` reports all of them in one line."""
+    report = yield
+    if call.excinfo is not None and str(call.excinfo.value) == SKIPPED_WITHOUT_CORPUS:
+        report.longrepr = ("tests", 0, SKIPPED_WITHOUT_CORPUS)
+    return report
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -89,17 +100,22 @@ def _json_with_blanks() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def corpus() -> Path:
-    """The folder of the corpus; where it is absent the test is skipped."""
-    folder = corpus_folder()
-    if folder is None:
-        pytest.skip("the corpus is absent: set TABLEFEED_CORPUS to its folder")
+    """The folder of the corpus, which has other projects' tables; where it is absent the test is skipped."""
+    return other_projects_tables()
+
+
+@pytest.fixture(scope="session")
+def index_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the IndexTables tables, unpacked once; whoever changes a table works on a copy."""
+    folder = tmp_path_factory.mktemp("indextables")
+    unpack_index_tables(folder)
     return folder
 
 
 @pytest.fixture(scope="session")
-def recorded_streams(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> RecordedStreams:
-    """The recorded streams of the corpus, their tables unpacked once; whoever changes a table works on a copy."""
-    return unpack_streams(corpus, tmp_path_factory.mktemp("streams") / "tables")
+def recorded_streams(tmp_path_factory: pytest.TempPathFactory) -> RecordedStreams:
+    """The recorded streams, their tables unpacked once; whoever changes a table works on a copy."""
+    return unpack_streams(tmp_path_factory.mktemp("streams"))
 
 
 @pytest.fixture(scope="session")

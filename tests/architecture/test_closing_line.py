@@ -13,14 +13,31 @@ _TESTS = Path(__file__).parents[1]
 
 
 def _run(test: str, *, corpus: Path, folder: Path, processes: int = 0) -> tuple[int, str]:
+    code, lines = _lines_of_a_run(test, corpus=corpus, folder=folder, processes=processes)
+    return code, lines[-1]
+
+
+def _lines_of_a_run(test: str, *, corpus: Path, folder: Path, processes: int = 0) -> tuple[int, list[str]]:
     (folder / "test_it.py").write_text(test)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "--rootdir", str(folder), "-c", os.devnull]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-rs",
+        "-p",
+        "conftest",
+        "--rootdir",
+        str(folder),
+        "-c",
+        os.devnull,
+    ]
     command += ["-n", str(processes)]
     environment = {**os.environ, "PYTHONPATH": str(_TESTS), "TABLEFEED_CORPUS": str(corpus)}
     done = subprocess.run(
         [*command, str(folder)], capture_output=True, text=True, check=False, env=environment, cwd=folder
     )
-    return done.returncode, done.stdout.splitlines()[-1]
+    return done.returncode, done.stdout.splitlines()
 
 
 @pytest.mark.parametrize("processes", [0, 2])
@@ -40,7 +57,12 @@ def test_a_run_ends_with_the_tally_and_fails_with_a_wrong_table(
     assert _run(test, corpus=tmp_path, folder=tmp_path, processes=processes) == ended
 
 
-def test_without_a_corpus_its_tests_are_skipped_and_the_run_says_so(tmp_path: Path) -> None:
-    test = "def test_it(corpus):\n    raise AssertionError\n"
+def test_without_a_corpus_its_tests_are_skipped_and_the_run_says_so_in_one_line(tmp_path: Path) -> None:
+    test = "def test_one(corpus):\n    raise AssertionError\n\ndef test_two(corpus):\n    raise AssertionError\n"
 
-    assert _run(test, corpus=tmp_path / "nowhere", folder=tmp_path) == (0, "corpus: absent")
+    code, lines = _lines_of_a_run(test, corpus=tmp_path / "nowhere", folder=tmp_path)
+
+    assert [line for line in lines if line.startswith("SKIPPED")] == [
+        "SKIPPED [2] tests:0: it needs other projects' tables: set TABLEFEED_CORPUS to the corpus"
+    ]
+    assert (code, lines[-1]) == (0, "corpus: absent")

@@ -17,8 +17,6 @@ from typing import NamedTuple
 
 import pytest
 
-from support.corpus import corpus_folder
-
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "scenarios"
 PAGES = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
@@ -87,8 +85,6 @@ def test_every_scenario_has_tests_or_differs_and_stands_once(page: Path) -> None
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_test_that_a_page_names_is_one_that_pytest_collects(page: Path) -> None:
     nodes = [node for node, _ in NODE.findall(page.read_text(encoding="utf-8"))]
-    if corpus_folder() is None:  # its streams are the parameters of some
-        nodes = [without_parameters(node) for node in nodes]
 
     assert [node for node in nodes if node not in collected()] == []
 

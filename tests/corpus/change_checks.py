@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import tablefeed
+from support.digest import MODULUS
 from tablefeed.errors import ChangeDataError, SchemaChangedError, TablefeedError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ UNTOLD = frozenset(
     }
 )
 """Versions whose changes cannot be told from the log and its files; expected.json has them from snapshots."""
-
-MODULUS = 1 << 256  # of a digest that is a sum over rows
 
 
 def change_checks(table: str, expected: Expected, folder: Path, digest: Digest) -> Iterator[tuple[str, Check]]:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from corpus.verdict import REFUSED_FEATURES, Digest, Expected, judge, paths_sha256
+from corpus.verdict import REFUSED_FEATURES, Expected, judge, paths_sha256
 from support.corpus import Tally, corpus_folder
+from support.digest import table_digest
 
 _FOLDER = corpus_folder()
 _TABLES: Expected = (
@@ -26,10 +27,8 @@ _LARGE = ("delta-golden/parquet-decimal-dictionaries-v2", "deltars/COVID-19_NYT"
     [pytest.param(name, marks=pytest.mark.slow if name in _LARGE else ()) for name in sorted(_TABLES)]
     or ["the corpus is absent"],
 )
-def test_a_table_is_read_right_or_refused_by_name(
-    corpus: Path, digest: Digest, record_corpus: Tally, table: str
-) -> None:
-    verdict = judge(table, _TABLES[table], root=corpus / "delta", digest=digest)
+def test_a_table_is_read_right_or_refused_by_name(corpus: Path, record_corpus: Tally, table: str) -> None:
+    verdict = judge(table, _TABLES[table], root=corpus / "delta")
 
     if verdict.wrong:
         record_corpus(wrong=1)
@@ -46,22 +45,22 @@ def test_no_table_of_the_corpus_is_left_out(corpus: Path) -> None:
     assert sorted(log.parent.relative_to(corpus / "delta").as_posix() for log in logs) == sorted(_TABLES)
 
 
-def test_a_row_too_many_is_told_as_wrong(corpus: Path, digest: Digest) -> None:
+def test_a_row_too_many_is_told_as_wrong(corpus: Path) -> None:
     def one_row_twice(rows: pa.Table) -> tuple[int, str]:
-        return digest(pa.concat_tables([rows, rows.slice(0, 1)]))
+        return table_digest(pa.concat_tables([rows, rows.slice(0, 1)]))
 
     verdict = judge("dat/basic_append", _TABLES["dat/basic_append"], root=corpus / "delta", digest=one_row_twice)
 
     assert [line.split(" are")[0] for line in verdict.wrong] == ["0: rows", "1: rows", "append_stream: rows"]
 
 
-def test_a_file_too_few_is_told_as_wrong(corpus: Path, digest: Digest) -> None:
+def test_a_file_too_few_is_told_as_wrong(corpus: Path) -> None:
     expected = json.loads(json.dumps(_TABLES["dat/basic_append"]))
     paths = expected["files"]["1"]["paths"]
     assert paths_sha256(paths) == expected["files"]["1"]["paths_sha256"]
     expected["files"]["1"] |= {"active": 3, "paths_sha256": paths_sha256([*paths, "one-more.parquet"])}
 
-    verdict = judge("dat/basic_append", expected, root=corpus / "delta", digest=digest)
+    verdict = judge("dat/basic_append", expected, root=corpus / "delta")
 
     assert [line.split(" are")[0] for line in verdict.wrong] == ["1: files"]
 
@@ -75,13 +74,13 @@ def test_an_error_that_is_not_ours_is_told_as_wrong(corpus: Path) -> None:
     assert verdict.wrong[0] == "0: an error that is not ours: ArrowInvalid('not ours')"
 
 
-def test_a_table_is_not_to_be_refused_for_a_feature_that_it_has_not(corpus: Path, digest: Digest) -> None:
+def test_a_table_is_not_to_be_refused_for_a_feature_that_it_has_not(corpus: Path) -> None:
     table = "delta-spark/variant-stats-no-checkpoint"
     plain = json.loads(json.dumps(_TABLES[table]))
     plain["info"]["reader_features"] = []
     plain["snapshots"]["1"] = {"rows": 10, "hash": ""}
 
-    verdict = judge(table, plain, root=corpus / "delta", digest=digest)
+    verdict = judge(table, plain, root=corpus / "delta")
 
     assert verdict.refused == {"variantShredding"} <= REFUSED_FEATURES
     assert len(verdict.wrong) == 1

@@ -1,6 +1,6 @@
-"""Every IndexTables table of the corpus: its rows, its versions and its feed, whichever generation wrote its log.
+"""Every IndexTables table of another writer: its rows, its versions and its feed, whichever generation wrote its log.
 
-What rows and versions there are is told beside the tables, in the corpus's README and `*.expected_final.jsonl`.
+Their rows and versions are in tests/corpus/recordings (README.md, `*.expected_final.jsonl`) and, of the corpus, here.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import pytest
 
 import tablefeed
 from support.micro_batches import Batch, SparkModel
+from support.recordings import index_table
 
 FLAVOURS = ("it053_events_avro", "it053_events_json", "it053_events_json_nockpt", "itnative_events")
 EVENTS = {
@@ -61,11 +62,6 @@ FEEDS: dict[str, dict[tuple[int, str], int]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def tables(corpus: Path) -> Path:
-    return corpus / "indextables"
-
-
 def rows_of(table: pa.Table) -> list[str]:
     return sorted(map(repr, table.to_pylist()))
 
@@ -87,10 +83,10 @@ def as_the_jvm_says(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", [name for name in FEEDS if name.startswith("it053")])
-def test_the_newest_rows_are_those_that_the_jvm_reads(tables: Path, name: str) -> None:
-    lines = (tables / f"{name}.expected_final.jsonl").read_text().splitlines()
+def test_the_newest_rows_are_those_that_the_jvm_reads(index_tables: Path, name: str) -> None:
+    lines = (index_tables / f"{name}.expected_final.jsonl").read_text().splitlines()
     expected = [json.loads(line) for line in lines]
-    table = tablefeed.open_table(tables / name).to_arrow()
+    table = tablefeed.open_table(index_tables / name).to_arrow()
     known = [column for column in table.column_names if column != "st"]  # which the JVM itself cannot show
 
     found = [
@@ -104,18 +100,18 @@ def test_the_newest_rows_are_those_that_the_jvm_reads(tables: Path, name: str) -
 
 
 @pytest.mark.parametrize("name", FEEDS)
-def test_the_change_feed_tells_what_each_version_did(tables: Path, name: str) -> None:
+def test_the_change_feed_tells_what_each_version_did(index_tables: Path, name: str) -> None:
     first = 5 if name == "it053_json_skip" else None
-    feed = tablefeed.changes(tables / name, start_version=first).read_all()
+    feed = tablefeed.changes(index_table(index_tables, name), start_version=first).read_all()
 
     told = zip(feed["_commit_version"].to_pylist(), feed["_change_type"].to_pylist(), strict=True)
     assert dict(Counter(told)) == FEEDS[name]
 
 
 @pytest.mark.parametrize("name", [name for name in FEEDS if name != "it053_json_skip"])  # whose begin is truncated away
-def test_a_table_is_its_inserts_without_its_deletes_and_counts_them(tables: Path, name: str) -> None:
-    table = tablefeed.open_table(tables / name)
-    feed = tablefeed.changes(tables / name).read_all()
+def test_a_table_is_its_inserts_without_its_deletes_and_counts_them(index_tables: Path, name: str) -> None:
+    table = tablefeed.open_table(index_table(index_tables, name))
+    feed = tablefeed.changes(index_table(index_tables, name)).read_all()
     columns = table.schema.names
     inserted, deleted = (
         Counter(rows_of(feed.filter(pc.field("_change_type") == kind).select(columns))) for kind in ("insert", "delete")
@@ -126,30 +122,30 @@ def test_a_table_is_its_inserts_without_its_deletes_and_counts_them(tables: Path
 
 
 @pytest.mark.parametrize("version", range(1, 9))
-def test_all_flavours_of_the_log_have_the_same_rows_at_each_version(tables: Path, version: int) -> None:
-    read = {name: rows_of(tablefeed.open_table(tables / name, version=version).to_arrow()) for name in FLAVOURS}
+def test_all_flavours_of_the_log_have_the_same_rows_at_each_version(index_tables: Path, version: int) -> None:
+    read = {name: rows_of(tablefeed.open_table(index_tables / name, version=version).to_arrow()) for name in FLAVOURS}
 
     assert len(read["it053_events_json"]) == [5, 10, 14, 14, 17, 12, 4, 6][version - 1]
     assert all(rows == read["it053_events_json"] for rows in read.values())
 
 
 @pytest.mark.parametrize("name", FLAVOURS)
-def test_commit_times_come_of_the_files_or_the_state_and_are_in_order(tables: Path, name: str) -> None:
-    told = list(tablefeed.open_table(tables / name).history())
+def test_commit_times_come_of_the_files_or_the_state_and_are_in_order(index_tables: Path, name: str) -> None:
+    told = list(tablefeed.open_table(index_tables / name).history())
     times = [each.committed_at_ms for each in told]
 
     assert [each.version for each in told] == list(range(8, -1, -1))
     # Of its first split it says an earlier time than of itself: the writer of 0 came after that of its file.
     assert times[:-1] == sorted(times[:-1], reverse=True)
-    of_changes = tablefeed.changes(tables / name, start_version=8).read_all()["_commit_timestamp"][0].as_py()
+    of_changes = tablefeed.changes(index_tables / name, start_version=8).read_all()["_commit_timestamp"][0].as_py()
     assert of_changes == datetime.fromtimestamp(times[0] / 1000, UTC)
     at_five = datetime.fromtimestamp(times[3] / 1000, UTC)
-    assert tablefeed.open_table(tables / name, timestamp=at_five).version == 5
+    assert tablefeed.open_table(index_tables / name, timestamp=at_five).version == 5
 
 
 @pytest.mark.parametrize("name", FLAVOURS)
-def test_follow_gives_each_commit(tables: Path, name: str) -> None:
-    commits = tablefeed.follow(tables / name, after=0)
+def test_follow_gives_each_commit(index_tables: Path, name: str) -> None:
+    commits = tablefeed.follow(index_tables / name, after=0)
 
     found = [next(commits) for _ in range(8)]
     assert [commit.version for commit in found] == list(range(1, 9))
@@ -162,8 +158,8 @@ def test_follow_gives_each_commit(tables: Path, name: str) -> None:
 @pytest.mark.parametrize(
     "text", ["id > 4", "id = 10", "name < 'user_2'", "score >= 13.5", "day = '2024-02-01'", "flag"]
 )
-def test_a_filter_gives_the_same_rows_as_reading_all(tables: Path, name: str, text: str) -> None:
-    table = tablefeed.open_table(tables / name, version=5)
+def test_a_filter_gives_the_same_rows_as_reading_all(index_tables: Path, name: str, text: str) -> None:
+    table = tablefeed.open_table(index_tables / name, version=5)
     whole = table.to_arrow()
     condition = {
         "id > 4": pc.field("id") > 4,
@@ -179,7 +175,9 @@ def test_a_filter_gives_the_same_rows_as_reading_all(tables: Path, name: str, te
 
 @pytest.mark.parametrize("name", FLAVOURS)
 @pytest.mark.parametrize("feed", ["rows", "changes"])
-def test_a_stream_delivers_each_version_once_over_restarts(tables: Path, tmp_path: Path, name: str, feed: str) -> None:
+def test_a_stream_delivers_each_version_once_over_restarts(
+    index_tables: Path, tmp_path: Path, name: str, feed: str
+) -> None:
     options = {"startingVersion": "0", "maxFilesPerTrigger": "1"}
     options |= {"readChangeFeed": "true"} if feed == "changes" else {"skipChangeCommits": "true"}
     batches: dict[int, pa.Table] = {}
@@ -191,7 +189,7 @@ def test_a_stream_delivers_each_version_once_over_restarts(tables: Path, tmp_pat
             raise InterruptedError
 
     def run() -> bool:
-        frame = SparkModel().readStream.format("tablefeed").options(**options).load(str(tables / name))
+        frame = SparkModel().readStream.format("tablefeed").options(**options).load(str(index_tables / name))
         writer = frame.writeStream.foreachBatch(keep).option("checkpointLocation", str(tmp_path / "checkpoint"))
         try:
             writer.trigger(availableNow=True).start()
@@ -208,25 +206,27 @@ def test_a_stream_delivers_each_version_once_over_restarts(tables: Path, tmp_pat
         told = zip(rows["_commit_version"].to_pylist(), rows["_change_type"].to_pylist(), strict=True)
         assert dict(Counter(told)) == EVENTS
     else:
-        wanted = tablefeed.appends(tables / name, skip_change_commits=True).read_all()
+        wanted = tablefeed.appends(index_tables / name, skip_change_commits=True).read_all()
         assert rows_of(rows) == rows_of(wanted)
         assert rows.num_rows == 5 + 5 + 4 + 3 + 2
 
 
 @pytest.mark.parametrize("name", FLAVOURS)
-def test_a_stream_begins_with_the_table_and_goes_on_with_its_changes(tables: Path, tmp_path: Path, name: str) -> None:
+def test_a_stream_begins_with_the_table_and_goes_on_with_its_changes(
+    index_tables: Path, tmp_path: Path, name: str
+) -> None:
     rows: list[pa.Table] = []
-    frame = SparkModel().readStream.format("tablefeed").options(where="id >= 200").load(str(tables / name))
+    frame = SparkModel().readStream.format("tablefeed").options(where="id >= 200").load(str(index_tables / name))
     writer = frame.writeStream.foreachBatch(lambda batch, _: rows.append(batch.rows))
     writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
 
-    assert rows_of(pa.concat_tables(rows)) == rows_of(tablefeed.open_table(tables / name).to_arrow())
+    assert rows_of(pa.concat_tables(rows)) == rows_of(tablefeed.open_table(index_tables / name).to_arrow())
 
 
 @pytest.mark.parametrize("name", FEEDS)
-def test_every_table_takes_its_own_rows_once_more(tables: Path, tmp_path: Path, name: str) -> None:
+def test_every_table_takes_its_own_rows_once_more(index_tables: Path, tmp_path: Path, name: str) -> None:
     copy = tmp_path / "table"
-    shutil.copytree(tables / name, copy)
+    shutil.copytree(index_table(index_tables, name), copy)
     rows = tablefeed.open_table(copy).to_arrow()
 
     version = tablefeed.append(copy, rows).version
@@ -236,9 +236,9 @@ def test_every_table_takes_its_own_rows_once_more(tables: Path, tmp_path: Path, 
     assert rows_of(feed.select(rows.column_names)) == rows_of(rows)
 
 
-def test_an_indextables_table_is_not_optimized_or_vacuumed(tables: Path, tmp_path: Path) -> None:
+def test_an_indextables_table_is_not_optimized_or_vacuumed(index_tables: Path, tmp_path: Path) -> None:
     copy = tmp_path / "table"
-    shutil.copytree(tables / FLAVOURS[0], copy)
+    shutil.copytree(index_tables / FLAVOURS[0], copy)
     before = sorted(copy.rglob("*"))
 
     for refused in (lambda: tablefeed.optimize(copy), lambda: tablefeed.vacuum(copy, dry_run=True)):
@@ -247,9 +247,9 @@ def test_an_indextables_table_is_not_optimized_or_vacuumed(tables: Path, tmp_pat
     assert sorted(copy.rglob("*")) == before
 
 
-def test_a_split_that_was_purged_is_named(tables: Path, tmp_path: Path) -> None:
+def test_a_split_that_was_purged_is_named(index_tables: Path, tmp_path: Path) -> None:
     copy = tmp_path / "table"
-    shutil.copytree(tables / FLAVOURS[0], copy)
+    shutil.copytree(index_tables / FLAVOURS[0], copy)
     for split in copy.rglob("*.split"):
         split.unlink()
 
@@ -257,8 +257,8 @@ def test_a_split_that_was_purged_is_named(tables: Path, tmp_path: Path) -> None:
         tablefeed.open_table(copy).to_arrow()
 
 
-def test_what_was_truncated_away_is_refused_by_its_version(tables: Path) -> None:
+def test_what_was_truncated_away_is_refused_by_its_version(index_tables: Path) -> None:
     with pytest.raises(tablefeed.TablefeedError) as caught:
-        tablefeed.changes(tables / "it053_json_skip", start_version=1).read_all()
+        tablefeed.changes(index_tables / "it053_json_skip", start_version=1).read_all()
     assert "1" in str(caught.value)
-    assert tablefeed.changes(tables / "it053_json_skip").read_all().num_rows == 6
+    assert tablefeed.changes(index_tables / "it053_json_skip").read_all().num_rows == 6

@@ -6,52 +6,27 @@ model does as Spark does is shown by the scenarios that tests/spark runs again o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.micro_batches import SparkModel
-from support.streams import DECIDED_BY_SPARK, RecordedStreams, Run, recorded_names
+from support.streams import DECIDED_BY_SPARK, DEPARTURES, Failure, RecordedStreams, Run, Stage, recorded_names, rows
 from tablefeed import errors
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Departure:
-    """Where we do other than Delta-Spark, and mean to; docs/migrating-reading.md lists each for users.
-
-    `stages`: the rows of each batch, or the class of the error that ends the stage. In all they are `rows_of` another
-    recorded stream.
-    """
-
-    stages: tuple[tuple[int, ...] | str, ...]
-    rows_of: str
-
-
-DEPARTURES = {
-    # An end ends a stream; Delta-Spark's has none.
-    "append/endingTimestamp[2024-01-01 02:00:00]": Departure(stages=((20,),), rows_of="append/lost_files_lossy"),
-    # failOnDataLoss=false does what it says, though the snapshot that Delta-Spark begins again with is gone.
-    "ckpt3/clean_history_lossy": Departure(stages=((20,), (90,)), rows_of="ckpt3/from0"),
-    # A restart asks only for what it still has to read: not for the last, already committed batch once more.
-    "del_plain/fail_then_skip": Departure(
-        stages=((30,), "DELTA_SOURCE_TABLE_IGNORE_CHANGES", (5,), ()), rows_of="del_plain/fail_then_skip"
-    ),
-}
 
 DELIVERED = [name for name in recorded_names() if name not in {*DECIDED_BY_SPARK, *DEPARTURES}]
 
 
-@pytest.mark.parametrize("name", DELIVERED or ["the corpus is absent"])
+@pytest.mark.parametrize("name", DELIVERED)
 def test_a_stream_delivers_what_delta_sparks_delivered(
     recorded_streams: RecordedStreams, tmp_path: Path, name: str
 ) -> None:
     run = recorded_streams.run(SparkModel(), name, scratch=tmp_path)
 
     assert foreign_errors(run) == []
-    verdict, reason = recorded_streams.judge(name, run)
-    assert verdict == "right", reason
+    assert recorded_streams.differences(name, run) == []
 
 
 @pytest.mark.parametrize("name", DEPARTURES)
@@ -62,23 +37,58 @@ def test_where_we_depart_from_delta_spark_it_is_as_the_docs_say(
 
     assert foreign_errors(run) == []
     assert tuple(outcome(stage) for stage in run) == DEPARTURES[name].stages
-    assert recorded_streams.rows(run) == recorded_streams.recorded_rows(DEPARTURES[name].rows_of)
-    assert recorded_streams.judge(name, run)[0] != "right", "it is no departure any more"
+    assert rows(run) == rows(recorded_streams.recorded(DEPARTURES[name].rows_of))
+    assert recorded_streams.differences(name, run), "it is no departure any more"
 
 
-@pytest.mark.usefixtures("corpus")
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"batches": [(19, "0")]}, "batches of [19] rows"),
+        ({"schema": "struct<id:int>"}, "schema struct<id:int>"),
+        ({"last_offset": {}}, "last offset {}"),
+        ({"failure": Failure(name="LogError", error_class=None, text="no log")}, "failed: no log"),
+    ],
+)
+def test_whatever_is_not_as_recorded_is_said(
+    recorded_streams: RecordedStreams, changed: dict[str, Any], said: str
+) -> None:
+    (stage,) = recorded_streams.recorded("append/startingVersion[3]")
+
+    assert recorded_streams.differences("append/startingVersion[3]", [stage]) == []
+    (line,) = recorded_streams.differences("append/startingVersion[3]", [replace(stage, **changed)])
+    assert line.startswith(f"stage 0: {said}")
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        None,
+        Failure(name="LogError", error_class="DELTA_ILLEGAL_OPTION", text="[DELTA_ILLEGAL_OPTION] of another class"),
+        Failure(name="hang", error_class=None),
+        Failure(name="InterruptedError", error_class="(stopped)", text="DELTA_SOURCE_TABLE_IGNORE_CHANGES"),
+    ],
+)
+def test_a_stream_that_fails_otherwise_than_recorded_differs(
+    recorded_streams: RecordedStreams, failure: Failure | None
+) -> None:
+    (stage,) = recorded_streams.recorded("del_dv/from0")
+
+    assert recorded_streams.differences("del_dv/from0", [replace(stage, failure=failure)]) != []
+
+
 def test_every_exception_is_of_a_stream_that_was_recorded() -> None:
     assert sorted({*DECIDED_BY_SPARK, *DEPARTURES} - set(recorded_names())) == []
 
 
-def outcome(stage: dict[str, Any]) -> tuple[int, ...] | str:  # Any: the recorder's JSON
-    return stage["err"]["condition"] if stage["err"] else tuple(rows for rows, _ in stage["batches"])
+def outcome(stage: Stage) -> tuple[int, ...] | str | None:
+    return stage.failure.error_class if stage.failure else tuple(count for count, _ in stage.batches)
 
 
 def foreign_errors(run: Run) -> list[str]:
     """What ended a stage that is neither an error of ours nor the recorder's own stop."""
-    found = [stage["err"] for stage in run if stage["err"] and stage["err"]["condition"] != "(stopped)"]
-    return [error["text"] for error in found if not is_ours(error["java"])]
+    found = [stage.failure for stage in run if stage.failure and not stage.failure.is_the_recorded_stop]
+    return [failure.text for failure in found if not is_ours(failure.name)]
 
 
 def is_ours(name: str) -> bool:

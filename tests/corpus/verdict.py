@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 import tablefeed
 from corpus.change_checks import change_checks
+from support.digest import table_digest
 from tablefeed.errors import TablefeedError, UnsupportedFeatureError
 
 Digest = Callable[[pa.Table], tuple[int, str]]
@@ -56,7 +57,7 @@ class Verdict:
     wrong: tuple[str, ...]
 
 
-def judge(table: str, expected: Expected, *, root: Path, digest: Digest) -> Verdict:
+def judge(table: str, expected: Expected, *, root: Path, digest: Digest = table_digest) -> Verdict:
     """Reads each version that `expected` lists of `root`/`table`, what a stream of it delivers, and its changes."""
     refused: set[str] = set()
     wrong: list[str] = []

@@ -91,9 +91,9 @@ DAMAGE = st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(1, 255)), min_s
 
 
 @pytest.fixture(scope="module")
-def splits(corpus: Path) -> list[bytes]:
+def splits(index_tables: Path) -> list[bytes]:
     tables = ("it053_types_row", "it053_events_json", "upstream_v0.5.4/09_partitioned_multi_append")
-    return [path.read_bytes() for table in tables for path in sorted((corpus / "indextables" / table).rglob("*.split"))]
+    return [path.read_bytes() for table in tables for path in sorted((index_tables / table).rglob("*.split"))]
 
 
 @settings(max_examples=1000)

@@ -45,8 +45,8 @@ def terms_of(split: bytes) -> dict[int, list[bytes]]:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_our_split_has_the_very_fields_that_the_table_s_own_splits_have(corpus: Path, name: str) -> None:
-    theirs = table(corpus, name)
+def test_our_split_has_the_very_fields_that_the_table_s_own_splits_have(index_tables: Path, name: str) -> None:
+    theirs = table(index_tables, name)
     rows = read(theirs.split, theirs.schema).slice(0, 1)
 
     _, ours = written(rows, partition_by=theirs.partition_by, indexing=theirs.indexing())
@@ -55,8 +55,8 @@ def test_our_split_has_the_very_fields_that_the_table_s_own_splits_have(corpus: 
 
 
 @pytest.mark.parametrize("name", [name for name in TABLES if "types" not in name])
-def test_our_split_has_the_doc_mapping_of_the_table_s_own_splits(corpus: Path, name: str) -> None:
-    theirs = table(corpus, name)
+def test_our_split_has_the_doc_mapping_of_the_table_s_own_splits(index_tables: Path, name: str) -> None:
+    theirs = table(index_tables, name)
     rows = read(theirs.split, theirs.schema).slice(0, 1)
 
     split, _ = written(rows, partition_by=theirs.partition_by, indexing=theirs.indexing())
@@ -67,8 +67,8 @@ def test_our_split_has_the_doc_mapping_of_the_table_s_own_splits(corpus: Path, n
     assert split.split.doc_mapping_ref == schema_registry.doc_mapping_hash(mapping)
 
 
-def test_our_doc_mapping_tells_integers_inside_of_values_as_signed_and_all_else_as_theirs(corpus: Path) -> None:
-    theirs = table(corpus, "it053_types_row")
+def test_our_doc_mapping_tells_integers_inside_of_values_as_signed_and_all_else_as_theirs(index_tables: Path) -> None:
+    theirs = table(index_tables, "it053_types_row")
     rows = read(theirs.split, theirs.schema)
 
     split, _ = written(rows, indexing=theirs.indexing())
@@ -87,15 +87,15 @@ def in_order(mapping: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [members(field) for field in mapping]
 
 
-def test_the_settings_of_the_table_of_all_types_are_found_out(corpus: Path) -> None:
-    indexing = table(corpus, "it053_types_row").indexing()
+def test_the_settings_of_the_table_of_all_types_are_found_out(index_tables: Path) -> None:
+    indexing = table(index_tables, "it053_types_row").indexing()
 
     assert indexing.strings == {"js": Indexed.JSON, "txt": Indexed.TEXT, "ip": Indexed.IP}
     assert indexing.style is Style.ROWS
 
 
-def test_the_writer_by_arrow_is_told_by_a_split_where_no_doc_mapping_tells_it(corpus: Path) -> None:
-    found = table(corpus, "upstream_v0.5.4/01_single_write")
+def test_the_writer_by_arrow_is_told_by_a_split_where_no_doc_mapping_tells_it(index_tables: Path) -> None:
+    found = table(index_tables, "upstream_v0.5.4/01_single_write")
 
     assert found.indexing().style is Style.ARROW
     assert indexing_of(found.doc_mappings, found.schema, url=URL).style is Style.ROWS

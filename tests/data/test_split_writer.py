@@ -202,8 +202,8 @@ EVENTS = pa.table(
 )
 
 
-def test_the_schema_and_the_doc_mapping_are_those_that_indextables_makes_of_such_a_table(corpus: Path) -> None:
-    theirs = next((corpus / "indextables" / "it053_events_json").rglob("*.split"))
+def test_the_schema_and_the_doc_mapping_are_those_that_indextables_makes_of_such_a_table(index_tables: Path) -> None:
+    theirs = next((index_tables / "it053_events_json").rglob("*.split"))
 
     (split,), files = written(EVENTS)
 
@@ -214,8 +214,8 @@ def test_the_schema_and_the_doc_mapping_are_those_that_indextables_makes_of_such
     assert split.split.doc_mapping_ref == "1VaJSuu3ytkWlBL5"  # the one in that table's log
 
 
-def test_each_type_has_the_field_that_indextables_gives_it(corpus: Path) -> None:
-    (theirs,) = (corpus / "indextables" / "it053_types_row").glob("*.split")
+def test_each_type_has_the_field_that_indextables_gives_it(index_tables: Path) -> None:
+    (theirs,) = (index_tables / "it053_types_row").glob("*.split")
     meta = json.loads(files_of(theirs.read_bytes())["meta.json"])
     by_name = {field["name"]: field for field in meta["schema"]}
     kinds = {"i": "i", "l": "l", "f": "f", "d": "d", "b": "b", "s": "s", "dt": "day", "ts": "at", "bin": "bin"}

@@ -32,9 +32,9 @@ def files_of(split: bytes) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def splits(corpus: Path) -> list[bytes]:
-    found = [path.read_bytes() for path in sorted((corpus / "indextables").rglob("*.split"))]
-    assert len(found) > 100
+def splits(index_tables: Path) -> list[bytes]:
+    found = [path.read_bytes() for path in sorted(index_tables.rglob("*.split"))]
+    assert len(found) > 40
     return found
 
 

@@ -1,4 +1,4 @@
-"""Every IndexTables table of the corpus, read whole and version by version, against numbers written out."""
+"""Every IndexTables table of another writer, read whole and version by version, against numbers written out."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from support.corpus import Tally
 from support.index_log import URL, IndexLog, rows_by_version
+from support.recordings import index_table
 from tablefeed.errors import LogGapError
 from tablefeed.indextables.log import avro_file, avro_schemas, columns, listing, protocol, schema_registry, version_file
 from tablefeed.indextables.log.listing import Flavour
@@ -89,23 +90,24 @@ TABLES = {
 EVENT_TABLES = [name for name in TABLES if "_events" in name]
 
 
-def table(corpus: Path, name: str) -> IndexLog:
-    return IndexLog.of_folder(corpus / "indextables" / name)
+def table(index_tables: Path, name: str) -> IndexLog:
+    return IndexLog.of_folder(index_table(index_tables, name))
 
 
 def row_count(files: list[AddFile]) -> int:
     return sum((file.split.num_records or 0) if file.split else 0 for file in files)
 
 
-def test_no_table_of_the_corpus_is_left_out(corpus: Path) -> None:
-    folder = corpus / "indextables"
+def test_no_table_is_left_out(index_tables: Path, corpus: Path) -> None:
+    found = {str(log.parent.relative_to(index_tables)) for log in index_tables.rglob("_transaction_log")}
 
-    assert {str(log.parent.relative_to(folder)) for log in folder.rglob("_transaction_log")} == TABLES.keys()
+    assert (corpus / "indextables").is_dir()
+    assert found == TABLES.keys()
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_is_what_its_writer_left(corpus: Path, name: str, record_corpus: Tally) -> None:
-    expected, found = TABLES[name], table(corpus, name)
+def test_a_table_is_what_its_writer_left(index_tables: Path, name: str, record_corpus: Tally) -> None:
+    expected, found = TABLES[name], table(index_tables, name)
     snapshot = found.snapshot()
     metadata = snapshot.facts.metadata
     assert metadata is not None
@@ -123,15 +125,15 @@ def test_a_table_is_what_its_writer_left(corpus: Path, name: str, record_corpus:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_has_the_rows_that_its_own_reader_counted(corpus: Path, name: str) -> None:
-    recorded = corpus / "indextables" / f"{name}.expected_final.jsonl"
+def test_a_table_has_the_rows_that_its_own_reader_counted(index_tables: Path, name: str) -> None:
+    recorded = index_tables / f"{name}.expected_final.jsonl"
     if recorded.exists():
         assert TABLES[name].rows == len(recorded.read_bytes().splitlines())
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_the_feed_of_a_table_tells_each_version(corpus: Path, name: str) -> None:
-    expected, found = TABLES[name], table(corpus, name)
+def test_the_feed_of_a_table_tells_each_version(index_tables: Path, name: str) -> None:
+    expected, found = TABLES[name], table(index_tables, name)
     newest = found.log.newest
 
     assert found.log.earliest_change == expected.first
@@ -140,8 +142,8 @@ def test_the_feed_of_a_table_tells_each_version(corpus: Path, name: str) -> None
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_the_changes_of_all_versions_add_up_to_each_snapshot(corpus: Path, name: str) -> None:
-    expected, found = TABLES[name], table(corpus, name)
+def test_the_changes_of_all_versions_add_up_to_each_snapshot(index_tables: Path, name: str) -> None:
+    expected, found = TABLES[name], table(index_tables, name)
     live: dict[str, AddFile] = dict(found.snapshot(expected.first).files)
 
     for version in range(expected.first + 1, expected.first + len(expected.feed)):
@@ -155,16 +157,16 @@ def test_the_changes_of_all_versions_add_up_to_each_snapshot(corpus: Path, name:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_every_file_that_is_live_lies_where_its_path_says(corpus: Path, name: str) -> None:
-    folder = corpus / "indextables" / name
-    files = table(corpus, name).snapshot().files
+def test_every_file_that_is_live_lies_where_its_path_says(index_tables: Path, name: str) -> None:
+    folder = index_tables / name
+    files = table(index_tables, name).snapshot().files
 
     assert [path for path, add in files.items() if (folder / path).stat().st_size != add.size_bytes] == []
 
 
-def test_one_history_is_one_feed_in_every_flavour(corpus: Path) -> None:
+def test_one_history_is_one_feed_in_every_flavour(index_tables: Path) -> None:
     def told(name: str) -> list[list[tuple[str, bool, int | None, str | None]]]:
-        found = table(corpus, name)
+        found = table(index_tables, name)
         return [sorted(map(_told, found.change(version).files), key=repr) for version in range(9)]
 
     feeds = [told(name) for name in EVENT_TABLES]
@@ -184,8 +186,8 @@ def _told(file: object) -> tuple[str, bool, int | None, str | None]:
     raise AssertionError(file)
 
 
-def test_the_same_paths_are_told_by_the_commits_and_the_states_of_the_native_log(corpus: Path) -> None:
-    native = table(corpus, "itnative_events")
+def test_the_same_paths_are_told_by_the_commits_and_the_states_of_the_native_log(index_tables: Path) -> None:
+    native = table(index_tables, "itnative_events")
     states_alone = IndexLog({name: data for name, data in native.files.items() if not _is_later_commit(name)})
 
     for version in range(1, 9):
@@ -203,8 +205,8 @@ def _is_later_commit(name: str) -> bool:
     return name.endswith(".json") and not name.startswith("0" * 20)
 
 
-def test_what_truncation_left_of_a_log_has_its_table_and_no_changes_before_it(corpus: Path) -> None:
-    found = table(corpus, "it053_json_skip")
+def test_what_truncation_left_of_a_log_has_its_table_and_no_changes_before_it(index_tables: Path) -> None:
+    found = table(index_tables, "it053_json_skip")
     metadata = found.snapshot().facts.metadata
 
     assert metadata is not None
@@ -215,16 +217,16 @@ def test_what_truncation_left_of_a_log_has_its_table_and_no_changes_before_it(co
         listing.change_source(found.log, Version(4), url=URL)
 
 
-def test_a_state_v0_is_no_version_of_a_state_only_table(corpus: Path) -> None:
-    found = table(corpus, "it053_events_avro")
+def test_a_state_v0_is_no_version_of_a_state_only_table(index_tables: Path) -> None:
+    found = table(index_tables, "it053_events_avro")
 
     assert found.log.zeroth is not None
     assert found.snapshot(0).files == {}
     assert found.change(0).files == ()
 
 
-def test_tombstones_that_survive_are_dead(corpus: Path) -> None:
-    found = table(corpus, "it053_tomb_avro")
+def test_tombstones_that_survive_are_dead(index_tables: Path) -> None:
+    found = table(index_tables, "it053_tomb_avro")
     state = found.state(found.log.states[Version(14)])
     dead = state.tombstones.to_pylist()
 
@@ -234,10 +236,10 @@ def test_tombstones_that_survive_are_dead(corpus: Path) -> None:
     assert dead[0] in found.snapshot(12).files
 
 
-def test_every_hash_of_a_doc_mapping_is_ours(corpus: Path) -> None:
+def test_every_hash_of_a_doc_mapping_is_ours(index_tables: Path) -> None:
     seen: set[str] = set()
     for name in TABLES:
-        found = table(corpus, name)
+        found = table(index_tables, name)
         commits = [found.commit(file) for file in found.log.commits.values()]
         registries = [dict(found.state(file).registry) for file in found.log.states.values()]
         registries += [
@@ -265,8 +267,8 @@ def test_every_hash_of_a_doc_mapping_is_ours(corpus: Path) -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_of_the_corpus_is_taken_by_its_protocol_and_is_no_companion(corpus: Path, name: str) -> None:
-    snapshot = table(corpus, name).snapshot()
+def test_a_table_of_the_corpus_is_taken_by_its_protocol_and_is_no_companion(index_tables: Path, name: str) -> None:
+    snapshot = table(index_tables, name).snapshot()
     assert snapshot.facts.protocol is not None
     assert snapshot.facts.metadata is not None
 
@@ -275,8 +277,8 @@ def test_a_table_of_the_corpus_is_taken_by_its_protocol_and_is_no_companion(corp
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_commit_of_the_corpus_is_written_as_it_was_read(corpus: Path, name: str) -> None:
-    found = table(corpus, name)
+def test_a_commit_of_the_corpus_is_written_as_it_was_read(index_tables: Path, name: str) -> None:
+    found = table(index_tables, name)
     for file in found.log.commits.values():
         commit = found.commit(file)
         data = version_file.encode_commit(commit, writer=Writer.SCALA)
@@ -286,8 +288,8 @@ def test_a_commit_of_the_corpus_is_written_as_it_was_read(corpus: Path, name: st
 
 
 @pytest.mark.parametrize("name", EVENT_TABLES)
-def test_our_line_for_an_add_is_that_of_the_tables_writer(corpus: Path, name: str) -> None:
-    found = table(corpus, name)
+def test_our_line_for_an_add_is_that_of_the_tables_writer(index_tables: Path, name: str) -> None:
+    found = table(index_tables, name)
     writer = Writer.NATIVE if found.log.flavour is Flavour.NATIVE else Writer.SCALA
     for file in found.log.commits.values():
         theirs = version_file.decompress(found.files[file.name], url=URL, log_file=file.name)
@@ -302,8 +304,8 @@ def test_our_line_for_an_add_is_that_of_the_tables_writer(corpus: Path, name: st
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_our_schemas_of_states_and_manifests_are_those_of_the_tables_writer(corpus: Path, name: str) -> None:
-    found = table(corpus, name)
+def test_our_schemas_of_states_and_manifests_are_those_of_the_tables_writer(index_tables: Path, name: str) -> None:
+    found = table(index_tables, name)
     writer = Writer.NATIVE if found.log.flavour is Flavour.NATIVE else Writer.SCALA
     for file, data in found.files.items():
         if file.endswith(".avro") and data.startswith(b"Obj\x01"):
@@ -325,9 +327,9 @@ def _without_words(schema: Any) -> Any:  # Any: JSON
     return schema
 
 
-def test_the_columns_of_a_commit_are_its_files(corpus: Path) -> None:
+def test_the_columns_of_a_commit_are_its_files(index_tables: Path) -> None:
     for name in EVENT_TABLES:
-        found = table(corpus, name)
+        found = table(index_tables, name)
         for version in range(9):
             commit = found.change(version)
             again = tuple(columns.to_add_files(columns.of_commit(commit)))
@@ -335,8 +337,8 @@ def test_the_columns_of_a_commit_are_its_files(corpus: Path) -> None:
             assert again == commit.added
 
 
-def test_a_log_replayed_by_commits_alone_holds_what_its_checkpoint_says(corpus: Path) -> None:
-    found = table(corpus, "it053_events_json")
+def test_a_log_replayed_by_commits_alone_holds_what_its_checkpoint_says(index_tables: Path) -> None:
+    found = table(index_tables, "it053_events_json")
     without = IndexLog({name: data for name, data in found.files.items() if ".checkpoint" not in name})
 
     assert found.snapshot() == without.snapshot()

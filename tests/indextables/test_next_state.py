@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from support.corpus import corpus_folder
 from support.index_log import METADATA, SYNC, URL, IndexLog, add
 from tablefeed.errors import LogError
 from tablefeed.indextables import names
@@ -437,21 +436,14 @@ def _canonical(file: AddFile) -> AddFile:
     return replace(file, split=replace(file.split, doc_mapping=schema_registry.canonical(text)))
 
 
-def _states_of_the_corpus() -> Iterator[tuple[Path, Version]]:
-    folder = corpus_folder()
-    for log in sorted((folder / "indextables").rglob(names.LOG_DIR)) if folder else ():
-        for version in sorted(IndexLog.of_folder(log.parent).log.states):
-            yield log.parent, version
+def test_every_state_of_another_writer_can_be_gone_on_from(index_tables: Path) -> None:
+    logs = [IndexLog.of_folder(log.parent) for log in sorted(index_tables.rglob(names.LOG_DIR))]
+    states = [(log, version) for log in logs for version in sorted(log.log.states)]
 
-
-@pytest.mark.parametrize(
-    ("folder", "version"), [pytest.param(*each, id=f"{each[0].name}-{each[1]}") for each in _states_of_the_corpus()]
-)
-def test_every_state_of_the_corpus_can_be_gone_on_from(folder: Path, version: Version) -> None:
-    log = IndexLog.of_folder(folder)
-    state = log.state(log.log.states[version])
-    writer = Writer.NATIVE if len(log.log.commits) > 1 else Writer.SCALA
-    for shape in (UPSTREAM, StateShape(most_manifests=0)):
+    assert len(states) > 20
+    for (log, version), shape in itertools.product(states, (UPSTREAM, StateShape(most_manifests=0))):
+        state = log.state(log.log.states[version])
+        writer = Writer.NATIVE if len(log.log.commits) > 1 else Writer.SCALA
         table = Table.on(log, state, writer=writer, shape=shape)
         before = table.at(version)
         for other in range(version + 1, version + 5):

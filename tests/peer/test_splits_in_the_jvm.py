@@ -256,9 +256,9 @@ def test_two_of_our_splits_are_merged_to_the_rows_of_both(library: Library, tmp_
     ],
 )
 def test_a_split_of_ours_is_merged_with_one_of_indextables_own(
-    library: Library, corpus: Path, tmp_path: Path, name: str, *, ours_first: bool
+    library: Library, index_tables: Path, tmp_path: Path, name: str, *, ours_first: bool
 ) -> None:
-    theirs = table(corpus, name)
+    theirs = table(index_tables, name)
     constants = {column: pa.scalar("p", theirs.schema.field(column).type) for column in left_out(theirs)}
     rows = read(theirs.split, theirs.schema, **constants)
     _, ours = written(rows, partition_by=theirs.partition_by, indexing=theirs.indexing())

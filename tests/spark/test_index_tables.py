@@ -26,10 +26,10 @@ STATES, COMMITS = "it053_events_avro", "itnative_events"
 
 
 @pytest.fixture(params=[STATES, COMMITS])
-def table(corpus: Path, request: pytest.FixtureRequest) -> Path:
+def table(index_tables: Path, request: pytest.FixtureRequest) -> Path:
     """The same commits, logged by states alone and by JSON commits."""
     name: str = request.param
-    return corpus / "indextables" / name
+    return index_tables / name
 
 
 def test_a_batch_read_has_the_rows_of_a_version_in_the_tables_types(spark: SparkSession, table: Path) -> None:

@@ -1,12 +1,12 @@
-"""Where the corpus of tables by other writers is, and how a run met it."""
+"""Where the corpus is, the tables of other projects, and how a run met it."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import pytest
 
 _WITHOUT_THE_VARIABLE = Path(__file__).parents[3] / "shared" / "corpus"
 
@@ -17,14 +17,15 @@ def corpus_folder() -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def corpus_module(path: Path) -> Any:  # Any: a module without types
-    """A module of the corpus, taken from its folder so that there is one of it."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+SKIPPED_WITHOUT_CORPUS = "it needs other projects' tables: set TABLEFEED_CORPUS to the corpus"
+
+
+def other_projects_tables() -> Path:
+    """The folder of the corpus; where it is absent the test is skipped."""
+    folder = corpus_folder()
+    if folder is None:
+        pytest.skip(SKIPPED_WITHOUT_CORPUS)
+    return folder
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Splits beside those of a table of the corpus: what a writer is told of it, and splits written and read."""
+"""Splits beside those of a table of another writer: what a writer is told of it, and splits written and read."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from support.index_log import IndexLog
+from support.recordings import index_table
 from tablefeed.data.read import ReadPlan
 from tablefeed.data.split_writer import SplitLayout, WrittenSplit, write_splits
 from tablefeed.data.splits import SplitFile, read_split_batches
@@ -27,7 +28,7 @@ URL = "memory://t"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """What a writer is told of a table of the corpus."""
+    """What a writer is told of a table of another writer."""
 
     schema: pa.Schema
     partition_by: tuple[str, ...]
@@ -45,9 +46,9 @@ class Table:
         return indexing_of(self.doc_mappings, self.schema, partition_by=self.partition_by, index=self.index, url=URL)
 
 
-def table(corpus: Path, name: str) -> Table:
-    """A table of the corpus."""
-    folder = corpus / "indextables" / name
+def table(index_tables: Path, name: str) -> Table:
+    """A table of the recordings or the corpus."""
+    folder = index_table(index_tables, name)
     found = IndexLog.of_folder(folder)
     snapshot = found.snapshot()
     assert snapshot.facts.metadata is not None
