@@ -17,6 +17,7 @@ import pytest
 from support.corpus import corpus_folder
 from tablefeed.delta.columns import to_add_files
 from tablefeed.errors import TablefeedError
+from tablefeed.feed.scan.arrow_filter import read_filter
 from tablefeed.feed.scan.pruning import Pruner
 from tablefeed.feed.scan.task import ScanTask, read_task, scan_file, table_columns
 from tablefeed.feed.snapshot.open_log import open_log
@@ -99,7 +100,7 @@ def _leaves(snapshot: Snapshot, files: Files) -> Iterator[tuple[tuple[str, ...],
 def _asked(snapshot: Snapshot, files: Files, condition: pc.Expression) -> int:
     """How many files are ruled out, none of them wrongly."""
     columns = table_columns(snapshot.schema, snapshot.metadata, url=snapshot.log.url)
-    pruner = Pruner(condition, schema=snapshot.schema, columns=columns)
+    pruner = Pruner(read_filter(condition, snapshot.arrow_schema), schema=snapshot.schema, columns=columns)
     chosen = pruner.choose([add.partition_values for add, _ in files], [add.stats for add, _ in files])
     for (add, rows), may in zip(files, chosen, strict=True):
         assert may or _matching(rows, condition) == 0, f"{add.path} by {condition}: {add.stats}"

@@ -5,13 +5,15 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tablefeed.errors import IllegalOptionError, MissingPathError, SchemaMismatchError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
+
+    from tablefeed.data.predicate import RowFilter
 
 _MOST = 2**63 - 1
 """The largest long: log versions and txn versions are longs in the log."""
@@ -100,58 +102,21 @@ def selected(schema: pa.Schema, columns: object, *, url: str) -> pa.Schema:
 
 
 def delivered(
-    read: Callable[[pa.Schema], Iterator[pa.RecordBatch]],
-    wanted: pa.Schema,
-    condition: Any,
-    *,
-    available: pa.Schema,
-    url: str,
+    read: Callable[[pa.Schema], Iterator[pa.RecordBatch]], wanted: pa.Schema, row_filter: RowFilter | None, *, url: str
 ) -> pa.RecordBatchReader:
-    """Gives the rows of `read` for which `condition` is true (None: all), with the columns `wanted`.
+    """Gives the rows of `read` that pass `row_filter` (None: all), with the columns `wanted`.
 
-    `read` gets the columns to read: `wanted` and those in `condition`, each once (see `columns_to_read`). Raises
-    IllegalOptionError for a condition that cannot filter rows with the columns `available`.
+    `read` gets the columns to read: those of `wanted` and of `row_filter`, each once.
     """
-    # Any: what a caller passed.
     import pyarrow as pa
 
-    if condition is not None:
-        check_filter(condition, available, url=url)
-        needed = columns_to_read(available, wanted, condition)
-        return pa.RecordBatchReader.from_batches(wanted, filtered(read(needed), condition, wanted, url=url))
-    once = pa.schema({field.name: field for field in wanted}.values())
-    rows = read(once)
-    if len(once) < len(wanted):
+    named = wanted if row_filter is None else [*row_filter.fields, *wanted]
+    rows = read(pa.schema({field.name: field for field in named}.values()))
+    if row_filter is not None:
+        rows = filtered(rows, row_filter.condition, wanted, url=url)
+    elif len({*wanted.names}) < len(wanted):
         rows = (batch.select(wanted.names) for batch in rows)
     return pa.RecordBatchReader.from_batches(wanted, rows)
-
-
-def check_filter(condition: Any, schema: pa.Schema, *, url: str) -> None:
-    """Raises IllegalOptionError unless `condition` is an expression that can filter rows of `schema`."""
-    # Any: what a caller passed.
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not isinstance(condition, pc.Expression):
-        raise _bad_filter(condition, url, "is not a pyarrow.compute.Expression")
-    try:
-        schema.empty_table().filter(condition)
-    except pa.ArrowException as error:
-        raise _bad_filter(condition, url, str(error)) from error
-
-
-def columns_to_read(schema: pa.Schema, wanted: pa.Schema, condition: pc.Expression) -> pa.Schema:
-    """Gives the fields of `schema` that are in `wanted` or in `condition`; all where `condition` cannot be analysed."""
-    import pyarrow as pa
-
-    from tablefeed.data.condition import columns_in, tree
-
-    node = tree(condition)
-    if node is None:
-        return schema
-    names = {*wanted.names, *(column.path[0] for column in columns_in(node))}
-    # At least one field, because rows without columns cannot be filtered.
-    return pa.schema([field for field in schema if field.name in names] or schema)
 
 
 def filtered(
@@ -164,11 +129,12 @@ def filtered(
         try:
             kept = pa.Table.from_batches([batch]).filter(condition)
         except pa.ArrowException as error:
-            raise _bad_filter(condition, url, str(error)) from error
+            raise bad_filter(condition, url, str(error)) from error
         yield from kept.select(wanted.names).to_batches()
 
 
-def _bad_filter(condition: object, url: str, reason: str) -> IllegalOptionError:
+def bad_filter(condition: object, url: str, reason: str) -> IllegalOptionError:
+    """The error for a `filter` of the Python API that cannot be used."""
     try:
         shown = str(condition)
     except UnicodeDecodeError:  # pyarrow shortens a long text and may cut through a character

@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tablefeed.data.condition import tree
+from tablefeed.data.predicate import columns_in
 from tablefeed.delta.columns import FILE_COLUMNS
+from tablefeed.delta.schema.schema_string import to_arrow
+from tablefeed.feed.scan.arrow_filter import predicate, read_filter
 from tablefeed.feed.scan.pruning import Pruner
 from tablefeed.feed.scan.task import PartitionColumn, TableColumns
-from tablefeed.feed.snapshot.verdicts import judged_columns
 from tablefeed.model import schema as model
 from tablefeed.model.schema import Array, DataType, Field, Primitive, Struct
 
@@ -61,8 +62,12 @@ def stats(low: Mapping[str, object], high: Mapping[str, object], nulls: Mapping[
 
 def may_match(condition: pc.Expression, text: str | None = None, **values: str | None) -> bool:
     """Whether the one file may match that has these statistics and partition values."""
-    (answer,) = Pruner(condition, schema=SCHEMA, columns=COLUMNS).choose([values], [text])
+    (answer,) = pruner(condition).choose([values], [text])
     return answer
+
+
+def pruner(condition: pc.Expression, schema: Struct = SCHEMA, columns: TableColumns = COLUMNS) -> Pruner:
+    return Pruner(read_filter(condition, to_arrow(schema)), schema=schema, columns=columns)
 
 
 FIVE_TO_NINE = stats({"x": 5, "f": 5.0, "name": "e", "d": 5.0}, {"x": 9, "f": 9.0, "name": "i", "d": 9.0}, {"x": 0})
@@ -268,10 +273,10 @@ def test_a_partition_value_that_is_not_there_or_cannot_be_read_may_be_any() -> N
 
 
 def test_statistics_are_not_parsed_of_files_that_partition_values_rule_out() -> None:
-    pruner = Pruner((day == date(2024, 1, 1)) & (x > 9), schema=SCHEMA, columns=COLUMNS)
+    asked = pruner((day == date(2024, 1, 1)) & (x > 9))
     days = [{"day": f"2024-01-0{n}"} for n in (1, 2, 1, 3, 1)]
 
-    answers = pruner.choose(days, [FIVE_TO_NINE, None, None, "{", stats({"x": 1}, {"x": 10})])
+    answers = asked.choose(days, [FIVE_TO_NINE, None, None, "{", stats({"x": 1}, {"x": 10})])
 
     assert list(answers) == [False, False, True, False, True]
 
@@ -288,7 +293,7 @@ def test_mapped_columns_are_found_by_their_physical_names() -> None:
     )
 
     def answer(condition: pc.Expression, columns: TableColumns) -> bool:
-        return Pruner(condition, schema=schema, columns=columns).choose([{}], [text])[0]
+        return pruner(condition, schema, columns).choose([{}], [text])[0]
 
     assert not answer(x > 2, mapped)
     assert answer(x < 5, mapped)
@@ -317,9 +322,10 @@ def test_statistics_older_than_a_wider_type_bound_it(
     may: bool,  # noqa: FBT001
 ) -> None:
     schema = Struct((field("c", kind),))
-    pruner = Pruner(condition, schema=schema, columns=TableColumns(partitions={}))
 
-    assert pruner.choose([{}], [stats({"c": low}, {"c": high})])[0] is may
+    assert (
+        pruner(condition, schema, TableColumns(partitions={})).choose([{}], [stats({"c": low}, {"c": high})])[0] is may
+    )
 
 
 def test_a_long_set_and_a_long_chain_are_judged() -> None:
@@ -341,7 +347,7 @@ def test_a_filter_of_parts_within_parts_beyond_what_python_follows_rules_nothing
 
 
 def test_statistics_are_asked_for_of_columns_in_parts_that_are_understood() -> None:
-    condition = tree(
+    condition = predicate(
         ((x > 5) & pc.starts_with(name, "z"))
         | ~(f.is_null() | ok)
         | (pc.scalar(5) < pc.field("s", "x"))
@@ -350,7 +356,8 @@ def test_statistics_are_asked_for_of_columns_in_parts_that_are_understood() -> N
     )
 
     assert condition is not None
-    assert judged_columns(condition) == {("x",), ("f",), ("ok",), ("s", "x"), ("day",)}
+    judged = {column.path for column in columns_in(condition, understood=True)}
+    assert judged == {("x",), ("f",), ("ok",), ("s", "x"), ("day",)}
 
 
 def test_bounds_that_a_cast_of_the_filter_does_not_survive_rule_nothing_out() -> None:
@@ -363,7 +370,7 @@ def test_bounds_that_a_cast_of_the_filter_does_not_survive_rule_nothing_out() ->
 def test_files_are_judged_thousands_at_a_time_and_keep_their_order() -> None:
     batches = [a_batch(range(start, start + 4_000)) for start in range(0, 24_000, 4_000)] + [a_batch(range(0))]
 
-    kept = list(Pruner(x >= 5_000, schema=SCHEMA, columns=COLUMNS).matching(batches))
+    kept = list(pruner(x >= 5_000).matching(batches))
 
     assert [path for batch in kept for path in batch["log_path"].to_pylist()] == [str(n) for n in range(5_000, 24_000)]
     assert all(batch["stats"].null_count == batch.num_rows for batch in kept)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from support.statistics_writers import WRITERS, Spelt, text_of
 from tablefeed.delta.partition_values import serialise
 from tablefeed.delta.schema.schema_string import to_arrow
+from tablefeed.feed.scan.arrow_filter import read_filter
 from tablefeed.feed.scan.pruning import Pruner
 from tablefeed.feed.scan.task import PartitionColumn, TableColumns
 from tablefeed.model import schema as model
@@ -286,7 +287,7 @@ def test_a_file_with_a_row_that_the_filter_lets_through_is_never_pruned(
 ) -> None:
     files = data.draw(st.lists(a_file(mapped=mapped), min_size=1, max_size=3))
     schema = with_physical_names(SCHEMA) if mapped else SCHEMA
-    pruner = Pruner(asked.condition, schema=schema, columns=columns(mapped=mapped))
+    pruner = Pruner(read_filter(asked.condition, ARROW), schema=schema, columns=columns(mapped=mapped))
 
     chosen = pruner.choose([file.partition for file in files], [file.stats for file in files])
 

@@ -15,9 +15,11 @@ from hypothesis import given, target
 from hypothesis import strategies as st
 
 from support.split_writers import HIVE, WRITERS, Spelt, Values, by_rows, cut, escaped_partition, raw_partition
+from tablefeed.data.predicate import Column, arrow
 from tablefeed.delta.schema.schema_string import to_arrow
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.scan import comparison
+from tablefeed.feed.scan.arrow_filter import read_filter
 from tablefeed.feed.scan.pruning import Pruner
 from tablefeed.feed.scan.task import TableColumns
 from tablefeed.feed.snapshot.split_statistics import Told, statistics
@@ -182,10 +184,12 @@ def a_leaf(draw: st.DrawFn, name: str, there: Sequence[Any]) -> pc.Expression:
 def by_where(draw: st.DrawFn, name: str, kind: DataType, value: Any) -> pc.Expression:
     """As the option `where` asks."""
     operand = comparison.Operand(
-        path=(name,), type=kind, refuse=lambda why: IllegalOptionError(option="where", value=name, explain=why)
+        column=Column((name,)),
+        type=kind,
+        refuse=lambda why: IllegalOptionError(option="where", value=name, explain=why),
     )
     try:
-        return comparison.compared(operand, draw(st.sampled_from(get_args(comparison.Comparison))), value)
+        return arrow(comparison.compared(operand, draw(st.sampled_from(get_args(comparison.Comparator))), value))
     except IllegalOptionError:  # NaN, an order of booleans
         return pc.field(name).is_valid()
 
@@ -210,7 +214,7 @@ def test_a_split_with_a_row_that_the_filter_lets_through_is_never_pruned(data: s
     there = [value for file in files for value in file.rows[name].to_pylist() if value is not None]
     pruned = 0
     for asked in data.draw(st.lists(a_filter(name, there), min_size=1, max_size=8)):
-        pruner = Pruner(asked.condition, schema=SCHEMA, columns=COLUMNS)
+        pruner = Pruner(read_filter(asked.condition, ARROW), schema=SCHEMA, columns=COLUMNS)
         chosen = pruner.choose([file.told.partition_values for file in files], stats)
         pruned += sum(not may for may in chosen)
         for file, may in zip(files, chosen, strict=True):

@@ -182,7 +182,7 @@ def test_the_tasks_of_a_batch_are_planned_without_manifests_that_are_not_asked_f
     )
     store = FaultyStore(memory)
     snapshot = log_of(store).load()
-    asked = row_filter("day = DATE'2024-01-10'", snapshot.schema).condition
+    asked = row_filter("day = DATE'2024-01-10'", snapshot.schema).predicate
 
     paths = [p for batch in snapshot.live_files(with_stats=True, asked=asked) for p in batch["log_path"].to_pylist()]
     assert paths == ["day=2024-01-10/part-00002-00000.split"]

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from tablefeed.data.predicate import RowFilter
+
 
 def appends(
     url: str | os.PathLike[str],
@@ -55,6 +57,8 @@ def appends(
     schema cannot read every row, VersionNotFoundError, LogGapError, OffsetError for versions of two tables,
     DataFileError.
     """
+    from tablefeed.feed.scan.arrow_filter import checked_filter
+
     log = open_log(location(url), store_options(storage_options))
     newest = log.load()
     log_files = log.listing()
@@ -69,10 +73,12 @@ def appends(
     _check(start, versions[0], read)
     wanted = selected(read.arrow_schema, columns, url=log.url)
 
-    def rows(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        return _rows(read, start, read_commits(newest, log_files, versions), policy, schema, filter)
+    row_filter = checked_filter(filter, read.arrow_schema, url=log.url)
 
-    return delivered(rows, wanted, filter, available=read.arrow_schema, url=log.url)
+    def rows(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return _rows(read, start, read_commits(newest, log_files, versions), policy, schema, row_filter)
+
+    return delivered(rows, wanted, row_filter, url=log.url)
 
 
 def _as_of(version: int, newest: Snapshot) -> Snapshot:
@@ -103,7 +109,7 @@ def _rows(
     commits: Iterable[Commit],
     policy: ChangePolicy,
     schema: pa.Schema,
-    condition: pc.Expression | None,
+    row_filter: RowFilter | None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of `commits` in `schema`; `metadata` is the one that holds at the first commit."""
     log = read.log
@@ -114,7 +120,7 @@ def _rows(
             _check(commit.metadata, commit.version, read)
             columns = _columns(read, commit.metadata)
         files = [add for _, add in first_said(delivered_files(commit, policy, url=log.url))]
-        for add in files if condition is None else _matching(files, condition, read.schema, columns):
+        for add in files if row_filter is None else _matching(files, row_filter, read.schema, columns):
             task = ScanTask(
                 url=log.location, storage_options=log.storage_options, files=(scan_file(add),), columns=columns
             )
@@ -128,11 +134,11 @@ def _columns(read: Snapshot, metadata: Metadata) -> TableColumns:
 
 
 def _matching(
-    files: Sequence[AddFile], condition: pc.Expression, schema: Struct, columns: TableColumns
+    files: Sequence[AddFile], row_filter: RowFilter, schema: Struct, columns: TableColumns
 ) -> Iterator[AddFile]:
     from tablefeed.feed.scan.pruning import Pruner
 
-    pruner = Pruner(condition, schema=schema, columns=columns)
+    pruner = Pruner(row_filter, schema=schema, columns=columns)
     return compress(files, pruner.choose([f.partition_values for f in files], [f.stats for f in files]))
 
 

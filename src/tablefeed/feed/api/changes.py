@@ -73,6 +73,8 @@ def changes(
     SchemaChangedError where one schema cannot read them all, DataFileError for a file that is gone;
     VersionNotFoundError, LogGapError, OptionError, TableError, SchemaMismatchError, UnsupportedFeatureError.
     """
+    from tablefeed.feed.scan.arrow_filter import checked_filter
+
     compute_updates = switch(compute_updates, argument="compute_updates")
     mode = deduplication(deduplication_mode, compute_updates=compute_updates)
     log = open_log(location(url), store_options(storage_options))
@@ -94,7 +96,7 @@ def changes(
     def rows(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         return _rows(feed, log_files, schema) if feed else iter(())
 
-    return delivered(rows, wanted, filter, available=available, url=log.url)
+    return delivered(rows, wanted, checked_filter(filter, available, url=log.url), url=log.url)
 
 
 def change_tasks(

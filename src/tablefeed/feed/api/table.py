@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from tablefeed.data.predicate import RowFilter
+
 
 def open_table(
     url: str | os.PathLike[str],
@@ -119,9 +121,11 @@ class Table:
         Files that the log's partition values and statistics rule out are not opened. Of the others, only the columns in
         `columns` and `filter` are read; all columns where those in `filter` cannot be determined.
         """
+        from tablefeed.feed.scan.arrow_filter import checked_filter
+
         wanted = selected(self.schema, columns, url=self._log.url)
-        rows = partial(self._rows, condition=filter)
-        return delivered(rows, wanted, filter, available=self.schema, url=self._log.url)
+        row_filter = checked_filter(filter, self.schema, url=self._log.url)
+        return delivered(partial(self._rows, row_filter=row_filter), wanted, row_filter, url=self._log.url)
 
     def to_arrow(
         self,
@@ -160,18 +164,18 @@ class Table:
             at_ms = times.get(commit.version, commit.committed_at_ms or log_file.modified_ms)
             yield CommitInfo(version=commit.version, committed_at_ms=at_ms, fields=dict(commit.info or {}))
 
-    def _rows(self, schema: pa.Schema, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
-        """The rows of the files that may have rows for which `condition` is true. The rows are not filtered here."""
+    def _rows(self, schema: pa.Schema, row_filter: RowFilter | None) -> Iterator[pa.RecordBatch]:
+        """The rows of the files that may have rows that pass `row_filter`. The rows are not filtered here."""
         from tablefeed.delta.columns import to_add_files
 
         columns = table_columns(self._snapshot.schema, self.metadata, url=self._log.url)
-        if condition is None:
+        if row_filter is None:
             files = self._snapshot.live_files()
         else:
             from tablefeed.feed.scan.pruning import Pruner
 
-            pruner = Pruner(condition, schema=self._snapshot.schema, columns=columns)
-            files = pruner.matching(self._snapshot.live_files(with_stats=True, asked=condition))
+            pruner = Pruner(row_filter, schema=self._snapshot.schema, columns=columns)
+            files = pruner.matching(self._snapshot.live_files(with_stats=True, asked=row_filter.predicate))
         for batch in files:
             for add in to_add_files(batch):
                 task = ScanTask(

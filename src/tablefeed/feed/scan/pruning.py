@@ -4,8 +4,8 @@ A file is judged by its partition values and statistics; verdicts.py has the rul
 
 Arrow's own simplification of a filter by a guarantee (`Fragment.partition_expression`, `get_fragments`) is not used. It
 treats a NaN in a filter as greater than all numbers, so `~(x <= NaN)` loses rows. It needs Python objects for each
-file, and its rules depend on the installed pyarrow. Here a filter is decoded once, and each part of it is judged for
-thousands of files at a time.
+file, and its rules depend on the installed pyarrow. Here each part of a filter's tree is judged for thousands of files
+at a time.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablefeed.data.condition import columns_in, tree
+from tablefeed.data.predicate import Atom, Column, RowFilter, column_of, columns_in
 from tablefeed.data.windows import windows
 from tablefeed.delta import partition_values
 from tablefeed.delta.columns import STRING_MAP
 from tablefeed.delta.schema.column_mapping import physical_name
-from tablefeed.delta.stats.column_bounds import Leaf, read_bounds
+from tablefeed.delta.stats.column_bounds import ColumnBounds, Leaf, read_bounds
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.scan.task import PartitionColumn, TableColumns
-from tablefeed.feed.snapshot.verdicts import Known, answers, judged_columns, may_hold
+from tablefeed.feed.snapshot.verdicts import Known, Verdict, answers, rows_may_pass, verdict_on
 from tablefeed.log.replay import without_statistics
 from tablefeed.model.schema import Decimal, Primitive, Struct, fields_along
 from tablefeed.model.statistics import LeafPath
@@ -38,20 +38,19 @@ _WINDOW_BYTES = 32 << 20  # of columns: mostly JSON statistics, which are a few 
 
 
 class Pruner:
-    """Judges files by `condition`. `schema` is the table's, and `columns` has the names of its columns in the log.
+    """Judges files by `rows`. `schema` is the table's, and `columns` has the names of its columns in the log.
 
-    `condition` may name columns that the table does not have. Nothing is known of those, so any file may match.
+    `rows` may name columns that the table does not have. Nothing is known of those, so any file may match.
     """
 
-    def __init__(self, condition: pc.Expression, *, schema: Struct, columns: TableColumns) -> None:
-        self._condition = condition
-        self._tree = tree(condition)
-        paths = [] if self._tree is None else [column.path for column in columns_in(self._tree)]
+    def __init__(self, rows: RowFilter, *, schema: Struct, columns: TableColumns) -> None:
+        self._rows = rows
+        paths = [column.path for column in columns_in(rows.predicate)]
         leaves = {path: leaf for path in paths if (leaf := leaf_at(path, schema, columns)) is not None}
         self._partitions = {p: leaf for p, leaf in leaves.items() if len(p) == 1 and p[0] in columns.partitions}
         self._asks_partitions_alone = 0 < len(self._partitions) == len(paths)
-        judged = frozenset() if self._tree is None else judged_columns(self._tree)
-        self._bounded = {p: leaf for p, leaf in leaves.items() if p in judged and p not in self._partitions}
+        judged = columns_in(rows.predicate, understood=True)
+        self._bounded = {p: leaf for p, leaf in leaves.items() if Column(p) in judged and p not in self._partitions}
 
     def matching(self, files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Gives the `files` (`tablefeed.delta.columns.FILE_COLUMNS`) that may match, in order, with `stats` null."""
@@ -73,23 +72,30 @@ class Pruner:
 
     def may_match(self, values: pa.MapArray, stats: pa.StringArray) -> pa.BooleanArray:
         """Says for each file whether a row may match, from its partition values and statistics as in the log."""
-        everything = pa.repeat(pa.scalar(value=True), len(stats))
-        if self._tree is None:
-            return everything
         known = self._known(values)
         if self._asks_partitions_alone:
             # The condition may use any function: all of its columns are known.
-            held = answers(self._condition, pa.table({path[0]: column.values for path, column in known.items()}))
+            held = answers(self._rows.condition, pa.table({path[0]: column.values for path, column in known.items()}))
             unknown = [pc.invert(column.is_known) for column in known.values()]
+            everything = pa.repeat(pa.scalar(value=True), len(stats))
             return everything if held is None else reduce(pc.or_, unknown, pc.fill_null(held, fill_value=False))
         # Statistics are parsed only for files that the partition values do not rule out.
-        may = may_hold(self._tree, known, {}, file_count=len(stats))
+        may = self._judged(known, {}, file_count=len(stats))
         if not self._bounded:
             return may
         left = pc.indices_nonzero(may)
         known = {path: column.take(left) for path, column in known.items()}
         bounds = dict(zip(self._bounded, read_bounds(stats.take(left), list(self._bounded.values())), strict=True))
-        return pc.replace_with_mask(may, may, may_hold(self._tree, known, bounds, file_count=len(left)))
+        return pc.replace_with_mask(may, may, self._judged(known, bounds, file_count=len(left)))
+
+    def _judged(
+        self, known: Mapping[LeafPath, Known], bounds: Mapping[LeafPath, ColumnBounds], *, file_count: int
+    ) -> pa.BooleanArray:
+        def verdict(atom: Atom) -> Verdict | None:
+            path = column_of(atom).path
+            return verdict_on(atom, known.get(path), bounds.get(path))
+
+        return rows_may_pass(self._rows.predicate, verdict, file_count=file_count)
 
     def _known(self, values: pa.MapArray) -> Mapping[LeafPath, Known]:
         if not self._partitions:

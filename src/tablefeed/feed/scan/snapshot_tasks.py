@@ -31,8 +31,8 @@ def snapshot_tasks(
         rows, live = None, snapshot.live_files()
     else:
         rows = row_filter(where, snapshot.schema)
-        live = snapshot.live_files(with_stats=True, asked=rows.condition)
-        live = Pruner(rows.condition, schema=snapshot.schema, columns=columns).matching(live)
+        live = snapshot.live_files(with_stats=True, asked=rows.predicate)
+        live = Pruner(rows, schema=snapshot.schema, columns=columns).matching(live)
     files = tuple(scan_file(add) for batch in live for add in to_add_files(batch))
     whole = ScanTask(url=location, storage_options=storage_options, files=files, columns=columns, rows=rows)
     return spread(whole, least_tasks=least_tasks, store=snapshot.log.store)

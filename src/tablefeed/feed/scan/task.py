@@ -23,8 +23,8 @@ from tablefeed.store import Store, open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
+    from tablefeed.data.predicate import RowFilter
     from tablefeed.data.selection import RowSelection
     from tablefeed.feed.scan.vectors import VectorReader
 
@@ -90,17 +90,6 @@ class TableColumns:
     by_file: bool = False
     in_splits: frozenset[str] | None = None
     """The partition columns of a table whose files are splits, which may store them too; None: files are Parquet."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowFilter:
-    """Which rows are delivered: those for which `condition` is true, neither false nor null.
-
-    `fields` are the table's columns that `condition` names.
-    """
-
-    condition: pc.Expression
-    fields: pa.Schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Parses the option `where`, a predicate in Spark's SQL over a table's columns, into the filter of a task's rows.
+"""Parses the option `where`, a predicate in Spark's SQL over a table's columns, into the tree of a filter.
 
 sqlglot parses the text. A part of it is accepted only where it means the same in Spark; anything else is refused by
 name, because a predicate with another meaning than in a query would deliver wrong rows. comparison.py decides that for
@@ -11,16 +11,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal as Number
-from operator import and_, or_
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from tablefeed.data.predicate import And, Column, IsNull, Not, Or, Predicate, RowFilter, filter_by
 from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
 from tablefeed.errors import IllegalOptionError, UnsupportedOptionError
-from tablefeed.feed.scan.comparison import Comparison, Operand, Value, among, compared, joined
-from tablefeed.feed.scan.task import RowFilter
+from tablefeed.feed.scan.comparison import Comparator, Operand, Value, among, compared
 from tablefeed.model.schema import DataType, Field, Primitive, Struct
 
 if TYPE_CHECKING:
@@ -41,11 +37,9 @@ def row_filter(text: str, schema: Struct, *, option: str = "where") -> RowFilter
     """
     reading = _Reading(text, schema, option)
     try:
-        condition = reading.condition(_parsed(text, reading.refuse, option))
+        return filter_by(reading.predicate(_parsed(text, reading.refuse, option)), to_arrow(schema))
     except RecursionError as error:
         raise reading.refuse("nests too deep") from error
-    fields = [field for field in to_arrow(schema) if field.name in reading.columns]
-    return RowFilter(condition=condition, fields=pa.schema(fields))
 
 
 def check_where(text: str, schema_string: str, *, url: str) -> None:
@@ -76,61 +70,60 @@ def _parsed(text: str, refuse: Callable[[str], IllegalOptionError], option: str)
 
 
 class _Reading:
-    """Reads one text as a predicate on rows of `schema`. `columns` are the columns that it has named so far."""
+    """Reads one text as a predicate on rows of `schema`."""
 
     def __init__(self, text: str, schema: Struct, option: str) -> None:
         self._text, self._schema, self._option = text, schema, option
-        self.columns: set[str] = set()
 
     def refuse(self, reason: str) -> IllegalOptionError:
         """The error that refuses the text for `reason`."""
         return IllegalOptionError(option=self._option, value=self._text, explain=f"{reason}; {ALLOWED}")
 
-    def condition(self, node: exp.Expr) -> pc.Expression:
-        """Gives the condition: true, false or null for a row, with AND, OR and NOT in Kleene's logic, as in SQL."""
+    def predicate(self, node: exp.Expr) -> Predicate:
+        """Gives the predicate that `node` is."""
         from sqlglot import exp
 
         self._check_parts(node)
         match node:
             case exp.Paren():
-                return self.condition(node.this)
+                return self.predicate(node.this)
             case exp.And() | exp.Or():
-                parts = [self.condition(part) for part in node.flatten(unnest=False)]
-                return joined(parts, and_ if isinstance(node, exp.And) else or_)
+                parts = tuple(self.predicate(part) for part in node.flatten(unnest=False))
+                return And(parts) if isinstance(node, exp.And) else Or(parts)
             case exp.Not():
-                return ~self.condition(node.this)
+                return Not(self.predicate(node.this))
             case exp.Is() if type(node.expression) is exp.Null:
-                return self._column(node.this, compared=False).expression.is_null()
+                return IsNull(self._operand(node.this, compared=False).column)
             case exp.Between():
-                column = self._column(node.this)
+                operand = self._operand(node.this)
                 low, high = (self._value(node.args[end]) for end in ("low", "high"))
-                return compared(column, ">=", low) & compared(column, "<=", high)
+                return And((compared(operand, ">=", low), compared(operand, "<=", high)))
             case exp.In() if node.expressions:
-                return among(self._column(node.this), [self._value(value) for value in node.expressions])
+                return among(self._operand(node.this), [self._value(value) for value in node.expressions])
             case exp.Binary() if node.key in _COMPARISONS:
                 return self._comparison(node, _COMPARISONS[node.key])
             case exp.Column() | exp.Dot():
-                column = self._column(node)
-                if column.type != Primitive("boolean"):
-                    raise self.refuse(f"asks whether {column.name} holds, which is {column.kind} and no boolean")
-                return column.expression
+                operand = self._operand(node)
+                if operand.type != Primitive("boolean"):
+                    raise self.refuse(f"asks whether {operand.name} holds, which is {operand.kind} and no boolean")
+                return operand.column
             case _:
                 raise self._unknown(node)
 
-    def _comparison(self, node: exp.Expr, comparison: Comparison) -> pc.Expression:
+    def _comparison(self, node: exp.Expr, comparison: Comparator) -> Predicate:
         from sqlglot import exp
 
         left, right = _bare(node.args["this"]), _bare(node.args["expression"])
         if isinstance(right, exp.Column | exp.Dot) and not isinstance(left, exp.Column | exp.Dot):
             left, right, comparison = right, left, _FLIPPED.get(comparison, comparison)
-        column = self._column(left)
+        operand = self._operand(left)
         if type(right) is exp.Null:
             if comparison == "<=>":
-                return column.expression.is_null()
+                return IsNull(operand.column)
             raise self.refuse("compares with NULL, which is never true: write IS NULL")
-        return compared(column, comparison, self._value(right))
+        return compared(operand, comparison, self._value(right))
 
-    def _column(self, node: exp.Expr, *, compared: bool = True) -> Operand:
+    def _operand(self, node: exp.Expr, *, compared: bool = True) -> Operand:
         from sqlglot import exp
 
         node = _bare(node)
@@ -141,11 +134,10 @@ class _Reading:
         if compared and any(_is_special_text(field) for field in fields):
             name = ".".join(field.name for field in fields)
             raise self.refuse(f"compares {name}, a CHAR or a collated column, which Spark compares by rules of its own")
-        self.columns.add(fields[0].name)
         kind = fields[-1].type
         if kind == Primitive("variant"):
             raise self.refuse(f"names {fields[-1].name}, a variant")
-        return Operand(path=tuple(field.name for field in fields), type=kind, refuse=self.refuse)
+        return Operand(column=Column(tuple(field.name for field in fields)), type=kind, refuse=self.refuse)
 
     def _name(self, part: exp.Expr) -> str:
         from sqlglot import exp
@@ -215,7 +207,7 @@ class _Reading:
         return self.refuse(f"has {node.sql('spark'):.60} where something else should stand")
 
 
-_COMPARISONS: Mapping[str, Comparison] = {
+_COMPARISONS: Mapping[str, Comparator] = {
     "eq": "=",
     "neq": "<>",
     "lt": "<",
@@ -224,7 +216,7 @@ _COMPARISONS: Mapping[str, Comparison] = {
     "gte": ">=",
     "nullsafeeq": "<=>",
 }
-_FLIPPED: Mapping[Comparison, Comparison] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_FLIPPED: Mapping[Comparator, Comparator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 _PARTS = frozenset(
     {"this", "expression", "expressions", "low", "high", "to", "is_string", "quoted", "table", "db", "catalog"}

@@ -31,8 +31,8 @@ from tablefeed.store import Entry
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
+    from tablefeed.data.predicate import Predicate
     from tablefeed.indextables.log.avro_state import State
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class IndexSnapshot(Snapshot):
         """The schema and the doc mappings, which are needed to interpret the statistics of its files."""
         return Vocabulary(schema=self.schema, doc_mappings=self.doc_mappings)
 
-    def live_files(self, *, with_stats: bool = False, asked: pc.Expression | None = None) -> Iterator[pa.RecordBatch]:
+    def live_files(self, *, with_stats: bool = False, asked: Predicate | None = None) -> Iterator[pa.RecordBatch]:
         """As of `Snapshot`, but memory is not bounded: all live files are held, in columns.
 
         `numRecords` is given even without `with_stats`, because readers compare it with the rows that they find. A
@@ -61,7 +61,7 @@ class IndexSnapshot(Snapshot):
         files = self.log.files_of(self.version, self.unreadable, choose=None if asked is None else self._choice(asked))
         return (described_files(batch, vocabulary) for batch in files)
 
-    def _choice(self, asked: pc.Expression) -> Choice:
+    def _choice(self, asked: Predicate) -> Choice:
         from tablefeed.feed.snapshot.manifest_pruning import asked_manifests
 
         types = {field.name: field.type for field in self.schema if field.name in self.metadata.partition_columns}

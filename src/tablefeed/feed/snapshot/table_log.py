@@ -33,7 +33,8 @@ from tablefeed.store import Entry, Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.compute as pc
+
+    from tablefeed.data.predicate import Predicate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +71,7 @@ class Snapshot:
         self,
         *,
         with_stats: bool = False,
-        asked: pc.Expression | None = None,  # noqa: ARG002 - Delta's checkpoints are read whole
+        asked: Predicate | None = None,  # noqa: ARG002 - Delta's checkpoints are read whole
     ) -> Iterator[pa.RecordBatch]:
         """Gives the live files in columns (`tablefeed.delta.columns.FILE_COLUMNS`), in no stated order.
 

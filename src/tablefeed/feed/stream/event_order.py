@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tablefeed.errors import OffsetError
-from tablefeed.feed.scan.task import RowFilter
 from tablefeed.feed.stream.event_time import EventTimes, may_have_rows
 from tablefeed.feed.stream.lag import SnapshotLeft
 from tablefeed.feed.stream.offset_json import offset_to_json
@@ -25,6 +24,8 @@ from tablefeed.model.offset import EventTime, Offset
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tablefeed.data.predicate import RowFilter
 
 
 logger = logging.getLogger(__name__)

@@ -7,8 +7,6 @@ Which of their rows are delivered is decided by the rows' own values.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import reduce
-from operator import and_
 from typing import TYPE_CHECKING
 
 from tablefeed.errors import IllegalOptionError, OffsetError
@@ -18,7 +16,8 @@ from tablefeed.model.schema import Field, Primitive, Struct
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tablefeed.feed.scan.task import RowFilter, TableColumns
+    from tablefeed.data.predicate import RowFilter
+    from tablefeed.feed.scan.task import TableColumns
 
 OPTION, COLUMN_OPTION = "withEventTimeOrder", "eventTimeColumn"
 
@@ -87,20 +86,20 @@ class EventTimes:
         None for a bound means no bound. Rows without a time pass where `begin_us` is None.
         """
         import pyarrow as pa
-        import pyarrow.compute as pc
 
-        from tablefeed.feed.scan.task import RowFilter
+        from tablefeed.data.predicate import And, Column, Comparison, IsNull, Or, Predicate, filter_by
 
-        time, conditions = pc.field(self.column), [] if also is None else [also.condition]
-        if end_us is not None:
-            before = time < pa.scalar(end_us, self._field.type)
-            conditions.append(before | time.is_null() if begin_us is None else before)
-        if begin_us is not None:
-            conditions.append(time >= pa.scalar(begin_us, self._field.type))
         if begin_us is None and end_us is None:
             return also
+        time = Column((self.column,))
+        parts: list[Predicate] = [] if also is None else [also.predicate]
+        if end_us is not None:
+            before = Comparison("less", time, pa.scalar(end_us, self._field.type))
+            parts.append(Or((before, IsNull(time))) if begin_us is None else before)
+        if begin_us is not None:
+            parts.append(Comparison("greater_equal", time, pa.scalar(begin_us, self._field.type)))
         named = [] if also is None else [field for field in also.fields if field.name != self.column]
-        return RowFilter(condition=reduce(and_, conditions), fields=pa.schema([*named, self._field]))
+        return filter_by(And(tuple(parts)), pa.schema([*named, self._field]))
 
     def _marks(self, files: pa.RecordBatch) -> list[pa.Array]:
         import pyarrow as pa

@@ -16,7 +16,7 @@ from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.errors import LogError
 from tablefeed.feed.changes.change_delivery import ChangeDelivery
 from tablefeed.feed.scan.spread import spread
-from tablefeed.feed.scan.task import RowFilter, ScanFile, ScanTask, TableColumns, table_columns
+from tablefeed.feed.scan.task import ScanFile, ScanTask, TableColumns, table_columns
 from tablefeed.feed.snapshot.bounds import check_protocol
 from tablefeed.feed.snapshot.commit_times import CommitTimes
 from tablefeed.feed.snapshot.open_log import open_log
@@ -38,6 +38,7 @@ from tablefeed.model.offset import Barrier, Offset
 from tablefeed.model.schema import Struct
 
 if TYPE_CHECKING:
+    from tablefeed.data.predicate import RowFilter
     from tablefeed.feed.scan.pruning import Pruner
     from tablefeed.feed.stream.event_order import ByEventTime
 
@@ -393,7 +394,7 @@ class StreamSource:
             return None
         from tablefeed.feed.scan.pruning import Pruner
 
-        return Pruner(self._rows.condition, schema=self._metadata.schema, columns=self._columns)
+        return Pruner(self._rows, schema=self._metadata.schema, columns=self._columns)
 
     @cached_property
     def _columns(self) -> TableColumns:

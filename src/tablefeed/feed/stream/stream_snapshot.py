@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from tablefeed.errors import LogError
-from tablefeed.feed.scan.task import RowFilter
 from tablefeed.feed.snapshot.same_table import refuse_other
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.stream.lag import SnapshotLeft
@@ -20,6 +19,7 @@ from tablefeed.model.offset import Offset
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tablefeed.data.predicate import RowFilter
     from tablefeed.feed.scan.pruning import Pruner
     from tablefeed.feed.stream.event_time import EventTimes
 

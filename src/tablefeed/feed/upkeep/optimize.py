@@ -27,9 +27,10 @@ from tablefeed.delta.commit_info import Optimize
 from tablefeed.delta.file_layout import target_file_bytes
 from tablefeed.delta.stats.stats_columns import record_counts
 from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatureError
-from tablefeed.feed.arguments import check_filter, location, store_options, whole_number
+from tablefeed.feed.arguments import location, store_options, whole_number
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Surroundings, Transaction
+from tablefeed.feed.scan.arrow_filter import checked_filter
 from tablefeed.feed.scan.task import TableColumns, table_columns
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot
@@ -42,6 +43,7 @@ from tablefeed.model.actions import AddFile
 from tablefeed.model.outcome import Committed, Optimized
 
 if TYPE_CHECKING:
+    from tablefeed.data.predicate import RowFilter
     from tablefeed.feed.scan.pruning import Pruner
 
 logger = logging.getLogger(__name__)
@@ -64,15 +66,15 @@ PLANS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folding:
-    """What is folded, and how large files become. `condition` is over partition columns alone; None: everything.
+    """What is folded, and how large files become. `rows` are chosen by partition columns alone; None: everything.
 
-    `predicate` is the condition as the log records it. `auto`: the fold runs by itself, again and again. Then a file is
+    `predicate` is the choice as the log records it. `auto`: the fold runs by itself, again and again. Then a file is
     folded only with smaller files that together have at least half of its size. So a row is rewritten only when its
     file grows by half or more, and not each time. Partitions with fewer than `least_files` files to fold do not change.
     """
 
     target_bytes: int
-    condition: pc.Expression | None = None
+    rows: RowFilter | None = None
     predicate: tuple[str, ...] = ()
     auto: bool = False
     least_files: int = 2
@@ -97,8 +99,8 @@ def optimize(
     log.check_maintained()
     snapshot = log.load_for_files()
     target = wanted_bytes(snapshot) if target_size_bytes is None else _target(target_size_bytes)
-    condition, predicate = _partitions(where, snapshot)
-    return fold(snapshot, Folding(target_bytes=target, condition=condition, predicate=predicate))
+    rows, predicate = _partitions(where, snapshot)
+    return fold(snapshot, Folding(target_bytes=target, rows=rows, predicate=predicate))
 
 
 def fold(snapshot: Snapshot, folding: Folding, *, plans: int = PLANS, upkeep: UpkeepOptions = USUAL) -> Optimized:
@@ -143,25 +145,22 @@ def _target(size_bytes: object) -> int:
     return whole_number(size_bytes, argument="target_size_bytes", least=1)
 
 
-def _partitions(where: object, snapshot: Snapshot) -> tuple[pc.Expression | None, tuple[str, ...]]:
-    from tablefeed.data.condition import columns_in, tree
-
-    if where is None:
-        return None, ()
-    condition, shown = where, str(where)
+def _partitions(where: object, snapshot: Snapshot) -> tuple[RowFilter | None, tuple[str, ...]]:
     if isinstance(where, str):
         from tablefeed.feed.scan.where import row_filter
 
-        condition = row_filter(where, snapshot.schema).condition
-    check_filter(condition, snapshot.arrow_schema, url=snapshot.log.url)
-    node = tree(condition)
-    partitions = {(name,) for name in snapshot.metadata.partition_columns}
-    if node is None or not {column.path for column in columns_in(node)} <= partitions:
+        rows: RowFilter | None = row_filter(where, snapshot.schema)
+    else:
+        rows = checked_filter(where, snapshot.arrow_schema, url=snapshot.log.url)
+    if rows is None:
+        return None, ()
+    shown = str(where)
+    if not {*rows.fields.names} <= {*snapshot.metadata.partition_columns}:
         named = ", ".join(snapshot.metadata.partition_columns) or "none"
         raise IllegalOptionError(
             option="where", value=shown, explain=f"must speak of partition columns alone; the table's are {named}"
         )
-    return condition, (shown,)
+    return rows, (shown,)
 
 
 def _check_foldable(snapshot: Snapshot) -> None:
@@ -181,7 +180,7 @@ def _check_foldable(snapshot: Snapshot) -> None:
 
 def _candidates(snapshot: Snapshot, folding: Folding, columns: TableColumns) -> pa.Table:
     """Gives the live files that may be folded, in columns, without their statistics."""
-    pruner = None if folding.condition is None else _pruner(snapshot, folding.condition, columns)
+    pruner = None if folding.rows is None else _pruner(snapshot, folding.rows, columns)
     found: list[pa.RecordBatch] = []
     for batch in snapshot.live_files(with_stats=True):
         counts = record_counts(batch["stats"])
@@ -202,10 +201,10 @@ _TRUE = pa.scalar(value=True)
 _WHOLE = 1 << 62
 
 
-def _pruner(snapshot: Snapshot, condition: pc.Expression, columns: TableColumns) -> Pruner:
+def _pruner(snapshot: Snapshot, rows: RowFilter, columns: TableColumns) -> Pruner:
     from tablefeed.feed.scan.pruning import Pruner
 
-    return Pruner(condition, schema=snapshot.schema, columns=columns)
+    return Pruner(rows, schema=snapshot.schema, columns=columns)
 
 
 def _bins(files: pa.Table, folding: Folding) -> Iterator[list[int]]:

@@ -22,7 +22,7 @@ from tablefeed.errors import (
     SchemaMismatchError,
     UnsupportedFeatureError,
 )
-from tablefeed.feed.scan.task import PartitionColumn, RowFilter
+from tablefeed.feed.scan.task import PartitionColumn
 from tablefeed.feed.write.evolution import SchemaMode
 from tablefeed.feed.write.table_change import Target
 from tablefeed.feed.write.write_rules import Scope, WriteRules
@@ -31,6 +31,8 @@ from tablefeed.model.actions import AddFile, CdcFile, FileAction
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tablefeed.data.predicate import RowFilter
 
 
 OPTION = "replaceWhere"
@@ -50,9 +52,9 @@ class Replaces:
     @property
     def by_row(self) -> RowFilter | None:
         """The predicate if it names a column that is no partition column: it may match part of a file; else None."""
-        if isinstance(self.scope, RowFilter) and not set(self.scope.fields.names) <= self.partitions.keys():
-            return self.scope
-        return None
+        if isinstance(self.scope, Scope) or set(self.scope.fields.names) <= self.partitions.keys():
+            return None
+        return self.scope
 
 
 def planned_replacement(rules: WriteRules, target: Target, *, kind: WriteKind, mapping: MappingMode) -> Replaces:
@@ -102,10 +104,7 @@ def _predicate(rules: WriteRules, text: str, target: Target, kind: WriteKind) ->
             options=(OPTION, "overwriteSchema"),
             remedy="The rows that stay have the table's schema: leave one of them out.",
         )
-    rows = row_filter(text, target.schema, option=OPTION)
-    if not rows.fields.names:
-        raise IllegalOptionError(option=OPTION, value=text, explain="names no column")
-    return rows
+    return row_filter(text, target.schema, option=OPTION)
 
 
 def check_replaceable(replaces: Replaces, target: Target, *, url: str) -> None:
@@ -208,7 +207,7 @@ class Replacement:
 
     def check(self, files: Sequence[AddFile]) -> None:
         """Raises InvalidRowsError where a partition of the written `files` does not match the plan's predicate."""
-        if not isinstance(self._scope, RowFilter) or not files or self._planned.by_row is not None:
+        if isinstance(self._scope, Scope) or not files or self._planned.by_row is not None:
             return  # no predicate, or one that each row was checked against
         for file, is_among in zip(
             files, self._among(_maps([f.partition_values for f in files])).to_pylist(), strict=True
@@ -239,7 +238,7 @@ class Replacement:
 
         from tablefeed.feed.snapshot.verdicts import answers
 
-        if not isinstance(self._scope, RowFilter):
+        if isinstance(self._scope, Scope):
             return pa.array([key in self._partitions for key in self._keys(values)], pa.bool_())
         held = answers(self._scope.condition, pa.table(self._columns(values)))
         if held is None:

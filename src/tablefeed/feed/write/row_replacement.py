@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tablefeed.delta.change_feed import records_changes
 from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
 from tablefeed.delta.stats.stats_text import num_records
-from tablefeed.feed.scan.task import RowFilter, ScanTask, read_task, scan_file, table_columns
+from tablefeed.feed.scan.task import ScanTask, read_task, scan_file, table_columns
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.change_writing import marked, write_changes
 from tablefeed.feed.write.delta_write import write_delta_task
@@ -27,6 +27,8 @@ from tablefeed.model.actions import AddFile, CdcFile, FileAction
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tablefeed.data.predicate import RowFilter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,7 @@ class RowReplacement:
         schema = parse_schema(plan.schema_string, url=log.url)
         self._schema = to_arrow(schema)
         self._columns = table_columns(schema, plan.metadata_after, url=log.url)
-        self._pruner = Pruner(rows.condition, schema=schema, columns=self._columns)
+        self._pruner = Pruner(rows, schema=schema, columns=self._columns)
 
     def reads(self, file: FileAction) -> bool:
         """Whether `file`, which another commit added or removed, may have a row that this write replaces."""

@@ -17,31 +17,13 @@ import decimal
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from tablefeed.indextables import names
-from tablefeed.indextables.log.avro_state import Bounds, Manifest
+from tablefeed.indextables.log.avro_state import Bounds
 from tablefeed.model.schema import DataType, Primitive
 
 Operator = Literal["=", "<", "<=", ">", ">="]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """Compares a partition column with a value that is not null, as text: decimal digits, or a date in ISO 8601."""
-
-    column: str
-    operator: Operator
-    value: str
-
-
-def manifests_that_may_hold(
-    manifests: Iterable[Manifest], all_of: Iterable[Comparison], *, types: Mapping[str, DataType]
-) -> tuple[Manifest, ...]:
-    """The manifests that may hold a file of a partition for which `all_of` are true, in order."""
-    asked = tuple(all_of)
-    return tuple(each for each in manifests if all(_may_hold(each, one, types.get(one.column)) for one in asked))
 
 
 def bounds_of(partitions: Iterable[Mapping[str, str | None]]) -> Mapping[str, Bounds] | None:
@@ -101,8 +83,12 @@ _MAY_BE_A_NUMBER = re.compile(
 _FIRST_SURROGATE = "\ud800"
 
 
-def _may_hold(manifest: Manifest, asked: Comparison, kind: DataType | None) -> bool:
-    bounds = (manifest.bounds or {}).get(asked.column)
+def may_hold(bounds: Bounds | None, operator: Operator, value: str, *, kind: DataType | None) -> bool:
+    """Says whether a manifest may hold a file for which `operator` and `value` are true of a partition column.
+
+    `bounds` are those of the column, of type `kind`; None: they are unknown, or the type is. `value` is not null: the
+    text of decimal digits, or a date in ISO 8601.
+    """
     if bounds is None or bounds.low is None or bounds.high is None or kind is None:
         return True
     low, high = bounds.low, bounds.high
@@ -110,16 +96,16 @@ def _may_hold(manifest: Manifest, asked: Comparison, kind: DataType | None) -> b
     if parse is None:
         return True
     try:  # the word for null is not of these types, and is above all values in both orders
-        values = parse(low), parse(high), parse(asked.value)
+        values = parse(low), parse(high), parse(value)
     except (ValueError, ArithmeticError):
         return True
     if values[0] > values[1]:
         return True
     if low >= high or kind == Primitive("date"):
-        return _overlaps(*values, asked.operator)
-    if asked.operator != "=" or kind == Primitive("double"):  # which has more than one text
+        return _overlaps(*values, operator)
+    if operator != "=" or kind == Primitive("double"):  # which has more than one text
         return True
-    return low <= asked.value <= high or _overlaps(*values, "=")
+    return low <= value <= high or _overlaps(*values, "=")
 
 
 def _overlaps(low: Any, high: Any, value: Any, operator: Operator) -> bool:  # Any: three of one type that has an order
