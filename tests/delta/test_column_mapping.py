@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import (
     FIELD_ID,
     MappedSchema,
@@ -109,10 +110,10 @@ def test_a_physical_name_that_is_no_text_is_an_error_of_the_log() -> None:
 def test_the_mode_is_a_property_and_no_other_word_is_one() -> None:
     def of(word: str) -> MappingMode:
         metadata = Metadata(table_id="t", schema_string="", configuration={"delta.columnMapping.mode": word})
-        return mapping_mode(metadata, url=URL)
+        return mapping_mode(TableProperties.of(metadata), url=URL)
 
     assert [of("none"), of("NAME"), of("id")] == [NONE, NAME, ID]
-    assert mapping_mode(Metadata(table_id="t", schema_string=""), url=URL) is NONE
+    assert mapping_mode(TableProperties({}), url=URL) is NONE
     with pytest.raises(LogError, match="'byName', which is neither"):
         of("byName")
 

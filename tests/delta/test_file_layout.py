@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tablefeed.delta.file_layout import Codec, FileShape, file_shape, named_codec, target_file_bytes
+from tablefeed.delta.file_layout import Codec, FileShape, file_shape, named_codec
+from tablefeed.delta.properties import TableProperties
 from tablefeed.errors import UnsupportedFeatureError
 
 URL = "memory:t"
@@ -28,28 +29,10 @@ def test_a_codec_has_its_name_in_any_case_and_others_are_none_of_ours(name: str,
     assert named_codec(name) is codec
 
 
-@pytest.mark.parametrize(
-    ("text", "size_bytes"),
-    [
-        ("104857600", 104857600),
-        ("128mb", 128 << 20),
-        ("1 GB", 1 << 30),
-        ("16k", 16 << 10),
-        ("0", None),
-        ("", None),
-        ("large", None),
-        ("-1", None),
-        ("9" * 40, None),
-    ],
-)
-def test_a_target_size_is_bytes_or_has_a_unit_and_what_cannot_be_read_is_none(text: str, size_bytes: int) -> None:
-    assert target_file_bytes({"delta.targetFileSize": text}) == size_bytes
-
-
 def test_a_write_asks_before_the_table_does() -> None:
-    zstd = {"delta.parquet.compression.codec": "zstd", "delta.targetFileSize": "1mb"}
+    zstd = TableProperties({"delta.parquet.compression.codec": "zstd", "delta.targetFileSize": "1mb"})
 
-    assert file_shape({}, url=URL) == FileShape(codec=Codec.SNAPPY, target_bytes=None, most_rows=None)
+    assert file_shape(TableProperties({}), url=URL) == FileShape(codec=Codec.SNAPPY, target_bytes=None, most_rows=None)
     assert file_shape(zstd, url=URL) == FileShape(codec=Codec.ZSTD, target_bytes=1 << 20)
     assert file_shape(zstd, codec=Codec.GZIP, most_rows=7, url=URL) == FileShape(
         codec=Codec.GZIP, target_bytes=1 << 20, most_rows=7
@@ -57,18 +40,15 @@ def test_a_write_asks_before_the_table_does() -> None:
 
 
 def test_small_files_are_gathered_where_the_write_or_else_the_table_asks_for_it() -> None:
-    table = {"delta.autoOptimize.optimizeWrite": "TRUE"}
+    table, other = TableProperties({"delta.autoOptimize.optimizeWrite": "TRUE"}), TableProperties({})
 
-    assert [file_shape(table, gathered=said, url=URL).is_gathered for said in (None, False, True)] == [
-        True,
-        False,
-        True,
-    ]
-    assert [file_shape({}, gathered=said, url=URL).is_gathered for said in (None, False, True)] == [False, False, True]
+    asked = (None, False, True)
+    assert [file_shape(table, gathered=said, url=URL).is_gathered for said in asked] == [True, False, True]
+    assert [file_shape(other, gathered=said, url=URL).is_gathered for said in asked] == [False, False, True]
 
 
 def test_a_codec_that_is_not_written_refuses_the_write_unless_that_names_another() -> None:
-    hadoops = {"delta.parquet.compression.codec": "lz4"}
+    hadoops = TableProperties({"delta.parquet.compression.codec": "lz4"})
 
     with pytest.raises(UnsupportedFeatureError, match=r"memory:t asks for files compressed by 'lz4' \(delta\.parquet"):
         file_shape(hadoops, url=URL)
@@ -87,6 +67,6 @@ def test_a_codec_that_is_not_written_refuses_the_write_unless_that_names_another
     ],
 )
 def test_folders_are_random_where_the_table_says_so(properties: dict[str, str], letters: int | None) -> None:
-    shape = file_shape(properties, url=URL)
+    shape = file_shape(TableProperties(properties), url=URL)
 
     assert (shape.folder_letters if shape.random_folders else None) == letters

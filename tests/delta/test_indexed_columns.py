@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tablefeed.delta.stats.indexed_columns import check_indexed, column_names, statistics_shape
+from tablefeed.delta.properties import TableProperties, column_names
+from tablefeed.delta.stats.indexed_columns import check_indexed, statistics_shape
 from tablefeed.delta.stats.stats_text import StatisticsShape
 from tablefeed.errors import SchemaMismatchError
-from tablefeed.model.actions import Metadata, Protocol
+from tablefeed.model.actions import Protocol
 from tablefeed.model.schema import Array, DataType, Decimal, Field, Primitive, Struct
 from tablefeed.model.statistics import LeafPath
 
@@ -36,8 +37,7 @@ TABLE = of(
 def shape(
     properties: dict[str, str], *, also: tuple[LeafPath, ...] = (), protocol: Protocol = PLAIN, schema: Struct = TABLE
 ) -> StatisticsShape:
-    metadata = Metadata(table_id="t", schema_string="", partition_columns=("p",), configuration=properties)
-    return statistics_shape(schema, metadata, protocol, also=also, url="t")
+    return statistics_shape(schema, TableProperties(properties), protocol, partition_columns=("p",), also=also)
 
 
 def leaves(*, also: tuple[LeafPath, ...] = (), **properties: str) -> list[str]:
@@ -138,10 +138,10 @@ def test_a_list_of_columns_is_read_as_spark_reads_it(text: str, parts: list[list
 )
 def test_what_can_have_no_statistics_is_refused_by_name(text: str, error_class: str) -> None:
     with pytest.raises(SchemaMismatchError) as refused:
-        check_indexed({"delta.dataSkippingStatsColumns": text}, TABLE, ("p",), url="t")
+        check_indexed(TableProperties({"delta.dataSkippingStatsColumns": text}), TABLE, ("p",), url="t")
     assert refused.value.error_class == error_class
 
 
 @pytest.mark.parametrize("text", ["", "id, s", "id, ID", "st", "st.deep.ys"])
 def test_columns_in_any_case_are_taken_and_members_of_a_struct_need_no_order(text: str) -> None:
-    check_indexed({"delta.dataSkippingStatsColumns": text}, TABLE, ("p",), url="t")
+    check_indexed(TableProperties({"delta.dataSkippingStatsColumns": text}), TABLE, ("p",), url="t")

@@ -16,6 +16,7 @@ from tablefeed.delta.checkpoint.typed_values import (
     partition_schema,
     stats_schema,
 )
+from tablefeed.delta.properties import TableProperties
 from tablefeed.model.schema import Array, DataType, Decimal, Field, Primitive, Struct
 
 
@@ -30,7 +31,7 @@ def of(**kinds: DataType | str) -> Struct:
 def leaves(schema: Struct, **properties: str) -> dict[str, list[str]]:
     """The dotted names of the leaves of each group of statistics."""
     named = {f"delta.{name}": value for name, value in properties.items()}
-    found = stats_schema(schema, named, partition_columns=("p",), has_vectors=False)
+    found = stats_schema(schema, TableProperties(named), partition_columns=("p",), has_vectors=False)
     return {group.name: _leaves(group.type) for group in found}
 
 
@@ -81,7 +82,7 @@ def test_columns_go_by_the_names_that_files_have() -> None:
 
 
 def test_a_table_with_deletion_vectors_says_how_tight_its_bounds_are() -> None:
-    found = stats_schema(of(id="long"), {}, partition_columns=(), has_vectors=True)
+    found = stats_schema(of(id="long"), TableProperties({}), partition_columns=(), has_vectors=True)
 
     assert found.fields[-1] == Field("tightBounds", Primitive("boolean"), nullable=True)
 

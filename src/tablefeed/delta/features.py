@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from tablefeed.delta import names, row_tracking
+from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.type_changes import unknown_type_change
 from tablefeed.errors import AppendOnlyError, LogError, UnsupportedFeatureError
 from tablefeed.model.actions import Metadata, Protocol
@@ -41,7 +42,7 @@ class Rule(StrEnum):
 class Uses:
     """What a table's metadata uses: its properties, the keys of its columns' metadata, the type names of its schema."""
 
-    properties: Mapping[str, str]
+    properties: TableProperties
     column_keys: frozenset[str]
     types: frozenset[str]
 
@@ -108,8 +109,8 @@ def check_writable(protocol: Protocol, metadata: Metadata, *, url: str, removes:
     refused = _refused(listed, in_use, lambda feature: feature.write)
     if refused:
         raise _feature_error(refused, "written", "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE", url=url)
-    row_tracking.check_consistent(protocol, metadata, url=url)
-    if removes and _property(names.APPEND_ONLY)(uses):
+    row_tracking.check_consistent(protocol, uses.properties, url=url)
+    if removes and uses.properties.appends_only:
         raise AppendOnlyError(
             f"The table at {url} is append-only: its rows must not be removed. "
             f"Append instead, or set its property {names.APPEND_ONLY} to false.",
@@ -124,7 +125,7 @@ def required_protocol(schema: Struct, properties: Mapping[str, str]) -> Protocol
     and has the features that these imply. The schema's types, the properties and `delta.feature.NAME` add features.
     Where some versions imply exactly these features, they are not listed, as in Delta-Spark.
     """
-    uses = Uses(properties=properties, column_keys=_column_keys(schema), types=_type_words(schema))
+    uses = Uses(properties=TableProperties(properties), column_keys=_column_keys(schema), types=_type_words(schema))
     wanted = {feature.name for feature in FEATURES.values() if feature.is_active(uses)}
     wanted |= {name.removeprefix(names.FEATURE_PREFIX) for name in properties if name.startswith(names.FEATURE_PREFIX)}
     reader = int(properties.get(names.MIN_READER_VERSION, 1))
@@ -138,7 +139,7 @@ def protocol_for(schema: Struct, protocol: Protocol, *, url: str) -> Protocol:
     As in Delta-Spark, variantType is the only feature for a type that is added to an existing table. Any other would
     stop the table's readers and writers: raises UnsupportedFeatureError where such a feature is missing.
     """
-    uses = Uses(properties={}, column_keys=frozenset(), types=_type_words(schema))
+    uses = Uses(properties=TableProperties({}), column_keys=frozenset(), types=_type_words(schema))
     listed = (protocol.writer_features or frozenset()) & (protocol.reader_features or frozenset())
     if f"{_VARIANT}-preview" in listed:  # Delta-Spark accepts it too
         listed |= {_VARIANT}
@@ -163,10 +164,9 @@ def supported_features(protocol: Protocol) -> frozenset[str]:
     return listed | _implied(protocol.min_reader_version, protocol.min_writer_version)
 
 
-def is_type_widening_enabled(protocol: Protocol, metadata: Metadata) -> bool:
+def is_type_widening_enabled(protocol: Protocol, properties: TableProperties) -> bool:
     """Whether a write may widen a column's type: the property is on, and the protocol has the feature."""
-    on = metadata.configuration.get(names.ENABLE_TYPE_WIDENING, "").lower() == "true"
-    return on and not _WIDENING.isdisjoint(protocol.writer_features or ())
+    return properties.widens_types and not _WIDENING.isdisjoint(protocol.writer_features or ())
 
 
 def is_supported(name: str, protocol: Protocol) -> bool:
@@ -178,8 +178,8 @@ def is_supported(name: str, protocol: Protocol) -> bool:
 # --- what makes a feature active -----------------------------------------------------------------------------------
 
 
-def _property(name: str, value: str = "true") -> Callable[[Uses], bool]:
-    return lambda uses: uses.properties.get(name, "").lower() == value
+def _property(name: str) -> Callable[[Uses], bool]:
+    return lambda uses: uses.properties.texts.get(name, "").lower() == "true"
 
 
 def _column_key(prefix: str) -> Callable[[Uses], bool]:
@@ -191,15 +191,15 @@ def _type(*words: str) -> Callable[[Uses], bool]:
 
 
 def _constrained(uses: Uses) -> bool:
-    return any(name.startswith(names.CHECK_CONSTRAINT_PREFIX) for name in uses.properties)
+    return bool(uses.properties.constraints)
 
 
 def _mapped(uses: Uses) -> bool:
-    return uses.properties.get(names.COLUMN_MAPPING_MODE, "none").lower() != "none"
+    return uses.properties.mapping_word.lower() != "none"
 
 
 def _widened(uses: Uses) -> bool:
-    return _property(names.ENABLE_TYPE_WIDENING)(uses) or _column_key(names.TYPE_CHANGES)(uses)
+    return uses.properties.widens_types or _column_key(names.TYPE_CHANGES)(uses)
 
 
 # --- the table -----------------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ FEATURES: Mapping[str, Feature] = {
         # Other domains are not changed: we write only that of row tracking, and that of clustering for a new table.
         _writers("domainMetadata", _HANDLED),
         # Written where the policy asks for them (feed/upkeep/checkpointing.py).
-        _both("v2Checkpoint", _HANDLED, _HANDLED, _property(names.CHECKPOINT_POLICY, "v2")),
+        _both("v2Checkpoint", _HANDLED, _HANDLED, lambda uses: uses.properties.wants_v2_checkpoints),
         _both("catalogManaged", _REFUSED, _REFUSED),
         _both("catalogManaged-preview", _REFUSED, _REFUSED),
         _both("catalogOwned-preview", _REFUSED, _REFUSED),
@@ -423,7 +423,7 @@ def _uses(metadata: Metadata, *, url: str) -> Uses:
     try:
         parts = list(_parts(orjson.loads(metadata.schema_string)))
         return Uses(
-            properties=metadata.configuration,
+            properties=TableProperties.of(metadata),
             column_keys=frozenset(key for part in parts for key in _column_metadata(part)),
             types=frozenset(word for part in parts for word in part.values() if isinstance(word, str)),
         )

@@ -7,12 +7,11 @@ ignored, and the default used. An unknown codec is refused: the table's readers 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from tablefeed.delta import names
+from tablefeed.delta.properties import TableProperties
 from tablefeed.errors import UnsupportedFeatureError
 
 
@@ -45,7 +44,7 @@ class FileShape:
 
 
 def file_shape(
-    properties: Mapping[str, str],
+    properties: TableProperties,
     *,
     codec: Codec | None = None,
     most_rows: int | None = None,
@@ -57,31 +56,23 @@ def file_shape(
     Where neither names a codec it is snappy, as in Delta-Spark; the protocol only recommends zstd. Raises
     UnsupportedFeatureError for a codec that is not written here.
     """
-    name = properties.get(names.COMPRESSION_CODEC, "")
-    wanted = named_codec(name) if name else Codec.SNAPPY
+    wanted = named_codec(properties.codec) if properties.codec else Codec.SNAPPY
     if codec is None and wanted is None:
         raise UnsupportedFeatureError(
-            f"{url} asks for files compressed by {name!r} ({names.COMPRESSION_CODEC}), which this version of tablefeed "
-            "does not write. Nothing was written. Set another with the option compression, or change the property.",
+            f"{url} asks for files compressed by {properties.codec!r} ({names.COMPRESSION_CODEC}), which this "
+            "version of tablefeed does not write. Nothing was written. Set another with the option compression, or "
+            "change the property.",
             url=url,
             features=(names.COMPRESSION_CODEC,),
         )
-    letters = properties.get(names.RANDOM_PREFIX_LENGTH, "")
-    if gathered is None:
-        gathered = properties.get(names.OPTIMIZE_WRITE, "").lower() == "true"
     return FileShape(
         codec=codec or wanted or Codec.SNAPPY,
-        target_bytes=target_file_bytes(properties),
+        target_bytes=properties.target_file_bytes,
         most_rows=most_rows,
-        is_gathered=gathered,
-        random_folders=properties.get(names.RANDOMIZE_FILE_PREFIXES, "").lower() == "true",
-        folder_letters=min(int(letters), _LONGEST_NAME) if _WHOLE.fullmatch(letters) else 2,
+        is_gathered=properties.gathers_files if gathered is None else gathered,
+        random_folders=properties.has_random_folders,
+        folder_letters=properties.folder_letters,
     )
-
-
-_WHOLE = re.compile(r"\+?0*[1-9][0-9]{0,9}")
-_LONGEST_NAME = 255
-"""The longest folder name that every store allows."""
 
 
 def named_codec(name: str) -> Codec | None:
@@ -89,14 +80,6 @@ def named_codec(name: str) -> Codec | None:
     return _CODECS.get(name.strip().lower())
 
 
-def target_file_bytes(properties: Mapping[str, str]) -> int | None:
-    """The file size in bytes that the table asks for; None where it names none, or one that cannot be parsed."""
-    found = _SIZE.fullmatch(properties.get(names.TARGET_FILE_SIZE, "").strip().lower())
-    return (int(found["number"]) << _SHIFTS[found["unit"][:1]]) or None if found else None
-
-
-_SIZE = re.compile(r"(?P<number>[0-9]{1,18})\s*(?P<unit>(?:[kmgt]b?|b)?)")
-_SHIFTS = {"": 0, "b": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _CODECS = {
     "snappy": Codec.SNAPPY,
     "zstd": Codec.ZSTD,

@@ -12,9 +12,10 @@ from dataclasses import replace
 import orjson
 
 from tablefeed.delta import names
+from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.stats.stats_text import num_records
 from tablefeed.errors import CommitError, LogError, UnsupportedFeatureError
-from tablefeed.model.actions import AddFile, DomainMetadata, Metadata, Protocol, Version
+from tablefeed.model.actions import AddFile, DomainMetadata, Protocol, Version
 
 NO_MARK = -1
 """The high water mark of a table that has assigned no id yet."""
@@ -26,11 +27,6 @@ LAST_ROW_ID = 2**63 - 1
 def is_supported(protocol: Protocol) -> bool:
     """Whether rows must get ids: already where the feature is listed, before it is enabled."""
     return names.ROW_TRACKING in (protocol.writer_features or ())
-
-
-def is_enabled(metadata: Metadata) -> bool:
-    """Whether readers may rely on the ids."""
-    return _is_on(metadata, names.ENABLE_ROW_TRACKING)
 
 
 def with_row_ids(
@@ -58,11 +54,6 @@ def with_row_ids(
     return tuple(tracked), None if mark == before else _domain(mark)
 
 
-def is_suspended(metadata: Metadata) -> bool:
-    """Whether no ids are assigned although the feature is listed, as while it is being dropped."""
-    return _is_on(metadata, names.ROW_TRACKING_SUSPENDED)
-
-
 def with_column_names(
     properties: Mapping[str, str], protocol: Protocol, *, new_name: Callable[[], str]
 ) -> dict[str, str]:
@@ -79,15 +70,15 @@ def with_column_names(
     return {**properties, **drawn}
 
 
-def check_consistent(protocol: Protocol, metadata: Metadata, *, url: str) -> None:
+def check_consistent(protocol: Protocol, properties: TableProperties, *, url: str) -> None:
     """Raises UnsupportedFeatureError where protocol and properties disagree about whether rows have ids."""
     listed = protocol.writer_features or frozenset()
     reason = None
-    if is_enabled(metadata) and not is_supported(protocol):
+    if properties.tracks_rows and not is_supported(protocol):
         reason = f"it sets {names.ENABLE_ROW_TRACKING}, but its protocol does not list {names.ROW_TRACKING}"
     elif is_supported(protocol) and names.DOMAIN_METADATA not in listed:
         reason = f"its protocol lists {names.ROW_TRACKING} without {names.DOMAIN_METADATA}, which that feature requires"
-    elif is_enabled(metadata) and is_suspended(metadata):
+    elif properties.tracks_rows and properties.suspends_row_tracking:
         reason = f"{names.ENABLE_ROW_TRACKING} and {names.ROW_TRACKING_SUSPENDED} are both on"
     if reason is not None:
         raise UnsupportedFeatureError(
@@ -95,12 +86,8 @@ def check_consistent(protocol: Protocol, metadata: Metadata, *, url: str) -> Non
             "properties with the writer that set them.",
             url=url,
             features=(names.ROW_TRACKING,),
-            error_class="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION" if is_suspended(metadata) else None,
+            error_class="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION" if properties.suspends_row_tracking else None,
         )
-
-
-def _is_on(metadata: Metadata, name: str) -> bool:
-    return metadata.configuration.get(name, "").lower() == "true"
 
 
 def _mark(domain: DomainMetadata | None, url: str) -> int:

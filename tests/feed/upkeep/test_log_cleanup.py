@@ -11,7 +11,7 @@ import pytest
 
 from support.checkpoints import damage
 from support.logs import Action, a_log, add, commit_path, info, live_paths, log_of, metadata, protocol, put, remove
-from tablefeed.delta.retention import DAY_MS
+from tablefeed.delta.intervals import DAY_MS
 from tablefeed.errors import LogError, StoreError
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog

@@ -21,6 +21,7 @@ from tablefeed.delta import fields, names
 from tablefeed.delta.columns import to_add_files
 from tablefeed.delta.fields import BadActionError
 from tablefeed.delta.paths import decode_path
+from tablefeed.delta.properties import MOST_LEAVES, TableProperties
 from tablefeed.model.actions import AddFile, Commit, DeletionVector, Facts, RemoveFile
 
 MOST_TXNS, MOST_DOMAINS, MOST_FILES = 100, 10, 50
@@ -112,12 +113,11 @@ def encode_checksum(counts: FileCounts, facts: Facts, *, txn_id: str | None, sch
     metadata, protocol = facts.metadata, facts.protocol
     if metadata is None or protocol is None:
         return None
-    properties = metadata.configuration
-    has_timestamps = properties.get(names.ENABLE_IN_COMMIT_TIMESTAMPS, "").lower() == "true"
-    if has_timestamps and facts.in_commit_timestamp_ms is None:
+    properties = TableProperties.of(metadata)
+    if properties.keeps_commit_times and facts.in_commit_timestamp_ms is None:
         return None
     has_vectors = "deletionVectors" in (protocol.writer_features or ())
-    txns = None if names.TXN_RETENTION in properties else _few(facts.txns.values(), MOST_TXNS)
+    txns = None if properties.txns_ms is not None else _few(facts.txns.values(), MOST_TXNS)
     domains = _few(facts.domains.values(), MOST_DOMAINS)
     files = None if schema_changed or not _lists_files(properties) else counts.files
     values: dict[str, Any] = {
@@ -128,7 +128,7 @@ def encode_checksum(counts: FileCounts, facts: Facts, *, txn_id: str | None, sch
         "numDeletionVectorsOpt": counts.vector_count if has_vectors else None,
         "numMetadata": 1,
         "numProtocol": 1,
-        "inCommitTimestampOpt": facts.in_commit_timestamp_ms if has_timestamps else None,
+        "inCommitTimestampOpt": facts.in_commit_timestamp_ms if properties.keeps_commit_times else None,
         "setTransactions": None if txns is None else [fields.write_txn(txn)[names.TXN] for txn in txns],
         "domainMetadata": None if domains is None else [fields.write_domain(d)[names.DOMAIN_METADATA] for d in domains],
         "metadata": fields.write_metadata(metadata)[names.METADATA],
@@ -307,14 +307,11 @@ def _key(file: AddFile | RemoveFile) -> tuple[str, str | None]:
     return decode_path(file.log_path), file.deletion_vector.unique_id if file.deletion_vector else None
 
 
-def _lists_files(properties: Mapping[str, str]) -> bool:
+def _lists_files(properties: TableProperties) -> bool:
     """Whether Delta-Spark would list the files of a table with `properties`. Its rule is used: it compares the list."""
-    wide = properties.get(names.INDEXED_LEAVES, "32")
-    has_statistics = any(
-        properties.get(name, "true").lower() == "true"
-        for name in (names.CHECKPOINT_STATS_AS_JSON, names.CHECKPOINT_STATS_AS_STRUCT)
-    )
-    return has_statistics and wide.lstrip("-").isdecimal() and int(wide) <= 32
+    has_statistics = properties.has_stats_as_text or properties.has_stats_as_struct
+    most = properties.indexed_leaves
+    return has_statistics and most is not None and most <= MOST_LEAVES
 
 
 def _few(actions: Iterable[Any], most: int) -> list[Any] | None:  # Any: one kind of action

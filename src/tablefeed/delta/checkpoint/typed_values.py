@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from tablefeed.delta import partition_values
+from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import physical_name, physical_schema
 from tablefeed.delta.schema.schema_string import arrow_type, to_arrow
 from tablefeed.delta.stats.indexed_columns import has_bounds, indexed_columns
@@ -27,7 +28,7 @@ from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct, 
 
 
 def stats_schema(
-    schema: Struct, properties: Mapping[str, str], *, partition_columns: Sequence[str], has_vectors: bool
+    schema: Struct, properties: TableProperties, *, partition_columns: Sequence[str], has_vectors: bool
 ) -> Struct:
     """The members of `stats_parsed`, by physical names: numRecords, and bounds and null counts of the indexed columns.
 

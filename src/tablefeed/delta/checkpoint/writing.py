@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from tablefeed.delta import fields, names
 from tablefeed.delta.checkpoint import typed_values
+from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.schema_string import format_schema, parse_schema, to_arrow
 from tablefeed.model.actions import Facts, Metadata, Protocol
 from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struct
@@ -43,11 +44,9 @@ class CheckpointLayout:
 
     def __init__(self, protocol: Protocol, metadata: Metadata, *, url: str) -> None:
         table = parse_schema(metadata.schema_string, url=url)
-        properties = metadata.configuration
+        properties = TableProperties.of(metadata)
         has_vectors = "deletionVectors" in (protocol.writer_features or ())
-        self._has_text = properties.get(names.CHECKPOINT_STATS_AS_JSON, "true").lower() == "true"
-        # Delta-Spark's default is true. The protocol's text says "false", but does not forbid the struct.
-        as_struct = properties.get(names.CHECKPOINT_STATS_AS_STRUCT, "true").lower() == "true"
+        self._has_text, as_struct = properties.has_stats_as_text, properties.has_stats_as_struct
         partitions = metadata.partition_columns
         self._partitions = typed_values.partition_schema(table, partitions) if as_struct and partitions else None
         self._stats = (

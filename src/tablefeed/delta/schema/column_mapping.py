@@ -13,6 +13,7 @@ from enum import StrEnum
 import pyarrow as pa
 
 from tablefeed.delta import names
+from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
 from tablefeed.errors import LogError
 from tablefeed.model.actions import Metadata
@@ -43,15 +44,14 @@ class MappingMode(StrEnum):
     ID = "id"
 
 
-def mapping_mode(metadata: Metadata, *, url: str) -> MappingMode:
+def mapping_mode(properties: TableProperties, *, url: str) -> MappingMode:
     """Returns the table's mode. Raises LogError for a word that is not a mode."""
-    word = metadata.configuration.get(names.COLUMN_MAPPING_MODE, MappingMode.NONE)
     try:
-        return MappingMode(word.lower())
+        return MappingMode(properties.mapping_word.lower())
     except ValueError as error:
         raise LogError(
-            f"The property {names.COLUMN_MAPPING_MODE} of {url} is {word!r}, which is neither none, name nor id. "
-            "Restore the table's metadata.",
+            f"The property {names.COLUMN_MAPPING_MODE} of {url} is {properties.mapping_word!r}, which is neither none, "
+            "name nor id. Restore the table's metadata.",
             url=url,
         ) from error
 
@@ -99,7 +99,7 @@ class MappedSchema:
 def mapped_schema(metadata: Metadata, *, url: str) -> MappedSchema:
     """Returns the schema and mode of `metadata`. Raises LogError or UnsupportedFeatureError where it is malformed."""
     schema = parse_schema(metadata.schema_string, url=url)
-    return MappedSchema(schema=schema, mode=mapping_mode(metadata, url=url))
+    return MappedSchema(schema=schema, mode=mapping_mode(TableProperties.of(metadata), url=url))
 
 
 def has_mapping_change(*, older: MappedSchema, newer: MappedSchema) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from tablefeed.delta import names
 from tablefeed.delta.features import supported_features
+from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.iceberg_compat import compat_version
 from tablefeed.delta.schema.identity import differ_in_marks_alone
 from tablefeed.delta.schema.schema_string import parse_schema
@@ -56,7 +57,7 @@ def only_enables(before: Mapping[str, str], after: Metadata) -> bool:
     changed = {name for name, value in now.items() if before.get(name) != value}
     return (
         before.keys() <= now.keys()
-        and (not changed or compat_version(now) is None)
+        and (not changed or compat_version(TableProperties(now)) is None)
         and all(name in _HONOURED_PROPERTIES and _may_become(name, before.get(name), now[name]) for name in changed)
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tablefeed.delta import names
+from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import nested_id_keys
 from tablefeed.errors import UnsupportedFeatureError
 from tablefeed.model.actions import Protocol
@@ -42,27 +43,25 @@ _ICEBERG_WIDENS = frozenset(
 """Type changes that Iceberg allows; its smallest integer has 32 bits. Decimals may gain digits before the point."""
 
 
-def compat_version(properties: Mapping[str, str]) -> int | None:
+def compat_version(properties: TableProperties) -> int | None:
     """The greatest version that the properties turn on; None where none is on."""
-    on = (n for n in VERSIONS if properties.get(f"{names.ENABLE_ICEBERG_COMPAT_PREFIX}V{n}", "").lower() == "true")
-    return max(on, default=None)
+    return max((n for n in VERSIONS if n in properties.iceberg_versions), default=None)
 
 
-def stores_partition_columns(protocol: Protocol | None, properties: Mapping[str, str]) -> bool:
+def stores_partition_columns(protocol: Protocol | None, properties: TableProperties) -> bool:
     """Whether files must hold the partition columns too, after the others; `protocol` is None for a new table."""
     listed = protocol is not None and names.MATERIALIZE_PARTITION_COLUMNS in (protocol.writer_features or ())
-    supported = properties.get(f"{names.FEATURE_PREFIX}{names.MATERIALIZE_PARTITION_COLUMNS}") is not None
-    enabled = properties.get(names.ENABLE_MATERIALIZE_PARTITION_COLUMNS, "").lower() == "true"
-    return listed or supported or enabled or compat_version(properties) is not None
+    supported = f"{names.FEATURE_PREFIX}{names.MATERIALIZE_PARTITION_COLUMNS}" in properties.texts
+    return listed or supported or properties.stores_partition_columns or compat_version(properties) is not None
 
 
-def file_tags(properties: Mapping[str, str]) -> dict[str, str] | None:
+def file_tags(properties: TableProperties) -> dict[str, str] | None:
     """The tags of a new file: the version in V2, None otherwise."""
     return {names.ICEBERG_COMPAT_TAG: "2"} if compat_version(properties) == 2 else None
 
 
 def check_compatible(
-    properties: Mapping[str, str],
+    properties: TableProperties,
     schema: Struct,
     partition_columns: tuple[str, ...],
     *,
@@ -89,17 +88,16 @@ def check_compatible(
 
 def _violations(
     version: int,
-    properties: Mapping[str, str],
+    properties: TableProperties,
     schema: Struct,
     partition_columns: tuple[str, ...],
     before: tuple[str, ...],
 ) -> Iterator[str]:
-    others = [n for n in (1, 2, 3) if properties.get(f"{names.ENABLE_ICEBERG_COMPAT_PREFIX}V{n}", "").lower() == "true"]
-    if len(others) > 1:
-        yield f"only one of the versions {', '.join(f'V{n}' for n in others)} may be enabled"
-    if properties.get(names.COLUMN_MAPPING_MODE, "none").lower() not in ("name", "id"):
+    if len(properties.iceberg_versions) > 1:
+        yield f"only one of the versions {', '.join(f'V{n}' for n in properties.iceberg_versions)} may be enabled"
+    if properties.mapping_word.lower() not in ("name", "id"):
         yield f"its columns are not mapped: {names.COLUMN_MAPPING_MODE} must be name or id"
-    if properties.get(names.ENABLE_DELETION_VECTORS, "").lower() == "true":
+    if properties.allows_vectors:
         yield f"it allows deletion vectors: {names.ENABLE_DELETION_VECTORS} must be false"
     if before and before != partition_columns:
         yield f"a table that is partitioned by ({', '.join(before)}) must keep that partitioning"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from tablefeed.delta import names
+from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import MappingMode, mapping_mode, nested_id_keys
 from tablefeed.errors import LogError
 from tablefeed.model.actions import Metadata
@@ -24,11 +25,12 @@ def with_mapping(
 
     Where `metadata` has no mapping mode both are unchanged. Raises LogError where the recorded largest id is no number.
     """
-    if mapping_mode(metadata, url=url) is MappingMode.NONE:
+    properties = TableProperties.of(metadata)
+    if mapping_mode(properties, url=url) is MappingMode.NONE:
         return schema, metadata.configuration
-    ids = _Ids(max(_recorded(metadata, url=url), *_used(schema), 0), new_name)
+    ids = _Ids(max(_recorded(properties, url=url), *_used(schema), 0), new_name)
     mapped = rebuilt(schema, ids.mapped)
-    if metadata.configuration.get(f"{names.ENABLE_ICEBERG_COMPAT_PREFIX}V2", "").lower() == "true":
+    if 2 in properties.iceberg_versions:
         mapped = rebuilt(mapped, ids.nested)
     return mapped, {**metadata.configuration, names.MAX_COLUMN_ID: str(ids.last)}
 
@@ -73,8 +75,8 @@ class _Ids:
         return replace(field, metadata={**field.metadata, names.NESTED_IDS: ids})
 
 
-def _recorded(metadata: Metadata, *, url: str) -> int:
-    text = metadata.configuration.get(names.MAX_COLUMN_ID, "0")
+def _recorded(properties: TableProperties, *, url: str) -> int:
+    text = properties.largest_column_id
     if not (text.isascii() and text.isdigit()):
         raise LogError(
             f"The property {names.MAX_COLUMN_ID} of {url} is {text!r}, which is not a number. So a new column could "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import MappingMode, mapping_mode, physical_name
 from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.errors import LogError
@@ -41,7 +42,7 @@ def partition_names(metadata: Metadata, *, url: str) -> tuple[str, ...]:
         return ()
     schema = parse_schema(metadata.schema_string, url=url)
     check_partition_columns(schema, metadata.partition_columns, url=url)
-    if mapping_mode(metadata, url=url) is MappingMode.NONE:
+    if mapping_mode(TableProperties.of(metadata), url=url) is MappingMode.NONE:
         return metadata.partition_columns
     physical = {field.name: physical_name(field) for field in schema}
     return tuple(physical[name] for name in metadata.partition_columns)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import orjson
 
 from tablefeed.delta import names
+from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import physical_name
 from tablefeed.delta.stats.indexed_columns import indexed_columns
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, LogError, SchemaMismatchError
@@ -67,7 +68,7 @@ def check_clustered(
 
 
 def new_clustering(
-    columns: Sequence[LeafPath], schema: Struct, partition_columns: Sequence[str], properties: Mapping[str, str]
+    columns: Sequence[LeafPath], schema: Struct, partition_columns: Sequence[str], properties: TableProperties
 ) -> tuple[LeafPath, ...]:
     """Returns the physical names of `columns`, which name columns of `schema` in any case, for a new table.
 

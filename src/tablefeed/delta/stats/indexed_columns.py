@@ -6,43 +6,44 @@ The protocol leaves both to writers. Delta-Spark's readers use only the columns 
 from __future__ import annotations
 
 import itertools
-import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from tablefeed.delta import names
 from tablefeed.delta.features import supported_features
-from tablefeed.delta.schema.column_mapping import MappingMode, mapping_mode, physical_schema
+from tablefeed.delta.properties import MOST_LEAVES, TableProperties
+from tablefeed.delta.schema.column_mapping import physical_schema
 from tablefeed.delta.stats.stats_text import PREFIX_LENGTH, StatisticsShape
 from tablefeed.errors import SchemaMismatchError
-from tablefeed.model.actions import Metadata, Protocol
+from tablefeed.model.actions import Protocol
 from tablefeed.model.schema import DataType, Decimal, Path, Primitive, Struct, fields_along, leaves, pruned
 from tablefeed.model.statistics import LeafPath
-
-MOST_LEAVES = 32
-"""Delta-Spark's default for `delta.dataSkippingNumIndexedCols`."""
 
 _UNBOUNDED = frozenset({"boolean", "binary", "void", "variant"})
 
 
 def statistics_shape(
-    schema: Struct, metadata: Metadata, protocol: Protocol, *, also: Iterable[LeafPath], url: str
+    schema: Struct,
+    properties: TableProperties,
+    protocol: Protocol,
+    *,
+    partition_columns: Sequence[str],
+    also: Iterable[LeafPath],
 ) -> StatisticsShape:
-    """The statistics' shape for a table with `schema` and the properties and partitioning of `metadata`.
+    """The statistics' shape for a table with `schema`, `properties` and `partition_columns`.
 
     `also` are leaves, by physical name, that have statistics whatever the properties say: those of clustering and
-    identity columns. Raises LogError for an unknown mapping mode.
+    identity columns.
     """
-    properties, partition_columns = metadata.configuration, metadata.partition_columns
-    is_mapped = mapping_mode(metadata, url=url) is not MappingMode.NONE
+    is_mapped = properties.mapping_word.lower() != "none"
     indexed = indexed_columns(schema, properties, partition_columns=partition_columns)
     wanted = {*dict(leaves(_in_files(indexed, is_mapped=is_mapped))), *also}
     found = {path: kind for path, kind in leaves(_in_files(schema, is_mapped=is_mapped)) if path in wanted}
-    prefix_length = _whole(properties.get(names.PREFIX_LENGTH, ""))
+    length = properties.prefix_length
     return StatisticsShape(
         leaves=tuple(found),
         bounded=tuple(path for path, kind in found.items() if has_bounds(kind)),
-        prefix_length=PREFIX_LENGTH if prefix_length is None else max(prefix_length, 0),
+        prefix_length=PREFIX_LENGTH if length is None else max(length, 0),
         tells_tightness="deletionVectors" in supported_features(protocol),
     )
 
@@ -52,31 +53,27 @@ def has_bounds(kind: DataType) -> bool:
     return isinstance(kind, Decimal) or (isinstance(kind, Primitive) and kind.name not in _UNBOUNDED)
 
 
-def indexed_columns(schema: Struct, properties: Mapping[str, str], *, partition_columns: Sequence[str]) -> Struct:
+def indexed_columns(schema: Struct, properties: TableProperties, *, partition_columns: Sequence[str]) -> Struct:
     """The columns of `schema`, and their members, for which the table's properties ask for statistics.
 
     These are the columns that the properties name, or else the first leaves up to a number; a list or map counts as
     one leaf. Partition columns have no statistics.
     """
     data = Struct(tuple(field for field in schema if field.name not in partition_columns))
-    named = properties.get(names.INDEXED_COLUMNS)
-    if named is not None:
-        return _named(data, {tuple(part.lower() for part in path) for path in column_names(named) or ()})
-    most = _whole(properties.get(names.INDEXED_LEAVES, ""))
-    if most is None:
-        most = MOST_LEAVES
+    if properties.indexed_columns is not None:
+        return _named(data, {tuple(part.lower() for part in path) for path in properties.indexed_columns})
+    most = MOST_LEAVES if properties.indexed_leaves is None else properties.indexed_leaves
     if most < 0:
         return data
     numbers = itertools.count()
     return pruned(data, lambda _, kind: kind if next(numbers) < most else None)
 
 
-def check_indexed(properties: Mapping[str, str], schema: Struct, partition_columns: Sequence[str], *, url: str) -> None:
+def check_indexed(properties: TableProperties, schema: Struct, partition_columns: Sequence[str], *, url: str) -> None:
     """Raises SchemaMismatchError where `properties` name a column twice for statistics, or one that can have none."""
-    paths = column_names(properties.get(names.INDEXED_COLUMNS, "")) or []
     partitions = {column.lower() for column in partition_columns}
     seen: Counter[LeafPath] = Counter()
-    for path in paths:
+    for path in properties.indexed_columns or ():
         column = ".".join(path)
         if len(path) == 1 and path[0].lower() in partitions:
             error_class = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN"
@@ -93,46 +90,6 @@ def check_indexed(properties: Mapping[str, str], schema: Struct, partition_colum
     twice = next((path for path, count in seen.items() if count > 1), None)
     if twice is not None:
         raise _refused(f"{'.'.join(twice)!r} is named twice", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS", url)
-
-
-def column_names(text: str) -> list[list[str]] | None:
-    """The name parts of each column in `text`, a list with commas and dots; None where it is malformed.
-
-    In backticks a dot or a comma is part of a name, and two backticks mean one (Spark's multipartIdentifierList).
-    """
-    if not text.strip():
-        return []
-    paths: list[list[str]] = [[]]
-    rest = text
-    while True:
-        part, rest = _part(rest.lstrip())
-        if not part:
-            return None
-        paths[-1].append(part)
-        rest = rest.lstrip()
-        if not rest:
-            return paths
-        if rest[0] not in ",.":
-            return None
-        if rest[0] == ",":
-            paths.append([])
-        rest = rest[1:]
-
-
-def _part(text: str) -> tuple[str, str]:
-    """The name at the beginning of `text`, "" where there is none, and the rest of `text`."""
-    found = _PART.match(text)
-    if found is None:
-        return "", text
-    quoted = found["quoted"]
-    return found["plain"] if quoted is None else quoted.replace("``", "`"), text[found.end() :]
-
-
-_PART = re.compile(r"(?P<plain>\w+)|`(?P<quoted>(?:[^`]|``)+)`")
-
-
-def _whole(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"[+-]?[0-9]{1,19}", text.strip(), re.ASCII) else None
 
 
 def _in_files(schema: Struct, *, is_mapped: bool) -> Struct:

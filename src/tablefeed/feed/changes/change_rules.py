@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tablefeed.delta import names
-from tablefeed.delta.change_feed import records_changes
+from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import (
     MappedSchema,
     MappingMode,
@@ -48,7 +48,7 @@ class Recorded:
     def check(self, metadata: Metadata, version: int) -> None:
         """Raises ChangeDataError (DELTA_MISSING_CHANGE_DATA) unless `metadata`, that of `version`, enables the feed."""
         # A commit to an IndexTables log adds and removes only whole files, so the files show its changes.
-        if has_splits(metadata) or records_changes(metadata.configuration):
+        if has_splits(metadata) or TableProperties.of(metadata).records_changes:
             return
         raise ChangeDataError(
             f"The changes of versions {self.versions[0]} to {self.versions[-1]} of {self.url} cannot be read: version "
@@ -70,7 +70,7 @@ class RowsTracked:
 
     def check(self, metadata: Metadata, version: int) -> None:
         """Raises ChangeDataError (DELTA_CHANGELOG_ROW_TRACKING_DISABLED_IN_RANGE) unless `metadata` tracks rows so."""
-        if _row_id_column(metadata) == self.row_id_column:
+        if _row_id_column(TableProperties.of(metadata)) == self.row_id_column:
             return
         raise ChangeDataError(
             f"The updates in versions {self.versions[0]} to {self.versions[-1]} of {self.url} cannot be computed: "
@@ -87,7 +87,7 @@ def rows_tracked(read: Snapshot, versions: range) -> RowsTracked:
 
     Raises TableError (DELTA_CHANGELOG_REQUIRES_ROW_TRACKING) where the table as of `read` does not track rows.
     """
-    row_id_column = _row_id_column(read.metadata)
+    row_id_column = _row_id_column(read.properties)
     if row_id_column is None:
         raise TableError(
             f"{read.log.url} does not track its rows, so updates cannot be computed. Leave compute_updates out, or "
@@ -98,9 +98,8 @@ def rows_tracked(read: Snapshot, versions: range) -> RowsTracked:
     return RowsTracked(versions=versions, url=read.log.url, row_id_column=row_id_column)
 
 
-def _row_id_column(metadata: Metadata) -> str | None:
-    is_on = metadata.configuration.get(names.ENABLE_ROW_TRACKING, "false").lower() == "true"
-    return metadata.configuration.get(names.MATERIALIZED_ROW_ID_COLUMN) if is_on else None
+def _row_id_column(properties: TableProperties) -> str | None:
+    return properties.row_id_column if properties.tracks_rows else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +122,7 @@ class OneSchema:
         been renamed, dropped or replaced by a new one of the same name, and the partition columns must be the same.
         """
         url = self.read.log.url
-        newer = MappedSchema(schema=self.read.schema, mode=mapping_mode(self.read.metadata, url=url))
+        newer = MappedSchema(schema=self.read.schema, mode=mapping_mode(self.read.properties, url=url))
         older = mapped_schema(metadata, url=url)
         if not can_read(newer.schema, older.schema) or has_mapping_change(older=older, newer=newer):
             return False
@@ -167,4 +166,4 @@ class OneSchema:
 
 def is_mapped(metadata: Metadata, *, url: str) -> bool:
     """Says whether the table's columns have other names in files ("Column Mapping")."""
-    return mapping_mode(metadata, url=url) is not MappingMode.NONE
+    return mapping_mode(TableProperties.of(metadata), url=url) is not MappingMode.NONE

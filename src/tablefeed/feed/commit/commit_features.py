@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from tablefeed.delta import names, row_tracking
 from tablefeed.delta.commit_info import in_commit_timestamp
+from tablefeed.delta.properties import TableProperties
 from tablefeed.errors import LogError
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.model.actions import AddFile, DomainMetadata, Metadata, Protocol, Version
@@ -35,9 +36,10 @@ def featured(
     of `state`, and CommitError where row ids cannot be assigned.
     """
     protocol, metadata = table
+    properties = TableProperties.of(metadata)
     version = Version(0 if state is None else state.version + 1)
     domain = None
-    if row_tracking.is_supported(protocol) and not row_tracking.is_suspended(metadata):
+    if row_tracking.is_supported(protocol) and not properties.suspends_row_tracking:
         domains = {} if state is None else state.facts.domains
         files, domain = row_tracking.with_row_ids(files, domains, version=version, url=url)
     return Featured(
@@ -45,20 +47,16 @@ def featured(
         domains=() if domain is None else (domain,),
         in_commit_timestamp_ms=_in_commit_timestamp(state, metadata, now_ms=now_ms),
         # No row that has an id is copied or changed here: rows that stay keep their files.
-        tags={names.ROW_TRACKING_PRESERVED: "true"} if row_tracking.is_enabled(metadata) else {},
+        tags={names.ROW_TRACKING_PRESERVED: "true"} if properties.tracks_rows else {},
     )
 
 
 def _in_commit_timestamp(state: Snapshot | None, metadata: Metadata, *, now_ms: int) -> int | None:
-    if not _keeps_times(metadata):
+    if not TableProperties.of(metadata).keeps_commit_times:
         return None
-    if state is None or not _keeps_times(state.metadata):
+    if state is None or not state.properties.keeps_commit_times:
         return in_commit_timestamp(now_ms=now_ms, previous_ms=None)
     return in_commit_timestamp(now_ms=now_ms, previous_ms=_previous_ms(state))
-
-
-def _keeps_times(metadata: Metadata) -> bool:
-    return metadata.configuration.get(names.ENABLE_IN_COMMIT_TIMESTAMPS, "").lower() == "true"
 
 
 def _previous_ms(state: Snapshot) -> int:

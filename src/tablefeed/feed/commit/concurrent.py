@@ -91,7 +91,7 @@ def _check_made_by_another(log: TableLog, write: DeltaWrite, state: Snapshot) ->
         reason = "another writer made it, with other rules than these rows were held against; run the write again"
         raise _conflict(log, reason, state.version, METADATA_CHANGED)
     features.check_writable(state.protocol, state.metadata, url=log.url, removes=kind is WriteKind.OVERWRITE)
-    if stores_partition_columns(state.protocol, state.metadata.configuration) and not plan.stores_partitions:
+    if stores_partition_columns(state.protocol, state.properties) and not plan.stores_partitions:
         reason = "another writer made it, with partition columns in its files; run the write again"
         raise _conflict(log, reason, state.version, METADATA_CHANGED)
     if kind is WriteKind.OVERWRITE:

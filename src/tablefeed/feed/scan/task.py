@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import names, partition_values
+from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import mapping_mode, physical_name, stored_schema
 from tablefeed.delta.stats.stats_text import num_records
 from tablefeed.errors import DataFileError, ObjectNotFoundError
@@ -132,7 +133,7 @@ def table_columns(
     """
     if has_splits(metadata):
         return TableColumns(partitions={}, in_splits=frozenset(metadata.partition_columns))
-    stored = stored_schema(schema, mapping_mode(metadata, url=url), url=url)
+    stored = stored_schema(schema, mapping_mode(TableProperties.of(metadata), url=url), url=url)
     logged = {f.name: f.name if stored is None else physical_name(f) for f in schema}
     if by_file:
         partitioned_by = logged.values()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.delta import codec, features, names
 from tablefeed.delta.checkpoint.last_checkpoint import parse_last_checkpoint
+from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.partitioning import check_partition_columns
 from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
 from tablefeed.errors import (
@@ -61,6 +62,11 @@ class Snapshot:
     def schema(self) -> Struct:
         """The table's schema, partition columns included, in its order."""
         return parse_schema(self.metadata.schema_string, url=self.log.url)
+
+    @cached_property
+    def properties(self) -> TableProperties:
+        """The table's properties as values."""
+        return TableProperties.of(self.metadata)
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:

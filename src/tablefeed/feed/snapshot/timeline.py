@@ -15,6 +15,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import overload
 
 from tablefeed.delta import names
+from tablefeed.delta.properties import TableProperties
 from tablefeed.errors import IllegalOptionError, LogError, TableError
 from tablefeed.feed.snapshot.dialect import has_splits
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
@@ -216,16 +217,17 @@ def _in_commit_ms(log: TableLog, log_file: LogFile) -> int:
 
 
 def _enablement(metadata: Metadata, url: str) -> _Enablement | None:
-    if metadata.configuration.get(names.ENABLE_IN_COMMIT_TIMESTAMPS, "false").lower() != "true":
+    properties = TableProperties.of(metadata)
+    if not properties.keeps_commit_times:
         return None
-    properties = (names.IN_COMMIT_TIMESTAMPS_SINCE_VERSION, names.IN_COMMIT_TIMESTAMPS_SINCE_TIME)
-    found = [metadata.configuration.get(name) for name in properties]
-    if found == [None, None]:
+    found = (properties.commit_times_since_version, properties.commit_times_since_ms)
+    if found == (None, None):
         return _Enablement(version=0, at_ms=-math.inf)
     numbers = [int(text) for text in found if text is not None and _NUMBER.fullmatch(text)]
     if len(numbers) < len(found):
+        since = f"{names.IN_COMMIT_TIMESTAMPS_SINCE_VERSION} and {names.IN_COMMIT_TIMESTAMPS_SINCE_TIME}"
         raise TableError(
-            f"The properties {' and '.join(properties)} of {url} are {found[0]!r} and {found[1]!r}, which are no "
+            f"The properties {since} of {url} are {found[0]!r} and {found[1]!r}, which are no "
             "version and no time. Set both, or neither.",
             url=url,
         )

@@ -101,7 +101,7 @@ class QuerySchema:
 
     @property
     def _ours(self) -> MappedSchema:
-        return MappedSchema(schema=self.schema, mode=mapping_mode(self.begun.metadata, url=self.begun.log.url))
+        return MappedSchema(schema=self.schema, mode=mapping_mode(self.begun.properties, url=self.begun.log.url))
 
     def _check_mapping(self, theirs: MappedSchema, metadata: Metadata, version: Version, *, is_older: bool) -> None:
         url = self.begun.log.url

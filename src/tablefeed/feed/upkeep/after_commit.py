@@ -27,7 +27,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tablefeed.delta.checkpoint.checksum_writer import FileCounts
-from tablefeed.delta.retention import checkpoint_interval, retention_of
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep.checksums import begin_checksums, put_checksum
@@ -93,7 +92,7 @@ def _put_checksum(snapshot: Snapshot, commit: Commit, also_removed: FileCounts |
 
 def look_after(snapshot: Snapshot, options: UpkeepOptions = UpkeepOptions()) -> None:
     """Writes the checkpoint and the compaction that are due for the table seen as `snapshot`, in the background."""
-    interval = options.index_interval if snapshot.log.has_splits else checkpoint_interval(snapshot.metadata)
+    interval = options.index_interval if snapshot.log.has_splits else snapshot.properties.checkpoint_interval
     due = options.checkpoint and interval is not None and is_due(snapshot.version, _asked.get(_key(snapshot)), interval)
     if due:
         _keep(_asked, snapshot, snapshot.version)
@@ -170,7 +169,7 @@ def _work(snapshot: Snapshot, options: UpkeepOptions) -> None:
         _unless_it_fails("compaction", snapshot, lambda: write_compaction(snapshot, first))
     if options.checkpoint:
         _WAY.make()
-        interval = checkpoint_interval(snapshot.metadata)
+        interval = snapshot.properties.checkpoint_interval
         if is_due(snapshot.version, _newest_checkpoint(snapshot), interval):
             _checkpoint(snapshot, options)
 
@@ -191,7 +190,7 @@ def _checkpoint(snapshot: Snapshot, options: UpkeepOptions) -> None:
     counts = write_checkpoint(snapshot, shape, before_step=_WAY.make)
     _WAY.make()
     _unless_it_fails("checksum", snapshot, lambda: put_checksums_from(snapshot, counts))
-    cutoff_ms = retention_of(snapshot.metadata).log_cutoff_ms(now_ms=time.time_ns() // 1_000_000)
+    cutoff_ms = snapshot.properties.log_cutoff_ms(now_ms=time.time_ns() // 1_000_000)
     if options.clean_up and _cleaned.get(_key(snapshot)) != cutoff_ms:
         _keep(_cleaned, snapshot, cutoff_ms)
         now_ms = time.time_ns() // 1_000_000

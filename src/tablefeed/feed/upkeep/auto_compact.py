@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 
-from tablefeed.delta import names
 from tablefeed.errors import ConflictError
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep.after_commit import KEPT_TABLES, USUAL, UpkeepOptions, behind
@@ -27,9 +26,7 @@ def compact_if_wanted(snapshot: Snapshot, added: int, upkeep: UpkeepOptions = US
 
     `upkeep` applies to the commits that the fold makes.
     """
-    properties = snapshot.metadata.configuration
-    older, newer = properties.get(names.AUTO_OPTIMIZE, "false"), properties.get(names.AUTO_COMPACT, "false")
-    if older.lower() == "true" or newer.lower() in ("true", "auto", "legacy"):
+    if snapshot.properties.folds_files:
         _count(snapshot, added, upkeep)
 
 

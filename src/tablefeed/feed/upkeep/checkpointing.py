@@ -33,7 +33,7 @@ from tablefeed.delta.checkpoint.writing import (
     v2_actions,
 )
 from tablefeed.delta.columns import FILE_COLUMNS
-from tablefeed.delta.retention import retention_of
+from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.schema_string import to_arrow
 from tablefeed.errors import CorruptLogError, ObjectNotFoundError, StoreError
 from tablefeed.feed.commit.own_log import all_in_log_of, in_log_of
@@ -141,7 +141,7 @@ def _collect(snapshot: Snapshot, files: SortedFiles, before_step: Callable[[], N
     while True:
         segment = snapshot.log.segment(snapshot.version, without=without)
         now_ms = _committed_ms(snapshot, segment)
-        oldest_ms = now_ms - retention_of(snapshot.metadata).deleted_files_ms
+        oldest_ms = now_ms - snapshot.properties.deleted_files_ms
         tally = Tally()
         try:
             for batch in _rows(snapshot.log.store, segment, before_step):
@@ -180,8 +180,8 @@ def _committed_ms(snapshot: Snapshot, segment: LogSegment) -> int:
 def _unexpired(facts: Facts, now_ms: int) -> Facts:
     if facts.metadata is None:
         return facts
-    retention = retention_of(facts.metadata)
-    txns = {app_id: txn for app_id, txn in facts.txns.items() if retention.keeps_txn(txn, now_ms=now_ms)}
+    properties = TableProperties.of(facts.metadata)
+    txns = {app_id: txn for app_id, txn in facts.txns.items() if properties.keeps_txn(txn, now_ms=now_ms)}
     return Facts(protocol=facts.protocol, metadata=facts.metadata, txns=txns, domains=facts.domains)
 
 
@@ -191,8 +191,7 @@ def _knows_v2(snapshot: Snapshot) -> bool:
 
 def wants_v2(snapshot: Snapshot) -> bool:
     """Whether the table gets V2 checkpoints. Their names have a new UUID each, so they never exist already."""
-    policy = snapshot.metadata.configuration.get(names.CHECKPOINT_POLICY, "classic")
-    return _knows_v2(snapshot) and policy.lower() == "v2"
+    return _knows_v2(snapshot) and snapshot.properties.wants_v2_checkpoints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

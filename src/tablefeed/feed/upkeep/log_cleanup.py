@@ -1,7 +1,7 @@
 """Deletes old log files as the table's properties allow (PROTOCOL.md, "Metadata Cleanup", "Checkpoint Protection").
 
 log/cleanup.py decides by the names which files are old. Before the first of them is deleted, what the log will begin
-with is read whole, and the newest version is read again: it must be the same table with the same retention. The oldest
+with is read whole, and the newest version is read again: it must be the same table with the same properties. The oldest
 file is deleted first, so a cleanup that breaks off leaves a log that begins later.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from tablefeed.delta import features, names
 from tablefeed.delta.checkpoint.reading import read_top_level
-from tablefeed.delta.retention import DAY_MS, protected_before, retention_of
+from tablefeed.delta.intervals import DAY_MS
 from tablefeed.errors import LogError, ObjectNotFoundError, TablefeedError
 from tablefeed.feed.snapshot.segment_reader import SegmentReader
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
@@ -40,11 +40,11 @@ def clean_up(snapshot: Snapshot, *, now_ms: int, before_step: Callable[[], None]
     log = snapshot.log
     newest = log.advance(snapshot)
     features.check_writable(newest.protocol, newest.metadata, url=log.url, removes=False)
-    retention = retention_of(newest.metadata)
-    if newest.head is None or newest.metadata.table_id != snapshot.metadata.table_id or not retention.cleans_log:
+    properties = newest.properties
+    if newest.head is None or newest.metadata.table_id != snapshot.metadata.table_id or not properties.cleans_log:
         return 0
     _sweep(log, now_ms=now_ms)
-    cleanup = _readable(newest, cutoff_ms=retention.log_cutoff_ms(now_ms=now_ms), before_step=before_step)
+    cleanup = _readable(newest, cutoff_ms=properties.log_cutoff_ms(now_ms=now_ms), before_step=before_step)
     if cleanup is None:
         return 0
     if not _is_as_before(newest):  # reading the base may have taken long
@@ -104,10 +104,9 @@ def _sweep(log: TableLog, *, now_ms: int) -> None:
 
 def _is_allowed(snapshot: Snapshot, cleanup: Cleanup, cutoff_ms: int) -> bool:
     # "Checkpoint Protection": the versions before that one may only be deleted all at once.
-    if cleanup.kept < protected_before(snapshot.metadata):
+    if cleanup.kept < snapshot.properties.protected_before:
         return False
-    properties = snapshot.metadata.configuration
-    if properties.get(names.ENABLE_IN_COMMIT_TIMESTAMPS, "").lower() != "true":
+    if not snapshot.properties.keeps_commit_times:
         return True
     # The file may be older or, as a copy, younger than the commit in it: both times must be old.
     commit = snapshot.log.required_commit(cleanup.cutoff)

@@ -24,7 +24,6 @@ import pyarrow.compute as pc
 from tablefeed.delta import names, row_tracking
 from tablefeed.delta.columns import FILE_COLUMNS, to_add_files
 from tablefeed.delta.commit_info import Optimize
-from tablefeed.delta.file_layout import target_file_bytes
 from tablefeed.delta.stats.stats_columns import record_counts
 from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatureError
 from tablefeed.feed.arguments import location, store_options, whole_number
@@ -135,7 +134,7 @@ def _fold_once(snapshot: Snapshot, upkeep: UpkeepOptions) -> None:
 
 def wanted_bytes(snapshot: Snapshot, default: int = TARGET_BYTES) -> int:
     """Gives the file size in bytes that the table's properties ask for, else `default`."""
-    return target_file_bytes(snapshot.metadata.configuration) or default
+    return snapshot.properties.target_file_bytes or default
 
 
 # --- what is asked -------------------------------------------------------------------------------------------------

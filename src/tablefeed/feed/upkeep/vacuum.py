@@ -24,7 +24,6 @@ from tablefeed.delta import features, names
 from tablefeed.delta.columns import decode_paths
 from tablefeed.delta.deletion_vectors import BadVectorError, stored_at
 from tablefeed.delta.paths import below_root
-from tablefeed.delta.retention import retention_of
 from tablefeed.delta.schema.column_mapping import physical_name
 from tablefeed.errors import ConflictError, CorruptLogError, IllegalOptionError, LogError, ObjectNotFoundError
 from tablefeed.feed.arguments import location, store_options, switch
@@ -94,7 +93,7 @@ def vacuumed(log: TableLog, *, retention_ms: int | None, allow_short: bool, dry_
     snapshot = log.load()
     # Who may not write the table cannot know either which files it needs.
     features.check_writable(snapshot.protocol, snapshot.metadata, url=log.url, removes=False)
-    own_ms = retention_of(snapshot.metadata).deleted_files_ms
+    own_ms = snapshot.properties.deleted_files_ms
     if retention_ms is None:
         retention_ms = own_ms
     elif retention_ms < own_ms and not allow_short:
@@ -272,7 +271,8 @@ def _keep_what_came_since(snapshot: Snapshot, kept: Kept) -> Snapshot:
     newest = log.advance(snapshot)
     if log.head(version) != snapshot.head or newest.metadata.table_id != snapshot.metadata.table_id:
         raise _changed("was restored, or deleted and made anew,", snapshot)
-    if (newest.protocol, retention_of(newest.metadata)) != (snapshot.protocol, retention_of(snapshot.metadata)):
+    retention = newest.properties.deleted_files_ms, snapshot.properties.deleted_files_ms
+    if newest.protocol != snapshot.protocol or retention[0] != retention[1]:
         raise _changed("was given another protocol or retention", snapshot)
     while (commit := log.commit(Version(version + 1))) is not None:
         kept.commit(commit)

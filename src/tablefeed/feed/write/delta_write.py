@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.delta import features, paths, row_tracking
 from tablefeed.delta.file_layout import Codec, file_shape
-from tablefeed.delta.properties import checked_properties, is_kept
+from tablefeed.delta.new_properties import checked_properties, is_kept
 from tablefeed.delta.schema.column_mapping import MappingMode, files_schema, mapping_mode
 from tablefeed.delta.schema.iceberg_compat import check_compatible, file_tags, stores_partition_columns
 from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
@@ -74,20 +74,14 @@ def plan_delta_write(
         target = _existing(snapshot, rows, partition_by=partition_by, kind=kind, rules=rules)
     check_storable(target.schema, url=log.url)
     check_zone(target.schema, rows, rules.assignment, url=log.url)
-    draft = Metadata(
-        table_id="",
-        schema_string="",
-        partition_columns=target.partition_columns,
-        configuration=target.configuration,
-    )
     clustered_by = _clustering(snapshot, target, rules, url=log.url)
     before = () if snapshot is None else snapshot.metadata.partition_columns
-    check_compatible(target.configuration, target.schema, target.partition_columns, before=before, url=log.url)
+    check_compatible(target.properties, target.schema, target.partition_columns, before=before, url=log.url)
     check_clustered(clustered_by, target.schema, target.partition_columns, url=log.url)
     if snapshot is None or target.metadata is not None:
-        check_indexed(target.configuration, target.schema, target.partition_columns, url=log.url)
+        check_indexed(target.properties, target.schema, target.partition_columns, url=log.url)
     alignment, identity, kept = _fitted(target, rows, rules, kind=kind, now_ms=now_ms, url=log.url)
-    mapping = mapping_mode(draft, url=log.url)
+    mapping = mapping_mode(target.properties, url=log.url)
     replaces = planned_replacement(rules, target, kind=kind, mapping=mapping)
     if snapshot is not None:
         check_replaceable(replaces, target, url=log.url)
@@ -102,14 +96,14 @@ def plan_delta_write(
         found=None if snapshot is None else Planned.of(snapshot),
         schema_string=target.schema_string,
         partition_columns=target.partition_columns,
-        configuration=dict(target.configuration) if snapshot is None else {},
+        configuration=dict(target.properties.texts) if snapshot is None else {},
         metadata=target.metadata,
         protocol=None if snapshot is None or target.protocol == snapshot.protocol else target.protocol,
         mapping=mapping,
         alignment=alignment,
         rules=rules,
         shape=file_shape(
-            target.configuration,
+            target.properties,
             codec=rules.codec,
             most_rows=rules.most_rows_of_a_file,
             gathered=rules.gathers_files,
@@ -120,12 +114,12 @@ def plan_delta_write(
         identity=identity,
         recorded={txn.app_id: txn.txn_version for txn in recorded},
         records_all=True,
-        statistics=statistics_shape(target.schema, draft, target.protocol, also=counted, url=log.url),
-        clustered_by=clustered_by,
-        stores_partitions=stores_partition_columns(
-            None if snapshot is None else snapshot.protocol, target.configuration
+        statistics=statistics_shape(
+            target.schema, target.properties, target.protocol, partition_columns=target.partition_columns, also=counted
         ),
-        file_tags=file_tags(target.configuration),
+        clustered_by=clustered_by,
+        stores_partitions=stores_partition_columns(None if snapshot is None else snapshot.protocol, target.properties),
+        file_tags=file_tags(target.properties),
     )
     if snapshot is None:
         new_protocol_and_metadata(plan, created_ms=0)  # so that it is refused before a file is written
@@ -149,7 +143,7 @@ def new_protocol_and_metadata(plan: DeltaPlan, *, created_ms: int) -> tuple[Prot
 
 def _clustering(snapshot: Snapshot | None, target: Target, rules: WriteRules, *, url: str) -> tuple[LeafPath, ...]:
     if snapshot is None:
-        return new_clustering(rules.cluster_by, target.schema, target.partition_columns, target.configuration)
+        return new_clustering(rules.cluster_by, target.schema, target.partition_columns, target.properties)
     actual = clustering_of(snapshot)
     check_same_clustering(rules.cluster_by, actual, snapshot.schema, url=url)
     return actual
@@ -189,7 +183,7 @@ def _fitted(
         # These are the table's own rows: they have all values, and were checked against its rules when first written.
         return align(schema, rows, partition_columns=partition_by, url=url), (), None
     identity = columns_to_make(schema, rows, target.protocol, partition_columns=partition_by, url=url)
-    in_force = rules_in_force(schema, target.configuration, target.protocol, url=url)
+    in_force = rules_in_force(schema, target.properties.texts, target.protocol, url=url)
     filled = filled_columns(in_force) | {column.name for column in identity}
     alignment = align(schema, rows, partition_columns=partition_by, filled=filled, url=url)
     if in_force is None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import names, row_tracking
-from tablefeed.delta.change_feed import records_changes
 from tablefeed.delta.schema.column_mapping import MappingMode, physical_name
 from tablefeed.errors import (
     ConflictingOptionsError,
@@ -125,7 +124,7 @@ def check_replaceable(replaces: Replaces, target: Target, *, url: str) -> None:
             error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
         )
     reserved = next((column.name for column in target.schema if column.name.lower() == names.CHANGE_TYPE), None)
-    if reserved is not None and records_changes(target.configuration):
+    if reserved is not None and target.properties.records_changes:
         raise SchemaMismatchError(
             f"{url} has a column {reserved!r}, which its change data feed has itself. Nothing was written; rename it.",
             url=url,

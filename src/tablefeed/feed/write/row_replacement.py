@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tablefeed.delta.change_feed import records_changes
+from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
 from tablefeed.delta.stats.stats_text import num_records
 from tablefeed.feed.scan.task import ScanTask, read_task, scan_file, table_columns
@@ -136,7 +136,7 @@ def rewritten(log: TableLog, state: Snapshot, plan: DeltaPlan, new: Sequence[Add
     again = plan.for_table_rows(len(parse_schema(plan.schema_string, url=plan.url).fields))
     staying = replacement.rows_of(partly, replaced=False)
     rewriting = replace(rewriting, added=write_delta_task(again, staying, task=0, now_ms=now_ms))
-    if records_changes(plan.metadata_after.configuration):
+    if TableProperties.of(plan.metadata_after).records_changes:
         with deleted_on_error(log.store) as begun:
             begun += (file.path for file in rewriting.written)
             changes = _changes(replacement, sorted(removed, key=_partition), sorted(new, key=_partition))

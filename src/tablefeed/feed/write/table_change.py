@@ -7,12 +7,12 @@ metadata keeps the table's id, creation time, name and unknown fields.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tablefeed.delta import features, names
-from tablefeed.delta.change_feed import records_changes
-from tablefeed.delta.properties import checked_properties
+from tablefeed.delta.new_properties import checked_properties
+from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import MappingMode, mapping_mode, physical_name
 from tablefeed.delta.schema.iceberg_compat import compat_version
 from tablefeed.delta.schema.mapping_assignment import like_before, with_mapping
@@ -33,9 +33,6 @@ from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.schema import Struct
 
-_INTERNAL_COLUMNS = (names.MATERIALIZED_ROW_ID_COLUMN, names.MATERIALIZED_ROW_VERSION_COLUMN)
-"""The properties that name columns which files may have in addition to the table's columns."""
-
 PREVIEW_OF_WIDENING = "typeWidening-preview"
 
 
@@ -43,14 +40,13 @@ PREVIEW_OF_WIDENING = "typeWidening-preview"
 class Target:
     """The table as it is after the write. `metadata` is None where an existing table's metadata does not change.
 
-    It is also None for a new table, whose metadata the commit makes. `configuration` are the table's properties.
-    `protocol` decides which of its rules are in force.
+    It is also None for a new table, whose metadata the commit makes. `protocol` decides which rules are in force.
     """
 
     schema: Struct
     schema_string: str
     partition_columns: tuple[str, ...]
-    configuration: Mapping[str, str]
+    properties: TableProperties
     protocol: Protocol
     metadata: Metadata | None = None
 
@@ -58,20 +54,20 @@ class Target:
 def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules, url: str) -> Target:
     """Gives a new table for `rows`. Raises SchemaMismatchError where no table can have their schema."""
     properties = checked_properties(rules.properties)
-    if compat_version(properties) is not None:
+    if compat_version(TableProperties(properties)) is not None:
         # The properties that Iceberg compatibility requires, or that Delta-Spark adds to such a table.
         properties = {names.COLUMN_MAPPING_MODE: str(MappingMode.NAME), names.ATOMIC_CONVERSION: "true", **properties}
     if rules.cluster_by:
         properties = {**properties, names.FEATURE_PREFIX + names.CLUSTERING: "supported"}
     draft = Metadata(table_id="", schema_string="", configuration=properties)
-    is_mapped = mapping_mode(draft, url=url) is not MappingMode.NONE
+    is_mapped = mapping_mode(TableProperties(properties), url=url) is not MappingMode.NONE
     schema = new_table_schema(rows, partition_columns=partition_by, url=url, any_name=is_mapped)
     schema, configuration = with_mapping(schema, draft, new_name=_new_name, url=url)
     return Target(
         schema=schema,
         schema_string=format_schema(schema),
         partition_columns=spelled_as(schema, partition_by),
-        configuration=configuration,
+        properties=TableProperties(configuration),
         protocol=features.required_protocol(schema, configuration),
     )
 
@@ -84,8 +80,9 @@ def changed_table(
     Raises SchemaMismatchError where the rows do not fit, and UnsupportedFeatureError where the new schema needs a
     feature that the table cannot get.
     """
-    widens = rules.schema is SchemaMode.MERGE and features.is_type_widening_enabled(protocol, metadata)
-    how = Merging(url=url, policy=rules.assignment.policy, adds=rules.schema is SchemaMode.MERGE, widens=widens)
+    adds = rules.schema is SchemaMode.MERGE
+    widens = adds and features.is_type_widening_enabled(protocol, TableProperties.of(metadata))
+    how = Merging(url=url, policy=rules.assignment.policy, adds=adds, widens=widens)
     after = merged(schema, rows, how)
     if after == schema:
         return _as_it_is(metadata, protocol, schema)
@@ -106,7 +103,7 @@ def replaced_table(
     SchemaMismatchError, and UnsupportedFeatureError for a table with CHECK constraints.
     """
     check_brought(schema, rows, protocol, partition_columns=metadata.partition_columns, url=url)
-    if any(name.startswith(names.CHECK_CONSTRAINT_PREFIX) for name in metadata.configuration):
+    if TableProperties.of(metadata).constraints:
         raise UnsupportedFeatureError(
             f"{url} has CHECK constraints, which may name columns that the new schema has not. Nothing was written. "
             "Drop them first, or overwrite without overwriteSchema.",
@@ -118,7 +115,7 @@ def replaced_table(
     for column in after:
         refuse_void(column, url)
     partition_columns = spelled_as(after, partition_by)
-    if mapping_mode(metadata, url=url) is not MappingMode.NONE:
+    if mapping_mode(TableProperties.of(metadata), url=url) is not MappingMode.NONE:
         after = like_before(after, schema)
     unchanged = format_schema(after) == format_schema(schema)
     if unchanged and partition_columns == metadata.partition_columns:
@@ -137,7 +134,7 @@ def _as_it_is(metadata: Metadata, protocol: Protocol, schema: Struct) -> Target:
         schema=schema,
         schema_string=metadata.schema_string,
         partition_columns=metadata.partition_columns,
-        configuration=metadata.configuration,
+        properties=TableProperties.of(metadata),
         protocol=protocol,
     )
 
@@ -150,7 +147,7 @@ def _changed(
     partition_columns: tuple[str, ...],
     url: str,
 ) -> Target:
-    is_mapped = mapping_mode(metadata, url=url) is not MappingMode.NONE
+    is_mapped = mapping_mode(TableProperties.of(metadata), url=url) is not MappingMode.NONE
     known = {column.name.lower() for column in before}
     if not is_mapped:
         check_new_columns([column for column in after if column.name.lower() not in known], url=url)
@@ -170,7 +167,7 @@ def _changed(
         schema=after,
         schema_string=changed.schema_string,
         partition_columns=partition_columns,
-        configuration=changed.configuration,
+        properties=TableProperties.of(changed),
         protocol=protocol,
         metadata=changed,
     )
@@ -179,13 +176,14 @@ def _changed(
 def _check_reserved(metadata: Metadata, after: Struct, url: str) -> None:
     reserved = {names.CHANGE_TYPE, names.COMMIT_VERSION, names.COMMIT_TIMESTAMP}
     taken = next((column.name for column in after if column.name.lower() in reserved), None)
-    if taken is not None and records_changes(metadata.configuration):
+    properties = TableProperties.of(metadata)
+    if taken is not None and properties.records_changes:
         raise SchemaMismatchError(
             f"The rows have a column {taken!r}, which the change data feed of {url} has itself. Rename it.",
             url=url,
             error_class="RESERVED_CDC_COLUMNS_ON_WRITE",
         )
-    internal = {metadata.configuration.get(name) for name in _INTERNAL_COLUMNS}
+    internal = {properties.row_id_column, properties.row_version_column}
     taken = next(
         (column.name for column in after if not internal.isdisjoint({column.name, physical_name(column)})), None
     )
@@ -206,9 +204,7 @@ def _check_widened(widened: Sequence[str], metadata: Metadata, schema: Struct, p
             url=url,
             features=(PREVIEW_OF_WIDENING,),
         )
-    constraints = [
-        text for name, text in metadata.configuration.items() if name.startswith(names.CHECK_CONSTRAINT_PREFIX)
-    ]
+    constraints = list(TableProperties.of(metadata).constraints.values())
     generated = [
         str(c.metadata[names.GENERATION_EXPRESSION]) for c in schema if names.GENERATION_EXPRESSION in c.metadata
     ]
