@@ -38,6 +38,14 @@ class Comparison:
     column: Column
     value: pa.Scalar
 
+    def __reduce__(self) -> tuple[Callable[..., Comparison], tuple[object, ...]]:
+        # pyarrow pickles a scalar as a Python object, and Python's times end with the year 9999. An array has no limit.
+        return _with_first, (self.function, self.column, pa.array([self.value], self.value.type))
+
+
+def _with_first(function: str, column: Column, values: pa.Array) -> Comparison:
+    return Comparison(function, column, values[0])
+
 
 @dataclass(frozen=True, slots=True)
 class In:

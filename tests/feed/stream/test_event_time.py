@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,15 @@ from support.recorded import recorded, schema
 from support.tracking import Checkpoint, passed, reached
 from tablefeed.errors import IllegalOptionError, LogError, MetadataEvolvedError, OffsetError
 from tablefeed.feed.changes.java_regex import java_regex
-from tablefeed.feed.scan.task import read_task
+from tablefeed.feed.scan.task import TableColumns, read_task
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
+from tablefeed.feed.stream.event_time import EventTimes
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import EventTime, Offset
+from tablefeed.model.schema import Field, Primitive, Struct
 from tablefeed.store import LocalStore
 
 ROWS = schema(("id", "long"), ("at", "timestamp"), ("day", "timestamp_ntz"))
@@ -205,6 +208,20 @@ def test_a_batch_reads_no_more_than_the_rows_of_its_time(tmp_path: Path) -> None
         start = end
 
     assert found == [[0, 2, 3, 4], [5]]
+
+
+def test_a_task_is_sent_though_its_time_is_beyond_the_last_year_of_python() -> None:
+    field = Field("at", Primitive("timestamp"), nullable=True)
+    times = EventTimes(field, schema=Struct((field,)), columns=TableColumns(partitions={}))
+    year_11476_us = 300_000_000_000_000_000
+    at = pa.table({"at": pa.array([year_11476_us - 1, year_11476_us], pa.timestamp("us", "UTC"))})
+
+    rows = times.rows(year_11476_us, None, None)
+    assert rows is not None
+    sent = pickle.loads(pickle.dumps(rows))  # noqa: S301 - our own bytes
+
+    assert at.filter(sent.condition)["at"].cast(pa.int64()).to_pylist() == [year_11476_us]
+    assert (sent.predicate, sent.fields) == (rows.predicate, rows.fields)
 
 
 def ids(source: StreamSource, start: Offset, end: Offset) -> list[int]:
