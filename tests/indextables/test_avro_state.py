@@ -214,6 +214,22 @@ def test_a_block_that_counts_its_records_wrong_is_damage(count: int) -> None:
         entries(plain[:begin] + told + plain[begin + 1 :], 2)
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "null",
+        {"type": "record", "name": "Empty", "fields": []},
+        ["null", {"type": "array", "items": "null"}],
+        {"type": "map", "values": {"type": "array", "items": "null"}},
+    ],
+)
+def test_a_schema_of_values_without_bytes_is_damage_for_any_number_of_them_fits_a_block(kind: object) -> None:
+    data = a_manifest([], {"type": "record", "name": "F", "fields": [{"name": "path", "type": kind}]})
+
+    with pytest.raises(CorruptLogError, match="an array of values without bytes"):
+        entries(data)
+
+
 def test_another_codec_is_refused_by_name() -> None:
     data = manifest("m", [add("a")], writer=Writer.NATIVE)[1].replace(b"\x08null", b"\x04xz", 1)
 
@@ -241,7 +257,7 @@ def test_a_schema_of_several_records_is_damage() -> None:
     entry = {"path": "a", "size": 1, "modificationTime": 2}
     data = a_manifest([entry, {**entry, "path": "b", "numRecords": 5}], union)
 
-    with pytest.raises(CorruptLogError, match="it is of no record"):
+    with pytest.raises(CorruptLogError, match="its schema is not that of a record"):
         entries(data, 2)
 
 

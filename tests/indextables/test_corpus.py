@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,12 +14,12 @@ from support.corpus import Tally
 from support.index_log import URL, IndexLog, rows_by_version
 from support.recordings import index_table
 from tablefeed.errors import LogGapError
-from tablefeed.indextables.log import avro_file, avro_schemas, columns, listing, protocol, schema_registry, version_file
+from tablefeed.indextables.log import avro_schemas, columns, listing, protocol, schema_registry, version_file
 from tablefeed.indextables.log.listing import Flavour
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Protocol, RemoveFile, Version
 
-pytest.importorskip("fastavro")
+fastavro = pytest.importorskip("fastavro")
 
 EVENTS = [(0, 0, 0), (5, 1, 0), (5, 1, 0), (4, 1, 0), (0, 0, 0), (3, 1, 0), (0, 0, 1), (4, 1, 2), (2, 1, 0)]
 """Rows and files added, files removed, by version: version 4 is a compaction, 6 drops a partition, 7 overwrites."""
@@ -309,12 +310,12 @@ def test_our_schemas_of_states_and_manifests_are_those_of_the_tables_writer(inde
     writer = Writer.NATIVE if found.log.flavour is Flavour.NATIVE else Writer.SCALA
     for file, data in found.files.items():
         if file.endswith(".avro") and data.startswith(b"Obj\x01"):
-            schema, codec, _ = avro_file._read_header(avro_file._Source(data))
+            header = fastavro.reader(io.BytesIO(data))
             is_state = file.endswith("/_manifest.avro")
 
             expected = avro_schemas.STATE_MANIFEST if is_state else avro_schemas.file_entry(writer)
-            assert _without_words(json.loads(schema)) == _without_words(expected)
-            assert codec == ("null" if writer is Writer.NATIVE and not is_state else "zstandard")
+            assert _without_words(json.loads(header.metadata["avro.schema"])) == _without_words(expected)
+            assert header.codec == ("null" if writer is Writer.NATIVE and not is_state else "zstandard")
 
 
 def _without_words(schema: Any) -> Any:  # Any: JSON

@@ -1,13 +1,13 @@
 """An Avro container file to and from records (Avro specification, "Object Container Files").
 
-The container is read here, pyarrow decompresses its blocks, and fastavro decodes their records with the schema in the
-file. Fields are then found by name, so that unknown fields are ignored and missing ones are absent. fastavro's own
-reader would need one more package for each codec.
+fastavro decodes and encodes every value: the header and the blocks, which the specification defines as Avro records,
+and the records in a block, with the schema in the file. So fields are found by name, unknown fields are ignored, and
+missing ones are absent. pyarrow decompresses the blocks. fastavro's own file reader does not check a block's checksum
+nor that its bytes are used up: of a damaged file it would return wrong records, or fewer.
 """
 
 from __future__ import annotations
 
-import functools
 import io
 import json
 import zlib
@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablefeed.errors import CorruptLogError, StoreConfigError, TablefeedError, UnsupportedFeatureError
+from tablefeed.errors import CorruptLogError, StoreConfigError, UnsupportedFeatureError
 
 NULL, ZSTANDARD = "null", "zstandard"
 """The codecs that we write."""
@@ -24,6 +24,22 @@ NULL, ZSTANDARD = "null", "zstandard"
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
 _BLOCK_BYTES = 64 << 10  # before compression: about the block size of Avro's own writers
+_SYNC = {"type": "fixed", "name": "Sync", "size": _SYNC_BYTES}
+_HEADER = {
+    "type": "record",
+    "name": "Header",
+    "fields": [
+        {"name": "magic", "type": {"type": "fixed", "name": "Magic", "size": len(_MAGIC)}},
+        {"name": "meta", "type": {"type": "map", "values": "bytes"}},
+        {"name": "sync", "type": _SYNC},
+    ],
+}
+_BLOCK = {
+    "type": "record",
+    "name": "Block",
+    "fields": [{"name": "count", "type": "long"}, {"name": "data", "type": "bytes"}, {"name": "sync", "type": _SYNC}],
+}
+_PRIMITIVES = ("boolean", "int", "long", "float", "double", "bytes", "string")
 
 Record = dict[str, Any]  # Any: what the writer's schema allows
 
@@ -34,12 +50,12 @@ def read_records(data: bytes, *, url: str, log_file: str) -> Iterator[list[Recor
     Raises CorruptLogError for a malformed file, UnsupportedFeatureError for an unknown codec, and
     StoreConfigError where fastavro is not installed.
     """
-    source = _Source(data)
+    avro, source = _fastavro(url), io.BytesIO(data)
     try:
-        schema, codec, sync = _read_header(source)
-        while not source.at_end:
-            count, packed = _read_block(source, sync)
-            yield _decode(_decompress(packed, codec, url=url, log_file=log_file), count, schema, url=url)
+        schema, codec, sync = _read_header(avro, source)
+        while source.tell() < len(data):
+            count, packed = _read_block(avro, source, sync)
+            yield _decode(avro, _decompress(packed, codec, url=url, log_file=log_file), count, schema)
     except _BadFileError as error:
         raise CorruptLogError(f"it is not a valid Avro file: {error}", url=url, log_file=log_file) from error
 
@@ -51,19 +67,15 @@ def encode_records(
 
     Raises StoreConfigError where fastavro is not installed. The records must fit the schema.
     """
-    if len(sync) != _SYNC_BYTES:
-        raise ValueError(f"a sync marker has 16 bytes, not {len(sync)}")
-    avro, parsed = _fastavro(url), _parsed(json.dumps(schema), url)
-    file = io.BytesIO()
-    file.write(_MAGIC + _long(2))
-    for key, value in (("avro.schema", json.dumps(schema, separators=(",", ":"))), ("avro.codec", codec)):
-        file.write(_text(key.encode()) + _text(value.encode()))
-    file.write(_long(0) + sync)
+    avro, file = _fastavro(url), io.BytesIO()
+    parsed = avro.parse_schema(schema)
+    meta = {"avro.schema": json.dumps(schema, separators=(",", ":")).encode(), "avro.codec": codec.encode()}
+    avro.schemaless_writer(file, _HEADER, {"magic": _MAGIC, "meta": meta, "sync": sync})
     block, count = io.BytesIO(), 0
 
     def flush() -> None:
         packed = block.getvalue() if codec == NULL else bytes(pa.compress(block.getvalue(), "zstd", asbytes=True))
-        file.write(_long(count) + _text(packed) + sync)
+        avro.schemaless_writer(file, _BLOCK, {"count": count, "data": packed, "sync": sync})
 
     for record in records:
         avro.schemaless_writer(block, parsed, record)
@@ -80,61 +92,60 @@ class _BadFileError(ValueError):
     """The bytes are not a valid container."""
 
 
-class _Source:
-    """Bytes that are read from the front."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = memoryview(data), 0
-
-    @property
-    def at_end(self) -> bool:
-        return self._at == len(self._data)
-
-    def take(self, count: int) -> bytes:
-        taken = self._data[self._at : self._at + max(count, 0)]
-        if len(taken) != count:
-            raise _BadFileError("it ends too soon")
-        self._at += count
-        return bytes(taken)
-
-    def long(self) -> int:
-        """A zig-zag integer of at most ten bytes ("Binary Encoding")."""
-        value = 0
-        for shift in range(0, 70, 7):
-            byte = self.take(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return (value >> 1) ^ -(value & 1)
-        raise _BadFileError("a number has too many bytes")
-
-
-def _read_header(source: _Source) -> tuple[str, str, bytes]:
-    """The schema, the codec and the sync marker."""
-    if source.take(len(_MAGIC)) != _MAGIC:
-        raise _BadFileError("it does not begin with Avro's magic bytes")
-    metadata: dict[bytes, bytes] = {}
-    while (count := source.long()) != 0:
-        if count < 0:  # a block of the map that has its size too
-            source.long()
-        for _ in range(abs(count)):
-            key = source.take(source.long())
-            metadata[key] = source.take(source.long())
+def _read(avro: Any, source: io.BytesIO, schema: object, wrong: str) -> Any:  # Any: the module, and a value of `schema`
     try:
-        return (
-            metadata[b"avro.schema"].decode(),
-            metadata.get(b"avro.codec", NULL.encode()).decode(),
-            source.take(_SYNC_BYTES),
-        )
-    except (KeyError, UnicodeDecodeError) as error:
-        raise _BadFileError("its header has no schema") from error
+        return avro.schemaless_reader(source, schema, None)
+    except Exception as error:  # fastavro can raise anything for bad bytes
+        raise _BadFileError(f"{wrong}: {error or type(error).__name__!r:.200}") from error
 
 
-def _read_block(source: _Source, sync: bytes) -> tuple[int, bytes]:
+def _read_header(avro: Any, source: io.BytesIO) -> tuple[Any, str, bytes]:  # Any: the module, and its form of a schema
+    """The schema of an array of the records, the codec and the sync marker."""
+    header = _read(avro, source, _HEADER, "its header cannot be read")
+    if header["magic"] != _MAGIC:
+        raise _BadFileError("it does not begin with Avro's magic bytes")
+    try:
+        schema = avro.parse_schema(json.loads(header["meta"]["avro.schema"]))
+        codec = header["meta"].get("avro.codec", NULL.encode()).decode()
+    except Exception as error:  # as above
+        raise _BadFileError(f"its header has no valid schema: {error or type(error).__name__!r:.200}") from error
+    if not isinstance(schema, dict) or schema.get("type") != "record":
+        raise _BadFileError("its schema is not that of a record")
+    records = {"type": "array", "items": schema}
+    _has_bytes(records)
+    return records, codec, header["sync"]
+
+
+def _has_bytes(schema: Any) -> bool:  # Any: JSON
+    """Whether each value of `schema` has a byte or more.
+
+    Raises _BadFileError where the items of an array may have none: it could claim any number of them.
+    """
+    match schema:
+        case {"type": "array", "items": items}:
+            if not _has_bytes(items):
+                raise _BadFileError("its schema has an array of values without bytes")
+        case {"type": "record", "fields": fields}:
+            of_each = [_has_bytes(field["type"]) for field in fields]
+            return any(of_each)
+        case {"type": "map", "values": values}:
+            _has_bytes(values)
+        case list():
+            for each in schema:
+                _has_bytes(each)
+        case {"type": kind}:
+            return _has_bytes(kind)
+        case _:
+            return schema in _PRIMITIVES
+    return True
+
+
+def _read_block(avro: Any, source: io.BytesIO, sync: bytes) -> tuple[int, bytes]:  # Any: the module
     """The number of records in the next block, and the block as stored."""
-    count, packed = source.long(), source.take(source.long())
-    if source.take(_SYNC_BYTES) != sync:
+    block = _read(avro, source, _BLOCK, "it ends too soon")
+    if block["sync"] != sync:
         raise _BadFileError("a block is cut off, or belongs to another file")
-    return count, packed
+    return block["count"], block["data"]
 
 
 def _decompress(packed: bytes, codec: str, *, url: str, log_file: str) -> bytes:
@@ -176,31 +187,20 @@ def _snappy(packed: bytes) -> bytes:
     return bytes(text)
 
 
-def _decode(text: bytes, count: int, schema: str, *, url: str) -> list[Record]:
+def _decode(avro: Any, text: bytes, count: int, schema: object) -> list[Record]:  # Any: the module
     """The records of one block. They are decoded as one Avro array, in one call: a count, the elements and a zero."""
+    if not count and not text:
+        return []
     if count <= 0:
-        if count == 0 and not text:
-            return []
         raise _BadFileError("a block has an impossible count of records")
-    avro = _fastavro(url)
-    stream = io.BytesIO(_long(count) + text + _long(0))
-    try:
-        items = _parsed(schema, url)
-        if not isinstance(items, dict) or items.get("type") != "record":
-            raise TypeError("it is of no record")  # noqa: TRY301 - one of the ways in which a schema is none
-        records = avro.schemaless_reader(stream, {"type": "array", "items": items}, None)
-    except TablefeedError:
-        raise
-    except Exception as error:  # fastavro can raise anything for a bad schema or bad bytes
-        raise _BadFileError(f"a block does not fit the schema: {error or type(error).__name__!r:.200}") from error
-    if stream.read(1) or not all(isinstance(record, dict) for record in records):
-        raise _BadFileError("a block does not fit the schema")
-    return list(records)
-
-
-@functools.lru_cache(maxsize=64)  # files of one writer all have one schema
-def _parsed(schema: str, url: str) -> Any:  # Any: fastavro's own form
-    return _fastavro(url).parse_schema(json.loads(schema))
+    stream = io.BytesIO()
+    avro.schemaless_writer(stream, "long", count)
+    stream.write(text + b"\0")
+    stream.seek(0)
+    records: list[Record] = _read(avro, stream, schema, "a block does not fit the schema")
+    if stream.read(1):
+        raise _BadFileError("a block has more bytes than records")
+    return records
 
 
 def _fastavro(url: str) -> Any:  # Any: its stubs are not where it is not installed
@@ -213,17 +213,3 @@ def _fastavro(url: str) -> Any:  # Any: its stubs are not where it is not instal
             url=url,
         ) from error
     return fastavro
-
-
-def _long(value: int) -> bytes:
-    zigzag = (value << 1) ^ (value >> 63)
-    encoded = bytearray()
-    while zigzag > 0x7F:
-        encoded.append(zigzag & 0x7F | 0x80)
-        zigzag >>= 7
-    encoded.append(zigzag)
-    return bytes(encoded)
-
-
-def _text(value: bytes) -> bytes:
-    return _long(len(value)) + value
