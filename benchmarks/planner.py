@@ -25,7 +25,7 @@ from benchmarks import commits, environment, logs, workloads
 from benchmarks.bench import WARM_UP_BATCHES, percentile
 from benchmarks.workloads import OLD, YOUNG
 from tablefeed.feed.scan.task import ScanTask, read_task
-from tablefeed.feed.snapshot.table_log import TableLog
+from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.log.plan import Limits
@@ -194,7 +194,7 @@ class _Stream:
     """A stream as the Spark source plans it; it stands behind what was planned last."""
 
     def __init__(self, store: Store, *, starting_version: int | Literal["latest"] | None = None) -> None:
-        log = TableLog(store, location=store.url, storage_options={})
+        log = DeltaLog(store, location=store.url, storage_options={})
         begun = log.load()
         self.schema = begun.arrow_schema
         options = SourceOptions(starting_version=starting_version)

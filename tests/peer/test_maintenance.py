@@ -11,7 +11,7 @@ import pytest
 
 import tablefeed
 from peer.rows import rows
-from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.upkeep.after_commit import wait_until_done
 from tablefeed.feed.upkeep.vacuum import vacuumed
 
@@ -78,7 +78,7 @@ def test_the_jar_reads_the_same_rows_and_its_stream_sees_no_change(
 
     outcome = tablefeed.optimize(table)
     later_ms = time.time_ns() // 1_000_000 + 60_000  # so that everything is older than a retention of nothing
-    gone = vacuumed(open_log(str(table)), retention_ms=0, allow_short=True, dry_run=False, now_ms=later_ms)
+    gone = vacuumed(open_maintained(str(table)), retention_ms=0, allow_short=True, dry_run=False, now_ms=later_ms)
     wait_until_done()
 
     assert outcome.deletion_vectors_removed > 0
@@ -120,7 +120,7 @@ def test_what_we_would_vacuum_is_what_the_jar_would(delta_spark: SparkSession, t
         (table / name).write_bytes(b"x")
     later_ms = time.time_ns() // 1_000_000 + 60_000
 
-    found = vacuumed(open_log(str(table)), retention_ms=0, allow_short=True, dry_run=True, now_ms=later_ms)
+    found = vacuumed(open_maintained(str(table)), retention_ms=0, allow_short=True, dry_run=True, now_ms=later_ms)
     delta_spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     try:
         theirs = delta_spark.sql(f"VACUUM delta.`{table}` RETAIN 0 HOURS DRY RUN").collect()

@@ -14,7 +14,7 @@ import pytest
 import tablefeed
 from peer.jar_log import JarLog
 from peer.rows import rows
-from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.upkeep.after_commit import wait_until_done
 from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
 
@@ -75,7 +75,7 @@ def test_the_jar_reads_a_checkpoint_of_ours_without_the_commits_before_it_and_sk
     for n in range(10):
         rows = pa.table({"id": [10 * n, 10 * n + 9]})
         tablefeed.append(table, rows, properties={"delta.checkpointPolicy": policy, "delta.checkpointInterval": "100"})
-    snapshot = open_log(str(table)).load()
+    snapshot = open_maintained(str(table)).load()
     write_checkpoint(snapshot, shape)
     for version in range(10):
         (table / "_delta_log" / f"{version:020d}.json").unlink()
@@ -139,7 +139,7 @@ def test_our_checkpoint_of_a_table_says_what_the_jars_says(
     shutil.copytree(table, copy)
 
     JarLog(delta_spark, table).write_checkpoint()
-    write_checkpoint(open_log(str(copy)).load(), CheckpointShape())
+    write_checkpoint(open_maintained(str(copy)).load(), CheckpointShape())
 
     theirs, ours = (checkpoint_rows(path) for path in (table, copy))
     assert ours.keys() == theirs.keys()

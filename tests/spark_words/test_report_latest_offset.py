@@ -10,8 +10,8 @@ from pyspark.sql.streaming.datasource import ReadMaxFiles
 from pyspark.sql.types import LongType, StructField, StructType
 
 import tablefeed
+from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
-from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.model.actions import Version
@@ -48,7 +48,7 @@ def test_a_store_that_fails_while_the_lag_is_asked_for_fails_no_query(tmp_path: 
     reader = a_reader(tmp_path, versions=3, options={})
     log = open_log(str(tmp_path))
     name = "_delta_log/00000000000000000003.json"
-    failing = TableLog(
+    failing = DeltaLog(
         FaultyStore(log.store, faults=[Fault(operation="stat", name=name)]), location=log.location, storage_options={}
     )
     options = SourceOptions(starting_version=Version(0))

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from tablefeed.feed.commit.operations import Operation, batch_write, micro_batch
 from tablefeed.feed.commit.transaction import Surroundings, Transaction
-from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.snapshot.delta_log import DeltaLog
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.feed.write.sink import plan_write
@@ -88,11 +89,11 @@ def put(store: Store, version: int, actions: Sequence[Action]) -> None:
     store.replace(commit_path(version), "".join(json.dumps(action) + "\n" for action in actions).encode())
 
 
-def log_of(store: Store) -> TableLog:
-    return TableLog(store, location=store.url, storage_options={})
+def log_of(store: Store) -> DeltaLog:
+    return DeltaLog(store, location=store.url, storage_options={})
 
 
-def a_log(store: Store | None = None, **versions: Sequence[Action]) -> TableLog:
+def a_log(store: Store | None = None, **versions: Sequence[Action]) -> DeltaLog:
     """`a_log(v0=[...], v1=[...])`: a log with these commits, in memory unless a `store` is given."""
     store = MemoryStore("orders") if store is None else store
     for name, actions in versions.items():
@@ -100,7 +101,7 @@ def a_log(store: Store | None = None, **versions: Sequence[Action]) -> TableLog:
     return log_of(store)
 
 
-def a_table(store: Store | None = None) -> TableLog:
+def a_table(store: Store | None = None) -> DeltaLog:
     """A table with one column and no file."""
     return a_log(store, v0=[protocol(), metadata()])
 
@@ -111,7 +112,7 @@ def actions_of(log: TableLog, version: int) -> list[Action]:
 
 def commits_of(log: TableLog) -> list[Commit]:
     listing = (log_file for log_file in log.listing() if log_file.kind is LogFileKind.COMMIT)
-    return [log.required_commit(log_file) for log_file in listing]
+    return [required_commit(log, log_file) for log_file in listing]
 
 
 def live_paths(log: TableLog) -> list[str]:
@@ -170,7 +171,7 @@ def already_applied(version: int, *, recorded: int) -> AlreadyApplied:
     return AlreadyApplied(version=Version(version), recorded_txn_version=recorded)
 
 
-def faulty(*faults: Fault) -> tuple[FaultyStore, TableLog]:
+def faulty(*faults: Fault) -> tuple[FaultyStore, DeltaLog]:
     """A table of one version whose store has `faults` from now on; its calls are counted from here too."""
     inner = MemoryStore("orders")
     a_table(inner)

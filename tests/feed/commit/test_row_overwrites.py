@@ -29,6 +29,7 @@ from tablefeed.errors import (
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.operations import batch_write
 from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.write.sink import plan_write, write_task
@@ -525,7 +526,7 @@ def test_what_was_written_before_a_file_could_not_be_is_gone_again(tmp_path: Pat
         else Fault(operation="open_input", at=2, name=written)
     )
     store = FaultyStore(LocalStore(str(tmp_path)), faults=[fails])
-    log = TableLog(store, location=str(tmp_path), storage_options={})
+    log = DeltaLog(store, location=str(tmp_path), storage_options={})
 
     with pytest.raises(StoreError):
         commit(log, log.load(), ours, still())

@@ -12,8 +12,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 import tablefeed
 from support.logs import commit_path, live_paths
 from tablefeed.errors import CorruptLogError, LogError, TablefeedError, VersionNotFoundError
+from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
-from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.store import Fault, FaultyStore, LocalStore
 
 
@@ -64,7 +64,7 @@ def test_an_older_version_is_read_from_an_older_checkpoint(table: Path) -> None:
 def test_commits_before_the_checkpoint_are_not_read(table: Path) -> None:
     store = FaultyStore(LocalStore(str(table)))
 
-    live_paths(TableLog(store, location=str(table), storage_options={}))
+    live_paths(DeltaLog(store, location=str(table), storage_options={}))
 
     read = {call.name for call in store.calls if call.operation in ("read", "open_input")}
     assert read == {
@@ -109,7 +109,7 @@ def test_a_hint_that_cannot_be_read_changes_nothing(table: Path) -> None:
     assert ids(table) == [0, 1, 2, 3, 4, 5]
 
     store = FaultyStore(LocalStore(str(table)), faults=[Fault(operation="read", name="_last_checkpoint")])
-    assert len(live_paths(TableLog(store, location=str(table), storage_options={}))) == 6
+    assert len(live_paths(DeltaLog(store, location=str(table), storage_options={}))) == 6
 
 
 def test_a_hint_at_a_checkpoint_that_lacks_a_part_changes_nothing(table: Path) -> None:

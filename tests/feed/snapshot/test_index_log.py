@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tablefeed.errors import ChangeDataError, LogGapError, UnsupportedFeatureError
+from tablefeed.errors import ChangeDataError, LogGapError
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.tail import Tail
@@ -75,15 +75,6 @@ def test_a_version_between_two_states_of_which_one_is_gone_is_not_told(opened: O
         log.commit(Version(5))
     assert [file.version for file in log.listing() if file.kind == "commit"] == [6, 7, 8]
     assert log.load(Version(5)).version == 5
-
-
-def test_only_what_maintains_a_delta_table_asks_for_its_segment(opened: Open) -> None:
-    log, _ = opened("it053_events_json")
-
-    with pytest.raises(UnsupportedFeatureError, match="INDEXTABLES_MAINTENANCE_UNSUPPORTED"):
-        log.segment()
-    with pytest.raises(UnsupportedFeatureError, match="INDEXTABLES_MAINTENANCE_UNSUPPORTED"):
-        log.check_maintained()
 
 
 def test_a_folder_with_a_delta_log_too_is_a_delta_table(tmp_path: Path) -> None:

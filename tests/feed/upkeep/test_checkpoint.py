@@ -18,7 +18,7 @@ from support.index_tables import live, log_files, log_of, rows_of
 from support.logs import metadata, protocol, put
 from tablefeed import Checkpointed
 from tablefeed.errors import LogError, UnsupportedFeatureError
-from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.upkeep import after_commit as upkeep
 from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
 from tablefeed.feed.upkeep.index_cleanup import clean_up
@@ -300,7 +300,7 @@ def test_a_damaged_checkpoint_whose_name_is_taken_is_named_and_not_said_to_be_wr
 def test_a_damaged_checkpoint_in_parts_gets_one_in_a_single_file_beside_it(tmp_path: Path) -> None:
     for n in range(2):
         tablefeed.append(tmp_path, pa.table({"id": [n]}))
-    log = open_log(str(tmp_path))
+    log = open_maintained(str(tmp_path))
     write_checkpoint(log.load(), CheckpointShape(part_actions=1))
     cut_in_half(tmp_path / "_delta_log" / f"{1:020d}.checkpoint.{1:010d}.{2:010d}.parquet")
 

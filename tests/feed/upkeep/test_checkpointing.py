@@ -22,8 +22,8 @@ from support.checkpoints import damage
 from support.logs import Action, a_log, add, commit_path, info, live_paths, log_of, metadata, protocol, put, txn
 from tablefeed.delta.checkpoint.last_checkpoint import parse_last_checkpoint
 from tablefeed.errors import StoreError, TableReplacedError
-from tablefeed.feed.snapshot.open_log import open_log
-from tablefeed.feed.snapshot.table_log import TableLog
+from tablefeed.feed.snapshot.delta_log import DeltaLog
+from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.upkeep import checkpointing
 from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
 from tablefeed.model.actions import Version
@@ -44,15 +44,15 @@ def remove(path: str, *, at_ms: int | None = NOW_MS, **more: object) -> Action:
     return {"remove": {"path": path, "dataChange": True, "deletionTimestamp": at_ms, **more}}
 
 
-def write(log: TableLog, **shape: Any) -> None:
+def write(log: DeltaLog, **shape: Any) -> None:
     write_checkpoint(log.load(), CheckpointShape(**shape))
 
 
-def log_names(log: TableLog, containing: str) -> list[str]:
+def log_names(log: DeltaLog, containing: str) -> list[str]:
     return [entry.name for entry in log.store.list("_delta_log") if containing in entry.name]
 
 
-def rows_of(log: TableLog, name: str) -> list[tuple[str, dict[str, Any]]]:
+def rows_of(log: DeltaLog, name: str) -> list[tuple[str, dict[str, Any]]]:
     """The actions of a Parquet file of the log, in order, each with its kind; what is null is left out."""
     table = pq.read_table(io.BytesIO(log.store.read(f"_delta_log/{name}")))
     return [(kind, _present(value)) for row in table.to_pylist() for kind, value in row.items() if value is not None]
@@ -386,7 +386,7 @@ def histories(draw: st.DrawFn) -> list[list[Action]]:
     return draw(st.lists(st.lists(an_add | a_remove | a_txn, min_size=1, max_size=5), min_size=1, max_size=8))
 
 
-def state_of(log: TableLog) -> tuple[list[dict[str, Any]], Mapping[str, Any]]:
+def state_of(log: DeltaLog) -> tuple[list[dict[str, Any]], Mapping[str, Any]]:
     snapshot = log.load()
     rows = [row for batch in snapshot.live_files(with_stats=True) for row in batch.to_pylist()]
     for row in rows:
@@ -444,7 +444,7 @@ def test_another_reader_takes_our_checkpoint_for_the_table(
 ) -> None:
     for mode in ("append", "append", "overwrite", "append"):
         tablefeed.append(tmp_path, ROWS, mode=mode, partition_by="p", properties=properties)
-    log = open_log(str(tmp_path))
+    log = open_maintained(str(tmp_path))
     write(log, **shape)
     for version in range(4):
         (tmp_path / commit_path(version)).unlink()
@@ -461,7 +461,7 @@ KILLED = """
 import os, sys
 from tablefeed.delta.checkpoint.writing import CheckpointLayout
 from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
-from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.open_log import open_maintained
 
 left = int(sys.argv[2])
 file_rows = CheckpointLayout.file_rows
@@ -474,7 +474,7 @@ def dies(*arguments):
     return file_rows(*arguments)
 
 CheckpointLayout.file_rows = dies
-write_checkpoint(open_log(sys.argv[1]).load(), CheckpointShape(part_actions=2))
+write_checkpoint(open_maintained(sys.argv[1]).load(), CheckpointShape(part_actions=2))
 """
 
 
@@ -489,7 +489,7 @@ def test_a_process_that_is_killed_while_it_writes_leaves_nothing_that_anyone_see
     ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), str(at)], check=False, timeout=120)
 
     assert ended.returncode == -9
-    log = open_log(str(tmp_path))
+    log = open_maintained(str(tmp_path))
     assert log.segment().checkpoint == ()
     assert not log.store.exists("_delta_log/_last_checkpoint")
     assert len(live_paths(log)) == len(deltalake.DeltaTable(str(tmp_path)).file_uris()) == 6

@@ -13,8 +13,9 @@ from support.checkpoints import damage
 from support.logs import Action, a_log, add, commit_path, info, live_paths, log_of, metadata, protocol, put, remove
 from tablefeed.delta.intervals import DAY_MS
 from tablefeed.errors import LogError, StoreError
+from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
-from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
 from tablefeed.feed.upkeep.compaction import write_compaction
 from tablefeed.feed.upkeep.log_cleanup import clean_up
@@ -36,7 +37,7 @@ class Clock:
 
 def an_old_log(
     configuration: Mapping[str, str], *, days: int = 9, features: Mapping[str, list[str]] | None = None
-) -> TableLog:
+) -> DeltaLog:
     """A commit each day at noon, from day 0 on; checkpoints of versions 2, 4, 6 and so on."""
     clock = Clock()
     store = MemoryStore("t", now_ms=clock.now_ms)
@@ -55,7 +56,7 @@ def an_old_log(
     return log
 
 
-def versions(log: TableLog) -> dict[str, list[int]]:
+def versions(log: DeltaLog) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for log_file in log.listing():
         found.setdefault(log_file.kind.name, []).append(log_file.version)
@@ -154,21 +155,21 @@ V2_TABLE: Mapping[str, Any] = {"configuration": {**THREE_DAYS, "delta.checkpoint
 CLASSIC_TABLE: Mapping[str, Any] = {"configuration": THREE_DAYS}
 
 
-def checkpoint_of(log: TableLog, version: int) -> str:
+def checkpoint_of(log: DeltaLog, version: int) -> str:
     return f"_delta_log/{log.segment(Version(version)).checkpoint[0].name}"
 
 
-def sidecar_of(log: TableLog, version: int) -> str:
+def sidecar_of(log: DeltaLog, version: int) -> str:
     listed = log.store.list("_delta_log/_sidecars", start=f"{version:020d}")
     return f"_delta_log/_sidecars/{next(listed).name}"
 
 
-def cut_in_half(log: TableLog, name: str) -> None:
+def cut_in_half(log: DeltaLog, name: str) -> None:
     data = log.store.read(name)
     rewrite(log, name, data[: len(data) // 2])
 
 
-def rewrite(log: TableLog, name: str, data: bytes) -> None:
+def rewrite(log: DeltaLog, name: str, data: bytes) -> None:
     log.store.replace(name, data)
 
 
@@ -196,7 +197,7 @@ def rewrite(log: TableLog, name: str, data: bytes) -> None:
     ],
 )
 def test_where_the_checkpoint_that_would_stay_cannot_be_read_whole_the_one_before_it_stays(
-    table: Mapping[str, Any], spoil: Callable[[TableLog], None], caplog: pytest.LogCaptureFixture
+    table: Mapping[str, Any], spoil: Callable[[DeltaLog], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     log = an_old_log(**table)
     spoiled = checkpoint_of(log, 4).rpartition("/")[2]
@@ -209,11 +210,11 @@ def test_where_the_checkpoint_that_would_stay_cannot_be_read_whole_the_one_befor
     assert spoiled in caplog.text
 
 
-def spoil_column(log: TableLog, name: str, column: str) -> None:
+def spoil_column(log: DeltaLog, name: str, column: str) -> None:
     rewrite(log, name, damage(log.store.read(name), column))
 
 
-def assert_all_is_read(log: TableLog, *, first: int, last: int) -> None:
+def assert_all_is_read(log: DeltaLog, *, first: int, last: int) -> None:
     for version in range(first, last + 1):
         live = log.load(Version(version)).live_files()
         paths = {path for batch in live for path in batch["log_path"].to_pylist()}
@@ -233,7 +234,7 @@ def test_nothing_goes_where_no_checkpoint_that_is_old_enough_can_be_read() -> No
 @pytest.mark.parametrize("part", [1, 2])
 @pytest.mark.parametrize("spoil", [cut_in_half, lambda log, name: log.store.delete(name)], ids=["damaged", "missing"])
 def test_a_checkpoint_in_parts_stands_in_for_commits_only_when_each_part_can_be_read(
-    part: int, spoil: Callable[[TableLog, str], None]
+    part: int, spoil: Callable[[DeltaLog, str], None]
 ) -> None:
     log = an_old_log(THREE_DAYS)
     log.store.delete(checkpoint_of(log, 4))
@@ -300,7 +301,7 @@ def test_a_retention_that_the_newest_version_no_longer_has_deletes_nothing(now: 
     assert versions(log)["COMMIT"] == list(range(10))
 
 
-def while_the_base_is_read(log: TableLog, meanwhile: Callable[[], None]) -> Snapshot:
+def while_the_base_is_read(log: DeltaLog, meanwhile: Callable[[], None]) -> Snapshot:
     """The newest snapshot, on a store in which `meanwhile` happens as cleanup opens checkpoint 4 for the last time."""
     last = Fault(operation="open_input", name=checkpoint_of(log, 4), at=4, when="after", hook=meanwhile)
     return log_of(FaultyStore(log.store, faults=[last])).load()
@@ -326,7 +327,7 @@ def test_commits_that_change_neither_table_nor_properties_meanwhile_do_not_stop_
 # --- a table that is another by now ----------------------------------------------------------------------------------
 
 
-def made_anew(log: TableLog, *, last: int) -> None:
+def made_anew(log: DeltaLog, *, last: int) -> None:
     for listed in list(log.store.list("_delta_log")):
         log.store.delete(f"_delta_log/{listed.name}")
     other = metadata(table_id="22222222-2222-2222-2222-222222222222", configuration=THREE_DAYS)

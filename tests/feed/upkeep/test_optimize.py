@@ -23,6 +23,7 @@ from support.logs import metadata, protocol, put
 from support.maintained import Rows, delete_rows, ids, in_order, live, rows_of, said
 from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatureError
 from tablefeed.feed.scan.task import table_columns
+from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.upkeep import optimize as module
@@ -269,7 +270,7 @@ def raced(table: Path, *rivals: Callable[[], object]) -> TableLog:
         Fault(operation="put_if_absent", name="_delta_log", at=n, hook=lambda rival=rival: rival())  # type: ignore[misc]
         for n, rival in enumerate(rivals, start=1)
     ]
-    return TableLog(FaultyStore(LocalStore(str(table)), faults=faults), location=str(table), storage_options={})
+    return DeltaLog(FaultyStore(LocalStore(str(table)), faults=faults), location=str(table), storage_options={})
 
 
 def data_files(table: Path) -> set[str]:

@@ -15,6 +15,7 @@ import tablefeed
 from support.logs import Action, metadata, protocol, put
 from support.maintained import ids, live, rows_of, said
 from tablefeed.errors import ConflictError, UnsupportedFeatureError
+from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.upkeep.after_commit import wait_until_done
@@ -49,7 +50,7 @@ def two_files(path: Path, **properties: str) -> None:
 def raced(table: Path, rival: Callable[[], None]) -> TableLog:
     """A log whose first put of a commit is preceded by the rival."""
     fault = Fault(operation="put_if_absent", name="_delta_log", at=1, hook=rival)
-    return TableLog(FaultyStore(LocalStore(str(table)), faults=[fault]), location=str(table), storage_options={})
+    return DeltaLog(FaultyStore(LocalStore(str(table)), faults=[fault]), location=str(table), storage_options={})
 
 
 # --- rules -----------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import pytest
 import tablefeed
 from support.logs import LONG_ID, a_log, add, log_of, metadata, protocol, put
 from tablefeed.errors import TablefeedError, TableReplacedError
-from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions, behind, look_after, wait_until_done
 from tablefeed.feed.upkeep.checkpoint import checkpointed
 from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
@@ -64,23 +64,23 @@ def log_files(store: Store) -> list[str]:
     return [entry.name for folder in folders for entry in store.list(folder)]
 
 
-def a_checkpoint(snapshot: Snapshot) -> None:
+def a_checkpoint(snapshot: DeltaSnapshot) -> None:
     look_after(snapshot, UpkeepOptions(clean_up=False))
 
 
-def parts(snapshot: Snapshot) -> None:
+def parts(snapshot: DeltaSnapshot) -> None:
     look_after(snapshot, UpkeepOptions(clean_up=False, part_actions=2))
 
 
-def a_compaction(snapshot: Snapshot) -> None:
+def a_compaction(snapshot: DeltaSnapshot) -> None:
     look_after(snapshot, UpkeepOptions(checkpoint=False, compact_every=4))
 
 
-def a_checksum(snapshot: Snapshot) -> None:
+def a_checksum(snapshot: DeltaSnapshot) -> None:
     behind(snapshot, "checksum", lambda: begin_checksums(snapshot))
 
 
-Upkeep = Callable[[Snapshot], None]
+Upkeep = Callable[[DeltaSnapshot], None]
 EACH = pytest.mark.parametrize(
     ("work", "v2"),
     [(a_checkpoint, False), (a_checkpoint, True), (parts, False), (a_compaction, False), (a_checksum, False)],
@@ -142,7 +142,7 @@ def test_at_whatever_step_the_folder_of_a_table_is_deleted_it_stays_deleted(
 def test_a_checkpoint_that_is_asked_for_says_that_the_table_was_made_anew() -> None:
     inner = MemoryStore("asked")
     old_table(inner)
-    log: TableLog = log_of(FaultyStore(inner, faults=[Fault(operation="publish", hook=lambda: make_anew(inner))]))
+    log: DeltaLog = log_of(FaultyStore(inner, faults=[Fault(operation="publish", hook=lambda: make_anew(inner))]))
 
     with pytest.raises(TableReplacedError, match="deleted, made again or restored"):
         checkpointed(log, clean_up=False, now_ms=0)
@@ -185,7 +185,7 @@ def test_a_fold_does_not_bring_the_folder_of_a_deleted_table_back(tmp_path: Path
         tablefeed.append(root, pa.table({"id": [n]}))
     wait_until_done()
     deleted = Fault(operation="open_input", at=3, name="part-", when="after", hook=partial(shutil.rmtree, root))
-    log = TableLog(FaultyStore(LocalStore(str(root)), faults=[deleted]), location=str(root), storage_options={})
+    log = DeltaLog(FaultyStore(LocalStore(str(root)), faults=[deleted]), location=str(root), storage_options={})
 
     with pytest.raises(TablefeedError):
         fold(log.load_for_files(), Folding(target_bytes=1_000_000))

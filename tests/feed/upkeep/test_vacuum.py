@@ -20,7 +20,7 @@ from support.checkpoints import damage
 from support.logs import LONG_ID, VECTOR, VECTOR_FILE, add, log_of, metadata, protocol, put
 from support.maintained import delete_rows, ids, live
 from tablefeed.errors import ConflictError, IllegalOptionError, LogError, UnsupportedFeatureError
-from tablefeed.feed.snapshot.table_log import TableLog
+from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
 from tablefeed.feed.upkeep.vacuum import Vacuumed, vacuumed
 from tablefeed.model.actions import Version
@@ -110,7 +110,7 @@ def test_a_removed_file_stays_until_its_retention_is_over_then_it_goes(tmp_path:
     assert ids(tmp_path) == [9]
 
 
-def log_at(table: Path) -> TableLog:
+def log_at(table: Path) -> DeltaLog:
     return log_of(LocalStore(str(table)))
 
 
@@ -321,7 +321,7 @@ def test_a_table_that_cannot_be_written_is_not_vacuumed(tmp_path: Path) -> None:
 # --- writers meanwhile -----------------------------------------------------------------------------------------------
 
 
-def raced(store: MemoryStore, rival: Callable[[], None]) -> TableLog:
+def raced(store: MemoryStore, rival: Callable[[], None]) -> DeltaLog:
     """A log whose folders are listed just after a rival was there."""
     return log_of(FaultyStore(store, faults=[Fault(operation="list", at=2, when="after", name="", hook=rival)]))
 

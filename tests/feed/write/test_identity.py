@@ -17,6 +17,7 @@ from support.logs import Action, a_log, a_write, committed, metadata, protocol, 
 from tablefeed.errors import ConflictError, InvalidRowsError, SchemaMismatchError, UnsupportedFeatureError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.upkeep.optimize import Folding, fold
@@ -362,7 +363,7 @@ def test_small_files_are_folded_behind_a_rival_that_made_values(tmp_path: Path) 
     append(tmp_path, 1)
     append(tmp_path, 2)
     rival = Fault(operation="put_if_absent", name="_delta_log", hook=lambda: append(tmp_path, 3))
-    log = TableLog(FaultyStore(LocalStore(str(tmp_path)), faults=[rival]), location=str(tmp_path), storage_options={})
+    log = DeltaLog(FaultyStore(LocalStore(str(tmp_path)), faults=[rival]), location=str(tmp_path), storage_options={})
 
     assert fold(log.load(), Folding(target_bytes=1 << 30), plans=1).files_removed == 2
 

@@ -115,7 +115,7 @@ def _rows(
     log = read.log
     columns = _columns(read, metadata)
     for commit in commits:
-        check_protocol(commit, read.metadata, url=log.url)
+        check_protocol(commit, read.metadata, log=log)
         if commit.metadata is not None:
             _check(commit.metadata, commit.version, read)
             columns = _columns(read, commit.metadata)

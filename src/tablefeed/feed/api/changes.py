@@ -176,7 +176,7 @@ def _open_feed(
     start = newest if versions[0] == newest.version else log.load(Version(versions[0]))
     rule: Recorded | RowsTracked | None = None
     if mode is None:
-        rule = Recorded(versions=versions, url=log.url)
+        rule = Recorded(versions=versions, log=log)
         rule.check(start.metadata, versions[0])
         if read is None:
             read = _end(newest, start, versions) if _any_mapped(start, newest) else newest
@@ -235,7 +235,7 @@ def _commits(feed: _Feed, log_files: Sequence[LogFile]) -> Iterator[tuple[Commit
     tell = changed_files if feed.mode is None else implied_changes
     timed = monotone(f for f in log_files if f.kind is LogFileKind.COMMIT)
     for commit in read_commits(feed.newest, timed, feed.versions):
-        check_protocol(commit, before, url=feed.log.url)
+        check_protocol(commit, before, log=feed.log)
         if commit.metadata is not None:
             metadata = commit.metadata
             _check_metadata(feed, commit)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from tablefeed.errors import IllegalOptionError, LogGapError, TablefeedError
 from tablefeed.feed.arguments import location, store_options, whole_number
@@ -86,13 +87,16 @@ def _commits(begun: Snapshot, version: Version, poll_interval_s: float) -> Itera
 def _commit(log: TableLog, version: Version, same_table: SameTable) -> Commit | None:
     """The commit of `version`, None where it does not exist yet. Raises as `SameTable` for another table's commit."""
     try:
-        commit = log.commit(version, timed=True)
+        commit = log.commit(version)
     except TablefeedError:
         same_table.look()  # the cause may be another table at this path: its error says more
         raise
     if commit is not None:
         same_table.check(version, commit.metadata)
-    return commit
+    if commit is None or commit.committed_at_ms is not None:
+        return commit
+    file = log.head(version)
+    return commit if file is None else replace(commit, committed_at_ms=file.modified_ms)
 
 
 def _refuse_hole(log: TableLog, version: Version) -> None:

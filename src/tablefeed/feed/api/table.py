@@ -22,7 +22,7 @@ from tablefeed.feed.arguments import (
 )
 from tablefeed.feed.scan.task import ScanTask, read_task, scan_file, table_columns
 from tablefeed.feed.snapshot.open_log import open_log
-from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
 from tablefeed.feed.snapshot.timeline import file_times, parse_timestamp, version_at
 from tablefeed.model.actions import CommitInfo, Metadata, Protocol, Version
 from tablefeed.model.logfile import LogFileKind
@@ -160,7 +160,7 @@ class Table:
         ]
         times = file_times(log_files, self.metadata, url=self._log.url)
         for log_file in log_files[::-1][:limit]:
-            commit = self._log.required_commit(log_file)
+            commit = required_commit(self._log, log_file)
             at_ms = times.get(commit.version, commit.committed_at_ms or log_file.modified_ms)
             yield CommitInfo(version=commit.version, committed_at_ms=at_ms, fields=dict(commit.info or {}))
 

@@ -130,7 +130,7 @@ class ChangeDelivery:
         if self._batch is not None and self._in_force is not None:
             start, end = self._batch
             versions = range(start.version, max(end.version, start.version + 1))
-            Recorded(versions=versions, url=self._url).check(self._in_force[1], version)
+            Recorded(versions=versions, log=self._newest.log).check(self._in_force[1], version)
 
     def _is_excluded(self, log_path: str) -> bool:
         return self._exclude is not None and self._exclude.finds(log_path)

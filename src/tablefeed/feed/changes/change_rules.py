@@ -20,8 +20,7 @@ from tablefeed.delta.schema.column_mapping import (
 )
 from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.errors import ChangeDataError, SchemaChangedError, SchemaMismatchError, TableError
-from tablefeed.feed.snapshot.dialect import has_splits
-from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.log.compatibility import can_read
 from tablefeed.model.actions import Metadata
 
@@ -40,21 +39,21 @@ def refuse_reserved_names(columns: Iterable[str], *, url: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """The rule that every version in the range `versions` records its changes."""
+    """The rule that every version of `log` in the range `versions` records its changes."""
 
     versions: range
-    url: str
+    log: TableLog
 
     def check(self, metadata: Metadata, version: int) -> None:
         """Raises ChangeDataError (DELTA_MISSING_CHANGE_DATA) unless `metadata`, that of `version`, enables the feed."""
-        # A commit to an IndexTables log adds and removes only whole files, so the files show its changes.
-        if has_splits(metadata) or TableProperties.of(metadata).records_changes:
+        if self.log.records_changes(metadata):
             return
+        url = self.log.url
         raise ChangeDataError(
-            f"The changes of versions {self.versions[0]} to {self.versions[-1]} of {self.url} cannot be read: version "
+            f"The changes of versions {self.versions[0]} to {self.versions[-1]} of {url} cannot be read: version "
             f"{version} did not record them. Read a range in which the property {names.ENABLE_CHANGE_DATA_FEED} is "
             "true. Set it to record changes from now on.",
-            url=self.url,
+            url=url,
             version=version,
             error_class="DELTA_MISSING_CHANGE_DATA",
         )

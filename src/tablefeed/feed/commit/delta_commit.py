@@ -13,6 +13,7 @@ from tablefeed.feed.commit.concurrent import check_concurrent
 from tablefeed.feed.commit.entry import DeltaWrite, commit_entry, removal_of
 from tablefeed.feed.commit.settled_put import Put, put_settled
 from tablefeed.feed.commit.transaction import Made, Replay, Surroundings, Transaction
+from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.orphans import first_recording
 from tablefeed.feed.write.row_replacement import rewritten
@@ -39,6 +40,8 @@ class DeltaCommit:
     """As `FormatCommit`. It never gives up: each lost put means that another writer's commit succeeded."""
 
     def __init__(self, log: TableLog, plan: DeltaPlan, transaction: Transaction, around: Surroundings) -> None:
+        if not isinstance(log, DeltaLog):
+            raise TypeError(f"{log.url} is no Delta table")
         self._log, self._around = log, around
         self._write = DeltaWrite(plan=plan, transaction=transaction)
         self._checked = plan.version

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tablefeed.errors import LogGapError, ObjectNotFoundError, OffsetError, VersionNotFoundError
-from tablefeed.feed.snapshot.dialect import check_readable
 from tablefeed.feed.snapshot.same_table import SameTable
-from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
 from tablefeed.model.actions import Commit, Metadata, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
 
@@ -30,7 +29,7 @@ def read_commits(newest: Snapshot, log_files: Iterable[LogFile], versions: range
     listed = {f.version: f for f in log_files if f.kind is LogFileKind.COMMIT and f.version in versions}
     for version in versions:
         try:
-            commit = log.required_commit(listed[Version(version)])
+            commit = required_commit(log, listed[Version(version)])
         except (KeyError, ObjectNotFoundError) as error:
             same_table.look()
             raise LogGapError(
@@ -43,13 +42,13 @@ def read_commits(newest: Snapshot, log_files: Iterable[LogFile], versions: range
         yield commit
 
 
-def check_protocol(commit: Commit, metadata: Metadata, *, url: str) -> None:
+def check_protocol(commit: Commit, metadata: Metadata, *, log: TableLog) -> None:
     """Raises UnsupportedFeatureError where `commit` changes the protocol to one that is not handled.
 
     `metadata` is the table's. It is used if the commit has none.
     """
     if commit.protocol is not None:
-        check_readable(commit.protocol, commit.metadata or metadata, url=url)
+        log.check_readable(commit.protocol, commit.metadata or metadata)
 
 
 def check_same_table(metadata: Metadata, version: int, *, table_id: str, url: str) -> None:

@@ -14,18 +14,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tablefeed.delta.schema.partitioning import check_partition_columns
-from tablefeed.errors import CorruptLogError, LogError, LogGapError, ObjectNotFoundError, UnsupportedFeatureError
-from tablefeed.feed.snapshot.dialect import check_readable
+from tablefeed.errors import CorruptLogError, LogError, LogGapError, ObjectNotFoundError
 from tablefeed.feed.snapshot.index_reader import Choice, IndexReader, log_path
 from tablefeed.feed.snapshot.split_facts import Vocabulary, described_commit, described_files, described_metadata
-from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.snapshot.table_log import Snapshot, TablePlace
 from tablefeed.indextables import names
 from tablefeed.indextables.log import listing as plans
+from tablefeed.indextables.log import protocol as index_protocol
 from tablefeed.indextables.log.schema_registry import registry_of_configuration
 from tablefeed.indextables.log.version_file import Writer, writer_of
 from tablefeed.log.replay import fold
-from tablefeed.log.segment import LogSegment
-from tablefeed.model.actions import Commit, Facts, Version
+from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
 from tablefeed.store import Entry
 
@@ -52,7 +51,7 @@ class IndexSnapshot(Snapshot):
         return Vocabulary(schema=self.schema, doc_mappings=self.doc_mappings)
 
     def live_files(self, *, with_stats: bool = False, asked: Predicate | None = None) -> Iterator[pa.RecordBatch]:
-        """As of `Snapshot`, but memory is not bounded: all live files are held, in columns.
+        """See `Snapshot`. Memory is not bounded: all live files are held, in columns.
 
         `numRecords` is given even without `with_stats`, because readers compare it with the rows that they find. A
         manifest whose partitions `asked` rules out is not read.
@@ -68,8 +67,8 @@ class IndexSnapshot(Snapshot):
         return lambda manifests: asked_manifests(manifests, asked, types=types)
 
 
-class IndexTablesLog(TableLog):
-    """The log at a store's root. Raises as `TableLog`. Refuses by name the calls that only Delta's log supports."""
+class IndexTablesLog(TablePlace):
+    """The log at a store's root."""
 
     directory = names.LOG_DIR
     has_splits = True
@@ -98,7 +97,7 @@ class IndexTablesLog(TableLog):
         return [file for file in (*commits, *bases) if file.version >= start]
 
     def load(self, version: Version | None = None) -> IndexSnapshot:
-        """As of `TableLog`."""
+        """See `TableLog`."""
         reader, log = self._reader, self._reader.listed()
         self._agreed = None  # another table may be there now
         without: frozenset[str] = frozenset()
@@ -121,41 +120,17 @@ class IndexTablesLog(TableLog):
                 continue
             return self._snapshot(segment.version, facts, doc_mappings, unreadable=without)
 
-    def load_for_files(self, version: Version | None = None) -> Snapshot:
-        """As of `TableLog`; nothing is kept of the log."""
+    def load_for_files(self, version: Version | None = None) -> IndexSnapshot:
+        """See `TableLog`; nothing is kept of the log."""
         return self.load(version)
 
     def advance(self, snapshot: Snapshot) -> Snapshot:
-        """As of `TableLog`, but a table that changed is loaded afresh."""
+        """See `TableLog`; a table that changed is loaded afresh."""
         newer = self.head(Version(snapshot.version + 1)) is not None or self.head(snapshot.version) != snapshot.head
         return self.load() if newer else snapshot
 
-    def segment(self, version: Version | None = None, *, without: frozenset[str] = frozenset()) -> LogSegment:
-        """Raises UnsupportedFeatureError: only writers of Delta tables ask for a segment."""
-        del version, without
-        raise self._refusal()
-
-    def check_maintained(self) -> None:
-        """As of `TableLog`: IndexTables has its own MERGE SPLITS and PURGE."""
-        raise self._refusal()
-
-    def _refusal(self) -> UnsupportedFeatureError:
-        return UnsupportedFeatureError(
-            f"{self.url} is an IndexTables table: its files are not folded or deleted here. Nothing was done. Use "
-            "MERGE SPLITS and PURGE INDEXTABLE of IndexTables.",
-            url=self.url,
-            features=("indextables maintenance",),
-            error_class="INDEXTABLES_MAINTENANCE_UNSUPPORTED",
-        )
-
-    def commit(
-        self,
-        version: Version,
-        *,
-        timed: bool = False,  # noqa: ARG002 - it always is
-        over_holes: bool = False,
-    ) -> Commit | None:
-        """As of `TableLog`; `committed_at_ms` is always looked up. A version without a valid commit uses its state."""
+    def commit(self, version: Version, *, over_holes: bool = False) -> Commit | None:
+        """See `TableLog`; `committed_at_ms` is always looked up. A version without a valid commit uses its state."""
         name = names.commit_name(version)
         try:
             data = self.store.read(log_path(name))
@@ -166,17 +141,19 @@ class IndexTablesLog(TableLog):
             return self._commit_of_state(version, over_holes=over_holes)
         return described_commit(found, self._vocabulary)
 
-    def required_commit(self, log_file: LogFile) -> Commit:
-        """As of `TableLog`."""
-        commit = self.commit(log_file.version)
-        if commit is None:
-            raise ObjectNotFoundError(url=self.url, name=log_file.name)
-        return commit
-
     def head(self, version: Version) -> Entry | None:
-        """As of `TableLog`: the commit's file, or the state's."""
+        """See `TableLog`: the commit's file, or the state's."""
         commit = self.store.stat(log_path(names.commit_name(version)))
         return commit or (self.store.stat(log_path(names.state_name(version))) if version else None)
+
+    def check_readable(self, protocol: Protocol, metadata: Metadata) -> None:
+        """See `TableLog`."""
+        index_protocol.refuse_reading(protocol, url=self.url)
+        index_protocol.refuse_companion(metadata, url=self.url)
+
+    def records_changes(self, metadata: Metadata) -> bool:  # noqa: ARG002 - whatever they are
+        """See `TableLog`: a commit adds and removes only whole files, so the files show its changes."""
+        return True
 
     def keeps_states(self, version: Version) -> bool:
         """Says whether the log has states beside its commits, of which `version` is the newest."""
@@ -272,7 +249,7 @@ class IndexTablesLog(TableLog):
                 error_class="INDEXTABLES_STATE_INCONSISTENT",
             )
         metadata = described_metadata(facts.metadata)
-        check_readable(facts.protocol, metadata, url=self.url)
+        self.check_readable(facts.protocol, metadata)
         snapshot = IndexSnapshot(
             log=self,
             version=version,

@@ -7,18 +7,22 @@ queries read no IndexTables table.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from tablefeed.errors import TableError
+from tablefeed.errors import TableError, UnsupportedFeatureError
+from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.dialect import TableFormat
 from tablefeed.feed.snapshot.table_files import for_store
-from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.indextables import names as index_names
 from tablefeed.store import Store, open_store
+
+if TYPE_CHECKING:
+    from tablefeed.feed.snapshot.index_log import IndexTablesLog
 
 
 def open_log(
     location: str, storage_options: Mapping[str, str] | None = None, *, table_format: TableFormat | None = None
-) -> TableLog:
+) -> DeltaLog | IndexTablesLog:
     """Gives the log at `location`, a path or URL as users write them; Delta's where both logs exist.
 
     Only the format is looked up here. Where no log exists, the format is `table_format`, or Delta if that is None.
@@ -35,17 +39,31 @@ def open_log(
             error_class="TABLEFEED_OTHER_FORMAT",
         )
     if (found or table_format) is not TableFormat.INDEXTABLES:
-        return TableLog(store, location=location, storage_options=options)
+        return DeltaLog(store, location=location, storage_options=options)
     from tablefeed.feed.snapshot.index_log import IndexTablesLog
 
     return IndexTablesLog(store, location=location, storage_options=options)
+
+
+def open_maintained(location: str, storage_options: Mapping[str, str] | None = None) -> DeltaLog:
+    """Gives the log at `location` for work that folds or deletes files; refuses an IndexTables table by name."""
+    log = open_log(location, storage_options)
+    if isinstance(log, DeltaLog):
+        return log
+    raise UnsupportedFeatureError(
+        f"{log.url} is an IndexTables table: its files are not folded or deleted here. Nothing was done. Use "
+        "MERGE SPLITS and PURGE INDEXTABLE of IndexTables.",
+        url=log.url,
+        features=("indextables maintenance",),
+        error_class="INDEXTABLES_MAINTENANCE_UNSUPPORTED",
+    )
 
 
 _NAMES = {TableFormat.DELTA: "a Delta", TableFormat.INDEXTABLES: "an IndexTables"}
 
 
 def _found(store: Store) -> TableFormat | None:
-    if not _is_empty(store, TableLog.directory):
+    if not _is_empty(store, DeltaLog.directory):
         return TableFormat.DELTA
     return None if _is_empty(store, index_names.LOG_DIR) else TableFormat.INDEXTABLES
 

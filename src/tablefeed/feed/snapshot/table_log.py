@@ -1,33 +1,22 @@
-"""A Delta table's log as the feed reads it: which file is read when, and what is tried next if it cannot be read.
+"""What the feed reads of a table, in either format: `TableLog` is a log, `Snapshot` the table as of one version.
 
-`tablefeed.delta` decodes the bytes; `tablefeed.log` derives the table's state from them. Nothing is cached here.
+delta_log.py and index_log.py implement both. `open_log.open_log` looks up which format a table has; nobody else asks.
+What only one format has is a member of its own classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from tablefeed.delta import codec, features, names
-from tablefeed.delta.checkpoint.last_checkpoint import parse_last_checkpoint
 from tablefeed.delta.properties import TableProperties
-from tablefeed.delta.schema.partitioning import check_partition_columns
 from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
-from tablefeed.errors import (
-    CorruptLogError,
-    LogError,
-    ObjectNotFoundError,
-    StoreError,
-    TablefeedError,
-    TableNotFoundError,
-    VersionNotFoundError,
-)
-from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader, passed_over
-from tablefeed.log.replay import fold
-from tablefeed.log.segment import LogSegment, build_segment, whole_checkpoint_versions
-from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
+from tablefeed.errors import ObjectNotFoundError
+from tablefeed.model import actions
+from tablefeed.model.actions import Commit, Facts, Metadata, Version
 from tablefeed.model.logfile import LogFile
 from tablefeed.model.schema import Struct
 from tablefeed.store import Entry, Store
@@ -38,8 +27,70 @@ if TYPE_CHECKING:
     from tablefeed.data.predicate import Predicate
 
 
+class TablePlace(Protocol):
+    """Where an opened log is.
+
+    `location` and `storage_options` are what the store was opened with, so that tasks can open it elsewhere. `url` is
+    for people and holds no credentials. `directory` is the folder of the log's files.
+    """
+
+    directory: ClassVar[str]
+    has_splits: ClassVar[bool]
+    """Whether the table is one of IndexTables, whose files are splits."""
+    store: Store
+    url: str
+    location: str
+    storage_options: Mapping[str, str]
+
+    def __init__(self, store: Store, *, location: str, storage_options: Mapping[str, str]) -> None:
+        self.store = store
+        self.url = store.url
+        self.location = location
+        self.storage_options = storage_options
+
+
+class TableLog(TablePlace, Protocol):
+    """The log at a store's root. Raises LogError, TableError and StoreError with the table's url."""
+
+    def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:
+        """Gives the log files of versions from `start` on, by name. `over_holes`: see `commit`."""
+
+    def load(self, version: Version | None = None) -> Snapshot:
+        """Gives the table as of `version`, the newest by default.
+
+        Instead of a log file that cannot be read, others that give the same version are read. The error is raised only
+        where there are none. Raises TableNotFoundError, VersionNotFoundError, LogGapError, UnsupportedFeatureError.
+        """
+
+    def load_for_files(self, version: Version | None = None) -> Snapshot:
+        """Gives the table as `load` does, for a caller that reads the files next."""
+
+    def advance(self, snapshot: Snapshot) -> Snapshot:
+        """Gives the newest state, which may be `snapshot`. Reads no more of the log than what came after that.
+
+        If the file of the commit of `snapshot` has changed, another table is there now, which is loaded afresh.
+        """
+
+    def commit(self, version: Version, *, over_holes: bool = False) -> Commit | None:
+        """Gives the commit of `version`, None where there is no such log file.
+
+        `committed_at_ms` is None where the commit does not say when it was made. `over_holes` only matters where the
+        commit must be computed: it is then the difference from the newest earlier version that still exists, even
+        across a gap.
+        """
+
+    def head(self, version: Version) -> Entry | None:
+        """Gives the file of the commit of `version` as the store lists it, None where there is none."""
+
+    def check_readable(self, protocol: actions.Protocol, metadata: Metadata) -> None:
+        """Raises UnsupportedFeatureError, with the feature's name, where a table with these cannot be read."""
+
+    def records_changes(self, metadata: Metadata) -> bool:
+        """Says whether versions with `metadata` record their changes, so that a change feed can be read."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class Snapshot:
+class Snapshot(ABC):
     """A table as of one version: its facts are loaded, its files are read when asked for.
 
     Guaranteed: the table has a protocol that this version of tablefeed can read, and metadata.
@@ -48,15 +99,13 @@ class Snapshot:
     log: TableLog
     version: Version
     facts: Facts
-    protocol: Protocol
+    protocol: actions.Protocol
     metadata: Metadata
     head: Entry | None
     """The newest commit's file as the store lists it. It shows when a new table is created at the same place.
     None where the file is gone (a checkpoint has the version) or the store did not say."""
     unreadable: frozenset[str] = frozenset()
-    """The names of the log files, checkpoints and compactions, that could not be read when the facts were loaded."""
-    reading: Reading | None = None
-    """What is kept of the log for reading the files next. None: nothing is kept, so the log is listed again."""
+    """The names of the log files, not commits, that could not be read when the facts were loaded."""
 
     @cached_property
     def schema(self) -> Struct:
@@ -73,234 +122,22 @@ class Snapshot:
         """The table's schema as an Arrow schema."""
         return to_arrow(self.schema)
 
-    def live_files(
-        self,
-        *,
-        with_stats: bool = False,
-        asked: Predicate | None = None,  # noqa: ARG002 - Delta's checkpoints are read whole
-    ) -> Iterator[pa.RecordBatch]:
+    @abstractmethod
+    def live_files(self, *, with_stats: bool = False, asked: Predicate | None = None) -> Iterator[pa.RecordBatch]:
         """Gives the live files in columns (`tablefeed.delta.columns.FILE_COLUMNS`), in no stated order.
 
         Files without a row for which `asked` is true may be left out where that saves reads of the log; the caller
-        still filters the rest. Streamed in bounded memory. A checkpoint that cannot be read is left out as in
-        `TableLog.load`, even if the damage is found only after some of its files were given; each file is given once.
-        Raises CorruptLogError and ObjectNotFoundError where no other log files give the version.
+        still filters the rest. Each file is given once. A log file that cannot be read is left out as in
+        `TableLog.load`. Raises CorruptLogError and ObjectNotFoundError where no other log files give the version.
         """
-        from tablefeed.feed.snapshot.live_files import held_against_checksum, stream_live_files
-
-        def segments(without: frozenset[str]) -> LogSegment:
-            return self.log.segment(self.version, without=without)
-
-        reader = SegmentReader(self.log.store)
-        reading = self.reading or Reading(segment=segments(self.unreadable))
-        files = stream_live_files(reader, reading, segments, unreadable=self.unreadable, with_stats=with_stats)
-        return held_against_checksum(files, reader, reading.segment, self.facts, url=self.log.url)
 
 
-class TableLog:
-    """The log at a store's root. Raises LogError, TableError and StoreError with the table's url.
+def required_commit(log: TableLog, log_file: LogFile) -> Commit:
+    """Gives the commit in a listed `log_file`, with the file's time where the commit has none of its own.
 
-    `location` and `storage_options` are what the store was opened with, so that tasks can open it elsewhere. `url` is
-    for people and holds no credentials. `directory` is the folder of the log's files.
+    Raises ObjectNotFoundError where the file is gone by now.
     """
-
-    directory = names.LOG_DIR
-    has_splits = False
-    """Whether the table is one of IndexTables, whose files are splits."""
-
-    def __init__(self, store: Store, *, location: str, storage_options: Mapping[str, str]) -> None:
-        self.store = store
-        self.url = store.url
-        self.location = location
-        self.storage_options = storage_options
-
-    def check_maintained(self) -> None:
-        """Raises UnsupportedFeatureError for a table format that tablefeed does not optimize or vacuum."""
-
-    def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:  # noqa: ARG002 - as of `commit`
-        """Gives the log files of versions from `start` on, by name."""
-        entries = self.store.list(names.LOG_DIR, start=f"{start:020d}")
-        found = (names.parse_name(e.name, size_bytes=e.size_bytes, modified_ms=e.modified_ms) for e in entries)
-        return [log_file for log_file in found if log_file is not None]
-
-    def load(self, version: Version | None = None) -> Snapshot:
-        """Gives the table as of `version`, the newest by default.
-
-        Instead of a checkpoint or compaction that cannot be read, an earlier one or the commits are read. The error is
-        raised only where neither gives the version. Raises TableNotFoundError, VersionNotFoundError, LogGapError,
-        UnsupportedFeatureError.
-        """
-        reader = SegmentReader(self.store)
-        return self._load(version, lambda segment: (reader.facts(segment), None))
-
-    def load_for_files(self, version: Version | None = None) -> Snapshot:
-        """Gives the table as `load` does, for a caller that reads the files next: a short tail is decoded only once.
-
-        The snapshot keeps the decoded tail, up to `segment_reader.KEPT_TAIL_BYTES` of log, for as long as it lives.
-        """
-        return self._load(version, SegmentReader(self.store).facts_and_files)
-
-    def _load(self, version: Version | None, read: Callable[[LogSegment], tuple[Facts, Reading | None]]) -> Snapshot:
-        without: frozenset[str] = frozenset()
-        first: CorruptLogError | ObjectNotFoundError | None = None
-        tried: LogSegment | None = None
-        while True:
-            try:
-                segment = self.segment(version, without=without)
-            except TablefeedError as error:
-                if first is None:
-                    raise
-                raise first from error
-            if first is not None and segment == tried:
-                raise first
-            try:
-                facts, reading = read(segment)
-            except (CorruptLogError, ObjectNotFoundError) as error:
-                first = first or error
-                without |= passed_over(segment, error)
-                tried = segment
-                continue
-            return self.snapshot(segment.version, facts, unreadable=without, reading=reading)
-
-    def segment(self, version: Version | None = None, *, without: frozenset[str] = frozenset()) -> LogSegment:
-        """Gives the log files that `version`, or the newest version, is read from; none is named in `without`."""
-        hint = self._hinted_version()
-        if hint is not None and version is not None and hint > version:
-            hint = None
-        if hint is not None and not without:
-            try:
-                return build_segment(self.listing(hint), version=version, url=self.url, without=without)
-            except (LogError, TableNotFoundError):
-                pass  # the hint was stale or wrong: the whole listing decides
-        files = self.listing()
-        if not files:
-            raise self._no_table()
-        try:
-            return build_segment(files, version=version, url=self.url, without=without)
-        except VersionNotFoundError:
-            raise
-        except LogError as hole:
-            newest = max(whole_checkpoint_versions(files), default=None)
-            if hint is None or (newest is not None and newest >= hint):
-                raise
-            raise LogError(
-                f"The last checkpoint of {self.url}, of version {hint}, is gone or lacks a part, and so are commits "
-                "that it would stand in for. Restore either.",
-                url=self.url,
-                error_class="DELTA_MISSING_PART_FILES",
-            ) from hole
-
-    def commit(
-        self,
-        version: Version,
-        *,
-        timed: bool = False,
-        over_holes: bool = False,  # noqa: ARG002 - a commit has its own changes, whatever is gone before it
-    ) -> Commit | None:
-        """Gives the commit of `version`, None where there is no such log file; one request.
-
-        `timed` asks the store for the file's time too, so that `committed_at_ms` is known. `over_holes` only matters to
-        an IndexTables state: it is compared with the newest earlier version that still exists, even across a gap.
-        """
-        name = names.commit_name(version)
-        path = f"{names.LOG_DIR}/{name}"
-        try:
-            data = self.store.read(path)
-        except ObjectNotFoundError:
-            return None
-        entry = self.store.stat(path) if timed else None
-        modified_ms = entry.modified_ms if entry else None
-        return codec.decode_commit(data, version=version, url=self.url, log_file=name, modified_ms=modified_ms)
-
-    def commit_facts(self, version: Version) -> Commit | None:
-        """Gives the facts in the commit of `version`, without its files; None where it does not exist; one request."""
-        name = names.commit_name(version)
-        try:
-            data = self.store.read(f"{names.LOG_DIR}/{name}")
-        except ObjectNotFoundError:
-            return None
-        return codec.decode_facts(data, version=version, url=self.url, log_file=name, modified_ms=None)
-
-    def required_commit(self, log_file: LogFile) -> Commit:
-        """Gives the commit in a listed `log_file`; raises ObjectNotFoundError where the file is gone by now."""
-        data = self.store.read(f"{names.LOG_DIR}/{log_file.name}")
-        return codec.decode_commit(
-            data, version=log_file.version, url=self.url, log_file=log_file.name, modified_ms=log_file.modified_ms
-        )
-
-    def head(self, version: Version) -> Entry | None:
-        """Gives the file of the commit of `version` as the store lists it, None where there is none."""
-        return self.store.stat(f"{names.LOG_DIR}/{names.commit_name(version)}")
-
-    def advance(self, snapshot: Snapshot) -> Snapshot:
-        """Gives the newest state by reading only the commits after `snapshot`, each once, by name.
-
-        If the file of the commit of `snapshot` has changed, another table is there now, which is loaded afresh.
-        """
-        newer: list[Commit] = []
-        while (commit := self.commit_facts(Version(snapshot.version + len(newer) + 1))) is not None:
-            newer.append(commit)
-        if self.head(snapshot.version) != snapshot.head:  # checked last: commits read before are of this table
-            return self.load()
-        if not newer:
-            return snapshot
-        return self.snapshot(newer[-1].version, fold(snapshot.facts, newer), unreadable=snapshot.unreadable)
-
-    def snapshot(
-        self,
-        version: Version,
-        facts: Facts,
-        *,
-        unreadable: frozenset[str] = frozenset(),
-        reading: Reading | None = None,
-        head: Entry | None = None,
-    ) -> Snapshot:
-        """Gives the state with `facts` at `version`; refuses, by name, a table feature that cannot be read.
-
-        `unreadable` are the log files that could not be read on the way. `reading` is what is kept for reading the
-        files. `head` is the commit's file where the store was asked for it already.
-        """
-        if facts.protocol is None or facts.metadata is None:
-            missing = "protocol" if facts.protocol is None else "metadata"
-            raise LogError(
-                f"The log of {self.url} holds no {missing} action up to version {version}: it is damaged. "
-                "Restore the missing log files.",
-                url=self.url,
-                error_class="DELTA_STATE_RECOVER_ERROR",
-            )
-        features.check_readable(facts.protocol, facts.metadata, url=self.url)
-        try:
-            head = head or self.head(version)
-        except StoreError:
-            head = None  # unknown, so the next `advance` loads afresh
-        snapshot = Snapshot(
-            log=self,
-            version=version,
-            facts=facts,
-            protocol=facts.protocol,
-            metadata=facts.metadata,
-            head=head,
-            unreadable=unreadable,
-            reading=reading,
-        )
-        if facts.metadata.partition_columns:
-            check_partition_columns(snapshot.schema, facts.metadata.partition_columns, url=self.url)
-        return snapshot
-
-    def _hinted_version(self) -> Version | None:
-        try:
-            data = self.store.read(f"{names.LOG_DIR}/{names.LAST_CHECKPOINT}")
-        except StoreError:
-            return None  # the hint only saves time: the listing has the checkpoints too
-        hint = parse_last_checkpoint(data)
-        return hint.version if hint else None
-
-    def _no_table(self) -> TableNotFoundError:
-        if self.store.is_file_at_root():
-            why = "it is a file. Give the table's folder"
-        else:
-            why = (
-                f"it has no {names.LOG_DIR}, or none with a commit or a checkpoint. Check the path; a table is there "
-                "after its first commit"
-            )
-        return TableNotFoundError(f"There is no Delta table at {self.url}: {why}.", url=self.url)
+    commit = log.commit(log_file.version)
+    if commit is None:
+        raise ObjectNotFoundError(url=log.url, name=f"{log.directory}/{log_file.name}")
+    return commit if commit.committed_at_ms is not None else replace(commit, committed_at_ms=log_file.modified_ms)

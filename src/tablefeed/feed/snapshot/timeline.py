@@ -18,7 +18,7 @@ from tablefeed.delta import names
 from tablefeed.delta.properties import TableProperties
 from tablefeed.errors import IllegalOptionError, LogError, TableError
 from tablefeed.feed.snapshot.dialect import has_splits
-from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
 from tablefeed.feed.timestamp_text import read_timestamp
 from tablefeed.log.segment import earliest_reproducible
 from tablefeed.model.actions import Metadata, Version
@@ -195,7 +195,7 @@ class _InCommitTimes(Sequence[int]):
 
 def _with_own_times(log: TableLog, commits: Sequence[LogFile]) -> Sequence[LogFile]:
     """Gives `commits` with the commit times in their contents; reads every one of them."""
-    own = (log.required_commit(log_file).committed_at_ms for log_file in commits)
+    own = (required_commit(log, log_file).committed_at_ms for log_file in commits)
     return [replace(f, modified_ms=f.modified_ms if at is None else at) for f, at in zip(commits, own, strict=True)]
 
 
@@ -204,7 +204,7 @@ def _growing(commits: Sequence[LogFile]) -> list[int]:
 
 
 def _in_commit_ms(log: TableLog, log_file: LogFile) -> int:
-    info = log.required_commit(log_file).info
+    info = required_commit(log, log_file).info
     at_ms = None if info is None else info.get(names.IN_COMMIT_TIMESTAMP)
     if not isinstance(at_ms, int):
         raise LogError(

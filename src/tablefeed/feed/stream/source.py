@@ -320,7 +320,7 @@ class StreamSource:
         raise self._trailing_missing(seen=Version(version - 1), last=version)
 
     def _check_commit(self, commit: Commit) -> None:
-        check_protocol(commit, self._begun.metadata, url=self._log.url)
+        check_protocol(commit, self._begun.metadata, log=self._log)
         self._metadata.check(commit)
 
     def _held_at(self, start: Offset) -> Version:

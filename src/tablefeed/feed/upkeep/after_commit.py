@@ -28,6 +28,7 @@ from typing import Literal
 
 from tablefeed.delta.checkpoint.checksum_writer import FileCounts
 from tablefeed.errors import TablefeedError
+from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep.checksums import begin_checksums, put_checksum
 from tablefeed.model.actions import Commit, Version
@@ -80,12 +81,12 @@ def after_commit(
     `also_removed`: see `transaction.Surroundings.on_committed`. Until it returns, one checksum is read and one is put,
     however long the log is. The rest is done in the background.
     """
-    if not snapshot.log.has_splits:  # IndexTables has no checksums
+    if isinstance(snapshot, DeltaSnapshot):  # IndexTables has no checksums
         _unless_it_fails("checksum", snapshot, lambda: _put_checksum(snapshot, commit, also_removed))
     look_after(snapshot, options)
 
 
-def _put_checksum(snapshot: Snapshot, commit: Commit, also_removed: FileCounts | None) -> None:
+def _put_checksum(snapshot: DeltaSnapshot, commit: Commit, also_removed: FileCounts | None) -> None:
     if not put_checksum(snapshot, commit, also_removed) and snapshot.version < SHORT_LOG:
         behind(snapshot, "checksum", lambda: begin_checksums(snapshot))
 
@@ -153,7 +154,7 @@ def _work(snapshot: Snapshot, options: UpkeepOptions) -> None:
     log = snapshot.log
     if snapshot.head is None or log.head(snapshot.version) != snapshot.head:
         return  # the table was made anew, or the store does not say: the next commit asks again
-    if log.has_splits:
+    if not isinstance(snapshot, DeltaSnapshot):
         from tablefeed.feed.upkeep.index_upkeep import checkpoint_if_due
         from tablefeed.indextables.log.json_checkpoint_writer import CheckpointShape
 
@@ -174,13 +175,13 @@ def _work(snapshot: Snapshot, options: UpkeepOptions) -> None:
             _checkpoint(snapshot, options)
 
 
-def _newest_checkpoint(snapshot: Snapshot) -> Version | None:
+def _newest_checkpoint(snapshot: DeltaSnapshot) -> Version | None:
     """The newest whole checkpoint, of this version or, by another writer, of a later one."""
     checkpoint = snapshot.log.segment(without=snapshot.unreadable).checkpoint
     return max((log_file.version for log_file in checkpoint), default=None)
 
 
-def _checkpoint(snapshot: Snapshot, options: UpkeepOptions) -> None:
+def _checkpoint(snapshot: DeltaSnapshot, options: UpkeepOptions) -> None:
     # Imported here: what a commit needs does not have to wait for it.
     from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
     from tablefeed.feed.upkeep.checksums import put_checksums_from

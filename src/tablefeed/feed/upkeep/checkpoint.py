@@ -17,6 +17,7 @@ from tablefeed.delta import features
 from tablefeed.delta.names import checkpoint_name
 from tablefeed.errors import LogError, ObjectNotFoundError, UnsupportedFeatureError
 from tablefeed.feed.arguments import location, store_options, switch
+from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
@@ -67,24 +68,23 @@ def checkpoint(
     return checkpointed(log, clean_up=cleans, now_ms=time.time_ns() // 1_000_000)
 
 
-def checkpointed(log: TableLog, *, clean_up: bool, now_ms: int) -> Checkpointed:
+def checkpointed(log: DeltaLog | IndexTablesLog, *, clean_up: bool, now_ms: int) -> Checkpointed:
     """Does `checkpoint` on an open log at a given time."""
-    snapshot = log.load()
-    written = _state(log, snapshot, now_ms) if isinstance(log, IndexTablesLog) else _checkpoint(snapshot)
-    deleted = _clean_up(snapshot, now_ms) if clean_up else 0
-    return Checkpointed(version=snapshot.version, written=written, log_files_deleted=deleted)
-
-
-def _clean_up(snapshot: Snapshot, now_ms: int) -> int:
-    if not isinstance(snapshot.log, IndexTablesLog):
-        return log_cleanup.clean_up(snapshot, now_ms=now_ms)
+    if isinstance(log, DeltaLog):
+        snapshot = log.load()
+        written = _checkpoint(snapshot)
+        deleted = log_cleanup.clean_up(snapshot, now_ms=now_ms) if clean_up else 0
+        return Checkpointed(version=snapshot.version, written=written, log_files_deleted=deleted)
     from tablefeed.feed.upkeep import index_cleanup
     from tablefeed.indextables.log.retention import Retention
 
-    return index_cleanup.clean_up(snapshot.log, Retention(), now_ms=now_ms)
+    state = log.load()
+    written = _state(log, state, now_ms)
+    deleted = index_cleanup.clean_up(log, Retention(), now_ms=now_ms) if clean_up else 0
+    return Checkpointed(version=state.version, written=written, log_files_deleted=deleted)
 
 
-def _checkpoint(snapshot: Snapshot) -> bool:
+def _checkpoint(snapshot: DeltaSnapshot) -> bool:
     # A table that may not be written may not get a checkpoint either.
     features.check_writable(snapshot.protocol, snapshot.metadata, url=snapshot.log.url, removes=False)
     log, version = snapshot.log, snapshot.version

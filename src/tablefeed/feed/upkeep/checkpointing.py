@@ -37,6 +37,7 @@ from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.schema_string import to_arrow
 from tablefeed.errors import CorruptLogError, ObjectNotFoundError, StoreError
 from tablefeed.feed.commit.own_log import all_in_log_of, in_log_of
+from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.segment_reader import SegmentReader, passed_over
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep.sorted_files import SortedFiles
@@ -71,7 +72,7 @@ class CheckpointShape:
 
 
 def write_checkpoint(
-    snapshot: Snapshot, shape: CheckpointShape, *, before_step: Callable[[], None] = lambda: None
+    snapshot: DeltaSnapshot, shape: CheckpointShape, *, before_step: Callable[[], None] = lambda: None
 ) -> FileCounts:
     """Writes the checkpoint of the snapshot's version, points `_last_checkpoint` to it; gives the live files' counts.
 
@@ -132,7 +133,7 @@ def write_classic_twin(snapshot: Snapshot, checkpoint: Checkpoint) -> bool:
     return True
 
 
-def _collect(snapshot: Snapshot, files: SortedFiles, before_step: Callable[[], None]) -> tuple[FileCounts, int]:
+def _collect(snapshot: DeltaSnapshot, files: SortedFiles, before_step: Callable[[], None]) -> tuple[FileCounts, int]:
     """Puts the version's live files and unexpired tombstones into `files`; gives their counts and the commit's time.
 
     The time is in ms. An earlier checkpoint that cannot be read is left out, as by any reader of the log.

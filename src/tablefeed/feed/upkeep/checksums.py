@@ -17,6 +17,7 @@ from tablefeed.delta.checkpoint.checksum_writer import (
 )
 from tablefeed.errors import ObjectNotFoundError
 from tablefeed.feed.commit.own_log import in_log_of
+from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.log.replay import fold
 from tablefeed.model.actions import Commit, Facts, Version
@@ -35,7 +36,7 @@ def put_checksum(snapshot: Snapshot, commit: Commit, also_removed: FileCounts | 
     return counts is not None and _write(snapshot, counts, commit, snapshot.facts)
 
 
-def put_checksums_from(snapshot: Snapshot, counts: FileCounts) -> None:
+def put_checksums_from(snapshot: DeltaSnapshot, counts: FileCounts) -> None:
     """Puts the checksum of the snapshot's version, whose files have the `counts`, and of each later version in turn.
 
     It ends at a version that has a checksum already, and at a commit that is not ours: another writer may add a file
@@ -55,7 +56,7 @@ def put_checksums_from(snapshot: Snapshot, counts: FileCounts) -> None:
         known = after if after is not None and _write(snapshot, after, commit, facts) else None
 
 
-def begin_checksums(snapshot: Snapshot) -> None:
+def begin_checksums(snapshot: DeltaSnapshot) -> None:
     """Puts the checksum of the snapshot's version, where the version before has none: reads and counts all live files.
 
     Raises as `put_checksums_from`.

@@ -15,7 +15,7 @@ from tablefeed.delta.checkpoint.reading import read_top_level
 from tablefeed.delta.intervals import DAY_MS
 from tablefeed.errors import LogError, ObjectNotFoundError, TablefeedError
 from tablefeed.feed.snapshot.segment_reader import SegmentReader
-from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
 from tablefeed.feed.upkeep.checkpointing import write_classic_twin
 from tablefeed.feed.upkeep.log_deletion import delete_as_listed
 from tablefeed.log.cleanup import Cleanup, expired
@@ -109,7 +109,7 @@ def _is_allowed(snapshot: Snapshot, cleanup: Cleanup, cutoff_ms: int) -> bool:
     if not snapshot.properties.keeps_commit_times:
         return True
     # The file may be older or, as a copy, younger than the commit in it: both times must be old.
-    commit = snapshot.log.required_commit(cleanup.cutoff)
+    commit = required_commit(snapshot.log, cleanup.cutoff)
     return commit.committed_at_ms is not None and commit.committed_at_ms <= cutoff_ms
 
 

@@ -31,7 +31,7 @@ from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Surroundings, Transaction
 from tablefeed.feed.scan.arrow_filter import checked_filter
 from tablefeed.feed.scan.task import TableColumns, table_columns
-from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep.after_commit import USUAL, UpkeepOptions, after_commit, behind
 from tablefeed.feed.write.delta_write import plan_delta_write
@@ -94,8 +94,7 @@ def optimize(
     streamed; a large table gets several commits. Nothing is clustered, and clustered files of other writers are not
     changed. Raises ConflictError where other commits keep changing the same files, else as `append`.
     """
-    log = open_log(location(url), store_options(storage_options))
-    log.check_maintained()
+    log = open_maintained(location(url), store_options(storage_options))
     snapshot = log.load_for_files()
     target = wanted_bytes(snapshot) if target_size_bytes is None else _target(target_size_bytes)
     rows, predicate = _partitions(where, snapshot)

@@ -27,9 +27,10 @@ from tablefeed.delta.paths import below_root
 from tablefeed.delta.schema.column_mapping import physical_name
 from tablefeed.errors import ConflictError, CorruptLogError, IllegalOptionError, LogError, ObjectNotFoundError
 from tablefeed.feed.arguments import location, store_options, switch
-from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
+from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader, passed_over
-from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
 from tablefeed.model.actions import CdcFile, Commit, DeletionVector, Version
 from tablefeed.model.logfile import LogFileKind
 from tablefeed.store import Store
@@ -77,8 +78,7 @@ def vacuum(
     deleted. Nothing is written to the log. Raises IllegalOptionError, UnsupportedFeatureError, LogError, StoreError,
     and ConflictError where the table was replaced or got another protocol or retention meanwhile.
     """
-    log = open_log(location(url), store_options(storage_options))
-    log.check_maintained()
+    log = open_maintained(location(url), store_options(storage_options))
     return vacuumed(
         log,
         retention_ms=_retention_ms(retention_hours),
@@ -88,7 +88,7 @@ def vacuum(
     )
 
 
-def vacuumed(log: TableLog, *, retention_ms: int | None, allow_short: bool, dry_run: bool, now_ms: int) -> Vacuumed:
+def vacuumed(log: DeltaLog, *, retention_ms: int | None, allow_short: bool, dry_run: bool, now_ms: int) -> Vacuumed:
     """Does `vacuum` on an open log at a given time."""
     snapshot = log.load()
     # Who may not write the table cannot know either which files it needs.
@@ -101,7 +101,8 @@ def vacuumed(log: TableLog, *, retention_ms: int | None, allow_short: bool, dry_
     cutoff_ms = now_ms - retention_ms
     kept = _kept(snapshot, cutoff_ms=cutoff_ms, beyond_tombstones=retention_ms > own_ms)
     found = _candidates(snapshot, kept, cutoff_ms=cutoff_ms)
-    newest, gone = snapshot, [found.slice(0, 0)]
+    newest: Snapshot = snapshot
+    gone = [found.slice(0, 0)]
     for at in range(0, found.num_rows, _FILES_A_LOOK):
         newest = _keep_what_came_since(newest, kept)
         some = found.slice(at, _FILES_A_LOOK)
@@ -219,7 +220,7 @@ def _base_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _kept(snapshot: Snapshot, *, cutoff_ms: int, beyond_tombstones: bool) -> Kept:
+def _kept(snapshot: DeltaSnapshot, *, cutoff_ms: int, beyond_tombstones: bool) -> Kept:
     log, kept = snapshot.log, Kept(snapshot.log.url)
     for batch in snapshot.live_files():
         kept.rows(batch)
@@ -234,7 +235,7 @@ def _kept(snapshot: Snapshot, *, cutoff_ms: int, beyond_tombstones: bool) -> Kep
     return kept
 
 
-def _removed(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
+def _removed(snapshot: DeltaSnapshot) -> Iterator[pa.RecordBatch]:
     """Gives the removes of the checkpoint and the file actions of the tail, some of them twice.
 
     An action comes twice where a log file cannot be read after others were given: then another segment is read.
@@ -259,7 +260,7 @@ def _removed(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
 def _young_commits(log: TableLog, cutoff_ms: int) -> Iterator[Commit]:
     for log_file in log.listing():
         if log_file.kind is LogFileKind.COMMIT and log_file.modified_ms >= cutoff_ms:
-            yield log.required_commit(log_file)
+            yield required_commit(log, log_file)
 
 
 def _keep_what_came_since(snapshot: Snapshot, kept: Kept) -> Snapshot:

@@ -1,0 +1,239 @@
+"""A Delta table's log as the feed reads it: which file is read when, and what is tried next if it cannot be read.
+
+`tablefeed.delta` decodes the bytes; `tablefeed.log` derives the table's state from them. Nothing is cached here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tablefeed.delta import codec, features, names
+from tablefeed.delta.checkpoint.last_checkpoint import parse_last_checkpoint
+from tablefeed.delta.properties import TableProperties
+from tablefeed.delta.schema.partitioning import check_partition_columns
+from tablefeed.errors import (
+    CorruptLogError,
+    LogError,
+    ObjectNotFoundError,
+    StoreError,
+    TablefeedError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
+from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader, passed_over
+from tablefeed.feed.snapshot.table_log import Snapshot, TablePlace
+from tablefeed.log.replay import fold
+from tablefeed.log.segment import LogSegment, build_segment, whole_checkpoint_versions
+from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
+from tablefeed.model.logfile import LogFile
+from tablefeed.store import Entry
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tablefeed.data.predicate import Predicate
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeltaSnapshot(Snapshot):
+    """A Delta table as of one version."""
+
+    log: DeltaLog
+    reading: Reading | None = None
+    """What is kept of the log for reading the files next. None: nothing is kept, so the log is listed again."""
+
+    def live_files(
+        self,
+        *,
+        with_stats: bool = False,
+        asked: Predicate | None = None,  # noqa: ARG002 - checkpoints are read whole
+    ) -> Iterator[pa.RecordBatch]:
+        """See `Snapshot`. Streamed in bounded memory, also where damage is found after some files were given."""
+        from tablefeed.feed.snapshot.live_files import held_against_checksum, stream_live_files
+
+        def segments(without: frozenset[str]) -> LogSegment:
+            return self.log.segment(self.version, without=without)
+
+        reader = SegmentReader(self.log.store)
+        reading = self.reading or Reading(segment=segments(self.unreadable))
+        files = stream_live_files(reader, reading, segments, unreadable=self.unreadable, with_stats=with_stats)
+        return held_against_checksum(files, reader, reading.segment, self.facts, url=self.log.url)
+
+
+class DeltaLog(TablePlace):
+    """The log at a store's root."""
+
+    directory = names.LOG_DIR
+    has_splits = False
+
+    def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:  # noqa: ARG002 - as of `commit`
+        """See `TableLog`."""
+        entries = self.store.list(names.LOG_DIR, start=f"{start:020d}")
+        found = (names.parse_name(e.name, size_bytes=e.size_bytes, modified_ms=e.modified_ms) for e in entries)
+        return [log_file for log_file in found if log_file is not None]
+
+    def load(self, version: Version | None = None) -> DeltaSnapshot:
+        """See `TableLog`. Instead of a checkpoint or compaction, an earlier one or the commits may be read."""
+        reader = SegmentReader(self.store)
+        return self._load(version, lambda segment: (reader.facts(segment), None))
+
+    def load_for_files(self, version: Version | None = None) -> DeltaSnapshot:
+        """See `TableLog`. A short tail is decoded only once.
+
+        The snapshot keeps the decoded tail, up to `segment_reader.KEPT_TAIL_BYTES` of log, for as long as it lives.
+        """
+        return self._load(version, SegmentReader(self.store).facts_and_files)
+
+    def _load(
+        self, version: Version | None, read: Callable[[LogSegment], tuple[Facts, Reading | None]]
+    ) -> DeltaSnapshot:
+        without: frozenset[str] = frozenset()
+        first: CorruptLogError | ObjectNotFoundError | None = None
+        tried: LogSegment | None = None
+        while True:
+            try:
+                segment = self.segment(version, without=without)
+            except TablefeedError as error:
+                if first is None:
+                    raise
+                raise first from error
+            if first is not None and segment == tried:
+                raise first
+            try:
+                facts, reading = read(segment)
+            except (CorruptLogError, ObjectNotFoundError) as error:
+                first = first or error
+                without |= passed_over(segment, error)
+                tried = segment
+                continue
+            return self.snapshot(segment.version, facts, unreadable=without, reading=reading)
+
+    def segment(self, version: Version | None = None, *, without: frozenset[str] = frozenset()) -> LogSegment:
+        """Gives the log files that `version`, or the newest version, is read from; none is named in `without`."""
+        hint = self._hinted_version()
+        if hint is not None and version is not None and hint > version:
+            hint = None
+        if hint is not None and not without:
+            try:
+                return build_segment(self.listing(hint), version=version, url=self.url, without=without)
+            except (LogError, TableNotFoundError):
+                pass  # the hint was stale or wrong: the whole listing decides
+        files = self.listing()
+        if not files:
+            raise self._no_table()
+        try:
+            return build_segment(files, version=version, url=self.url, without=without)
+        except VersionNotFoundError:
+            raise
+        except LogError as hole:
+            newest = max(whole_checkpoint_versions(files), default=None)
+            if hint is None or (newest is not None and newest >= hint):
+                raise
+            raise LogError(
+                f"The last checkpoint of {self.url}, of version {hint}, is gone or lacks a part, and so are commits "
+                "that it would stand in for. Restore either.",
+                url=self.url,
+                error_class="DELTA_MISSING_PART_FILES",
+            ) from hole
+
+    def commit(self, version: Version, *, over_holes: bool = False) -> Commit | None:  # noqa: ARG002 - never computed
+        """See `TableLog`; one request."""
+        name = names.commit_name(version)
+        try:
+            data = self.store.read(f"{names.LOG_DIR}/{name}")
+        except ObjectNotFoundError:
+            return None
+        return codec.decode_commit(data, version=version, url=self.url, log_file=name, modified_ms=None)
+
+    def commit_facts(self, version: Version) -> Commit | None:
+        """Gives the facts in the commit of `version`, without its files; None where it does not exist; one request."""
+        name = names.commit_name(version)
+        try:
+            data = self.store.read(f"{names.LOG_DIR}/{name}")
+        except ObjectNotFoundError:
+            return None
+        return codec.decode_facts(data, version=version, url=self.url, log_file=name, modified_ms=None)
+
+    def head(self, version: Version) -> Entry | None:
+        """See `TableLog`."""
+        return self.store.stat(f"{names.LOG_DIR}/{names.commit_name(version)}")
+
+    def advance(self, snapshot: Snapshot) -> Snapshot:
+        """See `TableLog`. Reads only the commits after `snapshot`, each once, by name."""
+        newer: list[Commit] = []
+        while (commit := self.commit_facts(Version(snapshot.version + len(newer) + 1))) is not None:
+            newer.append(commit)
+        if self.head(snapshot.version) != snapshot.head:  # checked last: commits read before are of this table
+            return self.load()
+        if not newer:
+            return snapshot
+        return self.snapshot(newer[-1].version, fold(snapshot.facts, newer), unreadable=snapshot.unreadable)
+
+    def snapshot(
+        self,
+        version: Version,
+        facts: Facts,
+        *,
+        unreadable: frozenset[str] = frozenset(),
+        reading: Reading | None = None,
+        head: Entry | None = None,
+    ) -> DeltaSnapshot:
+        """Gives the state with `facts` at `version`; refuses, by name, a table feature that cannot be read.
+
+        `unreadable` are the log files that could not be read on the way. `reading` is what is kept for reading the
+        files. `head` is the commit's file where the store was asked for it already.
+        """
+        if facts.protocol is None or facts.metadata is None:
+            missing = "protocol" if facts.protocol is None else "metadata"
+            raise LogError(
+                f"The log of {self.url} holds no {missing} action up to version {version}: it is damaged. "
+                "Restore the missing log files.",
+                url=self.url,
+                error_class="DELTA_STATE_RECOVER_ERROR",
+            )
+        self.check_readable(facts.protocol, facts.metadata)
+        try:
+            head = head or self.head(version)
+        except StoreError:
+            head = None  # unknown, so the next `advance` loads afresh
+        snapshot = DeltaSnapshot(
+            log=self,
+            version=version,
+            facts=facts,
+            protocol=facts.protocol,
+            metadata=facts.metadata,
+            head=head,
+            unreadable=unreadable,
+            reading=reading,
+        )
+        if facts.metadata.partition_columns:
+            check_partition_columns(snapshot.schema, facts.metadata.partition_columns, url=self.url)
+        return snapshot
+
+    def check_readable(self, protocol: Protocol, metadata: Metadata) -> None:
+        """See `TableLog`."""
+        features.check_readable(protocol, metadata, url=self.url)
+
+    def records_changes(self, metadata: Metadata) -> bool:
+        """See `TableLog`."""
+        return TableProperties.of(metadata).records_changes
+
+    def _hinted_version(self) -> Version | None:
+        try:
+            data = self.store.read(f"{names.LOG_DIR}/{names.LAST_CHECKPOINT}")
+        except StoreError:
+            return None  # the hint only saves time: the listing has the checkpoints too
+        hint = parse_last_checkpoint(data)
+        return hint.version if hint else None
+
+    def _no_table(self) -> TableNotFoundError:
+        if self.store.is_file_at_root():
+            why = "it is a file. Give the table's folder"
+        else:
+            why = (
+                f"it has no {names.LOG_DIR}, or none with a commit or a checkpoint. Check the path; a table is there "
+                "after its first commit"
+            )
+        return TableNotFoundError(f"There is no Delta table at {self.url}: {why}.", url=self.url)
