@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tablefeed.delta.schema.metadata_difference import difference
+from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.model.actions import Metadata
 
 
@@ -27,7 +28,8 @@ def said(
         configuration={"owner": "me"} if configuration is None else configuration,
     )
     before = schema(("id", "long", {"delta.identity.highWaterMark": 1}), ("x", "long", {}))
-    return difference(after, schema_string=before, partition_columns=(), configuration={"owner": "me"}, url="memory:t")
+    known = parse_schema(before, url="memory:t")
+    return difference(after, schema=known, partition_columns=(), configuration={"owner": "me"}, url="memory:t")
 
 
 Column = tuple[str, str, dict[str, object]]

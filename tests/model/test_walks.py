@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 from tablefeed.model.schema import (
@@ -115,3 +116,8 @@ def test_plain_types_are_nullable_at_every_depth_and_have_no_metadata() -> None:
     several = Array(Struct(members), contains_null=True)
 
     assert plain(Struct((a("p", POINTS),))) == Struct((Field("p", several, nullable=True),))
+
+
+def test_a_schema_crosses_to_a_task_as_it_is() -> None:
+    assert pickle.loads(pickle.dumps(TABLE)) == TABLE  # noqa: S301 - our own bytes
+    assert pickle.loads(pickle.dumps(plain(TABLE))) == plain(TABLE)  # noqa: S301 - our own bytes

@@ -30,6 +30,7 @@ from pyspark.sql.types import (
 )
 
 import tablefeed
+from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.errors import SchemaMismatchError
 from tablefeed.spark.sink import BatchWriter, StreamWriter, Written
 
@@ -199,7 +200,7 @@ def types_in(schema_string: str) -> list[Any]:
 def test_a_variant_is_one_in_the_table_that_is_made_for_it_at_every_depth(tmp_path: Path) -> None:
     plan = BatchWriter({"path": str(tmp_path)}, VARIANTS, overwrite=False)._plan
 
-    _, variant, struct, entries = types_in(plan.schema_string)
+    _, variant, struct, entries = types_in(format_schema(plan.schema))
     assert variant == "variant"
     assert [member["type"] for member in struct["fields"]] == [
         "variant",
@@ -218,4 +219,4 @@ def test_a_struct_with_the_members_of_a_variant_is_no_variant(tmp_path: Path) ->
         {"path": str(tmp_path)}, StructType([StructField("s", StructType(members))]), overwrite=False
     )._plan
 
-    assert [kind["type"] for kind in types_in(plan.schema_string)] == ["struct"]
+    assert [kind["type"] for kind in types_in(format_schema(plan.schema))] == ["struct"]

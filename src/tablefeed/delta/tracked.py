@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import orjson
@@ -32,7 +33,7 @@ PROTOCOL = "protocolJson"
 PREVIOUS = "previousMetadataSeqNum"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TrackedMetadata:
     """The metadata with which a stream reads a table: that of the table's `version`.
 
@@ -62,6 +63,11 @@ class TrackedMetadata:
             protocol=protocol,
         )
 
+    @cached_property
+    def schema(self) -> Struct:
+        """The schema that the stream reads with."""
+        return parse_schema(self.schema_string, url=self.source_path)
+
     def over(self, metadata: Metadata) -> Metadata:
         """Returns `metadata` of the same table with this entry's schema, partition columns and configuration."""
         return replace(
@@ -74,8 +80,8 @@ class TrackedMetadata:
 
 def encode_entry(entry: TrackedMetadata) -> bytes:
     """Returns the bytes of an entry: fields in Delta-Spark's order, those without a value left out."""
-    schema = parse_schema(entry.schema_string, url="")
-    partitioning = Struct(tuple(field for name in entry.partition_columns for field in schema if field.name == name))
+    named = {field.name: field for field in entry.schema}
+    partitioning = Struct(tuple(named[name] for name in entry.partition_columns if name in named))
     values: dict[str, object] = {
         TABLE_ID: entry.table_id,
         VERSION: entry.version,

@@ -565,7 +565,7 @@ def test_files_without_partition_columns_are_not_added_to_a_rivals_table_that_wa
     log = a_log()
     ours = a_write(log, None, "ours")
     listed = protocol(1, 7, writerFeatures=["materializePartitionColumns"])
-    put(log.store, 0, [listed, metadata(ours.plan.schema_string)])
+    put(log.store, 0, [listed, metadata(format_schema(ours.plan.schema))])
 
     with pytest.raises(ConflictError, match="partition columns in its files"):
         commit(log, None, ours, still())

@@ -20,6 +20,7 @@ from support.logs import (
     put,
     still,
 )
+from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.errors import (
     ConflictError,
     UnsupportedFeatureError,
@@ -119,7 +120,7 @@ def test_an_overwrite_that_meant_to_make_the_table_does_not_replace_a_rivals_row
 def test_a_first_batch_does_not_append_to_a_rivals_table_that_it_may_not_write() -> None:
     log = log_of(MemoryStore("orders"))
     ours = a_write(log, None, "ours")
-    schema = ours.plan.schema_string
+    schema = format_schema(ours.plan.schema)
     collated = protocol(1, 7, writerFeatures=["collations"])
     put(log.store, 0, [collated, metadata(schema)])
 
@@ -131,7 +132,7 @@ def test_a_first_batch_does_not_append_to_a_rivals_table_with_constraints_that_i
     log = log_of(MemoryStore("orders"))
     ours = a_write(log, None, "ours")
     constrained = {"delta.constraints.positive": "id > 0"}
-    put(log.store, 0, [protocol(1, 3), metadata(ours.plan.schema_string, configuration=constrained)])
+    put(log.store, 0, [protocol(1, 3), metadata(format_schema(ours.plan.schema), configuration=constrained)])
 
     with pytest.raises(ConflictError, match="DELTA_METADATA_CHANGED"):
         commit(log, None, ours, still())
@@ -139,7 +140,7 @@ def test_a_first_batch_does_not_append_to_a_rivals_table_with_constraints_that_i
 
 def test_a_first_batch_that_lost_to_a_rivals_table_stops_for_what_changes_that_table_before_it_lands() -> None:
     inner = MemoryStore("orders")
-    schema = a_write(log_of(inner), None).plan.schema_string
+    schema = format_schema(a_write(log_of(inner), None).plan.schema)
     land = [
         Fault(operation="put_if_absent", at=1, hook=lambda: put(inner, 0, [protocol(), metadata(schema)])),
         Fault(

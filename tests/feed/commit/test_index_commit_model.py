@@ -149,7 +149,7 @@ class Queries(RuleBasedStateMachine):
             url=self.log.url,
             storage_options={},
             found=Planned.of(state),
-            schema_string=state.metadata.schema_string,
+            schema=state.schema,
             partition_columns=(),
             alignment=Alignment(sources=(0,)),
             rules=WriteRules(),

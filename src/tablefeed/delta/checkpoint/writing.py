@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from tablefeed.delta import fields, names
 from tablefeed.delta.checkpoint import typed_values
 from tablefeed.delta.properties import TableProperties
-from tablefeed.delta.schema.schema_string import format_schema, parse_schema, to_arrow
+from tablefeed.delta.schema.schema_string import format_schema, to_arrow
 from tablefeed.model.actions import Facts, Metadata, Protocol
 from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struct
 
@@ -42,8 +42,7 @@ class CheckpointLayout:
     level of a V2 checkpoint.
     """
 
-    def __init__(self, protocol: Protocol, metadata: Metadata, *, url: str) -> None:
-        table = parse_schema(metadata.schema_string, url=url)
+    def __init__(self, protocol: Protocol, metadata: Metadata, table: Struct) -> None:
         properties = TableProperties.of(metadata)
         has_vectors = "deletionVectors" in (protocol.writer_features or ())
         self._has_text, as_struct = properties.has_stats_as_text, properties.has_stats_as_struct

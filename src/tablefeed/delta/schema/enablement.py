@@ -16,6 +16,7 @@ from tablefeed.delta.schema.iceberg_compat import compat_version
 from tablefeed.delta.schema.identity import differ_in_marks_alone
 from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.model.actions import Commit, Metadata, Protocol
+from tablefeed.model.schema import Struct
 
 _HONOURED_FEATURES = frozenset(
     {
@@ -62,7 +63,7 @@ def only_enables(before: Mapping[str, str], after: Metadata) -> bool:
     )
 
 
-def only_moves_marks(schema_string: str, configuration: Mapping[str, str], winner: Commit, *, url: str) -> bool:
+def only_moves_marks(schema: Struct, configuration: Mapping[str, str], winner: Commit, *, url: str) -> bool:
     """Whether the metadata of `winner` differs from the given one only in the high-water marks of identity columns.
 
     As in Delta-Spark, the commit must also have the tag that says so. The tag alone is not trusted.
@@ -71,8 +72,7 @@ def only_moves_marks(schema_string: str, configuration: Mapping[str, str], winne
     says_so = isinstance(tags, Mapping) and str(tags.get(names.IDENTITY_ONLY_TAG)).lower() == "true"
     if winner.metadata is None or not says_so or dict(winner.metadata.configuration) != dict(configuration):
         return False
-    before, after = (parse_schema(text, url=url) for text in (schema_string, winner.metadata.schema_string))
-    return differ_in_marks_alone(before, after)
+    return differ_in_marks_alone(schema, parse_schema(winner.metadata.schema_string, url=url))
 
 
 def _may_become(name: str, then: str | None, now: str) -> bool:

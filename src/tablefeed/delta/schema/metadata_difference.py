@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from tablefeed.delta import names
 from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.model.actions import Metadata
-from tablefeed.model.schema import Field
+from tablefeed.model.schema import Field, Struct
 
 
 def difference(
-    after: Metadata, *, schema_string: str, partition_columns: Sequence[str], configuration: Mapping[str, str], url: str
+    after: Metadata, *, schema: Struct, partition_columns: Sequence[str], configuration: Mapping[str, str], url: str
 ) -> str:
     """The differences between the metadata with the given parts and `after`; of properties, only the names."""
-    had, has = ({field.name: field for field in parse_schema(s, url=url)} for s in (schema_string, after.schema_string))
+    had, has = ({field.name: field for field in each} for each in (schema, parse_schema(after.schema_string, url=url)))
     both = had.keys() & has.keys()
     changed = {name for name in both if had[name] != has[name]}
     marks = {name for name in changed if _without_mark(had[name]) == _without_mark(has[name])}

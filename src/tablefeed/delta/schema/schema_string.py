@@ -154,7 +154,8 @@ def _refuse_doubles(columns: Iterable[str], path: Path) -> None:
 # JSON to model
 
 _VOID = Primitive("void")
-_ALIASES: Mapping[str, DataType] = {
+_NAMED: Mapping[str, DataType] = {
+    **{name: Primitive(name) for name in PRIMITIVES},
     # What Spark's own parser (DataType.nameToType) accepts besides the names that it writes.
     "null": _VOID,
     "timestamp_ltz": Primitive("timestamp"),
@@ -191,10 +192,8 @@ def _type(value: Any, path: Path) -> DataType:  # Any: JSON that is checked here
 
 
 def _named_type(name: str, path: Path) -> DataType:
-    if name in PRIMITIVES:
-        return Primitive(name)
-    if name in _ALIASES:
-        return _ALIASES[name]
+    if name in _NAMED:
+        return _NAMED[name]
     decimal = _DECIMAL.fullmatch(name)
     if decimal is None:
         raise _UnknownTypeError(name, path)

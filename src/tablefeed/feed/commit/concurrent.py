@@ -14,6 +14,7 @@ from tablefeed.delta.schema.enablement import only_adds_features, only_enables, 
 from tablefeed.delta.schema.iceberg_compat import stores_partition_columns
 from tablefeed.delta.schema.identity import differ_in_marks_alone
 from tablefeed.delta.schema.metadata_difference import difference
+from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.errors import ConflictError
 from tablefeed.feed.commit.entry import DeltaWrite
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
@@ -128,7 +129,7 @@ def _tolerance(theirs: Commit, write: DeltaWrite) -> Tolerance:
         and theirs.metadata is not None
         and theirs.metadata.table_id == found.table_id
         and theirs.metadata.partition_columns == found.partition_columns
-        and only_moves_marks(found.schema_string, found.configuration, theirs, url=plan.url)
+        and only_moves_marks(found.schema, found.configuration, theirs, url=plan.url)
     )
     if transaction.kind is WriteKind.OPTIMIZE or plan.replaces.by_row is not None:
         return Tolerance(metadata=marks)
@@ -150,7 +151,7 @@ def _what_changed(theirs: Commit, plan: DeltaPlan) -> str:
     found = plan.found
     said = difference(
         theirs.metadata,
-        schema_string=found.schema_string,
+        schema=found.schema,
         partition_columns=found.partition_columns,
         configuration=found.configuration,
         url=plan.url,
@@ -160,15 +161,9 @@ def _what_changed(theirs: Commit, plan: DeltaPlan) -> str:
 
 def _has_shape(metadata: Metadata, plan: DeltaPlan, alike: Callable[[Struct, Struct], bool] = operator.eq) -> bool:
     expected = plan if plan.found is None else plan.found
-    if metadata.partition_columns != expected.partition_columns:
-        return False
-    if metadata.schema_string == expected.schema_string:
-        return True
-    from tablefeed.delta.schema.schema_string import parse_schema
-
-    # Writers put spaces into their JSON differently.
-    there, here = (parse_schema(text, url=plan.url) for text in (metadata.schema_string, expected.schema_string))
-    return alike(there, here)
+    return metadata.partition_columns == expected.partition_columns and alike(
+        parse_schema(metadata.schema_string, url=plan.url), expected.schema
+    )
 
 
 def _conflict(log: TableLog, reason: str, version: int, error_class: str) -> ConflictError:

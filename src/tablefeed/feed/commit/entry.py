@@ -10,6 +10,7 @@ from tablefeed.delta import names
 from tablefeed.delta.checkpoint.checksum_writer import FileCounts
 from tablefeed.delta.commit_info import Provenance, Write, commit_info
 from tablefeed.delta.removes import Removal
+from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.delta.stats.clustering import clustering_domain
 from tablefeed.delta.stats.stats_columns import record_counts
 from tablefeed.errors import CommitError
@@ -113,8 +114,9 @@ def _marks_moved(write: DeltaWrite, state: Snapshot | None) -> Metadata | None:
     plan, files = write.plan, write.transaction.files
     if state is None or not plan.identity or not files:
         return None
-    metadata = plan.metadata or state.metadata
-    return marks_moved(metadata, plan.identity, files, plan.mapping, url=state.log.url)
+    before = state.schema if plan.metadata is None else plan.schema
+    schema = marks_moved(before, plan.identity, files, plan.mapping)
+    return replace(plan.metadata or state.metadata, schema_string=format_schema(schema))
 
 
 def removal_of(write: DeltaWrite, state: Snapshot | None, now_ms: int) -> tuple[Removal, int | None]:

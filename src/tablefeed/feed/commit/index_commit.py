@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from tablefeed.delta.checkpoint.checksum_writer import no_files
 from tablefeed.delta.commit_info import Provenance, commit_info
+from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.errors import ConflictError
 from tablefeed.feed.commit import index_attempts, index_states
 from tablefeed.feed.commit.entry import ENGINE, removed, txns_of
@@ -60,7 +61,7 @@ class IndexCommit:
             return state
         metadata = Metadata(
             table_id=str(uuid.uuid4()),
-            schema_string=self._plan.schema_string,
+            schema_string=format_schema(self._plan.schema),
             partition_columns=self._plan.partition_columns,
             format_provider=names.PROVIDER,
             created_ms=self._around.now_ms(),

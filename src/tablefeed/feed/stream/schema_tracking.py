@@ -129,8 +129,8 @@ class SchemaTracking:
     def passed(self, commit: Commit) -> None:
         """See `StreamMetadata`. Raises MetadataEvolvedError where it wrote an entry: the query must start again."""
         if self.changes(commit):
-            self._log.add(self._successor(commit.version, commit.metadata, commit.protocol), after=self._entry)
-            raise self._evolved(commit.version, commit.metadata or self.metadata)
+            entry = self._successor(commit.version, commit.metadata, commit.protocol)
+            raise self._evolved(self._log.add(entry, after=self._entry))
 
     def _begin_snapshot(self, tracked: Entry, version: Version) -> None:
         if self._checked_snapshot == version or self._covers(version):
@@ -138,8 +138,7 @@ class SchemaTracking:
         at = self._at(version)
         if self._differs(at.metadata, at.protocol):
             # No row of the table was delivered under the entry that this one replaces.
-            self._log.replace(tracked, self._successor(at.version, at.metadata, at.protocol))
-            raise self._evolved(at.version, at.metadata)
+            raise self._evolved(self._log.replace(tracked, self._successor(at.version, at.metadata, at.protocol)))
         self._checked_snapshot = version
 
     def _check_goes_on(self, entry: Entry) -> None:
@@ -148,7 +147,7 @@ class SchemaTracking:
             check_allowed(
                 previous=previous.metadata, current=entry.metadata, allowed=self._options.allowed, url=self._url
             )
-        tracked = parse_schema(entry.metadata.schema_string, url=self._url)
+        tracked = entry.metadata.schema
         if _without_metadata(tracked) != _without_metadata(self._analysed):
             raise SchemaChangedError(
                 f"The schema of {self._url} that is tracked at {self._log.url} changed after this query's DataFrame "
@@ -168,9 +167,9 @@ class SchemaTracking:
         if metadata is None:
             return False
         ours = self.metadata
-        theirs, schema = (parse_schema(each.schema_string, url=self._url) for each in (metadata, ours))
+        schema = self._analysed if self._entry is None else self._entry.metadata.schema
         return (
-            _without_writers_own(theirs) != _without_writers_own(schema)
+            _without_writers_own(parse_schema(metadata.schema_string, url=self._url)) != _without_writers_own(schema)
             or metadata.partition_columns != ours.partition_columns
             or _properties(metadata) != _properties(ours)
         )
@@ -194,15 +193,15 @@ class SchemaTracking:
             )
         entry = self._log.add(TrackedMetadata.of(version, metadata, protocol, source_path=path), after=None)
         if differs:
-            raise self._evolved(version, metadata)
+            raise self._evolved(entry)
         self._entry = entry
 
     def _successor(self, version: Version, metadata: Metadata | None, protocol: Protocol | None) -> TrackedMetadata:
         path = "" if self._entry is None else self._entry.metadata.source_path
         return TrackedMetadata.of(version, metadata or self.metadata, protocol or self._protocol, source_path=path)
 
-    def _evolved(self, version: Version, metadata: Metadata) -> MetadataEvolvedError:
-        schema = parse_schema(metadata.schema_string, url=self._url)
+    def _evolved(self, entry: Entry) -> MetadataEvolvedError:
+        version, schema = entry.metadata.version, entry.metadata.schema
         return MetadataEvolvedError(
             f"Version {version} of {self._url} changes its schema, properties or protocol. This stream tracks them "
             f"(schemaTrackingLocation), so it stopped on purpose. Start it again with a new DataFrame and the same "

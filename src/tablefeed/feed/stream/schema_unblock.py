@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tablefeed.delta.schema.column_mapping import dropped_columns, physical_schema, renamed_columns
-from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.delta.tracked import TrackedMetadata
 from tablefeed.errors import SchemaChangedError
 from tablefeed.log.compatibility import can_read_shared, type_changes
@@ -32,7 +31,7 @@ class Allowed:
 
 def check_allowed(*, previous: TrackedMetadata, current: TrackedMetadata, allowed: Allowed, url: str) -> None:
     """Raises SchemaChangedError where a stream of `url` may not go on from `previous` to `current` by itself."""
-    older, newer = parse_schema(previous.schema_string, url=url), parse_schema(current.schema_string, url=url)
+    older, newer = previous.schema, current.schema
     needed = needed_words(older, newer)
     if needed is None:
         raise _never(older, newer, current.version, url)

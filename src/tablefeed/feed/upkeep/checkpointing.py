@@ -84,7 +84,7 @@ def write_checkpoint(
     remains), and StoreError.
     """
     log, version = snapshot.log, snapshot.version
-    layout = CheckpointLayout(snapshot.protocol, snapshot.metadata, url=log.url)
+    layout = CheckpointLayout(snapshot.protocol, snapshot.metadata, snapshot.schema)
     with SortedFiles(FILE_COLUMNS) as files, all_in_log_of(snapshot) as within:
         counts, now_ms = _collect(snapshot, files, before_step)
         before_step()
@@ -128,7 +128,7 @@ def write_classic_twin(snapshot: Snapshot, checkpoint: Checkpoint) -> bool:
         actions = read_actions(source, url=log.url, log_file=checkpoint[0])
     if actions is None:
         return False
-    layout = CheckpointLayout(snapshot.protocol, snapshot.metadata, url=log.url)
+    layout = CheckpointLayout(snapshot.protocol, snapshot.metadata, snapshot.schema)
     _put(log.store, name, layout.top_level, [layout.action_rows(actions, layout.top_level)], in_log_of(snapshot))
     return True
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import names, paths
-from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.feed.write.delta_write import file_layout, file_path, logged_values
 from tablefeed.feed.write.orphans import new_files
 from tablefeed.feed.write.write_plan import DeltaPlan
@@ -37,19 +36,17 @@ def write_changes(plan: DeltaPlan, rows: Iterable[pa.RecordBatch], *, store: Sto
     """
     from tablefeed.data.write import write_files
 
-    schema = parse_schema(plan.schema_string, url=store.url)
-
     def path_of(values: Mapping[str, pa.Scalar], number: int) -> str:
         name = f"cdc-00000-{uuid.uuid4()}.c{number:03d}{plan.shape.codec}.parquet"
-        return f"{names.CHANGES_DIR}/{file_path(plan, name, schema, values)}"
+        return f"{names.CHANGES_DIR}/{file_path(plan, name, values)}"
 
     with new_files(store, path_of) as new_file:
-        written = write_files(rows, _with_change_type(file_layout(plan, schema, url=store.url)), new_file)
+        written = write_files(rows, _with_change_type(file_layout(plan)), new_file)
     return tuple(
         CdcFile(
             path=file.path,
             log_path=paths.encode_path(file.path),
-            partition_values=logged_values(plan, schema, file.partition_values),
+            partition_values=logged_values(plan, file.partition_values),
             size_bytes=file.size_bytes,
         )
         for file in written

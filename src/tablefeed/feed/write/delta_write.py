@@ -17,7 +17,7 @@ from tablefeed.delta.file_layout import Codec, file_shape
 from tablefeed.delta.new_properties import checked_properties, is_kept
 from tablefeed.delta.schema.column_mapping import MappingMode, files_schema, mapping_mode
 from tablefeed.delta.schema.iceberg_compat import check_compatible, file_tags, stores_partition_columns
-from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
+from tablefeed.delta.schema.schema_string import format_schema, to_arrow
 from tablefeed.delta.stats.clustering import check_clustered, check_same_clustering, clustering_columns, new_clustering
 from tablefeed.delta.stats.indexed_columns import check_indexed, statistics_shape
 from tablefeed.errors import UnsupportedOptionError
@@ -94,7 +94,7 @@ def plan_delta_write(
         url=log.url,
         storage_options=log.storage_options,
         found=None if snapshot is None else Planned.of(snapshot),
-        schema_string=target.schema_string,
+        schema=target.schema,
         partition_columns=target.partition_columns,
         configuration=dict(target.properties.texts) if snapshot is None else {},
         metadata=target.metadata,
@@ -128,11 +128,11 @@ def plan_delta_write(
 
 def new_protocol_and_metadata(plan: DeltaPlan, *, created_ms: int) -> tuple[Protocol, Metadata]:
     """Gives the actions that make the table of `plan`. Raises UnsupportedFeatureError for properties not handled."""
-    protocol = features.required_protocol(parse_schema(plan.schema_string, url=plan.url), plan.configuration)
+    protocol = features.required_protocol(plan.schema, plan.configuration)
     kept = {name: value for name, value in plan.configuration.items() if is_kept(name)}
     metadata = Metadata(
         table_id=str(uuid.uuid4()),
-        schema_string=plan.schema_string,
+        schema_string=format_schema(plan.schema),
         partition_columns=plan.partition_columns,
         configuration=row_tracking.with_column_names(kept, protocol, new_name=lambda: str(uuid.uuid4())),
         created_ms=created_ms,
@@ -207,56 +207,55 @@ def write_delta_task(
     from tablefeed.data.write import write_files
 
     store = open_store(plan.location, for_store(plan.storage_options))
-    schema = parse_schema(plan.schema_string, url=store.url)
     # If the table was deleted meanwhile, its folder is not created again.
     within = None if plan.found is None else Within(directory="")
 
-    rows = aligned(batches, plan.alignment, to_arrow(schema), plan.rules.assignment, url=store.url)
+    rows = aligned(batches, plan.alignment, to_arrow(plan.schema), plan.rules.assignment, url=store.url)
     if plan.identity:
         rows = map(IdentityValues(plan.identity, turns(task, task_count=task_count), url=store.url), rows)
     if plan.kept is not None:
-        rows = keeping(rows, plan.kept, schema, url=store.url)
+        rows = keeping(rows, plan.kept, plan.schema, url=store.url)
     rows = as_replaced(rows, plan.replaces, url=store.url)
 
     def path_of(values: Mapping[str, pa.Scalar], number: int) -> str:
         name = f"part-{task:05d}-{uuid.uuid4()}.c{number:03d}{plan.shape.codec}.parquet"
-        return file_path(plan, name, schema, values)
+        return file_path(plan, name, values)
 
     with new_files(store, path_of, within=within) as new_file:
-        written = write_files(rows, file_layout(plan, schema, url=store.url), new_file)
-        adds = tuple(_added(plan, schema, file, now_ms=now_ms) for file in written)
+        written = write_files(rows, file_layout(plan), new_file)
+        adds = tuple(_added(plan, file, now_ms=now_ms) for file in written)
         Replacement(plan.replaces, (), url=store.url).check(adds)
     return adds
 
 
-def file_path(plan: DeltaPlan, name: str, schema: Struct, values: Mapping[str, pa.Scalar]) -> str:
+def file_path(plan: DeltaPlan, name: str, values: Mapping[str, pa.Scalar]) -> str:
     """Gives the path, below the table's root, of a new file `name` of the partition with `values`.
 
     Raises InvalidRowsError for a value that cannot be written to the log.
     """
     if plan.mapping is MappingMode.NONE and not plan.shape.random_folders:
-        return partition_path(name, schema, values, url=plan.url)
+        return partition_path(name, plan.schema, values, url=plan.url)
     check_text(values, url=plan.url)
     # Paths never contain names or values of mapped columns. As in Delta-Spark, random letters spread the files.
     letters = random.choices(string.ascii_letters + string.digits, k=plan.shape.folder_letters)  # noqa: S311 - no secret
     return f"{''.join(letters)}/{name}"
 
 
-def logged_values(plan: DeltaPlan, schema: Struct, values: Mapping[str, pa.Scalar]) -> dict[str, str | None]:
+def logged_values(plan: DeltaPlan, values: Mapping[str, pa.Scalar]) -> dict[str, str | None]:
     """Gives the texts of partition `values` in the log, by the columns' names in files."""
-    in_files = names_in_files(schema, plan.mapping)
-    return {in_files[name]: text for name, text in partition_texts(schema, values).items()}
+    in_files = names_in_files(plan.schema, plan.mapping)
+    return {in_files[name]: text for name, text in partition_texts(plan.schema, values).items()}
 
 
-def file_layout(plan: DeltaPlan, schema: Struct, *, url: str) -> FileLayout:
-    """Gives the layout of files for rows of `schema`, the table's schema, under `plan`."""
+def file_layout(plan: DeltaPlan) -> FileLayout:
+    """Gives the layout of files under `plan`."""
     from tablefeed.data.write import FileLayout
 
     return FileLayout(
-        url=url,
-        schema=to_arrow(schema),
+        url=plan.url,
+        schema=to_arrow(plan.schema),
         partition_by=plan.partition_columns,
-        stored_as=files_schema(schema, plan.mapping, url=url),
+        stored_as=files_schema(plan.schema, plan.mapping, url=plan.url),
         leaves=plan.statistics.leaves,
         stores_partitions=plan.stores_partitions,
         compression=_COMPRESSION[plan.shape.codec],
@@ -264,13 +263,13 @@ def file_layout(plan: DeltaPlan, schema: Struct, *, url: str) -> FileLayout:
     ).of_files_of(plan.shape.target_bytes)
 
 
-def _added(plan: DeltaPlan, schema: Struct, file: WrittenFile, *, now_ms: int) -> AddFile:
+def _added(plan: DeltaPlan, file: WrittenFile, *, now_ms: int) -> AddFile:
     from tablefeed.delta.stats.stats_text import encode_stats
 
     return AddFile(
         path=file.path,
         log_path=paths.encode_path(file.path),
-        partition_values=logged_values(plan, schema, file.partition_values),
+        partition_values=logged_values(plan, file.partition_values),
         size_bytes=file.size_bytes,
         modified_ms=now_ms,
         data_change=True,

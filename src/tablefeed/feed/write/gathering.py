@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
+from tablefeed.delta.schema.schema_string import to_arrow
 from tablefeed.feed.scan.task import ScanTask, read_task, scan_file, table_columns
 from tablefeed.feed.snapshot.table_files import for_store
 from tablefeed.feed.write.delta_write import write_delta_task
@@ -66,9 +66,8 @@ def rewritten_in_bins(
     plan: DeltaPlan, bins: Iterable[Sequence[AddFile]], store: Store, *, now_ms: int
 ) -> tuple[AddFile, ...]:
     """Writes the rows of each bin of the table's files to new files under `plan`; deletes these where it raises."""
-    schema = parse_schema(plan.schema_string, url=store.url)
-    arrow = to_arrow(schema)
-    columns = table_columns(schema, plan.metadata_after, url=store.url)
+    arrow = to_arrow(plan.schema)
+    columns = table_columns(plan.schema, plan.metadata_after, url=store.url)
     again = plan.for_table_rows(len(arrow))
     written: list[AddFile] = []
     with deleted_on_error(store) as paths:

@@ -7,15 +7,13 @@ the table's metadata, and so the write conflicts with it. The write must run aga
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from tablefeed.delta import features
 from tablefeed.delta.schema.column_mapping import MappingMode, physical_name
 from tablefeed.delta.schema.identity import identity_columns, with_high_water_marks
-from tablefeed.delta.schema.schema_string import format_schema, parse_schema
 from tablefeed.delta.stats.stats_text import long_bounds
 from tablefeed.errors import SchemaMismatchError
-from tablefeed.model.actions import AddFile, Metadata, Protocol
+from tablefeed.model.actions import AddFile, Protocol
 from tablefeed.model.rules import IdentityColumn
 from tablefeed.model.schema import Struct
 
@@ -58,14 +56,13 @@ def names_in_files(schema: Struct, mapping: MappingMode) -> dict[str, str]:
 
 
 def marks_moved(
-    metadata: Metadata, made: Sequence[IdentityColumn], files: Iterable[AddFile], mapping: MappingMode, *, url: str
-) -> Metadata:
-    """Gives `metadata` with the mark of each column in `made` at its last value, from the statistics of `files`."""
-    schema = parse_schema(metadata.schema_string, url=url)
+    schema: Struct, made: Sequence[IdentityColumn], files: Iterable[AddFile], mapping: MappingMode
+) -> Struct:
+    """Gives `schema` with the mark of each column in `made` at its last value, from the statistics of `files`."""
     in_files = names_in_files(schema, mapping)
     texts = [file.stats or "" for file in files]
     marks: dict[str, int] = {}
     for column in made:
         bounds = [bound for text in texts for bound in long_bounds(text, in_files[column.name])]
         marks[column.name] = max(bounds) if column.step > 0 else min(bounds)
-    return replace(metadata, schema_string=format_schema(with_high_water_marks(schema, marks)))
+    return with_high_water_marks(schema, marks)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tablefeed.delta.properties import TableProperties
-from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
+from tablefeed.delta.schema.schema_string import to_arrow
 from tablefeed.delta.stats.stats_text import num_records
 from tablefeed.feed.scan.task import ScanTask, read_task, scan_file, table_columns
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
@@ -63,10 +63,9 @@ class RowReplacement:
         from tablefeed.feed.scan.pruning import Pruner
 
         self._rows, self._log = rows, log
-        schema = parse_schema(plan.schema_string, url=log.url)
-        self._schema = to_arrow(schema)
-        self._columns = table_columns(schema, plan.metadata_after, url=log.url)
-        self._pruner = Pruner(rows, schema=schema, columns=self._columns)
+        self._schema = to_arrow(plan.schema)
+        self._columns = table_columns(plan.schema, plan.metadata_after, url=log.url)
+        self._pruner = Pruner(rows, schema=plan.schema, columns=self._columns)
 
     def reads(self, file: FileAction) -> bool:
         """Whether `file`, which another commit added or removed, may have a row that this write replaces."""
@@ -133,7 +132,7 @@ def rewritten(log: TableLog, state: Snapshot, plan: DeltaPlan, new: Sequence[Add
     rewriting = Rewriting(removed=removed, deleted_rows=sum(matched for _, matched, _ in found))
     if not partly:
         return rewriting  # whole files are removed: adds and removes imply the changes
-    again = plan.for_table_rows(len(parse_schema(plan.schema_string, url=plan.url).fields))
+    again = plan.for_table_rows(len(plan.schema.fields))
     staying = replacement.rows_of(partly, replaced=False)
     rewriting = replace(rewriting, added=write_delta_task(again, staying, task=0, now_ms=now_ms))
     if TableProperties.of(plan.metadata_after).records_changes:

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tablefeed.delta.schema.schema_string import format_schema, parse_schema, to_arrow
+from tablefeed.delta.schema.schema_string import to_arrow
 from tablefeed.errors import (
     IllegalOptionError,
     InvalidRowsError,
@@ -64,12 +64,12 @@ def plan_split_write(
         )
     if snapshot is None:
         schema = new_table_schema(rows, partition_columns=partition_by, url=log.url, any_name=True)
-        schema_string, partition_columns = format_schema(schema), spelled_as(schema, partition_by)
+        partition_columns = spelled_as(schema, partition_by)
     else:
         protocol.refuse_writing(snapshot.protocol, url=log.url)
         check_partitioning(partition_by, snapshot.metadata.partition_columns, log.url)
         schema = merged(snapshot.schema, rows, Merging(url=log.url, policy=rules.assignment.policy))
-        schema_string, partition_columns = snapshot.metadata.schema_string, snapshot.metadata.partition_columns
+        partition_columns = snapshot.metadata.partition_columns
     check_types(to_arrow(schema), url=log.url)
     check_zone(schema, rows, rules.assignment, url=log.url)
     return SplitPlan(
@@ -77,7 +77,7 @@ def plan_split_write(
         url=log.url,
         storage_options=log.storage_options,
         found=None if snapshot is None else Planned.of(snapshot),
-        schema_string=schema_string,
+        schema=schema,
         partition_columns=partition_columns,
         alignment=align(schema, rows, partition_columns=partition_columns, url=log.url),
         rules=rules,
@@ -131,8 +131,7 @@ def write_split_task(
     from tablefeed.data.split_writer import SplitLayout, write_splits
 
     store = open_store(plan.location, for_store(plan.storage_options))
-    schema = parse_schema(plan.schema_string, url=store.url)
-    arrow = to_arrow(schema)
+    schema, arrow = plan.schema, to_arrow(plan.schema)
 
     def added(written: WrittenSplit) -> AddFile:
         texts = _texts(schema, written.partition_values, layout)
@@ -191,8 +190,7 @@ def _check_told(texts: Mapping[str, str | None], values: Mapping[str, pa.Scalar]
 
 def check_same_table(plan: SplitPlan, state: Snapshot) -> None:
     """Raises SchemaMismatchError where another writer created the table meanwhile, not as `plan` would create it."""
-    theirs, ours = state.schema, parse_schema(plan.schema_string, url=state.log.url)
-    if theirs != ours or state.metadata.partition_columns != plan.partition_columns:
+    if state.schema != plan.schema or state.metadata.partition_columns != plan.partition_columns:
         raise SchemaMismatchError(
             f"Nothing was written to {state.log.url}: another writer made the table meanwhile, with other columns or "
             "partitions. Run the write again on what the table is now.",

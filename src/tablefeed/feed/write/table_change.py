@@ -44,7 +44,6 @@ class Target:
     """
 
     schema: Struct
-    schema_string: str
     partition_columns: tuple[str, ...]
     properties: TableProperties
     protocol: Protocol
@@ -65,7 +64,6 @@ def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules, u
     schema, configuration = with_mapping(schema, draft, new_name=_new_name, url=url)
     return Target(
         schema=schema,
-        schema_string=format_schema(schema),
         partition_columns=spelled_as(schema, partition_by),
         properties=TableProperties(configuration),
         protocol=features.required_protocol(schema, configuration),
@@ -132,7 +130,6 @@ def spelled_as(schema: Struct, columns: Sequence[str]) -> tuple[str, ...]:
 def _as_it_is(metadata: Metadata, protocol: Protocol, schema: Struct) -> Target:
     return Target(
         schema=schema,
-        schema_string=metadata.schema_string,
         partition_columns=metadata.partition_columns,
         properties=TableProperties.of(metadata),
         protocol=protocol,
@@ -165,7 +162,6 @@ def _changed(
     )
     return Target(
         schema=after,
-        schema_string=changed.schema_string,
         partition_columns=partition_columns,
         properties=TableProperties.of(changed),
         protocol=protocol,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from tablefeed.delta import partition_values, paths
 from tablefeed.delta.file_layout import FileShape
 from tablefeed.delta.schema.column_mapping import MappingMode
+from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.delta.stats.stats_text import StatisticsShape
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.snapshot.dialect import TableFormat
@@ -35,7 +36,7 @@ class Planned:
 
     table_id: str
     version: Version
-    schema_string: str
+    schema: Struct
     partition_columns: tuple[str, ...]
     configuration: Mapping[str, str]
     protocol: Protocol
@@ -46,7 +47,7 @@ class Planned:
         return cls(
             table_id=snapshot.metadata.table_id,
             version=snapshot.version,
-            schema_string=snapshot.metadata.schema_string,
+            schema=snapshot.schema,
             partition_columns=snapshot.metadata.partition_columns,
             # A plain dict, because it is pickled for every task.
             configuration=dict(snapshot.metadata.configuration),
@@ -58,15 +59,15 @@ class Planned:
 class PlannedWrite:
     """What the plans of both formats have. Small; sent to every task and back to the commit.
 
-    `found` is None where the table does not exist: this write creates it. `schema_string` and `partition_columns` are
-    the table's after the write. `url` names the table in errors and holds no credentials, as `location` may.
+    `found` is None where the table does not exist: this write creates it. `schema` and `partition_columns` are the
+    table's after the write. `url` names the table in errors and holds no credentials, as `location` may.
     """
 
     location: str
     url: str
     storage_options: Mapping[str, str]
     found: Planned | None
-    schema_string: str
+    schema: Struct
     partition_columns: tuple[str, ...]
     alignment: Alignment
     rules: WriteRules
@@ -148,7 +149,7 @@ class DeltaPlan(PlannedWrite):
             return self.metadata
         return Metadata(
             table_id=self.table_id or "",
-            schema_string=self.schema_string,
+            schema_string=format_schema(self.schema),
             partition_columns=self.partition_columns,
             configuration=self.configuration if self.found is None else self.found.configuration,
         )
