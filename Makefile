@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit test-spark test-streams test-peer test-all bench lint format venv clean
+.PHONY: help demo test test-unit fuzz test-spark test-streams test-peer test-all bench lint format venv clean
 
 VENV := .venv
 PEER_VENV := .venv-peer
@@ -31,6 +31,9 @@ test-spark: $(VENV)/.installed ## the tests that need a JVM
 
 test-streams: $(VENV)/.installed ## every recorded stream of Delta-Spark on Spark
 	@$(JAVA) $(PYTHON) -m pytest tests/spark/test_recorded_streams.py --every-stream
+
+fuzz: $(VENV)/.installed ## many more made-up logs, files and offsets than CI tries
+	@$(PYTHON) -m pytest --hypothesis-profile=fuzz -m "not spark and not peer" $(BY_TWO)
 
 # Two runs: the JAR's session needs settings that the other session must not have, and a process has one session only.
 test-peer: $(PEER_VENV)/.installed ## on Spark 4.2: tests that depend on Spark's version, tests beside the Delta JAR (needs Maven)

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 _PATIENT = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.register_profile("dev", _PATIENT, max_examples=25)
 # Hypothesis would try the same examples in every run of CI. Ours are others each time, by a seed that is printed.
-hypothesis.settings.register_profile(
-    "ci", _PATIENT, max_examples=200, derandomize=False, database=None, print_blob=True
-)
+_IN_CI = hypothesis.settings(_PATIENT, derandomize=False, database=None, print_blob=True)
+hypothesis.settings.register_profile("ci", _IN_CI, max_examples=50)
+hypothesis.settings.register_profile("fuzz", _IN_CI, max_examples=200)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
 
 _TALLY = pytest.StashKey[Tally]()

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.examples import examples
 from support.split_bytes import LZ4, NONE, U64, ZSTD, a_field, a_store, bundle, document, marks
 from tablefeed.data.read import ReadPlan
 from tablefeed.data.splits import SplitFile, read_split_batches
@@ -96,7 +97,7 @@ def splits(index_tables: Path) -> list[bytes]:
     return [path.read_bytes() for table in tables for path in sorted((index_tables / table).rglob("*.split"))]
 
 
-@settings(max_examples=1000)
+@examples(2_000)
 @given(which=st.integers(0, 1 << 10), damage=DAMAGE, cut=st.none() | st.integers(0, 1 << 20), at_the_end=st.booleans())
 def test_a_real_split_with_other_bytes_is_rows_or_an_error_of_ours(
     splits: list[bytes], which: int, damage: Damage, cut: int | None, *, at_the_end: bool
@@ -108,7 +109,7 @@ def test_a_real_split_with_other_bytes_is_rows_or_an_error_of_ours(
     read_or_refused(damaged(split, damage)[: cut % len(split) if cut is not None else None])
 
 
-@settings(max_examples=800)
+@examples(2_000)
 @given(damage=DAMAGE, compressor=st.sampled_from([NONE, NONE, LZ4, ZSTD]), copies=st.sampled_from([1, 80]))
 def test_documents_with_other_bytes_and_a_checksum_that_fits_are_rows_or_an_error_of_ours(
     damage: Damage, compressor: int, copies: int

@@ -1,39 +1,26 @@
-"""What the answers to a made-up log are held against: a plain replay of the same bytes. And how many there are."""
+"""What the answers to a made-up log are held against: a plain replay of the same bytes."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import timedelta
 
 import hypothesis
 
 from hostile.logs import METADATA, Json, replay, rows
 from hostile.ways_in import Answers
+from support.examples import examples as examples_of_profile
 from tablefeed.errors import TablefeedError
 
-IN_CI = hypothesis.settings().max_examples == hypothesis.settings.get_profile("ci").max_examples
-"""Whether the thorough profile is in use."""
-EXAMPLES = {
-    "valid logs": (1_500, 8),
-    "fields of actions": (4_500, 15),
-    "lines of commits": (3_000, 10),
-    "damaged checkpoints": (400, 5),
-    "cells of checkpoints": (400, 5),
-    "hints": (200, 4),
-    "damaged data files": (300, 4),
-    "deletion vectors": (300, 4),
-}
-"""How often each property is tried in CI and by whoever works on the code."""
+_ANSWERS_WITHIN_S = 10
 
 
-def examples(of: str) -> hypothesis.settings:
+def examples(fuzz: int) -> hypothesis.settings:
     """As many examples as the profile in use stands for.
 
     An answer takes milliseconds. One that is still not there after ten seconds will not come.
     """
-    in_ci, at_work = EXAMPLES[of]
-    return hypothesis.settings(max_examples=in_ci if IN_CI else at_work, deadline=timedelta(seconds=10))
+    return examples_of_profile(fuzz, deadline_s=_ANSWERS_WITHIN_S)
 
 
 def agrees(answers: Answers, commits: Sequence[bytes]) -> None:

@@ -27,7 +27,7 @@ from hostile.strategies import Lines, joined, logs
 from hostile.ways_in import OTHER_WAYS, ask, ask_everything, ids_of, other_ways
 from tablefeed.errors import TablefeedError
 
-pytestmark = pytest.mark.timeout(900)  # for all examples of a law together, in CI
+pytestmark = pytest.mark.timeout(900)  # for all examples of a law together, in `make fuzz`
 
 HINT = "_delta_log/_last_checkpoint"
 FILES_WITHOUT_VECTORS = tuple(
@@ -41,7 +41,7 @@ def in_parts(rows: Sequence[Json], count: int, *, guarded: bool) -> list[bytes]:
 
 
 @given(log=logs, data=st.data(), damage=damages, count=st.integers(1, 3), kept=st.booleans(), other=other_ways)
-@examples("damaged checkpoints")
+@examples(400)
 def test_a_damaged_checkpoint_is_passed_over_or_refused_but_never_believed(
     folder: Folder, log: list[Lines], data: st.DataObject, damage: Damage, count: int, other: str, *, kept: bool
 ) -> None:
@@ -94,7 +94,7 @@ CELLS |= {"modificationTime": CELLS["size"], "stats": CELLS["path"]}
 
 
 @given(log=logs, member=st.sampled_from(sorted(CELLS)), data=st.data(), other=other_ways)
-@examples("cells of checkpoints")
+@examples(400)
 def test_whatever_a_cell_of_a_checkpoint_holds_nothing_but_our_errors_comes_out(
     folder: Folder, log: list[Lines], member: str, data: st.DataObject, other: str
 ) -> None:
@@ -113,7 +113,7 @@ HINTED = json.dumps({"version": 0, "size": 3, "sizeInBytes": 9, "numOfAddFiles":
 
 
 @given(log=logs, data=st.data(), value=JUNK_VALUES, kept=st.booleans(), has_checkpoint=st.booleans())
-@examples("hints")
+@examples(200)
 def test_whatever_the_hint_at_the_newest_checkpoint_says_the_rows_are_right(
     folder: Folder, log: list[Lines], data: st.DataObject, value: bytes, *, kept: bool, has_checkpoint: bool
 ) -> None:
@@ -130,7 +130,7 @@ def test_whatever_the_hint_at_the_newest_checkpoint_says_the_rows_are_right(
 
 
 @given(data=st.data(), damage=damages, name=st.sampled_from(sorted(DATA)), other=other_ways)
-@examples("damaged data files")
+@examples(300)
 def test_a_damaged_data_file_is_refused_or_its_rows_are_right(
     folder: Folder, data: st.DataObject, damage: Damage, name: str, other: str
 ) -> None:
@@ -161,7 +161,7 @@ VECTOR = {
 
 
 @given(field=st.sampled_from([None, *VECTOR]), value=st.sampled_from(SPELLINGS), damage=damages, data=st.data())
-@examples("deletion vectors")
+@examples(300)
 def test_a_damaged_deletion_vector_never_brings_a_row_back(
     folder: Folder, field: str | None, value: bytes, damage: Damage, data: st.DataObject
 ) -> None:

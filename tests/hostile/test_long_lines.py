@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 import tablefeed
-from hostile.judge import IN_CI
 from hostile.logs import SCHEMA, Folder, line
 from hostile.ways_in import ask, ids_of
+from support.examples import IS_FUZZ
 from support.logs import add, metadata, protocol
 from tablefeed.errors import TablefeedError
 
-LENGTH = 100_000_000 if IN_CI else 4_000_000
-"""In bytes: what is said above in CI, enough to tell at work."""
+LENGTH = 100_000_000 if IS_FUZZ else 4_000_000
+"""In bytes: what is said above in `make fuzz`, enough to show the rule elsewhere."""
 MOST_BYTES = 25 * LENGTH
 """The worst is a list of small numbers: the parser makes eight bytes of two, and twice that while the list grows."""
 LONG: dict[str, tuple[bytes, bytes, bytes]] = {

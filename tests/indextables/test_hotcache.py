@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.examples import examples
 from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
 from tablefeed.indextables.split.hotcache import CachedFile, Slice, decode_hotcache, encode_hotcache
 
@@ -80,7 +81,7 @@ def test_a_cache_of_another_version_is_refused_by_name() -> None:
         decode_hotcache(b"\x32\xfc\x75\x98\x02\x00\x00\x00\x00\x00\x00\x00")
 
 
-@settings(max_examples=300)
+@examples(2_000)
 @given(data=st.data())
 def test_a_damaged_cache_is_refused_or_read_and_fails_with_nothing_else(data: st.DataObject) -> None:
     slices = (Slice(start=2, data=b"ab"), Slice(start=200, data=b"c" * 40))

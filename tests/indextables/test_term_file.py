@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.examples import examples
 from support.split_bytes import marks
 from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
 from tablefeed.indextables.split.fst import decode_fst
@@ -222,7 +223,7 @@ def test_a_file_that_does_not_have_its_checksum_is_damaged(term_files: list[tupl
         decode_marked(bytes([file[0] ^ 1]) + file[1:])
 
 
-@settings(max_examples=300)
+@examples(2_000)
 @given(data=st.data())
 def test_a_damaged_table_of_strings_is_refused_or_read_and_fails_with_nothing_else(data: st.DataObject) -> None:
     info = TermInfo(300, 0, 200, 0, 7)
@@ -239,7 +240,7 @@ def a_transducer(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return part.data[:-4]
 
 
-@settings(max_examples=500, deadline=None)
+@examples(2_000)
 @given(data=st.data())
 def test_a_damaged_transducer_is_refused_or_read_and_fails_with_nothing_else(
     a_transducer: bytes, data: st.DataObject

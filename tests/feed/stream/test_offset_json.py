@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.examples import examples
 from tablefeed.errors import OffsetError
 from tablefeed.feed.stream.offset_json import offset_from_json, offset_to_json
 from tablefeed.model.actions import Version
@@ -236,10 +237,7 @@ def test_a_refusal_shows_the_offset_and_the_table() -> None:
         assert said in error.message
 
 
-# --- fuzzed: ten thousand examples in CI -----------------------------------------------------------------------------
-
-EXAMPLES = settings().max_examples
-"""Of the profile: 200 in CI. Ten thousand take a quarter of a minute."""
+# --- fuzzed: ten thousand examples in `make fuzz` ---------------------------------------------------------------------
 
 NAMES = st.text(min_size=1)
 OFFSETS = st.one_of(
@@ -268,7 +266,7 @@ OFFSETS = st.one_of(
 )
 
 
-@settings(max_examples=20 * EXAMPLES)
+@examples(4_000)
 @given(OFFSETS)
 def test_every_offset_comes_back_as_it_was(offset: Offset) -> None:
     assert offset_from_json(json.loads(json.dumps(offset_to_json(offset))), url=URL) == offset
@@ -291,7 +289,7 @@ NEAR = st.sampled_from(
 )
 
 
-@settings(max_examples=20 * EXAMPLES)
+@examples(4_000)
 @given(NEAR, st.dictionaries(KEYS, VALUES, max_size=6), st.sets(KEYS, max_size=1))
 def test_any_json_object_is_an_offset_or_an_offset_error(
     near: dict[str, object], value: dict[str, object], left_out: set[str]
@@ -305,7 +303,7 @@ def test_any_json_object_is_an_offset_or_an_offset_error(
     assert offset_from_json(offset_to_json(offset), url=URL) == offset
 
 
-@settings(max_examples=10 * EXAMPLES)
+@examples(2_000)
 @given(
     st.lists(
         st.tuples(st.integers(0, 3), st.booleans(), st.integers(0, 3)).map(lambda t: at(t[0], t[2], in_snapshot=t[1]))
