@@ -174,6 +174,14 @@ def test_a_clock_that_jumps_goes_on_and_one_that_is_put_back_is_read_the_first_t
     assert stored([gap, twice], WALL_US, UTC_US) == [utc(2024, 3, 31, 1, 30), utc(2024, 10, 27, 0, 30)]
 
 
+def test_a_day_whose_midnight_was_skipped_begins_at_the_jump_or_is_refused() -> None:
+    sao_paulo, toronto = ZoneInfo("America/Sao_Paulo"), ZoneInfo("America/Toronto")
+
+    assert stored([date(2018, 11, 4)], pa.date32(), UTC_US, sao_paulo) == [utc(2018, 11, 4, 3)]  # from 0:00 to 1:00
+    with pytest.raises(CastError):
+        stored([date(1919, 3, 31)], pa.date32(), UTC_US, toronto)  # from 23:30 to 0:30, where to_utc gives 1:00
+
+
 @pytest.mark.parametrize("year", [-200_000, -1, 0, 1, 9999, 10_000, 200_000])
 def test_zones_have_rules_in_years_that_python_has_not(year: int) -> None:
     day = round((year - 1970) * 365.2425 * 86_400_000_000)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tablefeed.data.rules import RowRules, Setting
-from tablefeed.data.sql.values import arrow_type
+from tablefeed.data.sql.kinds import arrow_type
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError, UnsupportedExpressionError
 from tablefeed.model.rules import Check, TableRules, TextLimit
 from tablefeed.model.schema import Array, DataType, Decimal, Field, Map, Primitive, Struct
@@ -111,7 +111,7 @@ def test_a_failure_that_the_left_side_decides_against_is_none() -> None:
         ("x +", "no expression that can be read"),
         ("x > 0; x < 1", "not one expression"),
         ("s || x + 1 = 'a'", "parentheses"),
-        ("x | 1 & 2 > 0", "parentheses"),
+        ("x | 1 > 0", "bitwiseor is not evaluated here"),
         ("x", "not a boolean"),
         ("s RLIKE '\\\\d'", "backslash"),
         ("x::int > 0", "::"),
@@ -241,9 +241,7 @@ def test_a_default_that_its_column_does_not_hold_is_refused_before_a_row_is_look
 
 @pytest.mark.parametrize("zone", [None, "Nowhere/City"])
 def test_a_day_that_hangs_on_an_unknown_zone_is_refused_in_the_tables_words(zone: str | None) -> None:
-    with pytest.raises(
-        UnsupportedExpressionError, match=r"on, current_date\(\), .* the clock of a timestamp: "
-    ) as caught:
+    with pytest.raises(UnsupportedExpressionError, match=r"on, current_date\(\), .*: ") as caught:
         _kept(TableRules(defaults={"on": "current_date()"}), _schema(x=_INT, on=_DATE), {"x": [1]}, zone=zone)
     assert "BIGINT" not in str(caught.value)
 

@@ -114,6 +114,8 @@ def _from_text(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> 
     is_a = pa.types
     if is_a.is_binary(wanted):
         return lambda array: array.cast(wanted)
+    if is_a.is_boolean(wanted):
+        return by_value(found, wanted, spark_texts.read_boolean, INVALID_INPUT)
     if is_a.is_integer(wanted):
         bits = wanted.bit_width
         return by_value(found, wanted, lambda text: spark_texts.read_integer(text, bits), INVALID_INPUT)
@@ -276,7 +278,8 @@ def _moved(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Call
             return lambda value: spark_texts.to_local(value * into, given) // out
         case [False, True]:
             given = _given(zone, wanted)
-            return lambda value: spark_texts.to_utc(value * into, given) // out
+            to_utc = spark_texts.start_of_day if is_date(found) else spark_texts.to_utc
+            return lambda value: to_utc(value, given)
         case _:
             return lambda value: value * into // out
 

@@ -31,6 +31,7 @@ _LONG_EXPONENT = re.compile(r"[+-]?[0-9.]+[eE][+-]?[0-9]{10,}[dDfF]?", re.ASCII)
 _HEXADECIMAL = re.compile(r"[+-]?0[xX].*[pP].*", re.DOTALL)
 _INFINITIES = {"inf": "inf", "+inf": "inf", "infinity": "inf", "+infinity": "inf", "-inf": "-inf", "-infinity": "-inf"}
 _WORDS = {**_INFINITIES, "nan": "nan"}
+_TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
 _JAVA_WORDS = re.compile(r"[+-]?(?:NaN|Infinity)")
 
 _DAY = r"(?P<sign>[+-]?)(?P<year>[0-9]{4,%d})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})%s)?)?"
@@ -76,6 +77,14 @@ def read_decimal(text: str) -> Decimal:
         has_other_digits = any(char.isdecimal() and not char.isascii() for char in stripped)
         raise UnreadTextError if has_other_digits or _LONG_EXPONENT.fullmatch(stripped) else ValueError
     return Decimal(stripped)
+
+
+def read_boolean(text: str) -> bool:
+    """A boolean by its words, their first letters or digits."""
+    word = text.strip(_BLANKS).lower()
+    if word not in _TRUE and word not in _FALSE:
+        raise ValueError
+    return word in _TRUE
 
 
 def read_double(text: str) -> float:
@@ -125,14 +134,20 @@ def read_timestamp(text: str, zone: tzinfo) -> int:
     except ValueError:
         raise UnreadTextError if _TIME_ALONE.fullmatch(text.strip(_BLANKS)) else ValueError from None
     own = found["zone"]
-    return to_utc(_local_micros(found), zone if own is None else _zone(own.strip(_JAVA_BLANKS)))
+    return to_utc(_local_micros(found), zone if own is None else read_zone(own.strip(_JAVA_BLANKS)))
+
+
+def names_zone(text: str) -> bool:
+    """Whether a text is a timestamp with a zone of its own."""
+    found = _TIMESTAMP.fullmatch(text.strip(_BLANKS))
+    return found is not None and found["zone"] is not None
 
 
 def read_timestamp_ntz(text: str) -> int:
     """The wall-clock time of a timestamp or date. A zone in the text must be valid, and is ignored."""
     found = _timestamp(text)
     if found["zone"] is not None:
-        _zone(found["zone"].strip(_JAVA_BLANKS))
+        read_zone(found["zone"].strip(_JAVA_BLANKS))
     return _within_64_bits(_local_micros(found))
 
 
@@ -154,6 +169,15 @@ def to_local(moment_us: int, zone: tzinfo) -> int:
     if offset is None:
         offset = (_EPOCH_UTC + timedelta(microseconds=_in_calendar(moment_us))).astimezone(zone).utcoffset()
     return _within_64_bits(moment_us + (offset or timedelta()) // _MICROSECOND)
+
+
+def start_of_day(days: int, zone: tzinfo) -> int:
+    """The first instant of a day. Raises ValueError where the clock skips midnight from before it to after it."""
+    midnight = days * DAY_US
+    instant = to_utc(midnight, zone)
+    if to_local(instant, zone) != midnight and to_local(instant - 1, zone) != midnight - 1:
+        raise ValueError
+    return instant
 
 
 _CYCLE_US = 146_097 * DAY_US  # 400 years, after which days of the week and the rules of zones repeat
@@ -206,7 +230,8 @@ def _local_micros(found: re.Match[str]) -> int:
     return _days(found) * DAY_US + ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction_us
 
 
-def _zone(text: str) -> tzinfo:
+def read_zone(text: str) -> tzinfo:
+    """The zone of an offset or of a name."""
     if text in ("Z", "UTC", "GMT", "UT"):
         return UTC
     offset = _OFFSET.fullmatch(text)

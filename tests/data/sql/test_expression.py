@@ -132,9 +132,29 @@ def test_an_expression_that_nests_too_deep_is_refused() -> None:
         ("Id & 1 = 1", "bitwiseand"),
         ("~Id = 1", "bitwisenot"),
         ("trim(LEADING 'a' FROM s) = s", "its POSITION"),
+        ("date_trunc('MILLISECOND', t) = t", "TRUNC to MILLISECOND"),
+        ("s RLIKE 'a|b'", "patterns are evaluated of"),
+        ("CAST(t AS INT) = 1", "CAST\\(timestamp AS int\\)"),
         ("-CAST(Id AS DECIMAL(35,0)) < 0", "34 digits"),
     ],
 )
 def test_what_is_not_evaluated_is_refused_by_its_name_before_a_row_is_seen(text: str, named: str) -> None:
     with pytest.raises(NotExactError, match=named):
         compile_expressions([Asked(text=text)], _SCHEMA, time_zone="UTC", now_us=0)
+
+
+def test_letters_are_mapped_by_unicode_in_full_and_by_no_language() -> None:
+    batch = pa.record_batch({"s": ["straße", "ﬁn", "ΑΣ", "İ", "ǆ", None, ""]})
+
+    upper, lower = _program("upper(s)", "lower(s)").evaluate(batch)
+
+    assert upper.to_pylist() == ["STRASSE", "FIN", "ΑΣ", "İ", "Ǆ", None, ""]  # Greek
+    assert lower.to_pylist() == ["straße", "ﬁn", "ας", "i\u0307", "ǆ", None, ""]  # Greek
+
+
+@pytest.mark.parametrize("character", ["\u0378", "\u019b", "\u0264"])
+def test_a_character_that_a_newer_unicode_maps_otherwise_refuses_its_row(character: str) -> None:
+    with pytest.raises(RowFailedError, match="a character that is not evaluated here") as caught:
+        _program("upper(s)").evaluate(pa.record_batch({"s": ["a", f"a{character}"]}))
+
+    assert caught.value.row == 1

@@ -15,7 +15,7 @@ import pytest
 
 from support.expressions import SCHEMA
 from tablefeed.data.sql import Asked, RowFailedError, compile_expressions
-from tablefeed.data.sql.values import arrow_type
+from tablefeed.data.sql.kinds import arrow_type
 
 _FAILS = object()
 """Spark raises for the row."""
@@ -130,7 +130,6 @@ _IN_UTC: list[tuple[str, Mapping[str, object], object]] = [
     ("CAST(f64 AS BIGINT)", {"f64": nan}, _FAILS),
     ("CAST(f64 AS BIGINT)", {"f64": 0.0}, 0),
     ("CAST(f64 AS BIGINT)", {"f64": 2.5}, 2),
-    ("CAST(f64 AS BIGINT)", {"f64": 9.223372036854776e18}, 9223372036854775807),
     ("CAST(f64 AS FLOAT)", {"f64": 0.0}, 0.0),
     ("CAST(f64 AS FLOAT)", {"f64": None}, None),
     ("CAST(f64 AS FLOAT)", {"f64": -inf}, -inf),
@@ -146,6 +145,7 @@ _IN_UTC: list[tuple[str, Mapping[str, object], object]] = [
     ("CAST(n AS INT)", {"n": "1"}, 1),
     ("CAST(n AS INT)", {"n": None}, None),
     ("CAST(n AS INT)", {"n": "+3"}, 3),
+    ("CAST(n AS DECIMAL(10,1))", {"n": "1e3"}, Decimal("1000.0")),
     ("CAST(n AS DOUBLE)", {"n": "abc"}, _FAILS),
     ("CAST(n AS DOUBLE)", {"n": "1"}, 1.0),
     ("CAST(n AS DOUBLE)", {"n": "1.5"}, 1.5),
@@ -238,8 +238,6 @@ _IN_UTC: list[tuple[str, Mapping[str, object], object]] = [
     ("ARRAY_APPEND(arr, i32)[0]", {"arr": [], "i32": 7}, 7),
     ("ARRAY_PREPEND(arr, i32)[0]", {"arr": [5], "i32": 7}, 7),
     ("ARRAY_INSERT(arr, 1, i32)[1]", {"arr": [5], "i32": 7}, 5),
-    ("ARRAY_INSERT(arr, -1, i32)[1]", {"arr": [5], "i32": 7}, 7),
-    ("ARRAY_INSERT(arr, -1, i32)[0]", {"arr": None, "i32": 7}, None),
     ("HASH(i32)", {"i32": 32767}, 1249274084),
     ("HASH(i16)", {"i16": 32767}, 1249274084),
     ("HASH(i64)", {"i64": 32767}, -860381306),

@@ -1,38 +1,22 @@
-"""CAST under ANSI (Spark's Cast, UTF8String and SparkDateTimeUtils): what a type does not hold fails.
+"""CAST under ANSI (Spark's Cast): what a type does not hold fails.
 
-Spellings of texts that are rare and hard to tell alike (hexadecimal floats, years of five digits, zones by name) fail
-as well: such a row is refused, where Spark may have taken it.
+DuckDB converts where no value can fail. All else is converted by the casts of rows (`tablefeed.data.casts`), which know
+what Spark reads and rounds. Of a text that they do not read, though Spark may, the row is refused.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, tzinfo
 
-from tablefeed.data.sql import times
-from tablefeed.data.sql.coerce import integral_decimal, wider_decimal
-from tablefeed.data.sql.engine import constant
-from tablefeed.data.sql.terms import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    FLOATING,
-    INTEGRALS,
-    LONG,
-    NTZ,
-    STRING,
-    TIMESTAMP,
-    VOID,
-    Failure,
-    Scope,
-    Term,
-    duck,
-    spelt,
-    strict,
-    text_sql,
-)
-from tablefeed.model.schema import DataType, Decimal, Struct
+import pyarrow as pa
+
+from tablefeed.data import casts, spark_texts
+from tablefeed.data.retype import Conversion, LossyConversionError
+from tablefeed.data.sql import kinds, times
+from tablefeed.data.sql.kinds import arrow_type, decimal_of, duck, spelt
+from tablefeed.data.sql.terms import Failure, PythonFunction, Scope, Term, strict, text_sql
+from tablefeed.model.schema import DataType, Decimal
 
 
 def cast(scope: Scope, term: Term, to: DataType) -> Term:
@@ -40,149 +24,90 @@ def cast(scope: Scope, term: Term, to: DataType) -> Term:
     kind = term.type
     if kind == to:
         return term
-    if kind == VOID:
-        return Term(type=to, sql=f"NULL::{duck(to)}", fails=term.fails, stage=term.stage)
-    if term.literal is not None and term.stage == 0:
-        return _folded(scope, term, to)
-    return _made(scope, term, to)
+    if kind == kinds.VOID:
+        return Term(type=to, sql=f"NULL::{duck(to)}", fails=term.fails)
+    if kind in (kinds.TIMESTAMP, kinds.NTZ) and to in (kinds.DATE, kinds.NTZ):
+        return times.day_of(scope, term) if to == kinds.DATE else times.clock_of(scope, term)
+    sql = _sql(kind, to)
+    if sql is not None:
+        made = strict(scope, to, [term], sql)
+        return replace(made, literal=term.literal) if to in kinds.INTEGRALS else made
+    return _converted(scope, term, to)
 
 
 def assigned(scope: Scope, term: Term, to: DataType) -> Term:
     """Gives `term` as a column of `to` takes it: a cast that ANSI store assignment allows."""
     kind = term.type
-    numbers = (*INTEGRALS, *FLOATING)
-    safe = (kind in numbers or isinstance(kind, Decimal)) and (to in numbers or isinstance(to, Decimal))
-    times_too = kind in (DATE, TIMESTAMP, NTZ) and to in (DATE, TIMESTAMP, NTZ)
-    if kind in (to, VOID) or to == STRING or safe or times_too:
+    safe = kinds.is_numeric(kind) and kinds.is_numeric(to)
+    if kind in (to, kinds.VOID) or to == kinds.STRING or safe or (kind in kinds.TIMES and to in kinds.TIMES):
         return cast(scope, term, to)
     raise scope.refuse(scope.text, f"{spelt(kind)} is not assigned to a column of {spelt(to)}")
 
 
-def _folded(scope: Scope, term: Term, to: DataType) -> Term:
-    """Casts a literal at compile time: it is the same in each row."""
-    scratch = Scope(text=scope.text, schema=Struct(()), zone=scope.zone)
-    made = _made(scratch, replace(term, fails=None), to)
-    value, failure = constant(scratch, made.sql, made.fails)
-    if failure is not None or value is None:
-        return Term(type=to, sql=f"NULL::{duck(to)}", fails=str(failure))
-    if isinstance(value, bytes):
-        return Term(type=to, sql=f"unhex('{value.hex()}')")
-    literal = value if isinstance(value, int) and to in INTEGRALS and not isinstance(value, bool) else None
-    return Term(type=to, sql=f"{text_sql(str(value))}::{duck(to)}", literal=literal)
+def _sql(kind: DataType, to: DataType) -> str | None:
+    """The cast in DuckDB; None where a value can fail."""
+    whole = kind in kinds.INTEGRALS or kind == kinds.BOOLEAN
+    if to == kinds.BOOLEAN and kinds.is_numeric(kind):
+        return "({} <> 0)"
+    if to == kinds.STRING and (whole or isinstance(kind, Decimal)):
+        return "{}::VARCHAR"
+    if to in kinds.INTEGRALS and kind == kinds.TIMESTAMP:
+        return f"({times.floored(1_000_000)} // 1000000)" if to == kinds.LONG else None
+    if to == kinds.TIMESTAMP and whole:
+        # From seconds; as in TimeUnit.toMicros, the result is limited to the extreme values.
+        most = 9_223_372_036_854
+        outer = f"WHEN {{0}}::BIGINT > {most} THEN 9223372036854775807 WHEN {{0}}::BIGINT < -{most}"
+        return f"CASE {outer} THEN -9223372036854775807 - 1 ELSE {{0}}::BIGINT * 1000000 END"
+    return f"({{}})::{duck(to)}" if _is_wider(kind, to) else None
 
 
-def _made(scope: Scope, term: Term, to: DataType) -> Term:
-    kind = term.type
-    made: Term | None = None
-    if to in INTEGRALS:
-        made = _to_integral(scope, term, to)
-    elif to in FLOATING:
-        made = _to_floating(scope, term, to)
-    elif isinstance(to, Decimal):
-        made = _to_decimal(scope, term, to)
-    elif to == STRING:
-        made = _to_string(scope, term)
-    elif to == BOOLEAN:
-        made = _to_boolean(scope, term)
-    elif to == BINARY and kind == STRING:
-        made = strict(scope, BINARY, [term], "encode({})")
-    elif to in (DATE, TIMESTAMP, NTZ):
-        made = times.cast_to_time(scope, term, to)
-    if made is None:
-        raise scope.refuse(f"CAST({spelt(kind)} AS {spelt(to)})", "this cast is not evaluated here")
-    return made
+def _is_wider(kind: DataType, to: DataType) -> bool:
+    of_kind, order = decimal_of(kind), (kinds.BOOLEAN, *kinds.INTEGRALS, *kinds.FLOATING)
+    if isinstance(to, Decimal):
+        return of_kind is not None and kinds.wider_decimal(of_kind, to) == to
+    return kind in order and to in order and order.index(kind) < order.index(to)
 
 
-_BLANKS = r"[\x00-\x20\x7f]*"
-"""What UTF8String.trimAll trims."""
+def _converted(scope: Scope, term: Term, to: DataType) -> Term:
+    needs_zone = kinds.TIMESTAMP in (term.type, to)
+    names_zone = isinstance(term.literal, str) and spark_texts.names_zone(term.literal)
+    zone = (UTC if names_zone else times.zone_of(scope)) if needs_zone else None
+    convert = _conversion(scope, term.type, to, zone)
+    if term.literal is not None and to != kinds.BINARY:  # the same in each row
+        (value,) = convert(pa.array([term.literal], arrow_type(term.type))).to_pylist()
+        if value is None:
+            return Term(type=to, sql=f"NULL::{duck(to)}", fails=str(int(Failure.CAST)))
+        literal = value if to in kinds.INTEGRALS else None
+        shown = f"{value:f}" if isinstance(to, Decimal) else str(value)
+        return Term(type=to, sql=f"{text_sql(shown)}::{duck(to)}", literal=literal)
+    function = PythonFunction(
+        name=f"{spelt(term.type)} as {spelt(to)} {zone}",
+        takes=(duck(term.type),),
+        gives=duck(to),
+        function=lambda given: convert(kinds.terms_value(given.combine_chunks(), term.type)),
+    )
+    return strict(scope, to, [term], f"{scope.python(function)}({{}})", Failure.CAST)
 
 
-def _to_integral(scope: Scope, term: Term, to: DataType) -> Term | None:
-    kind = term.type
-    if kind in INTEGRALS:
-        wider = INTEGRALS.index(kind) < INTEGRALS.index(to)
-        if wider:
-            return strict(scope, to, [term], f"{{}}::{duck(to)}")
-        return strict(scope, to, [term], f"TRY_CAST({{}} AS {duck(to)})", Failure.CAST)
-    if kind == BOOLEAN:
-        return strict(scope, to, [term], f"{{}}::{duck(to)}")
-    if kind in FLOATING:
-        whole = f"TRY_CAST(trunc({{0}}) AS {duck(to)})"
-        if to == LONG:  # the first number above is let through, and made the largest
-            whole = f"CASE WHEN {{0}} = 9223372036854775808.0::DOUBLE THEN 9223372036854775807 ELSE {whole} END"
-        return strict(scope, to, [term], whole, Failure.CAST)
-    if isinstance(kind, Decimal):
-        whole = "{}" if kind.scale == 0 else "trunc({})"
-        return strict(scope, to, [term], f"TRY_CAST({whole} AS {duck(to)})", Failure.CAST)
-    if kind == STRING:
-        number = f"regexp_extract({{0}}, '^{_BLANKS}([+-]?)0*([0-9]{{{{1,19}}}}){_BLANKS}$', "
-        spelt_right = f"TRY_CAST(nullif({number}1) || {number}2), '') AS HUGEINT)"
-        return strict(scope, to, [term], f"TRY_CAST({spelt_right} AS {duck(to)})", Failure.CAST)
-    if kind == TIMESTAMP:
-        seconds = "(({0} - (({0} % 1000000 + 1000000) % 1000000)) // 1000000)"
-        if to == LONG:
-            return strict(scope, to, [term], seconds)
-        return strict(scope, to, [term], f"TRY_CAST({seconds} AS {duck(to)})", Failure.CAST)
-    return None
+def _conversion(scope: Scope, kind: DataType, to: DataType, zone: tzinfo | None) -> Conversion:
+    """The conversion to values as terms have them, with null for each value that fails."""
+    refused = scope.refuse(f"CAST({spelt(kind)} AS {spelt(to)})", "this cast is not evaluated here")
+    # How a floating-point number is spelt depends on the version of Java.
+    is_spelt = kind in kinds.FLOATING and (to == kinds.STRING or isinstance(to, Decimal))
+    if is_spelt or kind == kinds.BINARY or kinds.is_nested(kind) or kinds.is_nested(to):
+        raise refused
+    try:
+        convert = casts.cast(arrow_type(kind), arrow_type(to), zone)
+    except LossyConversionError as error:
+        raise refused from error
 
+    def converted(array: pa.Array) -> pa.Array:
+        try:
+            return kinds.taken(convert(array))
+        except (LossyConversionError, pa.ArrowInvalid):
+            if len(array) == 1:
+                return pa.nulls(1, kinds.term_arrow(to))
+            half = len(array) // 2
+            return pa.concat_arrays([converted(array[:half]), converted(array[half:])])
 
-def _to_floating(scope: Scope, term: Term, to: DataType) -> Term | None:
-    kind = term.type
-    if kind in INTEGRALS or kind == BOOLEAN:
-        middle = "{}::TINYINT" if kind == BOOLEAN else "{}"
-        return strict(scope, to, [term], f"({middle})::{duck(to)}")
-    if kind == FLOAT:
-        return strict(scope, to, [term], "{}::DOUBLE")
-    if kind == DOUBLE:
-        # From half a step above the largest float on, Java rounds to infinity.
-        most = "3.4028235677973366e38::DOUBLE"
-        outer = f"WHEN {{0}} >= {most} THEN 'inf'::FLOAT WHEN {{0}} <= -{most} THEN '-inf'::FLOAT"
-        inside = f"CASE WHEN isnan({{0}}) THEN 'nan'::FLOAT {outer} ELSE TRY_CAST({{0}} AS FLOAT) END"
-        return strict(scope, to, [term], inside, Failure.RANGE)
-    if isinstance(kind, Decimal):
-        # Through the text, because reading the text rounds only once.
-        return strict(scope, to, [term], f"({{}}::VARCHAR)::{duck(to)}")
-    if kind == STRING:
-        number = r"^[\x00-\x20]*([+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?)[fFdD]?[\x00-\x20]*$"
-        digits = f"TRY_CAST(nullif(regexp_extract({{0}}, '{number}', 1), '') AS {duck(to)})"
-        named = "CASE lower(trim({0})) WHEN 'nan' THEN 'nan' WHEN 'inf' THEN 'inf' WHEN '+inf' THEN 'inf' "
-        named += "WHEN 'infinity' THEN 'inf' WHEN '+infinity' THEN 'inf' WHEN '-inf' THEN '-inf' "
-        named += f"WHEN '-infinity' THEN '-inf' END::{duck(to)}"
-        return strict(scope, to, [term], f"coalesce({digits}, {named})", Failure.CAST)
-    return None
-
-
-def _to_decimal(scope: Scope, term: Term, to: Decimal) -> Term | None:
-    kind = term.type
-    if kind in INTEGRALS or kind == BOOLEAN or isinstance(kind, Decimal):
-        middle = "{}::TINYINT" if kind == BOOLEAN else "{}"
-        whole = integral_decimal(kind)
-        if isinstance(whole, Decimal) and wider_decimal(whole, to) == to:
-            return strict(scope, to, [term], f"{{}}::{duck(to)}")
-        return strict(scope, to, [term], f"TRY_CAST({middle} AS {duck(to)})", Failure.CAST)
-    if kind == STRING:
-        number = rf"^{_BLANKS}([+-]?([0-9]+\.?[0-9]*|\.[0-9]+)){_BLANKS}$"
-        digits = f"nullif(regexp_extract({{0}}, '{number}', 1), '')"
-        return strict(scope, to, [term], f"TRY_CAST({digits} AS {duck(to)})", Failure.CAST)
-    return None
-
-
-def _to_string(scope: Scope, term: Term) -> Term | None:
-    kind = term.type
-    if kind in INTEGRALS or kind == BOOLEAN or isinstance(kind, Decimal):
-        return strict(scope, STRING, [term], "{}::VARCHAR")
-    if kind in (DATE, TIMESTAMP, NTZ):
-        return times.time_to_string(scope, term)
-    return None
-
-
-def _to_boolean(scope: Scope, term: Term) -> Term | None:
-    kind = term.type
-    if kind in INTEGRALS or kind in FLOATING or isinstance(kind, Decimal):
-        return strict(scope, BOOLEAN, [term], "({} <> 0)")
-    if kind == STRING:
-        word = f"lower(regexp_extract({{0}}, '^{_BLANKS}([a-zA-Z01]+){_BLANKS}$', 1))"
-        sql = f"CASE WHEN {word} IN ('t', 'true', 'y', 'yes', '1') THEN true "
-        sql += f"WHEN {word} IN ('f', 'false', 'n', 'no', '0') THEN false END"
-        return strict(scope, BOOLEAN, [term], sql, Failure.CAST)
-    return None
+    return converted

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tablefeed.data.sql.terms import PythonFunction, Scope
+from tablefeed.data.sql.terms import PythonFunction, stages
 
 if TYPE_CHECKING:
     import duckdb
@@ -90,27 +89,10 @@ def engine() -> Engine:
     return found
 
 
-@functools.cache
-def knows_zone(name: str) -> bool:
-    """Whether DuckDB knows the time zone `name` in exactly this spelling."""
-    sql = "SELECT count(*) FROM pg_timezone_names() WHERE name = (SELECT name FROM " + ROWS + ")"  # noqa: S608  # ours
-    return bool(engine().run(sql, pa.table({"name": [name]})).column(0)[0].as_py())
-
-
-def query(stages: Sequence[Sequence[tuple[str, str]]], values: Mapping[str, str]) -> str:
-    """The SQL that nests `stages`, each over the one before, and gives `values` by name."""
+def query(bindings: dict[str, str], values: Mapping[str, str]) -> str:
+    """The SQL that gives `values` by name; `bindings` are those of a scope."""
     source = ROWS
-    for bound in stages:
-        if bound:
-            named = ", ".join(f"{sql} AS {name}" for name, sql in bound)
-            source = f"(SELECT *, {named} FROM {source})"  # noqa: S608  # names are ours, texts are quoted
+    for bound in stages(bindings):
+        named = ", ".join(f"{sql} AS {name}" for name, sql in bound.items())
+        source = f"(SELECT *, {named} FROM {source})"  # noqa: S608  # names are ours, texts are quoted
     return f"SELECT {', '.join(f'{sql} AS {name}' for name, sql in values.items())} FROM {source}"  # noqa: S608  # ours
-
-
-def constant(scope: Scope, sql: str, fails: str | None) -> tuple[object, int | None]:
-    """The value, and the failure, of a term that names no column."""
-    found = engine()
-    found.add(scope.functions.values())
-    rows = pa.table({"row": pa.nulls(1)})
-    result = found.run(query(scope.stages, {"value": sql, "fails": fails or "NULL::INTEGER"}), rows)
-    return result.column(0)[0].as_py(), result.column(1)[0].as_py()

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from tablefeed.data.sql.casts import assigned
 from tablefeed.data.sql.engine import EngineError, engine, query
+from tablefeed.data.sql.kinds import arrow_type, taken, terms_value
 from tablefeed.data.sql.parse import parse
 from tablefeed.data.sql.terms import Failure, NotExactError, PythonFunction, RowFailedError, Scope, Term
 from tablefeed.data.sql.translate import translate
-from tablefeed.data.sql.values import arrow_type, taken, terms_value
 from tablefeed.model.schema import DataType, Struct
 
 
@@ -107,16 +107,15 @@ def _compiled(asked: Sequence[Asked], schema: Struct, time_zone: str | None, now
         expressions.append(Expression(text=one.text, type=term.type, paths=paths, can_fail=term.fails is not None))
     return Program(
         expressions=tuple(expressions),
-        sql=query(shared.stages, values),
+        sql=query(shared.bindings, values),
         inputs=dict(shared.columns),
         functions=tuple(shared.functions.values()),
     )
 
 
 def _term(scope: Scope, asked: Asked) -> Term:
-    tree = parse(asked.text)
     try:
-        term = translate(scope, tree)
+        term = translate(scope, parse(asked.text))
         return term if asked.wanted is None else assigned(scope, term, asked.wanted)
     except RecursionError as error:
         raise scope.refuse(asked.text, "it nests too deep") from error

@@ -7,25 +7,8 @@ from collections.abc import Mapping
 from decimal import Decimal as Number
 from typing import TYPE_CHECKING
 
-from tablefeed.data.sql.coerce import MOST_DIGITS
-from tablefeed.data.sql.terms import (
-    BINARY,
-    BOOLEAN,
-    BYTE,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    LONG,
-    NTZ,
-    SHORT,
-    STRING,
-    TIMESTAMP,
-    VOID,
-    Scope,
-    Term,
-    text_sql,
-)
+from tablefeed.data.sql import kinds
+from tablefeed.data.sql.terms import Scope, Term, text_sql
 from tablefeed.model.schema import DataType, Decimal
 
 if TYPE_CHECKING:
@@ -39,7 +22,7 @@ def text_or_number(scope: Scope, node: exp.Expr) -> Term:
     value = str(node.this)
     if "'" in value or "\0" in value:
         raise scope.refuse(str(node.sql("spark")), "Spark reads a quote within a text by a session setting")
-    return Term(type=STRING, sql=text_sql(value), literal=value)
+    return Term(type=kinds.STRING, sql=text_sql(value), literal=value)
 
 
 _NUMBER = re.compile(r"-?(?:[0-9]+(?P<point>\.[0-9]*)?|\.[0-9]+)(?P<exponent>[eE][+-]?[0-9]+)?")
@@ -48,17 +31,17 @@ _NUMBER = re.compile(r"-?(?:[0-9]+(?P<point>\.[0-9]*)?|\.[0-9]+)(?P<exponent>[eE
 def number(scope: Scope, text: str) -> Term:
     """A number from its digits with its minus sign: the least bigint has no positive counterpart."""
     spelt_right = _NUMBER.fullmatch(text)
-    if spelt_right is None or len(text) > 2 * MOST_DIGITS:
+    if spelt_right is None or len(text) > 2 * kinds.MOST_DIGITS:
         raise scope.refuse(text, "it is no number that is read here")
     if spelt_right["exponent"]:
         value = float(text)
         if value in (float("inf"), float("-inf")):
             raise scope.refuse(text, "it is above every double")
-        return Term(type=DOUBLE, sql=f"'{value!r}'::DOUBLE")
+        return Term(type=kinds.DOUBLE, sql=f"'{value!r}'::DOUBLE")
     if "." in text:
         return _decimal(scope, Number(text))
     whole = int(text)
-    for kind, bits, duck in ((INT, 31, "INTEGER"), (LONG, 63, "BIGINT")):
+    for kind, bits, duck in ((kinds.INT, 31, "INTEGER"), (kinds.LONG, 63, "BIGINT")):
         if -(1 << bits) <= whole < 1 << bits:
             return Term(type=kind, sql=f"'{whole}'::{duck}", literal=whole)
     return _decimal(scope, Number(whole))
@@ -68,43 +51,20 @@ def _decimal(scope: Scope, value: Number) -> Term:
     _, digits, exponent = value.as_tuple()
     scale = max(-int(exponent), 0)
     precision = max(len(digits), scale)
-    if precision > MOST_DIGITS:
+    if precision > kinds.MOST_DIGITS:
         raise scope.refuse(str(value), "it has more digits than a decimal")
     return Term(type=Decimal(precision, scale), sql=f"'{value:f}'::DECIMAL({precision},{scale})")
 
 
-def boolean(_: Scope, node: exp.Expr) -> Term:
-    """TRUE or FALSE."""
-    return Term(type=BOOLEAN, sql="true" if node.this else "false")
-
-
-def null(_scope: Scope, _node: exp.Expr) -> Term:
-    """NULL, which takes the type of its context."""
-    return Term(type=VOID, sql="NULL")
-
-
-def bytes_literal(scope: Scope, node: exp.Expr) -> Term:
-    """X'1F'."""
-    if re.fullmatch(r"(?:[0-9a-fA-F]{2})*", str(node.this)) is None:
-        raise scope.refuse(str(node.sql("spark")), "it is evaluated of two digits for each byte")
-    return Term(type=BINARY, sql=f"unhex('{node.this}')")
-
-
+_SPELT_ALIKE = (kinds.BOOLEAN, *kinds.INTEGRALS, *kinds.FLOATING, kinds.BINARY, kinds.DATE)
 _TYPES: Mapping[str, DataType] = {
-    "BOOLEAN": BOOLEAN,
-    "TINYINT": BYTE,
-    "SMALLINT": SHORT,
-    "INT": INT,
-    "BIGINT": LONG,
-    "FLOAT": FLOAT,
-    "DOUBLE": DOUBLE,
-    "TEXT": STRING,
-    "BINARY": BINARY,
-    "DATE": DATE,
-    "TIMESTAMPTZ": TIMESTAMP,
-    "TIMESTAMPLTZ": TIMESTAMP,
-    "TIMESTAMPNTZ": NTZ,
+    **{kinds.spelt(kind).upper(): kind for kind in _SPELT_ALIKE},
+    "TEXT": kinds.STRING,
+    "TIMESTAMPTZ": kinds.TIMESTAMP,
+    "TIMESTAMPLTZ": kinds.TIMESTAMP,
+    "TIMESTAMPNTZ": kinds.NTZ,
 }
+"""Types by sqlglot's names."""
 
 
 def named_type(scope: Scope, node: exp.Expr) -> DataType:
@@ -113,7 +73,7 @@ def named_type(scope: Scope, node: exp.Expr) -> DataType:
     parameters = [str(p.this) for p in node.expressions]
     if name == "DECIMAL" and len(parameters) <= 2 and all(p.isdecimal() for p in parameters):
         precision, scale = [*map(int, parameters), *(10, 0)[len(parameters) :]]
-        if 1 <= precision <= MOST_DIGITS and 0 <= scale <= precision:
+        if 1 <= precision <= kinds.MOST_DIGITS and 0 <= scale <= precision:
             return Decimal(precision, scale)
     if name in _TYPES and not parameters:
         return _TYPES[name]

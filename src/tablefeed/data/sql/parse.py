@@ -2,7 +2,7 @@
 
 sqlglot knows many dialects and translates functions into common ones. Here its parser is configured to keep each
 function as a name and arguments, so that only Spark's own names occur. Some of its operators have another precedence
-than Spark's (`||`, `&` and `|`, `=` and `<`). An expression that Spark would parse differently is refused; parentheses
+than Spark's (`||`, `=` and `<`). An expression that Spark would parse differently is refused; parentheses
 make it unambiguous.
 """
 
@@ -34,30 +34,23 @@ def parse(text: str) -> exp.Expr:
     dialect = Spark()
     try:
         tokens = dialect.tokenize(text)
-        for token in tokens:
-            word = text[token.start : token.end + 1]
-            if word == "::" or word.upper() in _UNREAD_WORDS:
-                raise NotExactError(text, part=word, reason="it is not evaluated here: write it differently")
         found = _parser()(dialect=dialect).parse_into(exp.Condition, tokens, text)
-    except RecursionError as error:
-        raise NotExactError(text, part=text, reason="it nests too deep") from error
-    except (SqlglotError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        if isinstance(error, NotExactError):
-            raise
+    except (SqlglotError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         reason = "it is no expression that can be read; a name that is a word of SQL stands in backticks"
         raise NotExactError(text, part=text, reason=reason) from error
+    words = [text[token.start : token.end + 1] for token in tokens]
+    unread = [word for word in words if word.upper() in _UNREAD_WORDS]
+    if unread:
+        raise NotExactError(text, part=unread[0], reason="it is not evaluated here: write it differently")
     if len(found) != 1 or found[0] is None:
         raise NotExactError(text, part=text, reason="it is not one expression")
-    try:
-        _check_binding(found[0], text)
-    except RecursionError as error:
-        raise NotExactError(text, part=text, reason="it nests too deep") from error
+    _check_binding(found[0], text)
     tree: exp.Expr = found[0]
     return tree
 
 
-_UNREAD_WORDS = frozenset({"CHAR", "VARCHAR", "CHARACTER", "COLLATE"})
-"""These types have lengths, which sqlglot drops."""
+_UNREAD_WORDS = frozenset({"::", "CHAR", "VARCHAR", "CHARACTER", "COLLATE"})
+"""Casts that `CAST` says as well, and types with lengths, which sqlglot drops."""
 
 
 @functools.cache
@@ -86,7 +79,7 @@ def _marked(node: exp.Expr) -> exp.Expr:
 WRITTEN = "written"
 """Marks a cast that the text contains: sqlglot also turns the literals 5L and 1.5BD into casts."""
 
-_OR, _AND, _NOT, _PREDICATE, _COMPARISON, _BIT_OR, _BIT_XOR, _BIT_AND, _SUM, _PRODUCT, _UNARY, _PRIMARY = range(12)
+_OR, _AND, _NOT, _PREDICATE, _COMPARISON, _SUM, _PRODUCT, _UNARY, _PRIMARY = range(9)
 
 _LEVELS = {
     "or": _OR,
@@ -98,12 +91,9 @@ _LEVELS = {
     "like": _PREDICATE,
     "regexplike": _PREDICATE,
     **dict.fromkeys(("eq", "neq", "lt", "lte", "gt", "gte", "nullsafeeq"), _COMPARISON),
-    "bitwiseor": _BIT_OR,
-    "bitwisexor": _BIT_XOR,
-    "bitwiseand": _BIT_AND,
     **dict.fromkeys(("add", "sub", "dpipe"), _SUM),
     **dict.fromkeys(("mul", "div", "intdiv", "mod"), _PRODUCT),
-    **dict.fromkeys(("neg", "bitwisenot"), _UNARY),
+    **dict.fromkeys(("neg",), _UNARY),
 }
 """The precedence of each operator in Spark's SqlBaseParser; other nodes need no parentheses."""
 
@@ -135,4 +125,4 @@ def _operands(node: exp.Expr, level: int) -> Iterator[tuple[exp.Expr, int]]:
         if node.key not in ("is", "in"):
             for name in ("expression", "low", "high"):
                 if node.args.get(name) is not None:
-                    yield node.args[name], level + 1 if level != _PREDICATE else _BIT_OR
+                    yield node.args[name], level + 1 if level != _PREDICATE else _SUM

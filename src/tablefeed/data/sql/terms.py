@@ -1,25 +1,17 @@
-"""Terms: parts of an expression as DuckDB SQL, with Spark's type and the condition under which Spark raises.
-
-In terms, dates are days and timestamps are microseconds since 1970, as in Spark. DuckDB's own types hold fewer values,
-and treat the extreme ones as infinity.
-"""
+"""Terms: parts of an expression as DuckDB SQL, with Spark's type and the condition under which Spark raises."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from typing import Any
 
 import pyarrow as pa
 
-from tablefeed.model.schema import Array, DataType, Decimal, Map, Nested, Primitive, Struct
-
-BOOLEAN, BYTE, SHORT, INT, LONG = (Primitive(n) for n in ("boolean", "byte", "short", "integer", "long"))
-FLOAT, DOUBLE, STRING, BINARY = (Primitive(n) for n in ("float", "double", "string", "binary"))
-DATE, TIMESTAMP, NTZ, VOID = (Primitive(n) for n in ("date", "timestamp", "timestamp_ntz", "void"))
-INTEGRALS = (BYTE, SHORT, INT, LONG)
-FLOATING = (FLOAT, DOUBLE)
-ZONE_REMEDY = "it depends on the session's time zone, which is not known here: set the option timeZone"
+from tablefeed.data.sql import kinds
+from tablefeed.model.schema import DataType, Struct
 
 
 class NotExactError(ValueError):
@@ -76,14 +68,13 @@ _REASONS = {
 class Term:
     """A part of an expression: `sql` gives its value and never raises; `fails` the Failure of a row, or null.
 
-    Both may use names that were bound in stages before `stage`. `literal` is the value of a literal on which Spark's
-    typing depends: a whole number or a text; None for all else.
+    Both may use names that the scope has bound. `literal` is the value of a literal on which Spark's typing depends: a
+    whole number or a text; None for all else.
     """
 
     type: DataType
     sql: str
     fails: str | None = None
-    stage: int = 0
     literal: int | str | None = None
 
 
@@ -101,9 +92,9 @@ class PythonFunction:
 class Scope:
     """The state that the terms of one expression share: text, zone, and the columns and members that it names, `named`.
 
-    Expressions that are evaluated together share `columns`, by what SQL calls them, `stages` of values that are named
-    more than once, and `functions`. `now_us` is the value of `current_timestamp`, None where an expression may not
-    depend on it.
+    Expressions that are evaluated together share `columns`, by what SQL calls them, `bindings` of SQL to a name for its
+    value, each after those that it needs, and `functions`. `now_us` is the value of `current_timestamp`, None where an
+    expression may not depend on it.
     """
 
     text: str
@@ -112,7 +103,7 @@ class Scope:
     now_us: int | None = None
     named: list[tuple[str, ...]] = field(default_factory=list)
     columns: dict[str, str] = field(default_factory=dict)
-    stages: list[list[tuple[str, str]]] = field(default_factory=list)
+    bindings: dict[str, str] = field(default_factory=dict)
     functions: dict[str, PythonFunction] = field(default_factory=dict)
 
     def refuse(self, part: str, reason: str) -> NotExactError:
@@ -123,32 +114,34 @@ class Scope:
         """The error of `part` where `name` is none of the `known` ones."""
         return NoColumnError(self.text, part=part, reason=f"there is no {name} among {', '.join(known)}")
 
-    def bind(self, sql: str, stage: int) -> tuple[str, int]:
-        """Binds `sql` to a name; gives the name and the first stage in which it can be used."""
-        while len(self.stages) <= stage:
-            self.stages.append([])
-        for level, bound in enumerate(self.stages):
-            for name, known in bound:
-                if known == sql:
-                    return name, level + 1
-        name = f"n{sum(map(len, self.stages))}"
-        self.stages[stage].append((name, sql))
-        return name, stage + 1
+    def bind(self, sql: str) -> str:
+        """Binds `sql` to a name, which it gives."""
+        return self.bindings.setdefault(sql, f"n{len(self.bindings)}")
 
     def bound(self, term: Term) -> Term:
         """The term with SQL that is short enough to be repeated."""
-        if len(term.sql) <= _SHORT:
-            return term
-        name, stage = self.bind(term.sql, term.stage)
-        return replace(term, sql=name, stage=stage)
+        return term if len(term.sql) <= _SHORT else replace(term, sql=self.bind(term.sql))
 
     def python(self, function: PythonFunction) -> str:
-        """Registers `function` and gives its name."""
+        """Registers `function` and gives its name as SQL calls it."""
         self.functions[function.name] = function
-        return function.name
+        return f'"{function.name}"'
 
 
 _SHORT = 24
+_NAME = re.compile(r"\bn[0-9]+\b")
+
+
+def stages(bindings: dict[str, str]) -> list[dict[str, str]]:
+    """Bindings by name, in groups: each needs only names of the groups before it."""
+    level: dict[str, int] = {}
+    found: list[dict[str, str]] = []
+    for sql, name in bindings.items():
+        level[name] = 1 + max((level.get(other, -1) for other in _NAME.findall(sql)), default=-1)
+        if level[name] == len(found):
+            found.append({})
+        found[level[name]][name] = sql
+    return found
 
 
 def first(*fails: str | None) -> str | None:
@@ -164,72 +157,39 @@ def when(condition: str, fails: str | None) -> str | None:
     return None if fails is None else f"CASE WHEN {condition} THEN {fails} END"
 
 
-def strict(
-    scope: Scope, kind: DataType, operands: Sequence[Term], sql: str, failure: Failure | None = None, *, stage: int = 0
-) -> Term:
+def strict(scope: Scope, kind: DataType, operands: Sequence[Term], sql: str, failure: Failure | None = None) -> Term:
     """A term that is null where an operand is; where it is null without that, it fails with `failure`.
 
-    Spark evaluates the operands in order, up to the first null. `sql` has a `{}` for each operand, and may use names
-    that were bound before `stage`.
+    Spark evaluates the operands in order, up to the first null. `sql` has a `{}` for each operand.
     """
     if failure is not None or any(o.fails for o in operands) or "{0}" in sql:
         operands = [scope.bound(o) for o in operands]
-    stage = max([stage, *(o.stage for o in operands)])
     value = sql.format(*(o.sql for o in operands))
-    fails = None
     met: list[str] = []
     parts: list[str | None] = []
     for operand in operands:
-        parts.append(when(" AND ".join(met), operand.fails) if met and operand.fails else operand.fails)
+        parts.append(when(" AND ".join(met), operand.fails) if met else operand.fails)
         met.append(f"{operand.sql} IS NOT NULL")
     if failure is not None:
-        value, stage = scope.bind(value, stage)
+        value = scope.bind(value)
         parts.append(f"CASE WHEN {' AND '.join([*met, f'{value} IS NULL'])} THEN {int(failure)} END")
-    fails = first(*parts)
-    return Term(type=kind, sql=value, fails=fails, stage=stage)
+    return Term(type=kind, sql=value, fails=first(*parts))
 
 
-def duck(kind: DataType) -> str:
-    """DuckDB's type for values of `kind` as terms have them."""
-    match kind:
-        case Primitive(name=name):
-            return _DUCK[name]
-        case Decimal(precision=precision, scale=scale):
-            return f"DECIMAL({precision},{scale})"
-        case _:
-            raise ValueError(f"no values of {kind} are made")
+def loose(kind: DataType, operands: Sequence[Term], sql: str) -> Term:
+    """A term for which Spark evaluates all operands, also null ones. `sql` has a `{}` for each operand."""
+    return Term(type=kind, sql=sql.format(*(o.sql for o in operands)), fails=first(*(o.fails for o in operands)))
 
 
-_DUCK = {
-    "boolean": "BOOLEAN",
-    "byte": "TINYINT",
-    "short": "SMALLINT",
-    "integer": "INTEGER",
-    "long": "BIGINT",
-    "float": "FLOAT",
-    "double": "DOUBLE",
-    "string": "VARCHAR",
-    "binary": "BLOB",
-    "date": "INTEGER",
-    "timestamp": "BIGINT",
-    "timestamp_ntz": "BIGINT",
-    "void": "INTEGER",
-}
-
-
-def spelt(kind: DataType) -> str:
-    """The type in SQL's words."""
-    match kind:
-        case Primitive(name=name):
-            return {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}.get(name, name)
-        case Decimal(precision=precision, scale=scale):
-            return f"decimal({precision},{scale})"
-        case Array(element=element):
-            return f"array<{spelt(element)}>"
-        case Map(key=key, value=value):
-            return f"map<{spelt(key)},{spelt(value)}>"
-        case Struct():
-            return "struct"
+def divided(scope: Scope, kind: DataType, left: Term, right: Term, sql: str) -> Term:
+    """A quotient or remainder, null where it overflows: `sql` has `{0}` and `{1}`. The divisor is evaluated first."""
+    left, right = scope.bound(left), scope.bound(right)
+    value = scope.bind(f"CASE WHEN {right.sql} <> 0 THEN {sql.format(left.sql, right.sql)} END")
+    there = f"{left.sql} IS NOT NULL AND {right.sql} IS NOT NULL"
+    own = f"CASE WHEN {there} AND {right.sql} = 0 THEN {int(Failure.DIVISION)} "
+    own += f"WHEN {there} AND {value} IS NULL THEN {int(Failure.OVERFLOW)} END"
+    fails = first(right.fails, when(f"{right.sql} IS NOT NULL", left.fails), own)
+    return Term(type=kind, sql=value, fails=fails)
 
 
 def text_sql(value: str) -> str:
@@ -237,6 +197,24 @@ def text_sql(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def is_nested(kind: DataType) -> bool:
-    """Whether values of `kind` have parts."""
-    return isinstance(kind, Nested)
+def mapped(
+    scope: Scope, name: str, term: Term, gives: DataType, one: Callable[[Any], object], failure: Failure
+) -> Term:
+    """A term that `one` makes of each distinct value; it fails where `one` raises ValueError or ArithmeticError.
+
+    Terms of the same `name` share one function.
+    """
+
+    def value(given: object) -> object:
+        try:
+            return None if given is None else one(given)
+        except (ValueError, ArithmeticError):
+            return None
+
+    def function(given: pa.ChunkedArray) -> pa.Array:
+        encoded = given.combine_chunks().dictionary_encode()
+        values = pa.array([value(distinct) for distinct in encoded.dictionary.to_pylist()], kinds.term_arrow(gives))
+        return values.take(encoded.indices)
+
+    made = PythonFunction(name=name, takes=(kinds.duck(term.type),), gives=kinds.duck(gives), function=function)
+    return strict(scope, gives, [term], f"{scope.python(made)}({{}})", failure)

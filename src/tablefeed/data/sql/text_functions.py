@@ -1,52 +1,55 @@
-"""Functions of texts, which Spark counts in characters and compares by bytes (UTF8String)."""
+"""Functions of texts, which Spark counts in characters and compares by bytes (UTF8String).
+
+UPPER and LOWER follow Unicode's full mappings, for no particular language. Python has the same mappings, in the version
+of Unicode that it was built with. A text with a character that this version does not know gives null here.
+"""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable
 
-from tablefeed.data.sql.calls import ANY, Call, Known, Maker
-from tablefeed.data.sql.letters import lower, upper
-from tablefeed.data.sql.terms import (
-    BINARY,
-    BOOLEAN,
-    INT,
-    STRING,
-    Failure,
-    PythonFunction,
-    Term,
-    first,
-    is_nested,
-)
+from tablefeed.data.sql.calls import ANY, Call, Known, Maker, simple
+from tablefeed.data.sql.kinds import BINARY, BOOLEAN, INT, STRING
+from tablefeed.data.sql.terms import Failure, Term, loose, mapped, text_sql
 from tablefeed.model.schema import DataType
-
-
-def _of_texts(kind: DataType, sql: str) -> Maker:
-    return lambda c: c.strict(kind, [c.text(i) for i in range(len(c.arguments))], sql)
 
 
 def _length(c: Call) -> Term:
     if c.arguments[0].type == BINARY:
         return c.strict(INT, [c.arguments[0]], "octet_length({})::INTEGER")
-    return c.strict(INT, [c.text(0)], "length({})::INTEGER")
+    return c.strict(INT, [c.argument(0, "s")], "length({})::INTEGER")
 
 
-def _cased(name: str, function: Callable[..., object]) -> Maker:
-    def make(c: Call) -> Term:
-        python = PythonFunction(name=f"java_{name}", takes=("VARCHAR",), gives="VARCHAR", function=function)
-        c.scope.python(python)
-        return c.strict(STRING, [c.text(0)], f"java_{name}({{}})", Failure.RANGE)
+def _cased(one: Callable[[str], str]) -> Maker:
+    def cased(text: str) -> str:
+        if not _is_known(text):
+            raise ValueError
+        return one(text)
 
-    return make
+    return lambda c: mapped(c.scope, f"java {one.__name__}", c.argument(0, "s"), STRING, cased, Failure.RANGE)
 
 
-def _trimmed(name: str) -> Maker:
-    return lambda c: c.strict(STRING, [c.text(0)], f"{name}({{}}, ' ')")
+_LATE = frozenset("\u019b\u0264\ua7d3\ua7d5")
+"""Old small letters whose capitals came only with Unicode 16: versions of Python and of Spark differ for them."""
+
+
+def _is_known(text: str) -> bool:
+    return text.isascii() or (
+        _LATE.isdisjoint(text) and all(unicodedata.category(c) != "Cn" or _is_never_one(ord(c)) for c in text)
+    )
+
+
+def _is_never_one(code: int) -> bool:
+    """Whether Unicode promises that a code is and stays no character."""
+    return 0xFDD0 <= code <= 0xFDEF or code & 0xFFFE == 0xFFFE
 
 
 def _substring(c: Call) -> Term:
     """Positions count from 1, or from the end where negative; 0 means 1. Positions before the text use up length."""
-    text, begin = c.text(0), c.whole(1)
-    size = c.whole(2) if len(c.arguments) > 2 else Term(type=INT, sql="2147483647")
+    text, begin = c.argument(0, "s"), c.argument(1, "i")
+    size = c.argument(2, "i") if len(c.arguments) > 2 else Term(type=INT, sql="2147483647")
     start = "CASE WHEN {1} > 0 THEN {1}::BIGINT - 1 WHEN {1} < 0 THEN length({0}) + {1} ELSE 0 END"
     until = f"least(({start}) + {{2}}, 2147483647)"
     inside = f"greatest({until} - greatest({start}, 0), 0)"
@@ -56,86 +59,83 @@ def _substring(c: Call) -> Term:
     return c.strict(STRING, [text, begin, size], sql)
 
 
-def _left(c: Call) -> Term:
-    return c.strict(
-        STRING, [c.text(0), c.whole(1)], "CASE WHEN {1} <= 0 AND {0} IS NOT NULL THEN '' ELSE left({0}, {1}) END"
-    )
+def _end(name: str) -> str:
+    return f"CASE WHEN {{1}} <= 0 AND {{0}} IS NOT NULL THEN '' ELSE {name}({{0}}, {{1}}) END"
 
 
-def _right(c: Call) -> Term:
-    return c.strict(
-        STRING, [c.text(0), c.whole(1)], "CASE WHEN {1} <= 0 AND {0} IS NOT NULL THEN '' ELSE right({0}, {1}) END"
-    )
+def _texts(c: Call) -> list[Term]:
+    return [c.argument(i, "s") for i in range(len(c.arguments))]
 
 
 def _concat(c: Call) -> Term:
-    if any(is_nested(t.type) or t.type == BINARY for t in c.arguments):
-        raise c.refuse("it is evaluated for texts")
-    terms = [c.text(i) for i in range(len(c.arguments))]
-    return c.strict(STRING, terms, f"({' || '.join('{}' for _ in terms)})")
+    return c.strict(STRING, _texts(c), f"({' || '.join('{}' for _ in c.arguments)})")
 
 
 def _concat_ws(c: Call) -> Term:
-    if any(is_nested(t.type) or t.type == BINARY for t in c.arguments):
-        raise c.refuse("it is evaluated for texts")
-    terms = [c.text(i) for i in range(len(c.arguments))]
-    sql = f"concat_ws({', '.join(t.sql for t in terms)})"
-    return Term(type=STRING, sql=sql, fails=first(*(t.fails for t in terms)), stage=max(t.stage for t in terms))
+    return loose(STRING, _texts(c), f"concat_ws({', '.join('{}' for _ in c.arguments)})")
 
 
-def _instr(c: Call) -> Term:
-    return c.strict(INT, [c.text(0), c.text(1)], "instr({}, {})::INTEGER")
+def _utf_8(takes: str, gives: DataType, sql: str, failure: Failure | None = None) -> Maker:
+    def make(c: Call) -> Term:
+        if c.literal(1).lower() != "utf-8":
+            raise c.refuse("it is evaluated only for utf-8")
+        return c.strict(gives, [c.argument(0, takes)], sql, failure)
+
+    return make
 
 
-def _locate(c: Call) -> Term:
-    return c.strict(INT, [c.text(1), c.text(0)], "instr({}, {})::INTEGER")
+# --- patterns --------------------------------------------------------------------------------------------------------
+
+_TERMINATORS = r"\n\r\x{85}\x{2028}\x{2029}"
+_PLAIN = r"[A-Za-z0-9_ @%#,;:=<>/~!'\"-]"
+_IN_CLASS = r"(?:[A-Za-z0-9]-[A-Za-z0-9]|[A-Za-z0-9_ @%#,;:=<>/~!.+*?()|$-])+"
+_COUNT = r"(?:[*+?]|\{[0-9]{1,3}(?:,[0-9]{0,3})?\})"
+_ITEM = rf"(?:{_PLAIN}|\.|\[{_IN_CLASS}\]){_COUNT}?"
+_GROUP = rf"\((?:\?:)?(?:{_ITEM})+(?:\|(?:{_ITEM})+)*\){_COUNT}?"
+# Java's $ also matches before a line end. A negated class may take that line end, so it must be able to take all of it.
+_SIMPLE = re.compile(rf"\^?(?:{_ITEM}|{_GROUP}|\[\^{_IN_CLASS}\][*+])*\$?")
+_TOKEN = re.compile(rf"\[\^?{_IN_CLASS}\]|.")
+_AS_RE2 = {".": f"[^{_TERMINATORS}]", "$": rf"(?:\r\n|[{_TERMINATORS}])?\z"}
 
 
-def _replace(c: Call) -> Term:
-    return c.strict(
-        STRING,
-        [c.text(0), c.text(1), c.text(2)],
-        "CASE WHEN {1} = '' AND {2} IS NOT NULL THEN {0} ELSE replace({0}, {1}, {2}) END",
-    )
+def like(c: Call) -> Term:
+    """LIKE a literal pattern: % is any text and _ any character."""
+    return c.strict(BOOLEAN, [c.argument(0, "s")], f"({{}} LIKE {_braced(c.literal(1))})")
 
 
-def _encode(c: Call) -> Term:
-    _check_utf_8(c)
-    return c.strict(BINARY, [c.text(0)], "encode({})")
+def rlike(c: Call) -> Term:
+    """RLIKE a literal pattern that means the same in DuckDB as in Java: whether it has a match anywhere."""
+    pattern = c.literal(1)
+    if _SIMPLE.fullmatch(pattern) is None:
+        raise c.refuse("patterns are evaluated of ASCII characters, classes, counts, . and (a|b), ^ first and $ last")
+    translated = "".join(_AS_RE2.get(token, token) for token in _TOKEN.findall(pattern))
+    return c.strict(BOOLEAN, [c.argument(0, "s")], f"regexp_matches({{}}, {_braced(translated)})")
 
 
-def _decode(c: Call) -> Term:
-    _check_utf_8(c)
-    if c.arguments[0].type != BINARY:
-        raise c.refuse("it is evaluated only for bytes")
-    return c.strict(STRING, [c.arguments[0]], "TRY(decode({}))", Failure.RANGE)
-
-
-def _check_utf_8(c: Call) -> None:
-    if c.literal(1).lower() != "utf-8":
-        raise c.refuse("it is evaluated only for utf-8")
+def _braced(text: str) -> str:
+    return text_sql(text).replace("{", "{{").replace("}", "}}")
 
 
 TEXT_FUNCTIONS: Known = {
     "length": ((1,), _length),
     "len": ((1,), _length),
-    "upper": ((1,), _cased("upper", upper)),
-    "lower": ((1,), _cased("lower", lower)),
-    "trim": ((1,), _trimmed("trim")),
-    "ltrim": ((1,), _trimmed("ltrim")),
-    "rtrim": ((1,), _trimmed("rtrim")),
+    "upper": ((1,), _cased(str.upper)),
+    "lower": ((1,), _cased(str.lower)),
+    "trim": simple("s", STRING, "trim({}, ' ')"),
+    "ltrim": simple("s", STRING, "ltrim({}, ' ')"),
+    "rtrim": simple("s", STRING, "rtrim({}, ' ')"),
     "substring": ((2, 3), _substring),
     "substr": ((2, 3), _substring),
-    "left": ((2,), _left),
-    "right": ((2,), _right),
+    "left": simple("si", STRING, _end("left")),
+    "right": simple("si", STRING, _end("right")),
     "concat": (ANY, _concat),
-    "concat_ws": (range(2, 1000), _concat_ws),
-    "startswith": ((2,), _of_texts(BOOLEAN, "starts_with({}, {})")),
-    "endswith": ((2,), _of_texts(BOOLEAN, "ends_with({}, {})")),
-    "contains": ((2,), _of_texts(BOOLEAN, "contains({}, {})")),
-    "instr": ((2,), _instr),
-    "locate": ((2,), _locate),
-    "replace": ((3,), _replace),
-    "encode": ((2,), _encode),
-    "decode": ((2,), _decode),
+    "concat_ws": (ANY[1:], _concat_ws),
+    "startswith": simple("ss", BOOLEAN, "starts_with({}, {})"),
+    "endswith": simple("ss", BOOLEAN, "ends_with({}, {})"),
+    "contains": simple("ss", BOOLEAN, "contains({}, {})"),
+    "instr": simple("ss", INT, "instr({}, {})::INTEGER"),
+    "locate": simple("ss", INT, "instr({1}, {0})::INTEGER"),
+    "replace": simple("sss", STRING, "CASE WHEN {1} = '' AND {2} IS NOT NULL THEN {0} ELSE replace({0}, {1}, {2}) END"),
+    "encode": ((2,), _utf_8("s", BINARY, "encode({})")),
+    "decode": ((2,), _utf_8("b", STRING, "TRY(decode({}))", Failure.RANGE)),
 }

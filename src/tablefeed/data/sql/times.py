@@ -1,169 +1,72 @@
-"""Dates and timestamps: casts, parts, truncation and texts (Spark's SparkDateTimeUtils, DateTimeUtils)."""
+"""Dates and timestamps: clocks, truncation and texts (Spark's SparkDateTimeUtils, DateTimeUtils).
+
+DuckDB gives the wall clock of an instant. For the opposite direction it differs from Java where clocks are set back or
+forward: that is a cast.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from datetime import timedelta, tzinfo
 
-from tablefeed.data.sql.terms import (
-    DATE,
-    INT,
-    INTEGRALS,
-    NTZ,
-    STRING,
-    TIMESTAMP,
-    Failure,
-    Scope,
-    Term,
-    first,
-    strict,
-)
-from tablefeed.data.sql.zones import DAY_US, FIRST_US, LAST_US, instant_of, offset, start_of_day, wall_clock
-from tablefeed.model.schema import DataType
+from tablefeed.data.spark_texts import read_zone
+from tablefeed.data.sql import kinds
+from tablefeed.data.sql.terms import Failure, Scope, Term, mapped, strict, text_sql
+from tablefeed.model.java_text import DAY_US, date_text, timestamp_text
 
+_IN_CALENDAR = "{0} BETWEEN -62167219200000000 AND 253433923199999999"
+"""The years 0 to 10000: a little more than what any zone's clock shows in the years 1 to 9999."""
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 """Of the years 1 to 9999."""
-_BLANKS = r"[\x00-\x20\x7f]*"
+AS_DATE = f"CASE WHEN {{0}} BETWEEN {_FIRST_DAY} AND {_LAST_DAY + 366} THEN DATE '1970-01-01' + {{0}}::INTEGER END"
+"""DuckDB's date of a number of days; null outside of the years 1 to 10000."""
+UNITS_US = {"HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000}
 
 
-def made(scope: Scope, kind: DataType, operand: Term, sql: str, stage: int) -> Term:
-    """A term with the value `sql`, made from `operand`; fails where `sql` is null and `operand` is not."""
-    value, after = scope.bind(sql, stage)
-    odd = f"CASE WHEN {operand.sql} IS NOT NULL AND {value} IS NULL THEN {int(Failure.RANGE)} END"
-    return Term(type=kind, sql=value, fails=first(operand.fails, odd), stage=max(after, operand.stage))
+def zone_of(scope: Scope) -> tzinfo:
+    """The session's time zone."""
+    if scope.zone is None:
+        reason = "it depends on the session's time zone, which is not known here: set the option timeZone"
+        raise scope.refuse(scope.text, reason)
+    try:
+        return read_zone(scope.zone)
+    except ValueError as error:
+        reason = f"the time zone {scope.zone} is not read here: name it as Area/City, UTC or +01:00"
+        raise scope.refuse(scope.text, reason) from error
 
 
-def as_date(sql: str) -> str:
-    """DuckDB's date of a number of days; null outside of the years 1 to 10000."""
-    return f"CASE WHEN {sql} BETWEEN {_FIRST_DAY} AND {_LAST_DAY + 366} THEN DATE '1970-01-01' + {sql}::INTEGER END"
-
-
-def days_of(sql: str) -> str:
-    """The days of microseconds, rounded down."""
-    return f"(({sql} - ({sql} % {DAY_US} + {DAY_US}) % {DAY_US}) // {DAY_US})::INTEGER"
+def _offset(scope: Scope, instant: str) -> str:
+    """The zone's offset in microseconds at an instant, which is a name; null outside of the years 0 to 10000."""
+    zone = zone_of(scope)
+    fixed = zone.utcoffset(None)
+    there = f"epoch_us(timezone({text_sql(str(zone))}, make_timestamptz({instant}))) - {instant}"
+    there = there if fixed is None else f"{fixed // timedelta(microseconds=1)}::BIGINT"
+    return scope.bind(f"CASE WHEN {_IN_CALENDAR.format(instant)} THEN {there} END")
 
 
 def clock_of(scope: Scope, term: Term) -> Term:
     """The wall clock of a timestamp, in microseconds; a timestamp_ntz already is a wall clock."""
     term = scope.bound(term)
-    if term.type == NTZ:
-        inside = f"CASE WHEN {term.sql} BETWEEN {FIRST_US} AND {LAST_US} THEN {term.sql} END"
-        return made(scope, NTZ, term, inside, term.stage)
-    clock, stage = wall_clock(scope, term.sql, term.stage, "the day and the clock of a timestamp")
-    return made(scope, NTZ, term, clock, stage)
+    inside = f"CASE WHEN {_IN_CALENDAR} THEN {{0}} END"
+    clock = inside if term.type == kinds.NTZ else f"{{0}} + {_offset(scope, term.sql)}"
+    return strict(scope, kinds.NTZ, [term], clock, Failure.RANGE)
 
 
-def cast_to_time(scope: Scope, term: Term, to: DataType) -> Term | None:
-    """CAST to a date or timestamp; None where it is not evaluated here."""
-    kind = term.type
-    if kind == STRING:
-        return _parsed(scope, term, to)
-    if kind in (TIMESTAMP, NTZ) and to == DATE:
-        return strict(scope, DATE, [clock_of(scope, term)], days_of("{0}"))
-    if kind == TIMESTAMP and to == NTZ:
-        return clock_of(scope, term)
-    if kind in INTEGRALS and to == TIMESTAMP:
-        # From seconds; as in TimeUnit.toMicros, the result is limited to the extreme values.
-        most = 9_223_372_036_854
-        outer = f"WHEN {{0}}::BIGINT > {most} THEN 9223372036854775807 WHEN {{0}}::BIGINT < -{most}"
-        sql = f"CASE {outer} THEN -9223372036854775807 - 1 ELSE {{0}}::BIGINT * 1000000 END"
-        return strict(scope, TIMESTAMP, [term], sql)
-    if kind == DATE and to == NTZ:
-        return strict(scope, NTZ, [term], f"({{}}::BIGINT * {DAY_US})")
-    if kind == DATE and to == TIMESTAMP:
-        term = scope.bound(term)
-        clock, stage = scope.bind(f"{term.sql}::BIGINT * {DAY_US}", term.stage)
-        instant, stage = start_of_day(scope, clock, stage, "a date as a timestamp")
-        return made(scope, TIMESTAMP, term, instant, stage)
-    if kind == NTZ and to == TIMESTAMP:
-        term = scope.bound(term)
-        instant, stage = instant_of(scope, term.sql, term.stage, "a timestamp_ntz as a timestamp")
-        return made(scope, TIMESTAMP, term, instant, stage)
-    return None
+def day_of(scope: Scope, moment: Term) -> Term:
+    """The date that the clock shows at a timestamp, or with a timestamp_ntz."""
+    days = f"({floored(DAY_US)} // {DAY_US})::INTEGER"
+    return scope.bound(strict(scope, kinds.DATE, [clock_of(scope, moment)], days))
 
 
-_DATE_TEXT = rf"(?s)^{_BLANKS}([0-9]{{4}})(-([0-9]{{1,2}})(-([0-9]{{1,2}})([ T].*)?)?)?{_BLANKS}$"
-_TIME_TEXT = r"([0-9]{1,2})(:([0-9]{1,2})(:([0-9]{1,2})(\.([0-9]{0,9}))?)?)?"
-_ZONE_TEXT = r" ?(Z|UTC|([+-])([0-9]{1,2}):([0-9]{2}))"
-_MOMENT_TEXT = (
-    rf"^{_BLANKS}([0-9]{{4}})(-([0-9]{{1,2}})(-([0-9]{{1,2}})([ T]{_TIME_TEXT}({_ZONE_TEXT})?)?)?)?{_BLANKS}$"
-)
+def floored(width: int) -> str:
+    """SQL that rounds a number down to a multiple of `width`."""
+    return f"({{0}} - ({{0}} % {width} + {width}) % {width})"
 
 
-def _parsed(scope: Scope, term: Term, to: DataType) -> Term:
-    term = scope.bound(term)
-    if to == DATE:
-        parts, stage = scope.bind(_groups(term.sql, _DATE_TEXT, {1: "y", 3: "m", 5: "d"}), term.stage)
-        year, month, day = (f"TRY_CAST(nullif({parts}.{n}, '') AS BIGINT)" for n in "ymd")
-        month, day = f"coalesce({month}, 1)", f"coalesce({day}, 1)"
-        value = f"TRY(make_date({year}, {month}, {day})) - DATE '1970-01-01'"
-        return _or_failed(scope, DATE, term, f"CASE WHEN {year} > 0 THEN {value} END::INTEGER", stage)
-    names = {1: "y", 3: "m", 5: "d", 7: "h", 9: "i", 11: "s", 13: "f", 14: "z", 16: "g", 17: "j", 18: "k"}
-    parts, stage = scope.bind(_groups(term.sql, _MOMENT_TEXT, names), term.stage)
-    least = {"m": 1, "d": 1}
-    number = {n: f"coalesce(TRY_CAST(nullif({parts}.{n}, '') AS BIGINT), {least.get(n, 0)})" for n in "ymdhisjk"}
-    day = f"TRY(make_date({number['y']}, {number['m']}, {number['d']}))"
-    fraction = f"TRY_CAST(rpad({parts}.f, 6, '0')[1:6] AS BIGINT)"
-    clock = (
-        f"CASE WHEN {number['y']} > 0 AND {number['h']} < 24 AND {number['i']} < 60 AND {number['s']} < 60 THEN "
-        f"({day} - DATE '1970-01-01')::BIGINT * {DAY_US} + ({number['h']} * 3600 + {number['i']} * 60 + {number['s']})"
-        f" * 1000000 + {fraction} END"
-    )
-    clock, stage = scope.bind(clock, stage)
-    sound = f"({number['j']} < 18 AND {number['k']} < 60)"
-    if to == NTZ:  # a zone is checked and ignored
-        return _or_failed(scope, NTZ, term, f"CASE WHEN {parts}.z = '' OR {sound} THEN {clock} END", stage)
-    shift = f"(CASE WHEN {parts}.g = '-' THEN -60000000 ELSE 60000000 END) * ({number['j']} * 60 + {number['k']})"
-    zoned = f"CASE WHEN {parts}.z <> '' AND {sound} THEN {clock} - ({shift}) END"
-    if isinstance(term.literal, str) and re.search(_ZONE_TEXT + _BLANKS + r"\Z", term.literal):
-        return _or_failed(scope, TIMESTAMP, term, zoned, stage)
-    local, stage_local = instant_of(scope, clock, stage, "a text as a timestamp")
-    value = f"CASE WHEN {parts}.z = '' THEN {local} ELSE {zoned} END"
-    return _or_failed(scope, TIMESTAMP, term, value, max(stage, stage_local))
-
-
-def _groups(text: str, pattern: str, names: Mapping[int, str]) -> str:
-    wanted = [names.get(i, f"x{i}") for i in range(1, max(names) + 1)]
-    return f"regexp_extract({text}, '{pattern}', [{', '.join(repr(n) for n in wanted)}])"
-
-
-def _or_failed(scope: Scope, kind: DataType, operand: Term, sql: str, stage: int) -> Term:
-    value, after = scope.bind(sql, stage)
-    odd = f"CASE WHEN {operand.sql} IS NOT NULL AND {value} IS NULL THEN {int(Failure.CAST)} END"
-    return Term(type=kind, sql=value, fails=first(operand.fails, odd), stage=after)
-
-
-DATE_PARTS: Mapping[str, str] = {
-    "year": "year({})",
-    "quarter": "quarter({})",
-    "month": "month({})",
-    "day": "day({})",
-    "dayofmonth": "day({})",
-    "dayofyear": "dayofyear({})",
-    "dayofweek": "(dayofweek({}) + 1)",
-    "weekday": "(isodow({}) - 1)",
-    "week": "weekofyear({})",
-    "weekofyear": "weekofyear({})",
-    "last_day": "(last_day({}) - DATE '1970-01-01')",
-}
-TIME_PARTS: Mapping[str, int] = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
-_WRAPS = {"hour": 24, "minute": 60, "second": 60}
-
-
-def date_part(scope: Scope, part: str, date: Term) -> Term:
-    """A part of a date, by its name in DATE_PARTS."""
-    date = scope.bound(date)
-    day, stage = scope.bind(as_date(date.sql), date.stage)
-    kind = DATE if part == "last_day" else INT
-    return made(scope, kind, date, f"{DATE_PARTS[part].format(day)}::INTEGER", stage)
-
-
-def time_part(scope: Scope, part: str, moment: Term) -> Term:
-    """Hour, minute or whole second of a wall clock."""
-    clock = clock_of(scope, moment)
-    unit = TIME_PARTS[part]
-    of_day = f"({{0}} % {DAY_US} + {DAY_US}) % {DAY_US}"
-    return strict(scope, INT, [clock], f"(({of_day}) // {unit} % {_WRAPS[part]})::INTEGER")
+def clock_part(unit: str) -> str:
+    """SQL of the hour, minute or whole second of a wall clock."""
+    of_day = f"(({{0}} % {DAY_US} + {DAY_US}) % {DAY_US})"
+    return f"({of_day} // {UNITS_US[unit]} % {24 if unit == 'HOUR' else 60})::INTEGER"
 
 
 _DATE_UNITS = {
@@ -172,9 +75,6 @@ _DATE_UNITS = {
     **dict.fromkeys(("MONTH", "MM", "MON"), "month"),
     "WEEK": "week",
 }
-_DAY_UNITS = ("DAY", "DD")
-_CLOCK_UNITS = {"HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000}
-_INSTANT_UNITS = {"MILLISECOND": 1000, "MICROSECOND": 1}
 
 
 def truncated_date(scope: Scope, date: Term, unit: str) -> Term:
@@ -182,77 +82,52 @@ def truncated_date(scope: Scope, date: Term, unit: str) -> Term:
     found = _DATE_UNITS.get(unit.upper())
     if found is None:
         raise scope.refuse(f"TRUNC to {unit}", "it is evaluated for YEAR, QUARTER, MONTH and WEEK")
-    date = scope.bound(date)
-    day, stage = scope.bind(as_date(date.sql), date.stage)
-    return made(scope, DATE, date, f"(date_trunc('{found}', {day})::DATE - DATE '1970-01-01')::INTEGER", stage)
+    sql = f"(date_trunc('{found}', {AS_DATE})::DATE - DATE '1970-01-01')::INTEGER"
+    return strict(scope, kinds.DATE, [date], sql, Failure.RANGE)
 
 
-def truncated_timestamp(scope: Scope, moment: Term, unit: str) -> Term:
-    """DATE_TRUNC('unit', timestamp)."""
-    unit = unit.upper()
-    if unit in _INSTANT_UNITS:
-        width = _INSTANT_UNITS[unit]
-        return strict(scope, TIMESTAMP, [moment], f"({{0}} - ({{0}} % {width} + {width}) % {width})")
-    moment = scope.bound(moment)
-    clock = clock_of(scope, moment)
-    if unit in _CLOCK_UNITS:
-        width = _CLOCK_UNITS[unit]
-        floor, stage = scope.bind(f"{clock.sql} - ({clock.sql} % {width} + {width}) % {width}", clock.stage)
-        kept, stage_kept = offset(scope, moment.sql, moment.stage, f"DATE_TRUNC to {unit}")
-        instant, stage = instant_of(scope, floor, max(stage, stage_kept), f"DATE_TRUNC to {unit}", kept=kept)
-        return made(scope, TIMESTAMP, moment, instant, stage)
-    days = scope.bound(strict(scope, DATE, [clock], days_of("{0}")))
-    if unit not in _DAY_UNITS:
-        days = truncated_date(scope, days, unit)
-    midnight, stage = scope.bind(f"{days.sql}::BIGINT * {DAY_US}", days.stage)
-    instant, stage = start_of_day(scope, midnight, stage, f"DATE_TRUNC to {unit}")
-    return made(scope, TIMESTAMP, moment, instant, stage)
+def truncated_clock(scope: Scope, moment: Term, unit: str) -> Term:
+    """The date or wall clock to which DATE_TRUNC('unit', timestamp) cuts, before it is a timestamp again."""
+    if unit.upper() in UNITS_US:
+        return strict(scope, kinds.NTZ, [clock_of(scope, moment)], floored(UNITS_US[unit.upper()]))
+    days = day_of(scope, moment)
+    return days if unit.upper() in ("DAY", "DD") else truncated_date(scope, days, unit)
+
+
+def kept_offset(scope: Scope, moment: Term, clock: Term, instant: Term) -> Term:
+    """The instant of a clock a little before `moment`, with the same offset where the clock has it then too.
+
+    That is ZonedDateTime.truncatedTo; `instant` is what the clock means otherwise.
+    """
+    kept = _offset(scope, moment.sql)
+    same = scope.bind(f"{clock.sql} - {kept}")
+    sql = f"CASE WHEN {_offset(scope, same)} = {kept} THEN {same} ELSE {instant.sql} END"
+    return Term(type=kinds.TIMESTAMP, sql=sql, fails=instant.fails)
 
 
 _PATTERN = re.compile(r"yyyy|MM|dd|HH|mm|ss|[-/:._ ]")
-_OF_DAY = {"HH": "hour", "mm": "minute", "ss": "second"}
-_OF_DATE = {"yyyy": "year", "MM": "month", "dd": "day"}
+_OF_DATE = {"yyyy": slice(0, 4), "MM": slice(5, 7), "dd": slice(8, 10)}
+_OF_CLOCK = {"HH": slice(11, 13), "mm": slice(14, 16), "ss": slice(17, 19)}
 
 
 def formatted(scope: Scope, moment: Term, pattern: str) -> Term:
     """DATE_FORMAT with a pattern of yyyy, MM, dd, HH, mm, ss and separators."""
     tokens = _PATTERN.findall(pattern)
     if "".join(tokens) != pattern or not tokens:
-        raise scope.refuse(
-            f"the pattern {pattern}", "patterns are evaluated of yyyy, MM, dd, HH, mm, ss and - / : . _ blank"
-        )
-    date = scope.bound(moment)
-    if moment.type != DATE:
-        moment = clock_of(scope, moment)
-        date = scope.bound(strict(scope, DATE, [moment], days_of("{0}")))
-    elif any(token in _OF_DAY for token in tokens):
+        reason = "patterns are evaluated of yyyy, MM, dd, HH, mm, ss and - / : . _ blank"
+        raise scope.refuse(f"the pattern {pattern}", reason)
+    has_clock = any(token in _OF_CLOCK for token in tokens)
+    if moment.type == kinds.DATE and has_clock:
         raise scope.refuse(f"the pattern {pattern}", "of a date it is evaluated without hours: cast the date first")
-    day, stage = scope.bind(as_date(date.sql), date.stage)
-    words = []
-    for token in tokens:
-        if token in _OF_DATE:
-            words.append(_padded(f"{_OF_DATE[token]}({day})", len(token)))
-        elif token in _OF_DAY:
-            of_day = f"(({moment.sql} % {DAY_US} + {DAY_US}) % {DAY_US})"
-            part = _OF_DAY[token]
-            words.append(_padded(f"({of_day} // {TIME_PARTS[part]} % {_WRAPS[part]})", 2))
-        else:
-            words.append(f"'{token}'")
-    sql = f"CASE WHEN {date.sql} <= {_LAST_DAY} THEN {' || '.join(words)} END"
-    return made(scope, STRING, date, sql, max(stage, moment.stage))
 
+    def text(value: int) -> str:
+        shown = timestamp_text(value) if has_clock else date_text(value)
+        if not "0001" <= shown[:4] <= "9999":
+            raise ValueError
+        return "".join(shown[(_OF_DATE | _OF_CLOCK)[t]] if t.isalpha() else t for t in tokens)
 
-def _padded(number: str, width: int) -> str:
-    return f"lpad(({number})::VARCHAR, {width}, '0')"
-
-
-def time_to_string(scope: Scope, term: Term) -> Term:
-    """CAST of a date or timestamp AS STRING."""
-    if term.type == DATE:
-        return formatted(scope, term, "yyyy-MM-dd")
-    clock = clock_of(scope, scope.bound(term))
-    whole = scope.bound(formatted(scope, clock, "yyyy-MM-dd HH:mm:ss"))
-    micros = f"(({clock.sql} % 1000000 + 1000000) % 1000000)"
-    fraction = f"rtrim({_padded(micros, 6)}, '0')"
-    sql = f"{whole.sql} || CASE WHEN {micros} = 0 THEN '' ELSE '.' || {fraction} END"
-    return Term(type=STRING, sql=sql, fails=whole.fails, stage=max(whole.stage, clock.stage))
+    if has_clock:
+        moment = strict(scope, kinds.NTZ, [clock_of(scope, moment)], floored(UNITS_US["SECOND"]))
+    else:
+        moment = moment if moment.type == kinds.DATE else day_of(scope, moment)
+    return mapped(scope, f"date_format {pattern}", moment, kinds.STRING, text, Failure.RANGE)
