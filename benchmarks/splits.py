@@ -147,7 +147,7 @@ def _ours() -> Callable[[Path], int]:
 
     def read(index: Path) -> int:
         path = _split(index)
-        plan = ReadPlan(url=str(index), schema=pa.schema(list(schemas[index.name].items())), batch_rows=10_000)
+        plan = ReadPlan(schema=pa.schema(list(schemas[index.name].items())), batch_rows=10_000)
         file = SplitFile(path=path.name, size_bytes=path.stat().st_size, num_records=ROWS)
         with path.open("rb") as opened:
 

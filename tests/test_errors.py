@@ -6,7 +6,7 @@ import copy
 import inspect
 import pickle
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -168,3 +168,68 @@ def test_a_log_file_that_cannot_be_read_is_named_with_its_line_where_one_is_to_b
 
     assert "at 3.json, line 2: cut off" in in_a_line.message
     assert "at 3.checkpoint.parquet: no Parquet. Restore the file" in as_a_whole.message
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda url: errors.TableError(f"{url} cannot be read.", url=url),
+        lambda url: errors.LogError(f"The log of {url} is damaged.", url=url, error_class="DELTA_LOG"),
+        lambda url: errors.CorruptLogError("cut off", url=url, log_file="3.json", line=2),
+        lambda url: errors.UnsupportedFeatureError(f"{url} is too new.", url=url, features=("x",)),
+        lambda url: errors.UnsupportedExpressionError(url=url, rule="c", expression="x", reason="no"),
+        lambda url: errors.AppendOnlyError(f"The table at {url} is append-only.", url=url),
+        lambda url: errors.DataFileError(f"p of {url} is gone.", url=url, path="p"),
+        lambda url: errors.StoreConfigError("text", url=url),
+        lambda url: errors.IllegalOptionError(option="columns", value="x", explain=f"must be one of {url}"),
+    ],
+)
+def test_an_error_that_does_not_know_its_table_gets_the_url_from_the_caller(
+    of: Callable[[str], TablefeedError],
+) -> None:
+    with pytest.raises(TablefeedError) as caught, errors.naming("s3://other"), errors.naming(URL):
+        raise of(errors.TABLE)
+
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):  # noqa: S301
+        assert (str(error), error.args, fields(error)) == (str(of(URL)), of(URL).args, fields(of(URL)))
+
+
+def test_the_url_of_an_error_that_has_one_stays() -> None:
+    with pytest.raises(errors.LogError) as caught, errors.naming("s3://other"):
+        raise errors.LogError(f"The log of {URL} is damaged.", url=URL)
+
+    assert (str(caught.value), caught.value.url) == (f"The log of {URL} is damaged.", URL)
+
+
+def test_the_table_is_named_in_what_caused_an_error_too() -> None:
+    cause = errors.CorruptLogError("cut off", log_file="3.json", line=2)
+
+    with pytest.raises(errors.FeedError) as caught, errors.naming(URL):
+        raise errors.FeedError(f"A stream of {URL} stopped: {cause}", url=URL) from cause
+
+    assert (str(cause), cause.url) == (str(errors.CorruptLogError("cut off", url=URL, log_file="3.json", line=2)), URL)
+    assert str(caught.value) == f"A stream of {URL} stopped: {cause}"
+
+
+def test_errors_that_are_each_others_cause_are_named_once() -> None:
+    one, other = errors.LogError(f"{errors.TABLE} is damaged."), errors.LogError(f"{errors.TABLE} has no commit.")
+    other.__cause__ = one
+
+    with pytest.raises(errors.LogError), errors.naming(URL):
+        raise one from other
+
+    assert (str(one), str(other)) == (f"{URL} is damaged.", f"{URL} has no commit.")
+
+
+def test_a_generator_names_the_table_in_errors_between_what_it_gives() -> None:
+    def versions() -> Iterator[int]:
+        with errors.naming(URL):
+            yield 1
+            raise errors.LogError(f"The log of {errors.TABLE} is damaged.")
+
+    found = versions()
+
+    assert next(found) == 1
+    with pytest.raises(errors.LogError, match=f"The log of {URL} is damaged") as caught:
+        next(found)
+    assert caught.value.url == URL

@@ -41,11 +41,15 @@ All survive a pickle round trip.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 _END_CHARACTERS = 4_000  # of each end of a text: more than any list of columns that is still read
 _LEFT_OUT = " [...] "
+
+TABLE = "<table>"
+"""The url in an error that code raises which does not know the table; `naming` replaces it."""
 
 
 class TablefeedError(Exception):
@@ -65,6 +69,14 @@ class TablefeedError(Exception):
         self._arguments: tuple[str, str | None] = (message, error_class)
         super().__init__(self.message)
 
+    def name_table(self, url: str) -> None:
+        """Replaces `TABLE` by `url`, in the text and in the field `url`."""
+        text, error_class = self._arguments
+        if TABLE in text:
+            TablefeedError.__init__(self, text.replace(TABLE, url), error_class=error_class)
+        if vars(self).get("url") == TABLE:
+            vars(self)["url"] = url
+
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
         return (_rebuild, (type(self), *self._arguments), dict(self.__dict__))
 
@@ -74,6 +86,31 @@ def _rebuild(kind: type[TablefeedError], message: str, error_class: str | None) 
     error = kind.__new__(kind)
     TablefeedError.__init__(error, message, error_class=error_class)
     return error
+
+
+@contextmanager
+def naming(url: str) -> Iterator[None]:
+    """Names the table at `url` in the errors of the block, and in their causes, where they have `TABLE` instead.
+
+    The rooms `delta` and `data` read bytes without knowing where these lie. Whoever knows wraps their calls in this,
+    a generator its whole loop. Errors that already have a url keep it.
+    """
+    try:
+        yield
+    except TablefeedError as error:
+        for cause in _with_causes(error):
+            cause.name_table(url)
+        raise
+
+
+def _with_causes(error: BaseException) -> list[TablefeedError]:
+    # Causes may form a ring: an error that is raised again can become the cause of its own cause.
+    met: list[BaseException] = []
+    found: BaseException | None = error
+    while found is not None and not any(found is seen for seen in met):
+        met.append(found)
+        found = found.__cause__
+    return [each for each in met if isinstance(each, TablefeedError)]
 
 
 class OptionError(TablefeedError):
@@ -123,7 +160,7 @@ class MissingPathError(OptionError):
 class TableError(TablefeedError):
     """The table in its present state cannot be used this way. `url` names it, without credentials."""
 
-    def __init__(self, message: str, *, url: str, error_class: str | None = None) -> None:
+    def __init__(self, message: str, *, url: str = TABLE, error_class: str | None = None) -> None:
         self.url = url
         super().__init__(message, error_class=error_class)
 
@@ -137,7 +174,9 @@ class TableNotFoundError(TableError):
 class UnsupportedFeatureError(TableError):
     """The table needs `features` that are not handled; nothing was read or written."""
 
-    def __init__(self, message: str, *, url: str, features: tuple[str, ...], error_class: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, url: str = TABLE, features: tuple[str, ...], error_class: str | None = None
+    ) -> None:
         self.features = features
         super().__init__(message, url=url, error_class=error_class)
 
@@ -153,7 +192,9 @@ class InvalidRowsError(TableError):
 class UnsupportedExpressionError(TableError):
     """The table's `rule` is SQL, `expression`, that is not evaluated here exactly as by Spark; nothing was written."""
 
-    def __init__(self, *, url: str, rule: str, expression: str, reason: str, error_class: str | None = None) -> None:
+    def __init__(
+        self, *, url: str = TABLE, rule: str, expression: str, reason: str, error_class: str | None = None
+    ) -> None:
         self.rule, self.expression = rule, expression
         super().__init__(
             f"{url} cannot be written: {rule}, {expression}, is not evaluated here exactly as by Spark: {reason}. "
@@ -172,7 +213,7 @@ class AppendOnlyError(TableError):
 class LogError(TablefeedError):
     """The log of the table at `url` is not what the protocol says."""
 
-    def __init__(self, message: str, *, url: str, error_class: str | None = None) -> None:
+    def __init__(self, message: str, *, url: str = TABLE, error_class: str | None = None) -> None:
         self.url = url
         super().__init__(message, error_class=error_class)
 
@@ -181,7 +222,7 @@ class CorruptLogError(LogError):
     """`log_file` cannot be read; `line` (from 1) where one line is to blame."""
 
     def __init__(
-        self, reason: str, *, url: str, log_file: str, line: int | None = None, error_class: str | None = None
+        self, reason: str, *, url: str = TABLE, log_file: str, line: int | None = None, error_class: str | None = None
     ) -> None:
         self.log_file, self.line = log_file, line
         where = f"{log_file}, line {line}" if line is not None else log_file
@@ -228,7 +269,7 @@ class TableReplacedError(LogError):
 class FeedError(TablefeedError):
     """The feed of the table at `url` cannot go on from here."""
 
-    def __init__(self, message: str, *, url: str, error_class: str | None = None) -> None:
+    def __init__(self, message: str, *, url: str = TABLE, error_class: str | None = None) -> None:
         self.url = url
         super().__init__(message, error_class=error_class)
 
@@ -274,14 +315,14 @@ class MetadataEvolvedError(FeedError):
 class SchemaLogError(FeedError):
     """The log of tracked metadata at `url` cannot be used by this stream."""
 
-    def __init__(self, message: str, *, url: str, error_class: str) -> None:
+    def __init__(self, message: str, *, url: str = TABLE, error_class: str) -> None:
         super().__init__(message, url=url, error_class=error_class)
 
 
 class DataFileError(FeedError):
     """The data file at `path` is gone or cannot be read."""
 
-    def __init__(self, message: str, *, url: str, path: str, error_class: str | None = None) -> None:
+    def __init__(self, message: str, *, url: str = TABLE, path: str, error_class: str | None = None) -> None:
         self.path = path
         super().__init__(message, url=url, error_class=error_class)
 
@@ -313,7 +354,7 @@ class CommitUnknownError(CommitError):
 class StoreError(TablefeedError):
     """An operation on the store at `url` failed."""
 
-    def __init__(self, message: str, *, url: str, error_class: str | None = None) -> None:
+    def __init__(self, message: str, *, url: str = TABLE, error_class: str | None = None) -> None:
         self.url = url
         super().__init__(message, error_class=error_class)
 

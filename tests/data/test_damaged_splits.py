@@ -73,7 +73,7 @@ def meta_of(row_count: int) -> bytes:
 
 def read_or_refused(split: bytes) -> None:
     """Reads the split; passes if it gives valid rows, or an error of ours."""
-    plan = ReadPlan(url="memory://t", schema=SCHEMA, batch_rows=1000)
+    plan = ReadPlan(schema=SCHEMA, batch_rows=1000)
     file = SplitFile(path="part-0.split", size_bytes=len(split), num_records=None)
     with suppress(DataFileError, UnsupportedFeatureError):
         for batch in read_split_batches(lambda at, n: split[at : at + n], plan, file):
@@ -126,7 +126,7 @@ def test_documents_with_other_bytes_and_a_checksum_that_fits_are_rows_or_an_erro
 
 def test_the_documents_that_are_damaged_here_are_rows_when_they_are_not() -> None:
     split = bundle({"0.store": a_store([DOCUMENTS]), "meta.json": meta_of(5)})
-    plan = ReadPlan(url="memory://t", schema=SCHEMA, batch_rows=1000)
+    plan = ReadPlan(schema=SCHEMA, batch_rows=1000)
     file = SplitFile(path="part-0.split", size_bytes=len(split), num_records=5)
 
     (batch,) = read_split_batches(lambda at, n: split[at : at + n], plan, file)

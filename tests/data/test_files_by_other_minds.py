@@ -45,7 +45,7 @@ def committed(folder: Path, files: Sequence[Sequence[Mapping[str, Any]]]) -> Del
         path = f"part-{number}.parquet"
         new = NewFile(path=path, opened=(folder / path).open("wb"))
         batches = pa.Table.from_pylist(list(rows), schema=SCHEMA).to_batches()
-        for file in write_files(batches, FileLayout(url=str(folder), schema=SCHEMA), lambda *_, new=new: new):
+        for file in write_files(batches, FileLayout(schema=SCHEMA), lambda *_, new=new: new):
             add = {"path": path, "partitionValues": {}, "size": file.size_bytes, "modificationTime": 0}
             adds.append({"add": {**add, "dataChange": True, "stats": encode_stats(file.statistics, SHAPE)}})
     metadata = {
@@ -155,7 +155,7 @@ def test_the_files_of_other_writers_hold_what_delta_rs_finds_in_them(name: str, 
     table = DeltaTable(str(folder))
     schema = to_arrow(parse_schema(table.schema().to_json(), url=name))
     stored = pa.schema([field for field in schema if field.name not in table.metadata().partition_columns])
-    plan = ReadPlan(url=name, schema=stored, batch_rows=1000)
+    plan = ReadPlan(schema=stored, batch_rows=1000)
     paths = pa.table(table.get_add_actions()).column("path").to_pylist()
     batches = [
         batch

@@ -21,7 +21,7 @@ def column(start: int = 1, step: int = 1, mark: int | None = None) -> IdentityCo
 
 
 def made(identity: IdentityColumn, *row_counts: int, task: int = 0, task_count: int | None = 1) -> list[int]:
-    values = IdentityValues([identity], turns(task, task_count=task_count), url="mem://t")
+    values = IdentityValues([identity], turns(task, task_count=task_count))
     batches = [pa.record_batch({"x": [0] * n, "id": pa.nulls(n, pa.int64())}) for n in row_counts]
     return [value for batch in batches for value in values(batch)["id"].to_pylist()]
 

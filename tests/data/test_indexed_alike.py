@@ -196,9 +196,9 @@ def test_partition_columns_that_are_left_out_are_told_by_the_log_alone() -> None
 @pytest.mark.parametrize("columns", [(), ("id", "id", "name"), ("id", "name", "other")])
 def test_a_layout_whose_index_has_other_columns_than_the_rows_cannot_be_built(columns: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="the columns of an index"):
-        SplitLayout(url=URL, schema=EVENTS.schema, indexing=Indexing(columns=columns))
+        SplitLayout(schema=EVENTS.schema, indexing=Indexing(columns=columns))
 
 
 def test_a_layout_that_leaves_out_a_column_that_no_partition_tells_cannot_be_built() -> None:
     with pytest.raises(ValueError, match=r"\['name'\] would be neither in the index nor in the log"):
-        SplitLayout(url=URL, schema=EVENTS.schema, partition_by=("day",), indexing=Indexing(columns=("id",)))
+        SplitLayout(schema=EVENTS.schema, partition_by=("day",), indexing=Indexing(columns=("id",)))

@@ -42,7 +42,7 @@ JULIAN_1582_10_04 = date(1582, 10, 14)
 def read(
     file: Any, schema: pa.Schema, *, stored: pa.Schema | None = None, selection: RowSelection | None = None
 ) -> pa.Table:
-    plan = ReadPlan(url="memory://orders", schema=schema, stored=stored, batch_rows=50)
+    plan = ReadPlan(schema=schema, stored=stored, batch_rows=50)
     batches = list(read_batches(file, plan, FileColumns(path="a.parquet", selection=selection)))
     for batch in batches:
         batch.validate(full=True)

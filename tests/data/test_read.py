@@ -23,8 +23,6 @@ from tablefeed.data.retype import FIELD_ID
 from tablefeed.data.selection import RowSelection
 from tablefeed.errors import DataFileError, UnsupportedFeatureError
 
-URL = "memory://orders"
-
 
 def parquet(table: pa.Table, **options: Any) -> io.BytesIO:
     file = io.BytesIO()
@@ -43,7 +41,7 @@ def read(
     share: Share | None = None,
     positions: str | None = None,
 ) -> list[pa.RecordBatch]:
-    plan = ReadPlan(url=URL, schema=schema, stored=stored, batch_rows=batch_rows)
+    plan = ReadPlan(schema=schema, stored=stored, batch_rows=batch_rows)
     file = FileColumns(
         path="part-0.parquet", constants=constants or {}, selection=selection, share=share, positions=positions
     )
@@ -393,9 +391,8 @@ def test_what_would_lose_a_value_is_refused_by_file_column_and_types(array: pa.A
     with pytest.raises(DataFileError) as caught:
         read(parquet(pa.table({"c": array})), pa.schema([("c", wanted)]))
     assert caught.value.path == "part-0.parquet"
-    assert caught.value.url == URL
     leaf_types = ("string", "int64") if pa.types.is_struct(wanted) else (array.type, wanted)
-    for part in ("part-0.parquet", URL, "column c", *map(str, leaf_types)):
+    for part in ("part-0.parquet", "column c", *map(str, leaf_types)):
         assert part in str(caught.value)
 
 
@@ -466,7 +463,7 @@ def test_a_damaged_file_is_refused_by_name(tmp_path: Path) -> None:
         b"",
         b"not Parquet at all, whatever its name says",
     ):
-        with pytest.raises(DataFileError, match=r"part-0\.parquet of memory://orders cannot be read") as caught:
+        with pytest.raises(DataFileError, match=r"part-0\.parquet of <table> cannot be read") as caught:
             read(io.BytesIO(damaged), schema)
         assert caught.value.__cause__ is not None
     (tmp_path / "short.parquet").write_bytes(whole[:100])
@@ -485,7 +482,7 @@ def test_a_file_whose_pages_end_before_its_footer_says_loses_no_row_in_silence(c
     data[start + 1] = 2
 
     for wanted in (schema, pa.schema([schema.field(column)])):
-        with pytest.raises(DataFileError, match=r"part-0\.parquet of memory://orders"):
+        with pytest.raises(DataFileError, match=r"part-0\.parquet of <table>"):
             read(io.BytesIO(data), wanted)
 
 
@@ -533,6 +530,6 @@ def test_a_file_that_vanishes_is_reported_with_deltas_class(tmp_path: Path) -> N
 
 
 def test_a_plan_survives_the_way_to_an_executor() -> None:
-    plan = ReadPlan(url=URL, batch_rows=9, schema=pa.schema([("t", pa.timestamp("us", "UTC"))]))
+    plan = ReadPlan(batch_rows=9, schema=pa.schema([("t", pa.timestamp("us", "UTC"))]))
     file = FileColumns(path="p", constants={"d": pa.scalar(Decimal("1.5")), "n": pa.scalar(None, pa.string())})
     assert pickle.loads(pickle.dumps((plan, file))) == (plan, file)  # noqa: S301 - our own bytes

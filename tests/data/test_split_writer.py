@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 else:
     tantivy = pytest.importorskip("tantivy")
 
-URL = "memory://t"
+
 UTC_US = pa.timestamp("us", "UTC")
 
 
@@ -58,7 +58,7 @@ class Files:
 
 def written(rows: pa.Table, **layout: Any) -> tuple[list[WrittenSplit], Files]:
     files = Files()
-    splits = write_splits(rows.to_batches(), SplitLayout(url=URL, schema=rows.schema, **layout), files.open)
+    splits = write_splits(rows.to_batches(), SplitLayout(schema=rows.schema, **layout), files.open)
     return splits, files
 
 
@@ -72,7 +72,7 @@ def read(split: WrittenSplit, files: Files, schema: pa.Schema) -> pa.Table:
         num_records=told.num_records,
         footer=(told.footer_start, told.footer_end),
     )
-    plan = ReadPlan(url=URL, schema=schema, batch_rows=10_000)
+    plan = ReadPlan(schema=schema, batch_rows=10_000)
     return pa.Table.from_batches(list(read_split_batches(lambda at, n: data[at : at + n], plan, file)), schema)
 
 
@@ -375,7 +375,7 @@ def test_no_split_has_more_rows_than_the_layout_says_and_the_order_of_the_rows_s
     batches = [batch for start in range(0, 25, 4) for batch in table.slice(start, 4).to_batches()]
     files = Files()
 
-    splits = write_splits(batches, SplitLayout(url=URL, schema=table.schema, most_rows=10), files.open)
+    splits = write_splits(batches, SplitLayout(schema=table.schema, most_rows=10), files.open)
 
     assert [split.split.num_records for split in splits] == [8, 8, 9]
     assert pa.concat_tables([read(split, files, table.schema) for split in splits]).equals(table)
@@ -410,7 +410,7 @@ def test_a_type_that_indextables_does_not_write_is_refused_by_name_before_a_file
     rows = pa.table({"x": pa.nulls(1, kind)})
 
     with pytest.raises(UnsupportedFeatureError, match=named):
-        write_splits(rows.to_batches(), SplitLayout(url=URL, schema=rows.schema), files.open)
+        write_splits(rows.to_batches(), SplitLayout(schema=rows.schema), files.open)
 
     assert files.opened == []
 
@@ -420,7 +420,7 @@ def test_without_tantivy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
     files = Files()
 
     with pytest.raises(StoreConfigError, match=r'pip install "tablefeed\[indextables\]"'):
-        write_splits(EVENTS.to_batches(), SplitLayout(url=URL, schema=EVENTS.schema), files.open)
+        write_splits(EVENTS.to_batches(), SplitLayout(schema=EVENTS.schema), files.open)
 
     assert files.opened == []
 
@@ -441,7 +441,7 @@ def test_a_value_that_a_split_would_not_give_back_is_refused_and_no_file_is_left
     rows = pa.table({"x": column})
 
     with pytest.raises(InvalidRowsError, match=named):
-        write_splits(rows.to_batches(), SplitLayout(url=URL, schema=rows.schema), files.open)
+        write_splits(rows.to_batches(), SplitLayout(schema=rows.schema), files.open)
 
     assert files.kept == {}
 
@@ -457,17 +457,17 @@ def test_a_null_in_a_required_column_is_refused() -> None:
     rows = pa.record_batch([pa.array([1, None], pa.int64())], schema=schema)
 
     with pytest.raises(InvalidRowsError, match="NOT NULL constraint violated for column: id"):
-        write_splits([rows], SplitLayout(url=URL, schema=schema), Files().open)
+        write_splits([rows], SplitLayout(schema=schema), Files().open)
 
 
 def test_a_layout_with_two_columns_of_one_name_cannot_be_built() -> None:
     with pytest.raises(ValueError, match="two columns of one name"):
-        SplitLayout(url=URL, schema=pa.schema([("a", pa.int64()), ("a", pa.string())]))
+        SplitLayout(schema=pa.schema([("a", pa.int64()), ("a", pa.string())]))
 
 
 def test_a_column_too_many_is_refused() -> None:
     with pytest.raises(SchemaMismatchError, match="name"):
-        write_splits(EVENTS.to_batches(), SplitLayout(url=URL, schema=EVENTS.schema.remove(2)), Files().open)
+        write_splits(EVENTS.to_batches(), SplitLayout(schema=EVENTS.schema.remove(2)), Files().open)
 
 
 def test_narrower_and_other_forms_of_the_types_are_taken() -> None:
@@ -479,6 +479,6 @@ def test_narrower_and_other_forms_of_the_types_are_taken() -> None:
     )
     files = Files()
 
-    (split,) = write_splits([batch], SplitLayout(url=URL, schema=schema), files.open)
+    (split,) = write_splits([batch], SplitLayout(schema=schema), files.open)
 
     assert read(split, files, schema).to_pylist() == [{"id": 1, "name": "a", "at": moment}]

@@ -26,7 +26,7 @@ UTC_US = pa.timestamp("us", "UTC")
 
 
 def a_plan(schema: pa.Schema, *, batch_rows: int = 10_000) -> ReadPlan:
-    return ReadPlan(url="memory://t", schema=schema, batch_rows=batch_rows)
+    return ReadPlan(schema=schema, batch_rows=batch_rows)
 
 
 def a_file(split: bytes, **told: Any) -> SplitFile:
@@ -293,12 +293,10 @@ def test_values_are_nested_in_each_other_at_any_depth(count: int) -> None:
 def test_a_value_that_does_not_fit_its_column_is_refused_with_the_columns_name(
     given: object, kind: pa.DataType, count: int
 ) -> None:
-    with pytest.raises(
-        DataFileError, match=r"part-0.split of memory://t has a value in column c that is no "
-    ) as refused:
+    with pytest.raises(DataFileError, match=r"part-0.split of <table> has a value in column c that is no ") as refused:
         stored(given, kind, count=count)
 
-    assert (refused.value.url, refused.value.path) == ("memory://t", "part-0.split")
+    assert (refused.value.url, refused.value.path) == ("<table>", "part-0.split")
 
 
 def test_json_that_holds_bytes_is_refused() -> None:
@@ -367,7 +365,7 @@ def test_a_split_that_is_gone_is_refused_by_name(gone: Exception) -> None:
         gone.add_note(f"{length} bytes from {at}")
         raise gone
 
-    with pytest.raises(DataFileError, match=r"part-0.split of memory://t is gone, but the log still names it"):
+    with pytest.raises(DataFileError, match=r"part-0.split of <table> is gone, but the log still names it"):
         list(read_split_batches(read, a_plan(SCHEMA), SplitFile(path="part-0.split", size_bytes=100, num_records=1)))
 
 
@@ -451,7 +449,7 @@ def test_chunks_are_of_whole_blocks_of_one_segment_and_have_every_row_once() -> 
     split = a_large_split([130_000, 5, 20_000])
     schema = pa.schema([("id", pa.int64())])
 
-    chunks = chunks_of(lambda at, n: split[at : at + n], a_plan(schema), a_file(split))
+    chunks = chunks_of(lambda at, n: split[at : at + n], a_file(split))
 
     assert [(c.first_block, c.block_count, c.first_row, c.row_count) for c in chunks] == [
         (0, 6, 0, 60_000),
@@ -481,7 +479,7 @@ def test_a_chunk_is_one_read_besides_those_that_open_the_split() -> None:
         reads.append(length)
         return split[at : at + length]
 
-    chunk = chunks_of(read, a_plan(schema), a_file(split))[1]
+    chunk = chunks_of(read, a_file(split))[1]
     opening = len(reads)
     list(read_split_batches(read, a_plan(schema), a_file(split, chunks=[chunk])))
 

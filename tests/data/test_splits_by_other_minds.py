@@ -40,7 +40,7 @@ def schema_of(table: Path) -> pa.Schema:
 def rows_of(split: Path, schema: pa.Schema, **told: Any) -> list[dict[str, Any]]:
     data = split.read_bytes()
     file = SplitFile(**{"path": split.name, "size_bytes": len(data), "num_records": None, **told})
-    plan = ReadPlan(url=str(split.parent), schema=schema, batch_rows=1000)
+    plan = ReadPlan(schema=schema, batch_rows=1000)
     return [
         row
         for batch in read_split_batches(lambda at, n: data[at : at + n], plan, file)

@@ -75,7 +75,7 @@ def in_our_words(values: list[Any] | None) -> object:
 
 def by_us(split: bytes, schema: pa.Schema, **told: Any) -> list[dict[str, Any]]:
     file = SplitFile(**{"path": "a.split", "size_bytes": len(split), "num_records": None, **told})
-    plan = ReadPlan(url="memory://t", schema=schema, batch_rows=10_000)
+    plan = ReadPlan(schema=schema, batch_rows=10_000)
     batches = read_split_batches(lambda at, n: split[at : at + n], plan, file)
     return [row for batch in batches for row in batch.to_pylist()]
 
@@ -149,8 +149,7 @@ def test_rows_that_tantivy_wrote_are_read_back_from_blocks_and_segments_as_many_
 
 def test_blocks_that_are_read_by_themselves_have_the_rows_of_their_place(large: bytes) -> None:
     file = SplitFile(path="a.split", size_bytes=len(large), num_records=None)
-    plan = ReadPlan(url="memory://t", schema=SCHEMA, batch_rows=10_000)
-    (first, *_) = chunks_of(lambda at, n: large[at : at + n], plan, file)
+    (first, *_) = chunks_of(lambda at, n: large[at : at + n], file)
     whole = by_us(large, SCHEMA)
     split = read_split(lambda at, n: large[at : at + n], size_bytes=len(large), footer=None)
 

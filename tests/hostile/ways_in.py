@@ -14,7 +14,7 @@ import pyarrow as pa
 
 import tablefeed
 from support.logs import commit_path
-from tablefeed.errors import TablefeedError
+from tablefeed.errors import TABLE, TablefeedError
 from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.stream.source import open_source
@@ -48,6 +48,7 @@ def ask(question: Callable[[], Outcome]) -> Outcome:
         return question()
     except TablefeedError as error:
         assert str(error)  # noqa: PT017 - whatever it says, it says something
+        assert TABLE not in str(error)  # noqa: PT017 - and of which table
         return error
 
 

@@ -30,7 +30,7 @@ CENTURIES = [1, *range(100, 10_000, 100)]
 
 
 def read(file: Path, schema: pa.Schema) -> pa.Table:
-    plan = ReadPlan(url="memory://orders", schema=schema, batch_rows=50)
+    plan = ReadPlan(schema=schema, batch_rows=50)
     return pa.Table.from_batches(read_batches(file, plan, FileColumns(path=file.name)), schema).combine_chunks()
 
 

@@ -90,7 +90,7 @@ class Kept:
 def all_written(rows: pa.Table, **layout: Any) -> list[tuple[WrittenSplit, bytes]]:
     """The splits of `rows` with their bytes."""
     kept = Kept()
-    splits = write_splits(rows.to_batches(), SplitLayout(url=URL, schema=rows.schema, **layout), kept.open)
+    splits = write_splits(rows.to_batches(), SplitLayout(schema=rows.schema, **layout), kept.open)
     return [(split, kept.splits[split.path]) for split in splits]
 
 
@@ -103,5 +103,5 @@ def written(rows: pa.Table, **layout: Any) -> tuple[WrittenSplit, bytes]:
 def read(split: bytes, schema: pa.Schema, **constants: pa.Scalar) -> pa.Table:
     """The rows of a split; `constants` are the partition columns that it has not stored."""
     file = SplitFile(path="a.split", size_bytes=len(split), num_records=None, constants=constants)
-    plan = ReadPlan(url=URL, schema=schema, batch_rows=1000)
+    plan = ReadPlan(schema=schema, batch_rows=1000)
     return pa.Table.from_batches(list(read_split_batches(lambda at, n: split[at : at + n], plan, file)), schema)

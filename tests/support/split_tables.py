@@ -37,7 +37,7 @@ def split_table(
     pytest.importorskip("tantivy")
     store, manifests = MemoryStore("splits"), list[Manifest]()
     schema = appends[0].schema
-    layout = SplitLayout(url=store.url, schema=schema, partition_by=tuple(partition_by), most_rows=most_rows)
+    layout = SplitLayout(schema=schema, partition_by=tuple(partition_by), most_rows=most_rows)
     _put(store, names.commit_name(0), _commit_0(schema, partition_by, url=store.url))
     file_count = 0
     for version, rows in enumerate(appends, 1):

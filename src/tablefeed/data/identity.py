@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tablefeed.errors import InvalidRowsError
+from tablefeed.errors import TABLE, InvalidRowsError
 from tablefeed.model.rules import IdentityColumn
 
 GROUPS = 32
@@ -43,9 +43,9 @@ def turns(task: int, *, task_count: int | None) -> Turns:
 class IdentityValues:
     """Fills the identity columns of one task's batches; each batch must be passed once and in order."""
 
-    def __init__(self, columns: Sequence[IdentityColumn], mine: Turns, *, url: str) -> None:
+    def __init__(self, columns: Sequence[IdentityColumn], mine: Turns) -> None:
         self._columns = {column.name: column for column in columns}
-        self._mine, self._url, self._made = mine, url, 0
+        self._mine, self._made = mine, 0
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Gives the rows with new values in these columns. Raises InvalidRowsError where a value exceeds a long."""
@@ -62,8 +62,7 @@ class IdentityValues:
         values = [column.next + column.step * number for number in numbers]
         if values and not (_LEAST <= values[0] <= _MOST and _LEAST <= values[-1] <= _MOST):
             raise InvalidRowsError(
-                f"Identity column {column.name!r} of {self._url} is used up: the next value, in steps of "
+                f"Identity column {column.name!r} of {TABLE} is used up: the next value, in steps of "
                 f"{column.step}, is outside the 64-bit range. Nothing of this write was committed.",
-                url=self._url,
             )
         return pa.array(values, pa.int64())

@@ -18,7 +18,7 @@ from tablefeed.data.julian import UnknownZoneError, leaf_for
 from tablefeed.data.required import RequiredColumns
 from tablefeed.data.retype import LossyConversionError, ShreddedVariantError, has_field_ids
 from tablefeed.data.selection import RowSelection
-from tablefeed.errors import DataFileError, UnsupportedFeatureError
+from tablefeed.errors import TABLE, DataFileError, UnsupportedFeatureError
 from tablefeed.model.limits import MOST_IN_A_LIST
 
 _WHOLE_CHUNK_BYTES = 64 * 1024 * 1024
@@ -34,10 +34,8 @@ class ReadPlan:
     `schema` is what each batch has: names, order, types and nullability. `stored` is the same shape with the names
     (column mapping by name) or the field ids (by id) that the files use, at every depth; None, the usual case, means
     the same names.
-    `url` names the table in errors.
     """
 
-    url: str
     schema: pa.Schema
     batch_rows: int
     stored: pa.Schema | None = None
@@ -92,41 +90,36 @@ def read_batches(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.
         yield from _read(source, plan, file)
     except FileNotFoundError as error:
         raise DataFileError(
-            f"The data file {file.path} of {plan.url} is gone, but the log still names it. It was deleted by hand, "
+            f"The data file {file.path} of {TABLE} is gone, but the log still names it. It was deleted by hand, "
             f"or by a VACUUM whose retention is shorter than this reader's lag. Restore it, or start again.",
-            url=plan.url,
             path=file.path,
             error_class="DELTA_FILE_NOT_FOUND",
         ) from error
     except ShreddedVariantError as error:
         raise UnsupportedFeatureError(
-            f"The data file {file.path} of {plan.url} has a shredded variant in column {'.'.join(error.column)}, which "
+            f"The data file {file.path} of {TABLE} has a shredded variant in column {'.'.join(error.column)}, which "
             "this version of tablefeed does not read. Upgrade tablefeed, or rewrite the table without shredding.",
-            url=plan.url,
             features=("variantShredding",),
             error_class="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
         ) from error
     except UnknownZoneError as error:
         raise DataFileError(
-            f"The data file {file.path} of {plan.url} has a time before 1900 in column {'.'.join(error.column)}, "
+            f"The data file {file.path} of {TABLE} has a time before 1900 in column {'.'.join(error.column)}, "
             f"counted in the Julian calendar, and {error.reason}, so the exact time is not known. "
             "Rewrite the file with Spark 3 or newer, in a JVM whose time zone is the writer's.",
-            url=plan.url,
             path=file.path,
             error_class="INCONSISTENT_BEHAVIOR_CROSS_VERSION.READ_ANCIENT_DATETIME",
         ) from error
     except LossyConversionError as error:
         raise DataFileError(
-            f"The data file {file.path} of {plan.url} does not fit the table's schema: {error}. "
+            f"The data file {file.path} of {TABLE} does not fit the table's schema: {error}. "
             f"Rewrite the file with the table's types.",
-            url=plan.url,
             path=file.path,
         ) from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last for a footer whose names are no text
         raise DataFileError(
-            f"The data file {file.path} of {plan.url} cannot be read as Parquet: {error}. "
+            f"The data file {file.path} of {TABLE} cannot be read as Parquet: {error}. "
             f"Restore the file from a copy, or remove it from the table.",
-            url=plan.url,
             path=file.path,
         ) from error
 
@@ -169,11 +162,11 @@ def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordB
             read += batch.num_rows
             if rows.num_rows:
                 conformed = conform(rows)
-                _check_required(required, conformed, plan, file)
+                _check_required(required, conformed, file)
                 yield conformed
     if read != expected:
         # Where pages are damaged, Arrow may end a column early without an error.
-        raise _refusal(plan, file, f"has {read} rows, but its footer says {expected}: {_DAMAGED}")
+        raise _refusal(file, f"has {read} rows, but its footer says {expected}: {_DAMAGED}")
 
 
 def _shared(metadata: pq.FileMetaData, share: Share | None) -> Iterator[range]:
@@ -209,11 +202,11 @@ def _rows(metadata: pq.FileMetaData, groups: range) -> int:
     return sum(metadata.row_group(i).num_rows for i in groups)
 
 
-def _check_required(required: RequiredColumns, batch: pa.RecordBatch, plan: ReadPlan, file: FileColumns) -> None:
+def _check_required(required: RequiredColumns, batch: pa.RecordBatch, file: FileColumns) -> None:
     broken = required.first_null(batch)
     if broken is not None:
         what = f"has a null in column {broken}, which is NOT NULL in the table's schema. Rewrite the file"
-        raise _refusal(plan, file, f"{what}, or drop the NOT NULL constraint.")
+        raise _refusal(file, f"{what}, or drop the NOT NULL constraint.")
 
 
 def _numbered(batch: pa.RecordBatch, name: str, first: int) -> pa.RecordBatch:
@@ -243,17 +236,15 @@ def _check_footer(parquet: pq.ParquetFile, plan: ReadPlan, file: FileColumns) ->
     groups = [parquet.metadata.row_group(i).num_rows for i in range(parquet.metadata.num_row_groups)]
     if rows != sum(groups) or min(groups, default=0) < 0:
         what = f"has {rows} rows by its footer, but {sum(groups)} by its row groups: {_DAMAGED}"
-        raise _refusal(plan, file, what)
+        raise _refusal(file, what)
     if file.selection is not None and file.selection.row_count > rows:
         raise _refusal(
-            plan,
             file,
             f"has {rows} rows, but its deletion vector needs {file.selection.row_count}: one of them belongs to "
             "another file. Restore both from a copy.",
         )
     if has_field_ids(plan.stored or ()) and not has_field_ids(parquet.schema_arrow):
         raise _refusal(
-            plan,
             file,
             "has no field ids, but the table maps its columns by id, so its columns cannot be identified. Rewrite "
             "the file with field ids.",
@@ -263,8 +254,8 @@ def _check_footer(parquet: pq.ParquetFile, plan: ReadPlan, file: FileColumns) ->
 _DAMAGED = "it is damaged. Restore the file from a copy, or remove it from the table."
 
 
-def _refusal(plan: ReadPlan, file: FileColumns, what: str) -> DataFileError:
-    return DataFileError(f"The data file {file.path} of {plan.url} {what}", url=plan.url, path=file.path)
+def _refusal(file: FileColumns, what: str) -> DataFileError:
+    return DataFileError(f"The data file {file.path} of {TABLE} {what}", path=file.path)
 
 
 def _open(source: Any, **options: Any) -> pq.ParquetFile:

@@ -21,7 +21,7 @@ from tablefeed.data.sql import (
     RowFailedError,
     compile_expressions,
 )
-from tablefeed.errors import InvalidRowsError, SchemaMismatchError, UnsupportedExpressionError
+from tablefeed.errors import TABLE, InvalidRowsError, SchemaMismatchError, UnsupportedExpressionError
 from tablefeed.model.rules import Check, TableRules, TextLimit
 from tablefeed.model.schema import Field, Primitive, Struct
 
@@ -36,13 +36,12 @@ _GIVEN = Check(name="Generated Column", expression="")
 class Setting:
     """What the rules need to know about a write, besides its rows.
 
-    `url` names the table in errors. `absent` are the columns, as the schema spells them, that the rows do not bring:
+    `absent` are the columns, as the schema spells them, that the rows do not bring:
     they are filled. `partition_by` are columns in which an empty text becomes null before rules are evaluated.
     `time_zone` is the session's, None where it is not known. `now_us` is the time of this write in microseconds since
     1970: the value of `current_timestamp()` in defaults and conditions.
     """
 
-    url: str
     absent: frozenset[str]
     partition_by: tuple[str, ...] = ()
     time_zone: str | None
@@ -113,10 +112,9 @@ class RowRules:
                 f.name for f, e in zip(fields, program.expressions, strict=True) if e.text == error.text and e.can_fail
             )
             raise SchemaMismatchError(
-                f"The rows have no column {name!r}, and its default in {self._setting.url}, {error.text}, cannot be "
+                f"The rows have no column {name!r}, and its default in {TABLE}, {error.text}, cannot be "
                 f"stored there: it meets {error.reason}. Nothing was written: add the column to the rows, or correct "
                 "its default.",
-                url=self._setting.url,
             ) from error
 
     def _checking(self) -> Program:
@@ -126,7 +124,6 @@ class RowRules:
             if expression.type != Primitive("boolean"):
                 reason = "it is not a condition: its value is not a boolean"
                 raise UnsupportedExpressionError(
-                    url=self._setting.url,
                     rule=rule,
                     expression=one.text,
                     reason=reason,
@@ -141,7 +138,6 @@ class RowRules:
         except NotExactError as error:
             rule = next(rule for rule, one in rules if one.text == error.text)
             raise UnsupportedExpressionError(
-                url=self._setting.url,
                 rule=rule,
                 expression=error.text,
                 reason=str(error),
@@ -165,9 +161,8 @@ class RowRules:
                 shown = shown_row(batch, row, expression.paths)
                 raise InvalidRowsError(
                     f"CHECK constraint {check.name} ({check.expression}) violated by row with values:\n{shown}\n"
-                    f"Nothing of this write to {self._setting.url} was committed: filter these rows out, or correct "
+                    f"Nothing of this write to {TABLE} was committed: filter these rows out, or correct "
                     "them.",
-                    url=self._setting.url,
                     error_class="DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
                 )
 
@@ -178,17 +173,15 @@ class RowRules:
             raise self._failed(what, error, batch, program) from error
         except EngineError as error:
             raise InvalidRowsError(
-                f"The rules of {self._setting.url} cannot be evaluated on these rows: {error}. Nothing of this write "
+                f"The rules of {TABLE} cannot be evaluated on these rows: {error}. Nothing of this write "
                 "was committed: correct the rows, or write smaller batches.",
-                url=self._setting.url,
             ) from error
 
     def _failed(self, what: str, error: RowFailedError, batch: pa.RecordBatch, program: Program) -> InvalidRowsError:
         paths = next((e.paths for e in program.expressions if e.text == error.text), ())
         return InvalidRowsError(
             f"{what}: {error.text} meets {error.reason} in the row with values:\n{shown_row(batch, error.row, paths)}\n"
-            f"Nothing of this write to {self._setting.url} was committed: filter these rows out, or correct them.",
-            url=self._setting.url,
+            f"Nothing of this write to {TABLE} was committed: filter these rows out, or correct them.",
         )
 
     def _check_length(self, batch: pa.RecordBatch, limit: TextLimit) -> None:
@@ -197,9 +190,8 @@ class RowRules:
             if row >= 0:
                 raise InvalidRowsError(
                     f'Value "{_value(texts[row])}" exceeds char/varchar type length limitation: {".".join(limit.path)} '
-                    f"of {self._setting.url} is {limit.kind}({limit.length}). Nothing of this write was committed: "
+                    f"of {TABLE} is {limit.kind}({limit.length}). Nothing of this write was committed: "
                     "shorten these values, or filter their rows out.",
-                    url=self._setting.url,
                     error_class="DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
                 )
 

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablefeed.errors import InvalidRowsError, StoreConfigError, StoreError
+from tablefeed.errors import TABLE, InvalidRowsError, StoreConfigError, StoreError
 from tablefeed.indextables.split.damage import DamagedSplitError, UnfitValueError, UnsupportedSplitError
 from tablefeed.indextables.split.index_schema import Json, encode_managed, encode_meta, fields, is_object
 from tablefeed.indextables.split.indexing import Indexed, Indexing
@@ -46,20 +46,19 @@ class Index:
     objects: Mapping[str, Sequence[Mapping[str, object]]]
 
 
-def require_tantivy(url: str) -> Any:  # Any: its types are not where it is not installed
+def require_tantivy() -> Any:  # Any: its types are not where it is not installed
     """The module. Raises StoreConfigError where it is not installed."""
     try:
         import tantivy  # an extra: reading does not need it
     except ImportError as error:
         raise StoreConfigError(
-            f'Splits of {url} are written by tantivy, which is not installed: pip install "tablefeed[indextables]" '
+            f'Splits of {TABLE} are written by tantivy, which is not installed: pip install "tablefeed[indextables]" '
             "where the tasks' Python runs.",
-            url=url,
         ) from error
     return tantivy
 
 
-def index_rows(rows: pa.Table, indexing: Indexing, *, name: str, url: str) -> Index:
+def index_rows(rows: pa.Table, indexing: Indexing, *, name: str) -> Index:
     """The index of `rows`, in their order, whose types have been checked. `name`: the split's, which names its segment.
 
     It has the columns that `indexing` does, in its order. The same rows and name give the same files, as far as one
@@ -67,20 +66,20 @@ def index_rows(rows: pa.Table, indexing: Indexing, *, name: str, url: str) -> In
     twice and an IP address that is not written in the form in which it is stored, StoreConfigError where Tantivy is not
     installed or writes another format, StoreError where there is no place for the files.
     """
-    tantivy = require_tantivy(url)
+    tantivy = require_tantivy()
     listed = fields(rows.schema, indexing)
     names = [field["name"] for field in listed]
-    columns = [_column(rows.schema.field(each), rows.column(each).combine_chunks(), indexing, url) for each in names]
+    columns = [_column(rows.schema.field(each), rows.column(each).combine_chunks(), indexing) for each in names]
     try:
         # Tantivy deletes files in its own threads, some of them later than this cleanup.
         with tempfile.TemporaryDirectory(prefix="tablefeed-", ignore_cleanup_errors=True) as folder:
             found = _written(tantivy, Path(folder), listed, columns)
     except OSError as error:
-        raise StoreError(f"A split of {url} cannot be made in the temporary folder: {error}.", url=url) from error
+        raise StoreError(f"A split of {TABLE} cannot be made in the temporary folder: {error}.") from error
     except ValueError as error:  # how the wheel raises Tantivy's errors
-        raise StoreError(f"A split of {url} cannot be made: tantivy says {error}.", url=url) from error
+        raise StoreError(f"A split of {TABLE} cannot be made: tantivy says {error}.") from error
     samples = {c.name: [each for each in c.values[:_SAMPLE] if each is not None] for c in columns if c.is_object}
-    return Index(files=_renamed(found, listed, rows.num_rows, name, url), objects=samples)
+    return Index(files=_renamed(found, listed, rows.num_rows, name), objects=samples)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +92,7 @@ class _Column:
     is_object: bool
 
 
-def _column(field: pa.Field, column: pa.Array, indexing: Indexing, url: str) -> _Column:
+def _column(field: pa.Field, column: pa.Array, indexing: Indexing) -> _Column:
     kind, name = field.type, field.name
     try:
         if is_object(field, indexing):
@@ -102,9 +101,9 @@ def _column(field: pa.Field, column: pa.Array, indexing: Indexing, url: str) -> 
         if kind == pa.string() and indexing.of(name) is Indexed.IP:
             return _Column(name=name, add="add_ip_addr", values=addresses(column), is_object=False)
     except UnfitValueError as error:
-        raise _unfit(field, url, str(error)) from error
+        raise _unfit(field, str(error)) from error
     if pa.types.is_temporal(kind):
-        column = _moments(field, column, url)
+        column = _moments(field, column)
     add = next(method for is_a, method in _METHODS if is_a(kind))
     return _Column(name=name, add=add, values=column.to_pylist(), is_object=False)
 
@@ -119,7 +118,7 @@ _METHODS: Sequence[tuple[Callable[[pa.DataType], bool], str]] = (
 )
 
 
-def _moments(field: pa.Field, column: pa.Array, url: str) -> pa.Array:
+def _moments(field: pa.Field, column: pa.Array) -> pa.Array:
     kind = pa.timestamp("us", "UTC")
     first, last = (pa.scalar(text).cast(pa.timestamp("us")).cast(pa.int64()) for text in (_FIRST_MOMENT, _LAST_MOMENT))
     if pa.types.is_date(field.type):
@@ -128,15 +127,14 @@ def _moments(field: pa.Field, column: pa.Array, url: str) -> pa.Array:
         units = column.cast(kind).cast(pa.int64())
     outside = pc.or_(pc.less(units, first), pc.greater(units, last))
     if pc.any(outside).as_py():
-        raise _unfit(field, url, f"a value is outside of {_FIRST_MOMENT}Z to {_LAST_MOMENT}Z")
+        raise _unfit(field, f"a value is outside of {_FIRST_MOMENT}Z to {_LAST_MOMENT}Z")
     return units.cast(kind)
 
 
-def _unfit(field: pa.Field, url: str, reason: str) -> InvalidRowsError:
+def _unfit(field: pa.Field, reason: str) -> InvalidRowsError:
     return InvalidRowsError(
-        f"A split of {url} cannot hold the rows' column {field.name}, {field.type}: {reason}. Nothing of this write "
+        f"A split of {TABLE} cannot hold the rows' column {field.name}, {field.type}: {reason}. Nothing of this write "
         "was committed: change the value, or filter these rows out.",
-        url=url,
     )
 
 
@@ -165,25 +163,22 @@ def _written(tantivy: Any, folder: Path, listed: Sequence[Json], columns: Sequen
 _ENDS = (".fast", ".fieldnorm", ".idx", ".pos", ".store", ".term")
 
 
-def _renamed(
-    found: Mapping[str, bytes], listed: Sequence[Json], row_count: int, name: str, url: str
-) -> dict[str, bytes]:
+def _renamed(found: Mapping[str, bytes], listed: Sequence[Json], row_count: int, name: str) -> dict[str, bytes]:
     """The files of the index under names derived from the split's, with the terms as IndexTables reads them."""
     segment = uuid.UUID(bytes=hashlib.sha256(name.encode()).digest()[:16])
     try:
         version = decode_marked(found[".term"]).version.get("index_format_version")
         terms = as_sstables(found[".term"])
     except (DamagedSplitError, UnsupportedSplitError, ValueError) as error:
-        raise _other_format(url, f"its terms cannot be read: it {error}") from error
+        raise _other_format(f"its terms cannot be read: it {error}") from error
     if version != _FORMAT:
-        raise _other_format(url, f"its index has the format {version}, not {_FORMAT}")
+        raise _other_format(f"its index has the format {version}, not {_FORMAT}")
     files = {f"{segment.hex}{end}": terms if end == ".term" else found[end] for end in _ENDS}
     meta = encode_meta(listed, segment=(str(segment), row_count), opstamp=row_count)
     return {**files, "meta.json": meta, ".managed.json": encode_managed([*files, "meta.json"])}
 
 
-def _other_format(url: str, reason: str) -> StoreConfigError:
+def _other_format(reason: str) -> StoreConfigError:
     return StoreConfigError(
-        f"Splits of {url} cannot be written by the tantivy that is installed: {reason}. Install 0.27, which works.",
-        url=url,
+        f"Splits of {TABLE} cannot be written by the tantivy that is installed: {reason}. Install 0.27, which works.",
     )

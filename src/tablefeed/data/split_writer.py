@@ -22,7 +22,7 @@ from tablefeed.data.split_index import index_rows, require_tantivy
 from tablefeed.data.splits import SplitFile, read_split_batches
 from tablefeed.data.windows import windows
 from tablefeed.data.write import OpenFile, conformed
-from tablefeed.errors import DataFileError, InvalidRowsError, UnsupportedFeatureError
+from tablefeed.errors import TABLE, DataFileError, InvalidRowsError, UnsupportedFeatureError
 from tablefeed.indextables.log.schema_registry import doc_mapping_hash
 from tablefeed.indextables.split.bundle import Bundle, encode_bundle
 from tablefeed.indextables.split.doc_mapping import doc_mapping
@@ -38,11 +38,9 @@ class SplitLayout:
     """How rows become splits; small, and pickled to whoever writes.
 
     `schema` is the rows' schema, `partition_by` some of its columns. `indexing` says how the splits index them, and
-    which of them: the values of partition columns that it leaves out are only in the log. `url` names the table in
-    errors.
+    which of them: the values of partition columns that it leaves out are only in the log.
     """
 
-    url: str
     schema: pa.Schema
     partition_by: tuple[str, ...] = ()
     indexing: Indexing = field(default_factory=Indexing)
@@ -100,10 +98,10 @@ def write_splits(batches: Iterable[pa.RecordBatch], layout: SplitLayout, open_fi
     1677 or after 2262, a map with one key twice, or a value inside a struct, an array or a map that would be read back
     differently. The same rows under the same names give the same bytes.
     """
-    check_types(layout.schema, url=layout.url)
-    require_tantivy(layout.url)
+    check_types(layout.schema)
+    require_tantivy()
     writing = _Writing(layout, open_file)
-    rows = conformed(batches, layout.schema, url=layout.url)
+    rows = conformed(batches, layout.schema)
     for window in windows(rows, most_rows=layout.most_rows, most_bytes=layout.most_bytes):
         writing.add(window)
     return writing.finish()
@@ -140,9 +138,8 @@ class _Writing:
         layout = self._layout
         if (broken := null_to_write(window)) is not None:
             raise InvalidRowsError(
-                f"NOT NULL constraint violated for column: {broken}. {layout.url} takes no null there, and nothing of "
+                f"NOT NULL constraint violated for column: {broken}. {TABLE} takes no null there, and nothing of "
                 "this write was committed: filter these rows out, or fill the column.",
-                url=layout.url,
             )
         for key, rows in split(window, layout.partition_by):
             values = dict(zip(layout.partition_by, key, strict=True))
@@ -167,7 +164,7 @@ class _Writing:
         rows, layout = partition.take(), self._layout
         new = self._open_file(partition.values, len(self._done))
         with new.opened as stream:
-            index = index_rows(rows, layout.indexing, name=new.path, url=layout.url)
+            index = index_rows(rows, layout.indexing, name=new.path)
             bundle = encode_bundle(index.files)
             file = SplitFile(
                 path=new.path,
@@ -201,24 +198,22 @@ class _Writing:
 def _check(rows: pa.Table, bundle: Bundle, file: SplitFile, layout: SplitLayout) -> None:
     """Raises InvalidRowsError where the rows read back from the split differ from `rows`."""
     data = bundle.data
-    plan = ReadPlan(url=layout.url, schema=layout.schema, batch_rows=rows.num_rows)
+    plan = ReadPlan(schema=layout.schema, batch_rows=rows.num_rows)
     try:
         batches = list(read_split_batches(lambda at, length: data[at : at + length], plan, file))
     except (DataFileError, UnsupportedFeatureError) as error:
         raise InvalidRowsError(
-            f"A split of {layout.url} cannot be read back: it {error.__cause__}. Nothing of this write was "
+            f"A split of {TABLE} cannot be read back: it {error.__cause__}. Nothing of this write was "
             "committed: change the values in structs, arrays, maps and JSON.",
-            url=layout.url,
         ) from error
     read = pa.Table.from_batches(batches, layout.schema)
     for column, given, found in zip(layout.schema, rows.columns, read.columns, strict=True):
         words = _json_words if layout.indexing.of(column.name) is Indexed.JSON else _words
         if not given.equals(found) and words(given) != words(found):
             raise InvalidRowsError(
-                f"A split of {layout.url} would change the column {column.name}, {column.type}: inside structs, "
+                f"A split of {TABLE} would change the column {column.name}, {column.type}: inside structs, "
                 "arrays, maps and JSON a text that looks like a timestamp is rewritten. Nothing of this write was "
                 "committed: change the text, or store it in a column of its own.",
-                url=layout.url,
             )
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from tablefeed.data.conform import no_columns
 from tablefeed.data.read import ReadPlan
 from tablefeed.data.required import RequiredColumns
-from tablefeed.errors import DataFileError, ObjectNotFoundError, UnsupportedFeatureError
+from tablefeed.errors import TABLE, DataFileError, ObjectNotFoundError, UnsupportedFeatureError
 from tablefeed.indextables.split import split_file as splits
 from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
 from tablefeed.indextables.split.doc_store import Checksum, Read, read_blocks, unpacked
@@ -58,7 +58,7 @@ def read_split_batches(read: Read, plan: ReadPlan, file: SplitFile) -> Iterator[
     UnsupportedFeatureError for a feature that is not handled (see `indextables.split`), or a column that the index does
     not store.
     """
-    with _refused_by_name(plan, file):
+    with _refused_by_name(file):
         split = _opened(read, file)
         reader = _Reader(read, split, plan, file)
         for chunk in file.chunks if file.chunks is not None else _chunks(split):
@@ -71,23 +71,23 @@ Share = tuple[int | None, int | None]
 the share in which it begins, where all rows are assumed to have the same size."""
 
 
-def chunks_of(read: Read, plan: ReadPlan, file: SplitFile, share: Share = (None, None)) -> list[Chunk]:
+def chunks_of(read: Read, file: SplitFile, share: Share = (None, None)) -> list[Chunk]:
     """The chunks of `share` of the split, in its order. Adjacent shares contain each row once.
 
     Raises as `read_split_batches`.
     """
-    with _refused_by_name(plan, file):
+    with _refused_by_name(file):
         split = _opened(read, file)
         begin, end = (None if edge is None else _row_at(edge, split, file) for edge in share)
         return list(_chunks(split, range(begin or 0, split.row_count if end is None else end)))
 
 
-def share_places(read: Read, plan: ReadPlan, file: SplitFile, *, most: int) -> list[tuple[int, int]]:
+def share_places(read: Read, file: SplitFile, *, most: int) -> list[tuple[int, int]]:
     """Divides the split into about `most` runs of blocks; gives the byte that decides each one's `Share`, and its size.
 
     Raises as `read_split_batches`.
     """
-    with _refused_by_name(plan, file):
+    with _refused_by_name(file):
         split = _opened(read, file)
         runs = splits.chunks(split, most_rows=-(-split.row_count // most), most_bytes=file.size_bytes)
         return [(run.first_row * file.size_bytes // split.row_count, run.size_bytes) for run in runs]
@@ -164,28 +164,26 @@ def _batches(rows: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBatch]:
 
 
 @contextmanager
-def _refused_by_name(plan: ReadPlan, file: SplitFile) -> Iterator[None]:
+def _refused_by_name(file: SplitFile) -> Iterator[None]:
     """Turns the errors of the decoder into ours, with the names of the table and the file."""
-    what = f"The split {file.path} of {plan.url}"
+    what = f"The split {file.path} of {TABLE}"
     try:
         yield
     except UnsupportedSplitError as error:
         raise UnsupportedFeatureError(
             f"{what} {error}, which this version of tablefeed does not read. Upgrade tablefeed, or have the table "
             "written without it.",
-            url=plan.url,
             features=(error.feature,),
         ) from error
     except DamagedSplitError as error:
         raise DataFileError(
-            f"{what} {error}. Restore the file from a copy, or remove it from the table.", url=plan.url, path=file.path
+            f"{what} {error}. Restore the file from a copy, or remove it from the table.", path=file.path
         ) from error
     except (FileNotFoundError, ObjectNotFoundError) as error:
         raise DataFileError(
             f"{what} is gone, but the log still names it. It was deleted by hand, or by a PURGE INDEXTABLES "
             "whose retention is shorter than this reader's lag. Restore it, or start again.",
-            url=plan.url,
             path=file.path,
         ) from error
     except OSError as error:
-        raise DataFileError(f"{what} cannot be read: {error}.", url=plan.url, path=file.path) from error
+        raise DataFileError(f"{what} cannot be read: {error}.", path=file.path) from error

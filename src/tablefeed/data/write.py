@@ -21,7 +21,7 @@ from tablefeed.data.required import null_to_write
 from tablefeed.data.retype import LossyConversionError, extra_columns
 from tablefeed.data.statistics import all_leaves
 from tablefeed.data.windows import windows
-from tablefeed.errors import InvalidRowsError, SchemaMismatchError
+from tablefeed.errors import TABLE, InvalidRowsError, SchemaMismatchError
 from tablefeed.model.statistics import FileStatistics, LeafPath
 
 _MIB = 1024 * 1024
@@ -41,11 +41,9 @@ class FileLayout:
     take an absent column for the same.
 
     `stored_as` has the shape of `schema` and the names and field ids that the files' columns get, None: the schema's
-    own. Statistics use those names. `leaves` are the columns that get statistics, None all of them. `url` names the
-    table in errors.
+    own. Statistics use those names. `leaves` are the columns that get statistics, None all of them.
     """
 
-    url: str
     schema: pa.Schema
     partition_by: tuple[str, ...] = ()
     stored_as: pa.Schema | None = None
@@ -147,7 +145,7 @@ def write_files(batches: Iterable[pa.RecordBatch], layout: FileLayout, open_file
         # Splitting by partition needs three times a window's memory, besides the waiting rows. Smaller windows are as
         # fast.
         most_bytes = layout.row_group_bytes // (8 if layout.partition_by else 2)
-        fitting = conformed(batches, layout.schema, url=layout.url)
+        fitting = conformed(batches, layout.schema)
         for window in windows(fitting, most_rows=layout.row_group_rows, most_bytes=most_bytes):
             writing.add(window)
         return writing.finish()
@@ -156,34 +154,32 @@ def write_files(batches: Iterable[pa.RecordBatch], layout: FileLayout, open_file
         raise
 
 
-def conformed(batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, url: str) -> Iterator[pa.RecordBatch]:
-    """Yield the batches as `schema`, as `write_files` takes them. Raises SchemaMismatchError; `url` names the table."""
+def conformed(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the batches as `schema`, as `write_files` takes them. Raises SchemaMismatchError."""
     found: pa.Schema | None = None
     conform: Conformer | None = None
     for batch in batches:
         try:
             if found is None or not batch.schema.equals(found):
                 found = batch.schema
-                conform = _conformer(found, schema, url)
+                conform = _conformer(found, schema)
             yield batch if conform is None else conform(batch)
         except LossyConversionError as error:
             raise SchemaMismatchError(
-                f"The rows do not fit {url}: {error}. Cast the column to the table's type first.",
-                url=url,
+                f"The rows do not fit {TABLE}: {error}. Cast the column to the table's type first.",
                 error_class="DELTA_FAILED_TO_MERGE_FIELDS",
             ) from error
 
 
-def _conformer(found: pa.Schema, schema: pa.Schema, url: str) -> Conformer | None:
+def _conformer(found: pa.Schema, schema: pa.Schema) -> Conformer | None:
     if found.equals(schema):
         return None
     conform = Conformer(found, schema)
     extra = extra_columns(found, schema)
     if extra:
         raise SchemaMismatchError(
-            f"The rows have columns that {url} lacks: {', '.join(extra)}. Drop them from the rows, or add "
+            f"The rows have columns that {TABLE} lacks: {', '.join(extra)}. Drop them from the rows, or add "
             f"them to the table first.",
-            url=url,
             error_class="DELTA_METADATA_MISMATCH",
         )
     return conform
@@ -243,9 +239,8 @@ class _Writing:
         broken = null_to_write(window)
         if broken is not None:
             raise InvalidRowsError(
-                f"NOT NULL constraint violated for column: {broken}. {layout.url} takes no null there, and nothing of "
+                f"NOT NULL constraint violated for column: {broken}. {TABLE} takes no null there, and nothing of "
                 f"this write was committed: filter these rows out, or fill the column.",
-                url=layout.url,
                 error_class="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
             )
         for key, rows in split(window, layout.partition_by):

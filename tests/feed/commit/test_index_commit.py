@@ -640,7 +640,7 @@ def test_a_partition_value_that_the_log_would_tell_as_another_is_refused(by_the_
     rows = of_partition(by_the_log_alone, value)
     splits = sorted(by_the_log_alone.rglob("*.split"))
 
-    with pytest.raises(InvalidRowsError, match="no log of IndexTables can tell"):
+    with pytest.raises(InvalidRowsError, match="no log of IndexTables can hold"):
         tablefeed.append(by_the_log_alone, rows)
     assert sorted(by_the_log_alone.rglob("*.split")) == splits
 

@@ -59,7 +59,7 @@ def read_split(
         constants=values,
     )
     if split.share is not None:
-        whole = replace(whole, chunks=chunks_of(read, plan, whole, split.share))
+        whole = replace(whole, chunks=chunks_of(read, whole, split.share))
     yield from read_split_batches(read, plan, whole)
 
 
@@ -69,9 +69,8 @@ def split_places(path: str, size_bytes: int, store: Store, *, most: int) -> list
     Raises as `read_split`.
     """
     refuse_escape(path, root_url=store.url, clones=False)
-    plan = ReadPlan(url=store.url, schema=pa.schema([]), batch_rows=1)
     file = SplitFile(path=path, size_bytes=size_bytes, num_records=None)
-    return share_places(_reads(path, store), plan, file, most=most)
+    return share_places(_reads(path, store), file, most=most)
 
 
 def _reads(path: str, store: Store) -> Read:

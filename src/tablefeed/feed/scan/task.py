@@ -14,7 +14,7 @@ from tablefeed.delta import names, partition_values
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import mapping_mode, physical_name, stored_schema
 from tablefeed.delta.stats.stats_text import num_records
-from tablefeed.errors import DataFileError, ObjectNotFoundError
+from tablefeed.errors import DataFileError, ObjectNotFoundError, naming
 from tablefeed.feed.arguments import filtered
 from tablefeed.feed.snapshot.dialect import has_splits
 from tablefeed.feed.snapshot.table_files import TableFiles, for_store
@@ -185,7 +185,7 @@ def _read_files(
     from tablefeed.feed.scan.vectors import VectorReader
 
     store = store or task_store(task)
-    plan = ReadPlan(url=store.url, schema=schema, stored=_stored(task.columns, schema), batch_rows=BATCH_ROWS)
+    plan = ReadPlan(schema=schema, stored=_stored(task.columns, schema), batch_rows=BATCH_ROWS)
     files = TableFiles(store, storage_options=task.storage_options)
     vectors = VectorReader(files)
     for file in task.files:
@@ -200,7 +200,7 @@ def _read_files(
                 path=file.path,
                 error_class="DELTA_FILE_NOT_FOUND",
             ) from error
-        with source:
+        with source, naming(store.url):
             columns = FileColumns(
                 path=file.path,
                 constants=_constants(file, task.columns, schema, store.url),
@@ -219,7 +219,7 @@ def _read_splits(
     from tablefeed.data.read import ReadPlan
     from tablefeed.feed.scan.split_scan import SplitShare, read_split
 
-    plan = ReadPlan(url=store.url, schema=schema, stored=None, batch_rows=BATCH_ROWS)
+    plan = ReadPlan(schema=schema, stored=None, batch_rows=BATCH_ROWS)
     for file in task.files:
         split = SplitShare(
             path=file.path,
@@ -229,7 +229,8 @@ def _read_splits(
             known={} if file.change is None else change_constants(file.change),
             share=file.share,
         )
-        yield from read_split(split, plan, store, partitions=partitions)
+        with naming(store.url):
+            yield from read_split(split, plan, store, partitions=partitions)
 
 
 def _stored(columns: TableColumns, schema: pa.Schema) -> pa.Schema | None:

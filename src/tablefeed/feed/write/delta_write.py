@@ -212,7 +212,7 @@ def write_delta_task(
 
     rows = aligned(batches, plan.alignment, to_arrow(plan.schema), plan.rules.assignment, url=store.url)
     if plan.identity:
-        rows = map(IdentityValues(plan.identity, turns(task, task_count=task_count), url=store.url), rows)
+        rows = map(IdentityValues(plan.identity, turns(task, task_count=task_count)), rows)
     if plan.kept is not None:
         rows = keeping(rows, plan.kept, plan.schema, url=store.url)
     rows = as_replaced(rows, plan.replaces, url=store.url)
@@ -252,7 +252,6 @@ def file_layout(plan: DeltaPlan) -> FileLayout:
     from tablefeed.data.write import FileLayout
 
     return FileLayout(
-        url=plan.url,
         schema=to_arrow(plan.schema),
         partition_by=plan.partition_columns,
         stored_as=files_schema(plan.schema, plan.mapping, url=plan.url),

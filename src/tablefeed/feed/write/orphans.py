@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tablefeed.errors import StoreError, TablefeedError
+from tablefeed.errors import StoreError, TablefeedError, naming
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.model.actions import AddFile, CdcFile, Commit, Txn, Version
 from tablefeed.store import Store, Within
@@ -53,11 +53,12 @@ def new_files(
 ) -> Iterator[OpenFile]:
     """Gives what creates the files of `write_files`; where the block raises, deletes the files that it created.
 
-    `path_of` names a new file for its partition values and its number, from 0. `within`: see `Store.create`.
+    Errors of the block name the table of `store`. `path_of` names a new file for its partition values and its number,
+    from 0. `within`: see `Store.create`.
     """
     from tablefeed.data.write import NewFile
 
-    with deleted_on_error(store) as created:
+    with naming(store.url), deleted_on_error(store) as created:
 
         def new_file(values: Mapping[str, pa.Scalar], number: int) -> NewFile:
             created.append(path_of(values, number))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.delta import features
 from tablefeed.delta.schema.rules import table_rules
+from tablefeed.errors import naming
 from tablefeed.feed.timestamp_text import zone_text
 from tablefeed.model.actions import Protocol
 from tablefeed.model.rules import TableRules
@@ -76,7 +77,6 @@ def _built(kept: Kept, schema: Struct, url: str) -> RowRules:
     from tablefeed.data.rules import RowRules, Setting
 
     zone = None if kept.zone is None else zone_text(kept.zone)
-    setting = Setting(
-        url=url, absent=kept.absent, partition_by=kept.partition_by, time_zone=zone, now_us=kept.now_ms * 1000
-    )
-    return RowRules(kept.rules, schema, setting)
+    setting = Setting(absent=kept.absent, partition_by=kept.partition_by, time_zone=zone, now_us=kept.now_ms * 1000)
+    with naming(url):
+        return RowRules(kept.rules, schema, setting)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tablefeed.delta.schema.schema_string import from_arrow, from_spark
+from tablefeed.errors import naming
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.delta_write import plan_delta_write, write_delta_task
 from tablefeed.feed.write.write_plan import DeltaPlan, SplitPlan, WritePlan
@@ -44,7 +45,8 @@ def plan_write(
     if log.has_splits:
         from tablefeed.feed.write.split_write import plan_split_write
 
-        return plan_split_write(log, snapshot, rows, partition_by=partition_by, rules=rules or WriteRules())
+        with naming(log.url):
+            return plan_split_write(log, snapshot, rows, partition_by=partition_by, rules=rules or WriteRules())
     return plan_delta_write(log, snapshot, rows, partition_by=partition_by, kind=kind, rules=rules, now_ms=now_ms)
 
 

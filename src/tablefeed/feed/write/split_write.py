@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.delta.schema.schema_string import to_arrow
 from tablefeed.errors import (
+    TABLE,
     IllegalOptionError,
     InvalidRowsError,
     SchemaMismatchError,
@@ -53,7 +54,7 @@ def plan_split_write(
     from tablefeed.indextables.split.index_schema import check_types
 
     _refuse_rules(rules)
-    require_tantivy(log.url)
+    require_tantivy()
     variant = next((column.name for column in rows if has(column.type, Primitive("variant"))), None)
     if variant is not None:
         raise UnsupportedFeatureError(
@@ -70,7 +71,7 @@ def plan_split_write(
         check_partitioning(partition_by, snapshot.metadata.partition_columns, log.url)
         schema = merged(snapshot.schema, rows, Merging(url=log.url, policy=rules.assignment.policy))
         partition_columns = snapshot.metadata.partition_columns
-    check_types(to_arrow(schema), url=log.url)
+    check_types(to_arrow(schema))
     check_zone(schema, rows, rules.assignment, url=log.url)
     return SplitPlan(
         location=log.location,
@@ -145,9 +146,9 @@ def write_split_task(
             split=written.split,
         )
 
-    layout = SplitLayout(
-        url=store.url, schema=arrow, partition_by=plan.partition_columns, indexing=plan.indexing
-    ).of_at_most(plan.rules.most_rows_of_a_file)
+    layout = SplitLayout(schema=arrow, partition_by=plan.partition_columns, indexing=plan.indexing).of_at_most(
+        plan.rules.most_rows_of_a_file
+    )
     rows = aligned(batches, plan.alignment, arrow, plan.rules.assignment, url=store.url)
 
     def path_of(values: Mapping[str, pa.Scalar], _number: int) -> str:
@@ -177,9 +178,8 @@ def _check_told(texts: Mapping[str, str | None], values: Mapping[str, pa.Scalar]
 
     def refused(reason: str) -> InvalidRowsError:
         return InvalidRowsError(
-            f"The rows for {layout.url} have a partition whose value no log of IndexTables can tell: {reason}. Nothing "
-            "of this write was committed: correct or filter the rows.",
-            url=layout.url,
+            f"The rows for {TABLE} have a partition whose value no log of IndexTables can hold: {reason}. Nothing of "
+            "this write was committed: correct or filter the rows.",
         )
 
     columns = [field for field in layout.schema if field.name in alone]

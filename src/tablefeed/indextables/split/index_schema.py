@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from tablefeed.errors import UnsupportedFeatureError
+from tablefeed.errors import TABLE, UnsupportedFeatureError
 from tablefeed.indextables.split.indexing import Indexed, Indexing, Style
 
 Json = dict[str, Any]  # Any: JSON that is written here, or compared for equality
@@ -51,16 +51,15 @@ _OBJECT = {
 }
 
 
-def check_types(schema: pa.Schema, *, url: str) -> None:
+def check_types(schema: pa.Schema) -> None:
     """Raises UnsupportedFeatureError where a column, or a value inside it, has a type that IndexTables cannot write."""
     for field in schema:
         for path, kind in _leaves(field.name, field.type):
             if kind not in _TYPES and kind != pa.string():
                 raise UnsupportedFeatureError(
-                    f"{url} cannot be written: column {path} is {kind}, and IndexTables has int, long, float, double, "
-                    "boolean, string, date, timestamp and binary, in structs, arrays and maps. Cast the column to one "
-                    "of these first.",
-                    url=url,
+                    f"{TABLE} cannot be written: column {path} is {kind}, and IndexTables has int, long, float, "
+                    "double, boolean, string, date, timestamp and binary, in structs, arrays and maps. Cast the column "
+                    "to one of these first.",
                     features=(str(kind),),
                 )
 

@@ -1,0 +1,69 @@
+"""Errors of the rooms that read and write bytes name the table by the time they reach the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablefeed
+from tablefeed.errors import TABLE, DataFileError, InvalidRowsError, SchemaMismatchError, UnsupportedExpressionError
+
+ROWS = pa.table({"id": [1, 2], "s": ["a", "b"]})
+
+
+def write(rows: Any, **options: Any) -> Callable[[Path], object]:
+    return lambda path: tablefeed.append(path, rows, **options)
+
+
+def write_with_rule(rule: str) -> Callable[[Path], object]:
+    return lambda path: tablefeed.append(path / "new", ROWS, properties={"delta.constraints.c": rule})
+
+
+def read_after(damage: Callable[[Path], object], files: str) -> Callable[[Path], object]:
+    def read(path: Path) -> object:
+        for file in path.rglob(files):
+            damage(file)
+        return tablefeed.open_table(path).to_arrow()
+
+    return read
+
+
+def in_splits(then: Callable[[Path], object]) -> Callable[[Path], object]:
+    def made(path: Path) -> object:
+        tablefeed.append(path / "splits", ROWS, table_format="indextables")
+        return then(path / "splits")
+
+    return made
+
+
+EARLY = pa.table({"id": [3], "s": ["c"], "at": pa.array([-(10**17)], pa.timestamp("us", "UTC"))})
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        (write_with_rule("id > 1"), InvalidRowsError),
+        (write_with_rule("rand() > 0"), UnsupportedExpressionError),
+        (read_after(Path.unlink, "*.parquet"), DataFileError),
+        (read_after(lambda file: file.write_bytes(b"no Parquet"), "*.parquet"), DataFileError),
+        (in_splits(read_after(Path.unlink, "*.split")), DataFileError),
+        (in_splits(read_after(lambda file: file.write_bytes(b"no split"), "*.split")), DataFileError),
+        (in_splits(write(EARLY)), SchemaMismatchError),
+        (lambda path: tablefeed.append(path / "new", EARLY, table_format="indextables"), InvalidRowsError),
+    ],
+)
+def test_an_error_about_rows_or_data_files_names_the_table(
+    tmp_path: Path, call: Callable[[Path], object], kind: type[tablefeed.TablefeedError]
+) -> None:
+    tablefeed.append(tmp_path, ROWS)
+
+    with pytest.raises(kind) as caught:
+        call(tmp_path)
+
+    assert str(tmp_path) in caught.value.message
+    assert TABLE not in caught.value.message
+    assert str(vars(caught.value)["url"]).startswith(str(tmp_path))
