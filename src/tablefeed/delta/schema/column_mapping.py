@@ -17,20 +17,7 @@ from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
 from tablefeed.errors import LogError
 from tablefeed.model.actions import Metadata
-from tablefeed.model.schema import (
-    ELEMENT,
-    KEY,
-    VALUE,
-    Array,
-    DataType,
-    Field,
-    Map,
-    Path,
-    Struct,
-    fields_of,
-    rebuilt,
-    walk,
-)
+from tablefeed.model.schema import Array, Field, Map, Path, Struct, fields_at, fields_of, rebuilt, walk
 
 FIELD_ID = b"PARQUET:field_id"
 """The key of an Arrow field's metadata under which pyarrow keeps Parquet's field id."""
@@ -76,7 +63,8 @@ def stored_schema(schema: Struct, mode: MappingMode, *, url: str) -> pa.Schema |
     stored = to_arrow(physical_schema(schema))
     if mode is MappingMode.NAME:
         return stored
-    return pa.schema([_with_ids(arrow, field) for arrow, field in zip(stored, schema, strict=True)])
+    ids = dict(_field_ids(physical_schema(schema)))
+    return pa.schema([_with_ids(field, (), ids) for field in stored])
 
 
 def files_schema(schema: Struct, mode: MappingMode, *, url: str) -> pa.Schema | None:
@@ -192,46 +180,31 @@ def nested_id_keys(field: Field) -> Iterator[str]:
     return (".".join((physical_name(field), *path)) for path in inside)
 
 
-def _with_ids(arrow: pa.Field, field: Field) -> pa.Field:
-    nested = field.metadata.get(names.NESTED_IDS)
-    within = _Nested(nested if isinstance(nested, Mapping) else {}, physical_name(field))
-    numbered = arrow.with_type(_type_with_ids(arrow.type, field.type, within))
-    return numbered.with_metadata({FIELD_ID: str(field.metadata[names.COLUMN_ID]).encode()})
+def _field_ids(physical: Struct) -> Iterator[tuple[Path, object]]:
+    """The id of each column, at every depth, by its path in files, and those that lists and maps may have.
+
+    Elements, keys and values need no id, because a list or map has one of each; only tables for Iceberg give them.
+    """
+    for path, field in fields_at(physical):
+        yield path, field.metadata[names.COLUMN_ID]
+        nested = field.metadata.get(names.NESTED_IDS)
+        known = nested if isinstance(nested, Mapping) else {}
+        for inner, _, _ in walk(field.type, into=Array | Map):
+            number = known.get(".".join((field.name, *inner))) if inner else None
+            if number is not None:
+                yield (*path, *inner), number
 
 
-@dataclass(frozen=True, slots=True)
-class _Nested:
-    """The ids of a column's lists and maps by key; `key` is the current position."""
-
-    ids: Mapping[str, object]
-    key: str
-
-    def of(self, part: str) -> _Nested:
-        return _Nested(self.ids, f"{self.key}.{part}")
-
-    def numbered(self, arrow: pa.Field) -> pa.Field:
-        number = self.ids.get(self.key)
-        return arrow if number is None else arrow.with_metadata({FIELD_ID: str(number).encode()})
-
-
-def _type_with_ids(arrow: pa.DataType, kind: DataType, within: _Nested) -> pa.DataType:
-    # Elements, keys and values need no id, because a list or map has one of each; only tables for Iceberg give them.
-    match kind:
-        case Struct():
-            return pa.struct([_with_ids(member, field) for member, field in zip(arrow, kind, strict=True)])
-        case Array(element=element):
-            return pa.list_(_inner_with_ids(arrow.value_field, element, within.of(ELEMENT)))
-        case Map(key=key, value=value):
-            return pa.map_(
-                _inner_with_ids(arrow.key_field, key, within.of(KEY)),
-                _inner_with_ids(arrow.item_field, value, within.of(VALUE)),
-            )
-        case _:
-            return arrow
-
-
-def _inner_with_ids(arrow: pa.Field, kind: DataType, within: _Nested) -> pa.Field:
-    return within.numbered(arrow.with_type(_type_with_ids(arrow.type, kind, within)))
+def _with_ids(field: pa.Field, above: Path, ids: Mapping[Path, object]) -> pa.Field:
+    path, kind = (*above, field.name), field.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_with_ids(member, path, ids) for member in kind])
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_with_ids(kind.value_field, path, ids))
+    elif pa.types.is_map(kind):
+        kind = pa.map_(_with_ids(kind.key_field, path, ids), _with_ids(kind.item_field, path, ids))
+    typed = field.with_type(kind)
+    return typed.with_metadata({FIELD_ID: str(ids[path]).encode()}) if path in ids else typed
 
 
 def _paths(schema: Struct) -> Iterator[tuple[Path, Path]]:
