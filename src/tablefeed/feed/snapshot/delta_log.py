@@ -14,14 +14,13 @@ from tablefeed.delta.checkpoint.last_checkpoint import parse_last_checkpoint
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.partitioning import check_partition_columns
 from tablefeed.errors import (
-    CorruptLogError,
     LogError,
     ObjectNotFoundError,
     StoreError,
-    TablefeedError,
     TableNotFoundError,
     VersionNotFoundError,
 )
+from tablefeed.feed.snapshot.next_best import NextBest
 from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader, passed_over
 from tablefeed.feed.snapshot.table_log import Snapshot, TablePlace
 from tablefeed.log.replay import fold
@@ -53,13 +52,14 @@ class DeltaSnapshot(Snapshot):
         """See `Snapshot`. Streamed in bounded memory, also where damage is found after some files were given."""
         from tablefeed.feed.snapshot.live_files import held_against_checksum, stream_live_files
 
-        def segments(without: frozenset[str]) -> LogSegment:
-            return self.log.segment(self.version, without=without)
-
-        reader = SegmentReader(self.log.store)
-        reading = self.reading or Reading(segment=segments(self.unreadable))
-        files = stream_live_files(reader, reading, segments, unreadable=self.unreadable, with_stats=with_stats)
+        reader, segments = SegmentReader(self.log.store), self.segments()
+        reading = self.reading or Reading(segment=segments.next())
+        files = stream_live_files(reader, reading, segments, with_stats=with_stats)
         return held_against_checksum(files, reader, reading.segment, self.facts, url=self.log.url)
+
+    def segments(self) -> NextBest[LogSegment]:
+        """Gives the log files that the version is read from, without those that are known to be unreadable."""
+        return self.log.segments(self.version, self.unreadable)
 
 
 class DeltaLog(TablePlace):
@@ -89,26 +89,13 @@ class DeltaLog(TablePlace):
     def _load(
         self, version: Version | None, read: Callable[[LogSegment], tuple[Facts, Reading | None]]
     ) -> DeltaSnapshot:
-        without: frozenset[str] = frozenset()
-        first: CorruptLogError | ObjectNotFoundError | None = None
-        tried: LogSegment | None = None
-        while True:
-            try:
-                segment = self.segment(version, without=without)
-            except TablefeedError as error:
-                if first is None:
-                    raise
-                raise first from error
-            if first is not None and segment == tried:
-                raise first
-            try:
-                facts, reading = read(segment)
-            except (CorruptLogError, ObjectNotFoundError) as error:
-                first = first or error
-                without |= passed_over(segment, error)
-                tried = segment
-                continue
-            return self.snapshot(segment.version, facts, unreadable=without, reading=reading)
+        segments = self.segments(version)
+        at, (facts, reading) = segments.read(lambda segment: (segment.version, read(segment)))
+        return self.snapshot(at, facts, unreadable=segments.without, reading=reading)
+
+    def segments(self, version: Version | None = None, without: frozenset[str] = frozenset()) -> NextBest[LogSegment]:
+        """Gives what `segment` gives, and others where log files turn out to be unreadable."""
+        return NextBest(lambda left_out: self.segment(version, without=left_out), passed_over, without)
 
     def segment(self, version: Version | None = None, *, without: frozenset[str] = frozenset()) -> LogSegment:
         """Gives the log files that `version`, or the newest version, is read from; none is named in `without`."""

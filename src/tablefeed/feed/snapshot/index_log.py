@@ -14,8 +14,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tablefeed.delta.schema.partitioning import check_partition_columns
-from tablefeed.errors import CorruptLogError, LogError, LogGapError, ObjectNotFoundError
+from tablefeed.errors import LogError, LogGapError, ObjectNotFoundError
 from tablefeed.feed.snapshot.index_reader import Choice, IndexReader, log_path
+from tablefeed.feed.snapshot.next_best import DAMAGE, Damage, NextBest
 from tablefeed.feed.snapshot.split_facts import Vocabulary, described_commit, described_files, described_metadata
 from tablefeed.feed.snapshot.table_log import Snapshot, TablePlace
 from tablefeed.indextables import names
@@ -98,27 +99,16 @@ class IndexTablesLog(TablePlace):
 
     def load(self, version: Version | None = None) -> IndexSnapshot:
         """See `TableLog`."""
-        reader, log = self._reader, self._reader.listed()
+        log = self._reader.listed()
         self._agreed = None  # another table may be there now
-        without: frozenset[str] = frozenset()
-        first: CorruptLogError | ObjectNotFoundError | None = None
-        while True:
-            try:
-                log, segment = self._segment(log, version, without=without)
-            except LogError as error:
-                if first is None:
-                    raise
-                raise first from error
-            try:
-                commits = [reader.commit(file) for file in segment.commits]
-                of_base, doc_mappings = reader.base_facts(log, segment.base)
-                facts = fold(of_base, commits)
-            except (CorruptLogError, ObjectNotFoundError) as error:
-                if segment.base is None:
-                    raise
-                first, without = first or error, without | {segment.base.name}
-                continue
-            return self._snapshot(segment.version, facts, doc_mappings, unreadable=without)
+        best = NextBest(lambda without: self._segment(log, version, without=without), _base_name)
+        (_, segment), facts, doc_mappings = best.read(lambda found: (found, *self._facts(*found)))
+        return self._snapshot(segment.version, facts, doc_mappings, unreadable=best.without)
+
+    def _facts(self, log: plans.Log, segment: plans.Segment) -> tuple[Facts, Mapping[str, str]]:
+        commits = [self._reader.commit(file) for file in segment.commits]
+        of_base, doc_mappings = self._reader.base_facts(log, segment.base)
+        return fold(of_base, commits), doc_mappings
 
     def load_for_files(self, version: Version | None = None) -> IndexSnapshot:
         """See `TableLog`; nothing is kept of the log."""
@@ -199,18 +189,15 @@ class IndexTablesLog(TablePlace):
         from tablefeed.log.replay import live_files
 
         reader, log = self._reader, self._reader.listed()
-        while True:
-            log, segment = reader.segment_of(log, version, without=unreadable)
-            try:
-                base = list(reader.base_files(log, segment.base, choose=choose))
-                turns = ([columns.of_commit(reader.commit(file))] for file in reversed(segment.commits))
-                found = list(live_files(base, turns))
-            except (CorruptLogError, ObjectNotFoundError):
-                if segment.base is None:
-                    raise
-                unreadable |= {segment.base.name}
-                continue
-            return iter(found)
+
+        def files(found: tuple[plans.Log, plans.Segment]) -> list[pa.RecordBatch]:
+            known, segment = found
+            base = list(reader.base_files(known, segment.base, choose=choose))
+            turns = ([columns.of_commit(reader.commit(file))] for file in reversed(segment.commits))
+            return list(live_files(base, turns))
+
+        best = NextBest(lambda without: reader.segment_of(log, version, without=without), _base_name, unreadable)
+        return iter(best.read(files))
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
@@ -338,7 +325,7 @@ class IndexTablesLog(TablePlace):
                 return False
             forms = replay.Forms(commit=writer_of(data), table=self._form_of_table())
             is_orphan = replay.is_orphan(commit, state, reader.live_in(state), forms=forms)
-        except (CorruptLogError, ObjectNotFoundError):
+        except DAMAGE:
             return False
         if not is_orphan:
             raise replay.parted_error(commit.version, where, url=self.url)
@@ -377,3 +364,9 @@ class IndexTablesLog(TablePlace):
         turns = ([columns.of_commit(reader.commit(file))] for file in reversed(source.before.commits))
         there = live_files(reader.base_files(reader.listed(), base), turns)
         return replay.state_commit(after, reader.live_in(after), before=there, file_count_before=None, url=self.url)
+
+
+def _base_name(found: tuple[plans.Log, plans.Segment], error: Damage) -> frozenset[str]:  # noqa: ARG001 - as NextBest
+    """The state or checkpoint that a version was read from: whatever failed, only another one may help."""
+    base = found[1].base
+    return frozenset() if base is None else frozenset({base.name})

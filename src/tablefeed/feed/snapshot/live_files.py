@@ -9,12 +9,13 @@ keys of the files handed out are read again from the readable part.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tablefeed.delta.checkpoint.checksum import differences
-from tablefeed.errors import CorruptLogError, ObjectNotFoundError, TablefeedError
-from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader, passed_over
+from tablefeed.errors import TablefeedError
+from tablefeed.feed.snapshot.next_best import DAMAGE, Damage, NextBest
+from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader
 from tablefeed.log.segment import LogSegment
 from tablefeed.model.actions import Facts
 
@@ -23,22 +24,18 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Segments = Callable[[frozenset[str]], LogSegment]
-"""Gives a segment of the version that does not use the named log files; raises where there is none."""
-
 
 def stream_live_files(
-    reader: SegmentReader, reading: Reading, segments: Segments, *, unreadable: frozenset[str], with_stats: bool
+    reader: SegmentReader, reading: Reading, segments: NextBest[LogSegment], *, with_stats: bool
 ) -> Iterator[pa.RecordBatch]:
     """Gives the live files of a version, each once, from the segment of `reading` or from another one in its place.
 
-    `unreadable` names the log files that no segment may use. Memory holds one batch and the columns of the tail. Raises
-    CorruptLogError or ObjectNotFoundError for the first log file that could not be read, where no other segment gives
-    the version or where the other segment lacks a file already handed out.
+    Memory holds one batch and the columns of the tail. Raises CorruptLogError or ObjectNotFoundError for the first log
+    file that could not be read, where no other segment gives the version or the other one lacks a file already given.
     """
     from tablefeed.log.replay import Remaining, live_files
 
-    first: CorruptLogError | ObjectNotFoundError | None = None
+    first: Damage | None = None
     given: list[pa.Array] = []
     while True:
         handed_out, remaining = 0, Remaining(given)
@@ -46,19 +43,18 @@ def stream_live_files(
             for batch in remaining.of(live_files(*reader.files(reading, with_stats=with_stats))):
                 handed_out += batch.num_rows
                 yield batch
-        except (CorruptLogError, ObjectNotFoundError) as error:
-            first = first or error
-            unreadable |= passed_over(reading.segment, error)
+        except DAMAGE as error:
+            first = segments.failed(reading.segment, error)
         else:
             if first is not None and not remaining.met_all:
                 raise first
             return
+        segment = segments.next()
         try:
-            segment = segments(unreadable)
             given += _first_keys(reader, reading, given, handed_out)
         except TablefeedError as error:
             raise first from error
-        if segment == reading.segment or not reader.is_unchanged(reading.segment):
+        if not reader.is_unchanged(reading.segment):
             raise first
         reading = Reading(segment=segment)
 

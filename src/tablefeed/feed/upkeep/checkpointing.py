@@ -35,10 +35,10 @@ from tablefeed.delta.checkpoint.writing import (
 from tablefeed.delta.columns import FILE_COLUMNS
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.schema_string import to_arrow
-from tablefeed.errors import CorruptLogError, ObjectNotFoundError, StoreError
+from tablefeed.errors import ObjectNotFoundError, StoreError
 from tablefeed.feed.commit.own_log import all_in_log_of, in_log_of
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
-from tablefeed.feed.snapshot.segment_reader import SegmentReader, passed_over
+from tablefeed.feed.snapshot.segment_reader import SegmentReader
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep.sorted_files import SortedFiles
 from tablefeed.log.replay import reconciled
@@ -138,28 +138,22 @@ def _collect(snapshot: DeltaSnapshot, files: SortedFiles, before_step: Callable[
 
     The time is in ms. An earlier checkpoint that cannot be read is left out, as by any reader of the log.
     """
-    without = snapshot.unreadable
-    while True:
-        segment = snapshot.log.segment(snapshot.version, without=without)
+
+    def collect(segment: LogSegment) -> tuple[FileCounts, int]:
+        files.clear()
         now_ms = _committed_ms(snapshot, segment)
         oldest_ms = now_ms - snapshot.properties.deleted_files_ms
         tally = Tally()
-        try:
-            for batch in _rows(snapshot.log.store, segment, before_step):
-                before_step()
-                # A tombstone without a time is expired.
-                is_young = pc.fill_null(pc.greater(batch["deletion_timestamp_ms"], oldest_ms), fill_value=False)
-                kept = batch.filter(pc.or_(batch["is_add"], is_young))
-                tally.take(kept.filter(kept["is_add"]))
-                files.add(kept)
-        except (CorruptLogError, ObjectNotFoundError) as error:
-            more = passed_over(segment, error) - without
-            if not more:
-                raise
-            without |= more
-            files.clear()
-        else:
-            return tally.result(), now_ms
+        for batch in _rows(snapshot.log.store, segment, before_step):
+            before_step()
+            # A tombstone without a time is expired.
+            is_young = pc.fill_null(pc.greater(batch["deletion_timestamp_ms"], oldest_ms), fill_value=False)
+            kept = batch.filter(pc.or_(batch["is_add"], is_young))
+            tally.take(kept.filter(kept["is_add"]))
+            files.add(kept)
+        return tally.result(), now_ms
+
+    return snapshot.segments().read(collect)
 
 
 def _rows(store: Store, segment: LogSegment, before_step: Callable[[], None]) -> Iterator[pa.RecordBatch]:

@@ -25,12 +25,13 @@ from tablefeed.delta.columns import decode_paths
 from tablefeed.delta.deletion_vectors import BadVectorError, stored_at
 from tablefeed.delta.paths import below_root
 from tablefeed.delta.schema.column_mapping import physical_name
-from tablefeed.errors import ConflictError, CorruptLogError, IllegalOptionError, LogError, ObjectNotFoundError
+from tablefeed.errors import ConflictError, IllegalOptionError, LogError
 from tablefeed.feed.arguments import location, store_options, switch
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.feed.snapshot.open_log import open_maintained
-from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader, passed_over
+from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
+from tablefeed.log.segment import LogSegment
 from tablefeed.model.actions import CdcFile, Commit, DeletionVector, Version
 from tablefeed.model.logfile import LogFileKind
 from tablefeed.store import Store
@@ -224,10 +225,14 @@ def _kept(snapshot: DeltaSnapshot, *, cutoff_ms: int, beyond_tombstones: bool) -
     log, kept = snapshot.log, Kept(snapshot.log.url)
     for batch in snapshot.live_files():
         kept.rows(batch)
-    for batch in _removed(snapshot):
-        # A tombstone without a time is expired, as in Delta-Spark. Several tombstones of one file do no harm.
-        young = pc.fill_null(pc.greater_equal(batch["deletion_timestamp_ms"], cutoff_ms), fill_value=False)
-        kept.rows(batch.filter(pc.and_(pc.invert(batch["is_add"]), young)))
+
+    def keep_removed(segment: LogSegment) -> None:
+        for batch in _actions(log, segment):
+            # A tombstone without a time is expired, as in Delta-Spark. Several tombstones of one file do no harm.
+            young = pc.fill_null(pc.greater_equal(batch["deletion_timestamp_ms"], cutoff_ms), fill_value=False)
+            kept.rows(batch.filter(pc.and_(pc.invert(batch["is_add"]), young)))
+
+    snapshot.segments().read(keep_removed)
     # A snapshot has no change files, and no tombstones older than the table keeps them.
     if beyond_tombstones or any(name.startswith(_OWN_HIDDEN) for name in log.store.directories("")):
         for commit in _young_commits(log, cutoff_ms):
@@ -235,26 +240,12 @@ def _kept(snapshot: DeltaSnapshot, *, cutoff_ms: int, beyond_tombstones: bool) -
     return kept
 
 
-def _removed(snapshot: DeltaSnapshot) -> Iterator[pa.RecordBatch]:
-    """Gives the removes of the checkpoint and the file actions of the tail, some of them twice.
-
-    An action comes twice where a log file cannot be read after others were given: then another segment is read.
-    """
-    reader, without = SegmentReader(snapshot.log.store), snapshot.unreadable
-    while True:
-        reading = Reading(segment=snapshot.log.segment(snapshot.version, without=without))
-        try:
-            yield from reader.removed(reading)
-            _, turns = reader.files(reading, with_stats=False)
-            for turn in turns:
-                yield from turn
-        except (CorruptLogError, ObjectNotFoundError) as error:
-            more = passed_over(reading.segment, error) - without
-            if not more:
-                raise
-            without |= more
-        else:
-            return
+def _actions(log: DeltaLog, segment: LogSegment) -> Iterator[pa.RecordBatch]:
+    """Gives the removes of the checkpoint and the file actions of the tail."""
+    reader, reading = SegmentReader(log.store), Reading(segment=segment)
+    yield from reader.removed(reading)
+    for turn in reader.files(reading, with_stats=False)[1]:
+        yield from turn
 
 
 def _young_commits(log: TableLog, cutoff_ms: int) -> Iterator[Commit]:
