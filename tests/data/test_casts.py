@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from tablefeed.data.assignment import Assignment, Policy, is_assignable, needs_zone
 from tablefeed.data.casts import CastError
 from tablefeed.data.retype import LossyConversionError
-from tablefeed.data.spark_texts import nearest_single, to_local, to_utc
 from tablefeed.data.storing import assigned
 from tablefeed.model.schema import Array, Primitive
 from tablefeed.model.schema import Decimal as DecimalType
+from tablefeed.model.spark_texts import nearest_single, to_local, to_utc
 
 BERLIN = ZoneInfo("Europe/Berlin")
 UTC_US, WALL_US = pa.timestamp("us", "UTC"), pa.timestamp("us")

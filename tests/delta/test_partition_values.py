@@ -128,6 +128,8 @@ def test_an_empty_string_and_no_bytes_are_written_as_null() -> None:
         ("timestamp", "1970-01-01T00:00:00Z", 0),
         ("timestamp", "1970-01-01T02:00:00+02:00", 0),
         ("timestamp", "1969-12-31T22:30:00-0130", 0),
+        ("timestamp", "1970-01-01 00:01", 60_000_000),  # as Spark's cast reads it
+        ("date", "1970-01-02 10:00:00", 1),
         ("timestamp", "1970-01-02", 86_400_000_000),
         ("timestamp", "1970-01-01 00:00:00.123456789", 123_456),
         ("date", "-0044-03-15", -735_525),

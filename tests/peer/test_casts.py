@@ -13,10 +13,10 @@ import pytest
 from support.cast_values import TARGETS, VALUES, column, comparable
 from tablefeed.data.assignment import Assignment, Policy, is_assignable
 from tablefeed.data.retype import LossyConversionError
-from tablefeed.data.spark_texts import nearest_single
 from tablefeed.data.storing import assigned
 from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.model.schema import DataType
+from tablefeed.model.spark_texts import nearest_single
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +41,7 @@ STRICTER = {
     ("string", "1e99999999999"),
     ("string", "2024-02-29 12:30:45 PST"),
 }
-"""Texts that Spark reads and that are refused here by name (data/spark_texts.py)."""
+"""Texts that Spark reads and that are refused here by name (model/spark_texts.py)."""
 
 NOT_SURE = {*STRICTER, ("string", "2024-02-29 12:30:45 Nowhere/Land"), ("string", "T12x")}
 """The same, and texts of which we cannot tell that Spark does not: refused where they would be null."""

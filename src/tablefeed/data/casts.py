@@ -18,9 +18,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablefeed.data import spark_texts
 from tablefeed.data.retype import Conversion, LossyConversionError, lossless
-from tablefeed.model.java_text import DAY_US, date_text, java_double, java_float, timestamp_text
+from tablefeed.model import spark_texts
+from tablefeed.model.spark_texts import DAY_US, date_text, java_double, java_float, timestamp_text
 
 INVALID_INPUT = "CAST_INVALID_INPUT"
 OVERFLOW = "CAST_OVERFLOW_IN_TABLE_INSERT"

@@ -15,9 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablefeed.data import casts, spark_texts
+from tablefeed.data import casts
 from tablefeed.data.casts import INVALID_INPUT, OVERFLOW, CastError, by_value
 from tablefeed.data.retype import Conversion
+from tablefeed.model import spark_texts
 
 
 def cast(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Conversion:

@@ -14,8 +14,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tablefeed.errors import TablefeedError
-from tablefeed.model.java_text import DAY_US, date_text, days_of, java_double, java_float, time_text, timestamp_text
 from tablefeed.model.schema import DataType, Decimal, Primitive
+from tablefeed.model.spark_texts import (
+    DAY_US,
+    date_text,
+    java_double,
+    java_float,
+    names_zone,
+    read_date,
+    read_timestamp,
+    read_timestamp_ntz,
+    time_text,
+    timestamp_text,
+)
 
 PartitionValue = bool | int | float | decimal.Decimal | str | bytes
 """A value that is not null."""
@@ -138,11 +149,6 @@ def _to_scale(value: decimal.Decimal, data_type: Decimal) -> decimal.Decimal:
 
 # --- days and instants ---------------------------------------------------------------------------------------------
 
-_DATE = r"(?P<year>[+-]?[0-9]{4,})-(?P<month>[0-9]{1,2})-(?P<day>[0-9]{1,2})"
-_TIME = r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2}):(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]{1,9}))?"
-_ZONE = r"(?P<zone>Z|[+-][0-9]{2}:?[0-9]{2})"
-_DAY = re.compile(_DATE)
-_INSTANT = re.compile(rf"{_DATE}(?:[ T]{_TIME}{_ZONE}?)?")
 # The usual form: Python's own parser reads it three times as fast.
 _USUAL_INSTANT = re.compile(
     r"([1-9][0-9]{3}-[0-9]{2}-[0-9]{2}[ T](?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(?:\.[0-9]{3}(?:[0-9]{3})?)?)Z?"
@@ -151,42 +157,24 @@ _USUAL_INSTANT = re.compile(
 _EPOCH_START = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - in the zone of what is counted from it
 
 
-def _parse_date(text: str) -> int:
-    found = _DAY.fullmatch(text)
-    if found is None:
-        raise ValueError
-    return _within(days_of(int(found["year"]), int(found["month"]), int(found["day"])), 32)
-
-
 def _parse_timestamp(text: str) -> int:
-    if usual := _USUAL_INSTANT.fullmatch(text):
-        since = datetime.datetime.fromisoformat(usual[1]) - _EPOCH_START
-        return since.days * DAY_US + since.seconds * 1_000_000 + since.microseconds
-    found = _INSTANT.fullmatch(text)
-    if found is None:
-        raise ValueError
-    day_us = days_of(int(found["year"]), int(found["month"]), int(found["day"])) * DAY_US
-    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
-    if hour > 23 or minute > 59 or second > 59:
-        raise ValueError("there is no such time of day")
-    # Digits after the microseconds are dropped, as Spark's cast does.
-    fraction_us = int((found["fraction"] or "").ljust(6, "0")[:6])
-    zone_minutes = _zone_minutes(found["zone"])
-    return _within(day_us + ((hour * 60 + minute - zone_minutes) * 60 + second) * 1_000_000 + fraction_us, 64)
-
-
-def _zone_minutes(zone: str | None) -> int:
-    if zone is None or zone == "Z":
-        return 0
-    minutes = int(zone[1:3]) * 60 + int(zone[-2:])
-    return -minutes if zone.startswith("-") else minutes
+    if "/" in text:
+        raise ValueError("its zone is a region, which changes its offset")
+    return _usual_instant(text) or read_timestamp(text, datetime.UTC)
 
 
 def _parse_timestamp_ntz(text: str) -> int:
-    found = _INSTANT.fullmatch(text)
-    if found is not None and found["zone"] is not None:
+    if text.endswith("Z") or names_zone(text):
         raise ValueError("it has a zone")
-    return _parse_timestamp(text)
+    return _usual_instant(text) or read_timestamp_ntz(text)
+
+
+def _usual_instant(text: str) -> int | None:
+    usual = _USUAL_INSTANT.fullmatch(text)
+    if usual is None:
+        return None
+    since = datetime.datetime.fromisoformat(usual[1]) - _EPOCH_START
+    return since.days * DAY_US + since.seconds * 1_000_000 + since.microseconds
 
 
 def _timestamp_text(micros: int) -> str:
@@ -239,7 +227,7 @@ _PARSERS: Mapping[str, Callable[[str], PartitionValue]] = {
     "double": _parse_float,
     "boolean": _parse_boolean,
     "binary": _parse_binary,
-    "date": _parse_date,
+    "date": read_date,
     "timestamp": _parse_timestamp,
     "timestamp_ntz": _parse_timestamp_ntz,
 }

@@ -5,37 +5,29 @@ This module only reads texts. The caller decides which instant a timestamp witho
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
-# Spark's forms, including months and days of one digit. A time alone is not read; Spark takes it as today's.
-_SPARKS = re.compile(
-    r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?\s*(\S.*)?)?)?)?",
-    re.ASCII,
-)
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?", re.ASCII)
-_MOST_OFFSET = timedelta(hours=18)
-"""The largest offset in Java."""
+from tablefeed.model import spark_texts
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # in the zone of what is counted from it
 
 
 def read_timestamp(text: str) -> datetime | None:
     """Gives the timestamp or date in `text`, with a zone only where `text` names one; None where it has neither."""
-    parts = _SPARKS.fullmatch(text.strip())
     try:
-        if parts is None:
-            return datetime.fromisoformat(text.strip())
-        *fields, fraction, zone_text = parts.groups()
-        zone = None if zone_text is None else read_zone(zone_text)
-        if zone_text is not None and zone is None:
-            return None
-        year, month, day, hour, minute, second = (
-            int(f or least) for f, least in zip(fields, (0, 1, 1, 0, 0, 0), strict=True)
-        )
-        microsecond = int((fraction or "")[:6].ljust(6, "0"))
-        return datetime(year, month, day, hour, minute, second, microsecond, tzinfo=zone)
+        local_us, zone = spark_texts.read_moment(text, _named_zone)
+        return (_EPOCH + timedelta(microseconds=local_us)).replace(tzinfo=zone)
+    except (ValueError, OverflowError):
+        pass  # ISO 8601 has more forms
+    text = text.strip()
+    try:
+        read = datetime.fromisoformat(text)
+        if read.tzinfo is not None and not text.endswith("Z"):
+            _named_zone(text[max(text.rfind(sign) for sign in "+-") :])  # Python knows larger offsets
     except ValueError:
         return None
+    return read
 
 
 def in_zone(text: str, zone: tzinfo) -> str | datetime:
@@ -53,16 +45,18 @@ def zone_text(zone: tzinfo) -> str:
 
 def read_zone(text: str) -> tzinfo | None:
     """Gives the zone of an offset ('+01:00', 'UTC-3') or of a name ('Europe/Berlin'); None for any other text."""
-    if text in ("Z", "UTC", "GMT", "UT"):
-        return UTC
-    offset = _OFFSET.fullmatch(text)
-    if offset is None:
+    try:
+        return _named_zone(text)
+    except ValueError:
+        return None
+
+
+def _named_zone(text: str) -> tzinfo:
+    """As in Spark, and by names without a slash, such as 'CET', as the database of zones has them."""
+    try:
+        return spark_texts.read_zone(text)
+    except spark_texts.UnreadTextError:
         try:
             return ZoneInfo(text)
-        except (KeyError, ValueError, OSError):  # an unknown name, an impossible one, a folder's name
-            return None
-    hours, minutes, seconds = (int(part or 0) for part in offset.groups()[1:])
-    distance = timedelta(hours=hours, minutes=minutes, seconds=seconds)
-    if minutes > 59 or seconds > 59 or distance > _MOST_OFFSET:
-        return None
-    return timezone(-distance if offset[1] == "-" else distance)
+        except (KeyError, OSError) as error:  # an unknown name, a folder's name
+            raise ValueError from error

@@ -11,11 +11,12 @@ from datetime import UTC, tzinfo
 
 import pyarrow as pa
 
-from tablefeed.data import casts, spark_texts
+from tablefeed.data import casts
 from tablefeed.data.retype import Conversion, LossyConversionError
 from tablefeed.data.sql import kinds, times
 from tablefeed.data.sql.kinds import arrow_type, decimal_of, duck, spelt
 from tablefeed.data.sql.terms import Failure, PythonFunction, Scope, Term, strict, text_sql
+from tablefeed.model import spark_texts
 from tablefeed.model.schema import DataType, Decimal
 
 

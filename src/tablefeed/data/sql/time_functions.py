@@ -7,7 +7,7 @@ from tablefeed.data.sql.calls import Call, Known, simple
 from tablefeed.data.sql.casts import cast
 from tablefeed.data.sql.kinds import DATE, INT, LONG, NTZ, STRING, TIMESTAMP
 from tablefeed.data.sql.terms import Failure, Term
-from tablefeed.model.java_text import DAY_US
+from tablefeed.model.spark_texts import DAY_US
 
 _PARTS = {
     "year": "year({})",

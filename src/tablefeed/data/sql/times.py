@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from datetime import timedelta, tzinfo
 
-from tablefeed.data.spark_texts import read_zone
 from tablefeed.data.sql import kinds
 from tablefeed.data.sql.terms import Failure, Scope, Term, mapped, strict, text_sql
-from tablefeed.model.java_text import DAY_US, date_text, timestamp_text
+from tablefeed.model.spark_texts import DAY_US, date_text, read_zone, timestamp_text
 
 _IN_CALENDAR = "{0} BETWEEN -62167219200000000 AND 253433923199999999"
 """The years 0 to 10000: a little more than what any zone's clock shows in the years 1 to 9999."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tablefeed.errors import TablefeedError
 from tablefeed.indextables.split.indexing import Style
-from tablefeed.model.java_text import DAY_US, date_text, time_text
+from tablefeed.model.spark_texts import DAY_US, date_text, time_text
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """The text of null, with both writers."""

@@ -1,21 +1,24 @@
-"""Reads a text as a number, a date or a timestamp, by the rules of Spark's CAST.
+"""Texts of numbers, dates and times: read by the rules of Spark's CAST, and written as Java and Spark do.
 
 ValueError is raised where Spark refuses the text or, with ANSI off, gives null. UnreadTextError is raised where Spark
 may read the text but this module does not: non-ASCII digits, hexadecimal floats, exponents of ten or more digits, a
 time without a date (Spark uses today's), zones with an unknown name. Dates are days, and timestamps microseconds, since
-1970-01-01.
+1970-01-01, also outside Python's years 1 to 9999.
+
+A floating-point number is written with the fewest digits that distinguish it from its neighbours, as in Java 19 and
+newer. Older Java versions write one digit more for a few numbers.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import struct
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from fractions import Fraction
 from zoneinfo import ZoneInfo
-
-from tablefeed.model.java_text import DAY_US, days_of
 
 _BLANKS = "".join(map(chr, (*range(0x21), 0x7F)))
 """What Spark strips from a text: ASCII control characters and the space (UTF8String.trimAll, by bytes)."""
@@ -51,6 +54,10 @@ _MOST_OFFSET = timedelta(hours=18)
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - in the zone of what is counted from it
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_DAYS_IN_400_YEARS = 146_097  # after which the calendar repeats
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+DAY_US = 86_400_000_000
+"""Microseconds of a day."""
 
 
 class UnreadTextError(ValueError):
@@ -127,28 +134,68 @@ def read_date(text: str) -> int:
     return days
 
 
+def read_moment(text: str, zone_of: Callable[[str], tzinfo] | None = None) -> tuple[int, tzinfo | None]:
+    """The wall-clock time of a timestamp or date, and the zone that the text names, None where it names none.
+
+    `zone_of` reads the zone, as `read_zone` does by default.
+    """
+    found = _TIMESTAMP.fullmatch(text.strip(_BLANKS))
+    if found is None:
+        raise ValueError
+    zone = None if found["zone"] is None else (zone_of or read_zone)(found["zone"].strip(_JAVA_BLANKS))
+    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError
+    fraction_us = int((found["fraction"] or "")[:6].ljust(6, "0"))
+    return _days(found) * DAY_US + ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction_us, zone
+
+
 def read_timestamp(text: str, zone: tzinfo) -> int:
     """The instant of a timestamp or date, in the zone that the text names, else in `zone`."""
-    try:
-        found = _timestamp(text)
-    except ValueError:
-        raise UnreadTextError if _TIME_ALONE.fullmatch(text.strip(_BLANKS)) else ValueError from None
-    own = found["zone"]
-    return to_utc(_local_micros(found), zone if own is None else read_zone(own.strip(_JAVA_BLANKS)))
-
-
-def names_zone(text: str) -> bool:
-    """Whether a text is a timestamp with a zone of its own."""
-    found = _TIMESTAMP.fullmatch(text.strip(_BLANKS))
-    return found is not None and found["zone"] is not None
+    if _TIME_ALONE.fullmatch(text.strip(_BLANKS)):
+        raise UnreadTextError
+    local_us, own = read_moment(text)
+    return to_utc(local_us, own or zone)
 
 
 def read_timestamp_ntz(text: str) -> int:
     """The wall-clock time of a timestamp or date. A zone in the text must be valid, and is ignored."""
-    found = _timestamp(text)
-    if found["zone"] is not None:
-        read_zone(found["zone"].strip(_JAVA_BLANKS))
-    return _within_64_bits(_local_micros(found))
+    return _within_64_bits(read_moment(text)[0])
+
+
+def names_zone(text: str) -> bool:
+    """Whether a text is a timestamp with a zone of its own."""
+    try:
+        return read_moment(text)[1] is not None
+    except ValueError:
+        return False
+
+
+def read_zone(text: str) -> tzinfo:
+    """The zone of an offset, or of a region's name. Java gives names without a slash meanings of its own."""
+    if text in ("Z", "UTC", "GMT", "UT"):
+        return UTC
+    offset = _OFFSET.fullmatch(text)
+    if offset is None:
+        if not _JAVA_ZONE.fullmatch(text):
+            raise ValueError
+        if "/" not in text:
+            raise UnreadTextError
+        try:
+            return ZoneInfo(text)
+        except (KeyError, OSError, ValueError):
+            raise UnreadTextError from None
+    hours, minutes, seconds = (int(offset[one] or offset[other] or 0) for one, other in ((2, 5), (3, 6), (4, 7)))
+    distance = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    if minutes > 59 or seconds > 59 or distance > _MOST_OFFSET:
+        raise ValueError
+    return timezone(-distance if offset[1] == "-" else distance)
+
+
+def days_of(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01 in the proleptic Gregorian calendar, of any year. Raises ValueError for no such day."""
+    cycles, year_of_cycle = divmod(year - 1, 400)
+    return date(year_of_cycle + 1, month, day).toordinal() + cycles * _DAYS_IN_400_YEARS - _EPOCH_DAY
 
 
 def to_utc(local_us: int, zone: tzinfo) -> int:
@@ -210,48 +257,76 @@ def _single_of(bits: int) -> float:
         return float("nan")
 
 
-def _timestamp(text: str) -> re.Match[str]:
-    found = _TIMESTAMP.fullmatch(text.strip(_BLANKS))
-    if found is None:
-        raise ValueError
-    return found
-
-
 def _days(found: re.Match[str]) -> int:
     year = int(found["year"])
     return days_of(-year if found["sign"] == "-" else year, int(found["month"] or 1), int(found["day"] or 1))
-
-
-def _local_micros(found: re.Match[str]) -> int:
-    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
-    if hour > 23 or minute > 59 or second > 59:
-        raise ValueError
-    fraction_us = int((found["fraction"] or "")[:6].ljust(6, "0"))
-    return _days(found) * DAY_US + ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction_us
-
-
-def read_zone(text: str) -> tzinfo:
-    """The zone of an offset or of a name."""
-    if text in ("Z", "UTC", "GMT", "UT"):
-        return UTC
-    offset = _OFFSET.fullmatch(text)
-    if offset is None:
-        if not _JAVA_ZONE.fullmatch(text):
-            raise ValueError
-        if "/" not in text:
-            raise UnreadTextError
-        try:
-            return ZoneInfo(text)
-        except (KeyError, OSError, ValueError):
-            raise UnreadTextError from None
-    hours, minutes, seconds = (int(offset[one] or offset[other] or 0) for one, other in ((2, 5), (3, 6), (4, 7)))
-    distance = timedelta(hours=hours, minutes=minutes, seconds=seconds)
-    if minutes > 59 or seconds > 59 or distance > _MOST_OFFSET:
-        raise ValueError
-    return timezone(-distance if offset[1] == "-" else distance)
 
 
 def _within_64_bits(micros: int) -> int:
     if not -(1 << 63) <= micros < 1 << 63:
         raise ValueError
     return micros
+
+
+# --- written texts ------------------------------------------------------------------------------------------
+
+
+def date_text(days: int) -> str:
+    """The day that is `days` after 1970-01-01, as SQL writes it; years beyond 9999 have a sign."""
+    cycles, day_of_cycle = divmod(days + _EPOCH_DAY - 1, _DAYS_IN_400_YEARS)
+    day = date.fromordinal(day_of_cycle + 1)
+    year = day.year + 400 * cycles
+    # Java's text of a year: four digits, and a sign beyond them.
+    shown = f"+{year}" if year > 9999 else f"{'-' if year < 0 else ''}{abs(year):04d}"
+    return f"{shown}-{day.month:02d}-{day.day:02d}"
+
+
+def timestamp_text(micros: int) -> str:
+    """The date and time `micros` after the start of 1970, as SQL writes them, without zeros at the end."""
+    days, of_day_us = divmod(micros, DAY_US)
+    fraction = f".{of_day_us % 1_000_000:06d}".rstrip("0").rstrip(".")
+    return f"{date_text(days)} {time_text(of_day_us)}{fraction}"
+
+
+def time_text(of_day_us: int) -> str:
+    """The hour, minute and second of the microsecond `of_day_us` of a day."""
+    minutes, second = divmod(of_day_us // 1_000_000, 60)
+    return f"{minutes // 60:02d}:{minutes % 60:02d}:{second:02d}"
+
+
+def java_double(value: float) -> str:
+    """Formats a double as Java does."""
+    return _java_text(value, repr(value))
+
+
+def java_float(value: float) -> str:
+    """Formats a float, widened to the double `value`, as Java does: with the fewest digits that identify the float."""
+    shortest = next((text for digits in range(9) if _as_single(text := f"{value:.{digits}e}") == value), repr(value))
+    return _java_text(value, shortest)
+
+
+def _as_single(text: str) -> float:
+    try:
+        (single,) = struct.unpack("f", struct.pack("f", float(text)))
+    except OverflowError:  # rounded up beyond the largest
+        return math.inf
+    return float(single)
+
+
+def _java_text(value: float, shortest: str) -> str:
+    """Double.toString: plain from 1e-3 to 1e7, else d.dE±n, always with a digit after the point."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    number = Decimal(shortest).normalize()
+    exponent = number.adjusted()
+    if value == 0 or -3 <= exponent < 7:
+        text = format(number, "f")
+        return text if "." in text else f"{text}.0"
+    sign, digits, _ = number.as_tuple()
+    if len(digits) == 1 and float(two := f"{value:.1e}") == value:
+        # Where one digit would do, Java writes the nearest number with two: 4.9E-324.
+        _, digits, _ = Decimal(two).as_tuple()
+    first, rest = digits[0], "".join(map(str, digits[1:])) or "0"
+    return f"{'-' if sign else ''}{first}.{rest}E{exponent}"
