@@ -88,7 +88,7 @@ def _utf_8(takes: str, gives: DataType, sql: str, failure: Failure | None = None
 
 _TERMINATORS = r"\n\r\x{85}\x{2028}\x{2029}"
 _PLAIN = r"[A-Za-z0-9_ @%#,;:=<>/~!'\"-]"
-_IN_CLASS = r"(?:[A-Za-z0-9]-[A-Za-z0-9]|[A-Za-z0-9_ @%#,;:=<>/~!.+*?()|$-])+"
+_IN_CLASS = r"(?:[A-Za-z0-9](?:-[A-Za-z0-9])?|[_ @%#,;:=<>/~!.+*?()|$])+-?"
 _COUNT = r"(?:[*+?]|\{[0-9]{1,3}(?:,[0-9]{0,3})?\})"
 _ITEM = rf"(?:{_PLAIN}|\.|\[{_IN_CLASS}\]){_COUNT}?"
 _GROUP = rf"\((?:\?:)?(?:{_ITEM})+(?:\|(?:{_ITEM})+)*\){_COUNT}?"
