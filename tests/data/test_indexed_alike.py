@@ -15,12 +15,12 @@ import pytest
 pytest.importorskip("tantivy")
 
 from support.corpus_splits import URL, index_of, read, table, written
+from support.split_indexes import decode_terms
 from tablefeed.data.split_writer import SplitLayout
 from tablefeed.errors import InvalidRowsError
 from tablefeed.indextables.log import schema_registry
 from tablefeed.indextables.split.indexing import Indexed, Indexing, Style
 from tablefeed.indextables.split.table_indexing import indexing_of
-from tablefeed.indextables.split.term_file import decode_terms
 
 TABLES = (
     "it053_events_avro",
@@ -41,7 +41,7 @@ def terms_of(split: bytes) -> dict[int, list[bytes]]:
     length = int.from_bytes(split[end : end + 4], "little")
     places = json.loads(split[end - length + 8 : end])["files"]
     ((begin, stop),) = [(place["start"], place["end"]) for name, place in places.items() if name.endswith(".term")]
-    return {each.field: [term for term, _ in each.terms] for each in decode_terms(split[begin:stop])}
+    return {field: [term for term, _ in terms] for field, terms in decode_terms(split[begin:stop]).items()}
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -17,15 +17,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.split_indexes import decode_terms, hotcache_of
 from tablefeed.data.read import ReadPlan
 from tablefeed.data.split_writer import SplitLayout, WrittenSplit, write_splits
 from tablefeed.data.splits import SplitFile, read_split_batches
 from tablefeed.data.write import NewFile
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError, StoreConfigError, UnsupportedFeatureError
 from tablefeed.indextables.log.schema_registry import doc_mapping_hash
-from tablefeed.indextables.split.hotcache import decode_hotcache
 from tablefeed.indextables.split.tantivy_file import decode_marked, decode_parts
-from tablefeed.indextables.split.term_file import decode_terms
 
 if TYPE_CHECKING:
     import tantivy
@@ -324,10 +323,9 @@ def test_terms_are_in_the_form_that_indextables_opens_and_the_cache_knows_every_
     (term_file,) = (content for name, content in inside.items() if name.endswith(".term"))
     kinds = [int.from_bytes(part.data[-4:], "little") for part in decode_parts(decode_marked(term_file).body)]
     assert kinds == [2] * 5
-    terms = {each.field: [term for term, _ in each.terms] for each in decode_terms(term_file)}
-    assert terms[2] == [b"user_1", b"user_2", b"user_3"]
+    assert [term for term, _ in decode_terms(term_file)[2]] == [b"user_1", b"user_2", b"user_3"]
     assert inside["split_fields"] == b""
-    cached = decode_hotcache(data[-4 - int.from_bytes(data[-4:], "little") : -4])
+    cached = hotcache_of(data)
     assert cached.keys() == inside.keys() - {"split_fields"}
     assert {name: file.size_bytes for name, file in cached.items()} == {name: len(inside[name]) for name in cached}
     whole = {name for name, file in cached.items() if sum(len(each.data) for each in file.slices) == len(inside[name])}

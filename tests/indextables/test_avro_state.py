@@ -12,7 +12,18 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from support.index_log import METADATA, SYNC, URL, IndexLog, add, json_log, manifest, state_log, states_of
+from support.index_log import (
+    METADATA,
+    SYNC,
+    URL,
+    IndexLog,
+    add,
+    json_log,
+    manifest,
+    manifest_bytes,
+    state_log,
+    states_of,
+)
 from tablefeed.errors import CorruptLogError, LogError, TablefeedError, UnsupportedFeatureError
 from tablefeed.indextables import names
 from tablefeed.indextables.log import avro_file, avro_schemas, avro_state, columns, state_writer
@@ -331,8 +342,7 @@ def test_the_scala_log_refers_to_a_doc_mapping_and_the_native_one_repeats_it() -
 
 
 def _manifest(adds: list[AddFile], writer: Writer, registry: Mapping[str, str]) -> bytes:
-    stamp = state_writer.Stamp(version=7, added_ms=42)
-    return state_writer.encode_manifest(adds, writer=writer, stamp=stamp, registry=registry, sync=SYNC, url=URL)
+    return manifest_bytes(adds, writer=writer, stamp=state_writer.Stamp(version=7, added_ms=42), registry=registry)
 
 
 def test_tombstones_are_dead_and_of_one_path_the_last_manifest_counts() -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from support.split_indexes import hotcache_of
 from tablefeed.indextables.split.bundle import encode_bundle
-from tablefeed.indextables.split.hotcache import CachedFile, decode_hotcache
+from tablefeed.indextables.split.hotcache import CachedFile
 from tablefeed.indextables.split.split_file import Split, read_split
 
 
@@ -21,10 +22,6 @@ def places_of(split: bytes) -> dict[str, tuple[int, int]]:
 
 def opened(split: bytes, footer: tuple[int, int] | None) -> Split:
     return read_split(lambda at, n: split[at : at + n], size_bytes=len(split), footer=footer)
-
-
-def cached_in(split: bytes) -> dict[str, CachedFile]:
-    return decode_hotcache(split[-4 - int.from_bytes(split[-4:], "little") : -4])
 
 
 def files_of(split: bytes) -> dict[str, bytes]:
@@ -52,8 +49,8 @@ def test_a_bundle_of_the_files_of_a_split_has_them_and_ends_where_its_footer_doe
 
 def test_what_indextables_caches_of_a_split_is_cached_too(splits: list[bytes]) -> None:
     for theirs in splits:
-        ours = cached_in(encode_bundle(files_of(theirs)).data)
-        for name, file in cached_in(theirs).items():
+        ours = hotcache_of(encode_bundle(files_of(theirs)).data)
+        for name, file in hotcache_of(theirs).items():
             if name not in places_of(theirs):
                 continue  # a merged split's cache has a file that the split itself has not
             assert ours[name].size_bytes == file.size_bytes
@@ -62,8 +59,8 @@ def test_what_indextables_caches_of_a_split_is_cached_too(splits: list[bytes]) -
 
 def test_what_is_not_read_at_once_is_not_cached(splits: list[bytes]) -> None:
     for theirs in splits:
-        cached = cached_in(encode_bundle(files_of(theirs)).data)
-        for name, file in cached_in(theirs).items():
+        cached = hotcache_of(encode_bundle(files_of(theirs)).data)
+        for name, file in hotcache_of(theirs).items():
             if name in cached and name.endswith((".store", ".idx", ".pos")):
                 # Theirs leave out some marks at the ends of files besides.
                 assert len(bytes_of(cached[name]) - bytes_of(file)) <= 100

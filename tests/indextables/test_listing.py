@@ -226,15 +226,6 @@ def test_the_metadata_of_a_state_is_looked_for_in_commit_0_then_in_older_states_
     ]
 
 
-def test_parts_without_a_list_of_them_count_where_the_hint_tells_how_many() -> None:
-    parts = tuple(f"{2:020d}.checkpoint.part.{part:05d}.json" for part in (1, 2))
-    found = log(json="0 1 2", extra=parts)
-
-    assert [p.name for p in listing.parts_without_manifest(found, Version(2), part_count=2)] == list(parts)
-    assert listing.parts_without_manifest(found, Version(2), part_count=3) == ()
-    assert listing.parts_without_manifest(found, Version(2), part_count=None) == ()
-
-
 versions = st.sets(st.integers(0, 9))
 
 

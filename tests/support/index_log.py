@@ -5,17 +5,19 @@ The log is a folder's, or made here. What a feed does with a store this does wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow as pa
 
 from tablefeed.errors import CorruptLogError, LogError
 from tablefeed.indextables import names
-from tablefeed.indextables.log import avro_state, columns, listing, replay, state_writer, version_file
+from tablefeed.indextables.log import avro_file, avro_state, columns, listing, replay, state_writer, version_file
 from tablefeed.indextables.log import json_checkpoint as checkpoint
 from tablefeed.indextables.log.avro_state import Manifest, State
+from tablefeed.indextables.log.schema_registry import DocMappings
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.log.replay import fold, live_files
 from tablefeed.model.actions import (
@@ -33,6 +35,7 @@ from tablefeed.model.split import Split
 
 URL = "mem://events"
 SYNC = bytes(range(16))
+FIRST_STAMP = state_writer.Stamp(version=0, added_ms=1)
 PROTOCOL = Protocol(min_reader_version=4, min_writer_version=4)
 METADATA = Metadata(table_id="t", schema_string='{"type":"struct","fields":[]}', format_provider="indextables")
 
@@ -208,10 +211,26 @@ def json_log(versions: Mapping[int, Iterable[FileAction]], *, writer: Writer = W
 def manifest(name: str, adds: Iterable[AddFile], *, writer: Writer = Writer.SCALA) -> tuple[Manifest, bytes]:
     """A manifest that states share, and its bytes."""
     files = tuple(adds)
-    stamp = state_writer.Stamp(version=0, added_ms=1)
-    data = state_writer.encode_manifest(files, writer=writer, stamp=stamp, registry={}, sync=SYNC, url=URL)
     path = names.shared_manifest_name(name)
-    return Manifest(name=path, path=path, entry_count=len(files)), data
+    return Manifest(name=path, path=path, entry_count=len(files)), manifest_bytes(files, writer=writer)
+
+
+def manifest_bytes(
+    adds: Sequence[AddFile],
+    *,
+    writer: Writer,
+    stamp: state_writer.Stamp = FIRST_STAMP,
+    registry: Mapping[str, str] = MappingProxyType({}),
+) -> bytes:
+    """The manifest of `adds`; `registry` has the doc mappings by hash that they do not bring along."""
+    return state_writer.encode_entries(
+        state_writer.stamped(pa.Table.from_batches([columns.of_adds(adds)]), stamp).to_batches(),
+        writer=writer,
+        mappings=DocMappings(registry),
+        codec=avro_file.NULL if writer is Writer.NATIVE else avro_file.ZSTANDARD,
+        sync=SYNC,
+        url=URL,
+    )
 
 
 def state_log(states: Mapping[int, State]) -> dict[str, bytes]:

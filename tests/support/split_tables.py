@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 import pytest
 
-from support.index_log import PROTOCOL, SYNC
+from support.index_log import PROTOCOL, SYNC, manifest_bytes
 from tablefeed.data.split_writer import SplitLayout, WrittenSplit, write_splits
 from tablefeed.data.write import NewFile
 from tablefeed.delta.schema.schema_string import format_schema, from_arrow
@@ -115,9 +115,8 @@ def _text(value: pa.Scalar) -> str:
 
 
 def _manifest(store: MemoryStore, version: int, adds: Sequence[AddFile], bounds_of: BoundsOf) -> Manifest:
-    stamp = state_writer.Stamp(version=0, added_ms=1)
     # The Scala log keeps the mapping apart; here it stays where it is told.
-    data = state_writer.encode_manifest(adds, writer=Writer.NATIVE, stamp=stamp, registry={}, sync=SYNC, url=store.url)
+    data = manifest_bytes(adds, writer=Writer.NATIVE)
     name = names.shared_manifest_name(f"{version:08x}")
     _put(store, name, data)
     bounds = bounds_of([add.partition_values for add in adds])

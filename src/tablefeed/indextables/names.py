@@ -34,7 +34,6 @@ COMMIT_TIMESTAMP = "timestamp"
 
 # metaData.configuration
 DOC_MAPPING_PREFIX = "docMappingSchema."
-COMPANION_PREFIX = "indextables.companion."
 COMPANION_ENABLED = "indextables.companion.enabled"
 COMPANION_SOURCE = "indextables.companion.sourceTablePath"
 

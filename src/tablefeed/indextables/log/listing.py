@@ -227,15 +227,6 @@ def metadata_sources(log: Log, version: Version) -> Iterator[LogFile]:
         yield log.zeroth
 
 
-def parts_without_manifest(log: Log, version: Version, *, part_count: int | None) -> tuple[LogFile, ...]:
-    """The parts of a checkpoint of `version` that no manifest lists, in order; none unless they are `part_count`.
-
-    The count is that of `_last_checkpoint`: nothing else tells whether the last of them is there.
-    """
-    parts = [part for part in log.parts if part.version == version and part.checkpoint_id is None]
-    return tuple(parts) if part_count and len(parts) == part_count else ()
-
-
 def _segment(log: Log, version: Version, without: frozenset[str] = frozenset()) -> Segment | None:
     listed = (*log.checkpoints.values(), *log.states.values())
     bases = [file for file in listed if file.version <= version and file.name not in without]

@@ -6,7 +6,7 @@ state-only table. Each file takes 16 bytes of chance, its sync marker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from tablefeed.indextables import names
 from tablefeed.indextables.log import avro_file, avro_schemas, columns, fields, schema_registry
 from tablefeed.indextables.log.avro_state import FORMAT_VERSION, Manifest, State
 from tablefeed.indextables.log.version_file import Writer
-from tablefeed.model.actions import AddFile, Metadata
+from tablefeed.model.actions import Metadata
 
 
 def encode_state(state: State, *, writer: Writer, sync: bytes, url: str) -> bytes:
@@ -50,20 +50,6 @@ class Stamp:
 
     version: int
     added_ms: int | None
-
-
-def encode_manifest(
-    adds: Iterable[AddFile], *, writer: Writer, stamp: Stamp, registry: Mapping[str, str], sync: bytes, url: str
-) -> bytes:
-    """The bytes of a manifest of `adds`, compressed as `writer` does it, which the native log does not.
-
-    The Scala log knows a doc mapping by its hash alone, the native one inline: what is wanting is found in `registry`,
-    doc mappings by hash, or made.
-    """
-    codec = avro_file.NULL if writer is Writer.NATIVE else avro_file.ZSTANDARD
-    rows = stamped(pa.Table.from_batches([columns.of_adds(tuple(adds))]), stamp)
-    mappings = schema_registry.DocMappings(registry)
-    return encode_entries(rows.to_batches(), writer=writer, mappings=mappings, codec=codec, sync=sync, url=url)
 
 
 def stamped(rows: pa.Table, stamp: Stamp) -> pa.Table:

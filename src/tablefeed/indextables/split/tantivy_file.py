@@ -117,25 +117,8 @@ def vint_bytes(number: int) -> bytes:
     return bytes(out)
 
 
-def leb(data: bytes, position: int) -> tuple[int, int]:
-    """The number at `position` and where it ends: seven bits a byte, the last byte has its top bit clear.
-
-    Raises as `doc_store.vint`.
-    """
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, position
-        shift += 7
-        if shift > 63:
-            raise DamagedSplitError("has a number of more than 64 bits")
-
-
 def leb_bytes(number: int) -> bytes:
-    """The bytes of a number as `leb` reads them."""
+    """The bytes of a number: seven bits a byte, the last byte has its top bit clear."""
     out = bytearray()
     while number >= 128:
         out.append(number & 127 | 128)
