@@ -27,7 +27,7 @@ from support.index_log import (
 from tablefeed.errors import CorruptLogError, LogError, TablefeedError, UnsupportedFeatureError
 from tablefeed.indextables import names
 from tablefeed.indextables.log import avro_file, avro_schemas, avro_state, columns, state_writer
-from tablefeed.indextables.log.avro_state import Bounds, Manifest, State
+from tablefeed.indextables.log.avro_state import Manifest, State, TextBounds
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Version
 from tablefeed.model.split import Split
@@ -47,7 +47,7 @@ STATE = State(
             entry_count=1,
             min_added_version=3,
             max_added_version=7,
-            bounds={"day": Bounds(low="2024-01-01", high=None)},
+            bounds={"day": TextBounds(low="2024-01-01", high=None)},
             tombstone_count=1,
             live_count=0,
         ),

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from tablefeed.indextables.log.avro_state import Bounds, Manifest
+from tablefeed.indextables.log.avro_state import Manifest, TextBounds
 from tablefeed.indextables.log.bounds import Operator, bounds_of, may_hold
 from tablefeed.model.schema import Primitive
 
@@ -16,7 +16,7 @@ HIVE = "__HIVE_DEFAULT_PARTITION__"
 
 
 def a_manifest(**bounds: tuple[str | None, str | None]) -> Manifest:
-    told = {column: Bounds(low=low, high=high) for column, (low, high) in bounds.items()}
+    told = {column: TextBounds(low=low, high=high) for column, (low, high) in bounds.items()}
     return Manifest(name="m", path="m", entry_count=1, bounds=told or None)
 
 
@@ -117,23 +117,23 @@ def test_a_question_that_is_no_value_of_the_column_is_no_reason_to_leave_a_manif
 def test_bounds_are_written_where_every_reader_orders_alike() -> None:
     days = [{"day": "2024-01-02"}, {"day": "2024-01-10"}]
 
-    assert bounds_of(days) == {"day": Bounds(low="2024-01-02", high="2024-01-10")}
-    assert bounds_of([{"n": "7"}] * 2) == {"n": Bounds(low="7", high="7")}
-    assert bounds_of([{"n": "2019"}, {"n": "2024"}]) == {"n": Bounds(low="2019", high="2024")}
-    assert bounds_of([{"s": None}, {"s": "a"}]) == {"s": Bounds(low=HIVE, high="a")}
+    assert bounds_of(days) == {"day": TextBounds(low="2024-01-02", high="2024-01-10")}
+    assert bounds_of([{"n": "7"}] * 2) == {"n": TextBounds(low="7", high="7")}
+    assert bounds_of([{"n": "2019"}, {"n": "2024"}]) == {"n": TextBounds(low="2019", high="2024")}
+    assert bounds_of([{"s": None}, {"s": "a"}]) == {"s": TextBounds(low=HIVE, high="a")}
     assert bounds_of([{}]) is None
     assert bounds_of([]) is None
 
 
 def test_natural_numbers_whose_orders_differ_have_bounds_that_hold_by_both() -> None:
-    assert bounds_of([{"n": str(n)} for n in range(1, 13)]) == {"n": Bounds(low="1", high="99")}
-    assert bounds_of([{"n": "7"}, {"n": "10"}]) == {"n": Bounds(low="0", high="99")}
-    assert bounds_of([{"n": "7"}, {"n": None}]) == {"n": Bounds(low="7", high=HIVE)}
+    assert bounds_of([{"n": str(n)} for n in range(1, 13)]) == {"n": TextBounds(low="1", high="99")}
+    assert bounds_of([{"n": "7"}, {"n": "10"}]) == {"n": TextBounds(low="0", high="99")}
+    assert bounds_of([{"n": "7"}, {"n": None}]) == {"n": TextBounds(low="7", high=HIVE)}
 
 
 @pytest.mark.parametrize("other", ["-2", "1e3", "NaN", "0x10", "2d", " 2", "+2", "1234567890123456789", "\u0663"])
 def test_a_column_that_readers_order_in_ways_of_their_own_has_no_bounds(other: str) -> None:
-    assert bounds_of([{"n": "-1", "s": "a"}, {"n": other, "s": "b"}]) == {"s": Bounds(low="a", high="b")}
+    assert bounds_of([{"n": "-1", "s": "a"}, {"n": other, "s": "b"}]) == {"s": TextBounds(low="a", high="b")}
 
 
 @given(st.sets(st.one_of(st.integers(-30, 3000).map(str), st.decimals(0, 30, places=1).map(str), st.text(max_size=3))))

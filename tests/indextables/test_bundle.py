@@ -10,7 +10,7 @@ import pytest
 from support.split_indexes import hotcache_of
 from tablefeed.indextables.split.bundle import encode_bundle
 from tablefeed.indextables.split.hotcache import CachedFile
-from tablefeed.indextables.split.split_file import Split, read_split
+from tablefeed.indextables.split.split_file import SplitStores, read_split
 
 
 def places_of(split: bytes) -> dict[str, tuple[int, int]]:
@@ -20,7 +20,7 @@ def places_of(split: bytes) -> dict[str, tuple[int, int]]:
     return {name: (place["start"], place["end"]) for name, place in files.items()}
 
 
-def opened(split: bytes, footer: tuple[int, int] | None) -> Split:
+def opened(split: bytes, footer: tuple[int, int] | None) -> SplitStores:
     return read_split(lambda at, n: split[at : at + n], size_bytes=len(split), footer=footer)
 
 

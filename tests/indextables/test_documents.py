@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from support.split_bytes import U64, Document, Raw, document, vint
 from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
 from tablefeed.indextables.split.doc_store import Documents
-from tablefeed.indextables.split.documents import read_pieces
 from tablefeed.indextables.split.nested import MOST_LEVELS, Code, Instant
 from tablefeed.indextables.split.shapes import Key, Wanted
+from tablefeed.indextables.split.walk import read_pieces
 
 
 def run_of(encoded: list[bytes]) -> Documents:
@@ -132,11 +132,11 @@ def plain(code: Code | None, value: Any) -> object:
         (document([(0, "abc")])[:-1], "is cut, or longer"),
         (vint(2) + document([(0, 1)])[1:], "is cut, or longer"),
         (document([(10, 1)]), "field 10, of 10"),
-        (document([(0, ["abc"])])[:-1], "within a value"),
-        (document([(0, {"abc": 1})])[:-1], "within a value"),
+        (document([(0, ["abc"])])[:-1], "a document that is cut"),
+        (document([(0, {"abc": 1})])[:-1], "a document that is cut"),
         (document([(0, Raw(b"\x0d\x81\x00\x81a"))]), "a name and no value"),
         (document([(0, Raw(b"\x0d\x82\x02" + bytes(8) + b"\x0b"))]), "no name"),
-        (document([(0, [Raw(b"\x00\x81\xff")])]), "no UTF-8"),
+        (document([(0, [Raw(b"\x00\x81\xff")])]), "not UTF-8"),
         (document([(0, [Raw(b"\x09\x02")])]), "a boolean of 2"),
     ],
 )

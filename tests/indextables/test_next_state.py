@@ -15,7 +15,7 @@ from support.index_log import METADATA, SYNC, URL, IndexLog, add
 from tablefeed.errors import LogError
 from tablefeed.indextables import names
 from tablefeed.indextables.log import avro_file, avro_state, columns, schema_registry
-from tablefeed.indextables.log.avro_state import Bounds, State
+from tablefeed.indextables.log.avro_state import State, TextBounds
 from tablefeed.indextables.log.last_checkpoint import Hint
 from tablefeed.indextables.log.next_state import NextState, StateShape, StateUpdate, hint_of, next_state
 from tablefeed.indextables.log.version_file import Writer
@@ -229,9 +229,9 @@ def test_a_rewrite_puts_the_files_of_a_partition_together_and_tells_their_bounds
     assert table.state is not None
 
     assert [manifest.bounds for manifest in table.state.manifests] == [
-        {"day": Bounds(low="1", high="1")},
-        {"day": Bounds(low="2", high="2")},
-        {"day": Bounds(low="3", high="3")},
+        {"day": TextBounds(low="1", high="1")},
+        {"day": TextBounds(low="2", high="2")},
+        {"day": TextBounds(low="3", high="3")},
     ]
 
 

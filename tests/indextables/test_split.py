@@ -13,13 +13,13 @@ from hypothesis import given
 from support.split_bytes import a_field, a_split, a_store, bundle, document
 from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
 from tablefeed.indextables.split.doc_store import DocStore
-from tablefeed.indextables.split.split_file import Field, Split, chunks, read_split
+from tablefeed.indextables.split.split_file import IndexField, SplitStores, chunks, read_split
 
 SEGMENT = {"segment_id": "0a-0b", "max_doc": 1, "deletes": None}
 STORE = a_store([[document([(0, "x")])]])
 
 
-def opened(split: bytes, footer: tuple[int, int] | None = None) -> Split:
+def opened(split: bytes, footer: tuple[int, int] | None = None) -> SplitStores:
     return read_split(lambda at, n: split[at : at + n], size_bytes=len(split), footer=footer)
 
 
@@ -31,7 +31,7 @@ def with_meta(**changed: Any) -> bytes:
 def test_a_split_tells_its_fields_by_number_and_its_rows_by_segment() -> None:
     split = opened(a_split(["a", a_field("b", stored=False)], [[[], []], [], [[]]]))
 
-    assert split.fields == (Field(name="a", is_stored=True), Field(name="b", is_stored=False))
+    assert split.fields == (IndexField(name="a", is_stored=True), IndexField(name="b", is_stored=False))
     assert [store.row_count for store in split.stores] == [2, 0, 1]
     assert split.row_count == 3
 
@@ -165,7 +165,7 @@ def stores(draw: st.DrawFn) -> DocStore:
 def test_ranges_of_rows_that_follow_each_other_have_each_block_once(
     found: list[DocStore], cuts: list[int], most_rows: int
 ) -> None:
-    split = Split(fields=(), stores=tuple(found))
+    split = SplitStores(fields=(), stores=tuple(found))
     edges = [0, *sorted(cut for cut in cuts if cut < split.row_count), split.row_count]
     whole = list(chunks(split, most_rows=1, most_bytes=1))
 

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from tablefeed.indextables.split.doc_store import vint
 from tablefeed.indextables.split.fst import decode_fst
 from tablefeed.indextables.split.hotcache import CachedFile, Slice
 from tablefeed.indextables.split.sstable import Term, TermInfo
-from tablefeed.indextables.split.tantivy_file import decode_marked, decode_parts
+from tablefeed.indextables.split.tantivy_file import decode_marked, decode_parts, vint
 
 
 def decode_terms(file: bytes) -> dict[int, list[Term]]:

@@ -17,12 +17,12 @@ from tablefeed.delta.schema.schema_string import format_schema, from_arrow
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.indextables import names
 from tablefeed.indextables.log import state_writer, version_file
-from tablefeed.indextables.log.avro_state import Bounds, Manifest, State
+from tablefeed.indextables.log.avro_state import Manifest, State, TextBounds
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Commit, Metadata, Version
 from tablefeed.store import MemoryStore, Store
 
-BoundsOf = Callable[[Sequence[Mapping[str, str | None]]], Mapping[str, Bounds] | None]
+BoundsOf = Callable[[Sequence[Mapping[str, str | None]]], Mapping[str, TextBounds] | None]
 """The bounds of a manifest by the partition values of its entries."""
 
 
@@ -69,8 +69,8 @@ def log_of(store: Store) -> IndexTablesLog:
     return IndexTablesLog(store, location=store.url, storage_options={})
 
 
-def numeric_or_text(partitions: Sequence[Mapping[str, str | None]]) -> Mapping[str, Bounds]:
-    """Bounds as IndexTables computes them since 0.5.2: numbers in their order, what is none in that of text."""
+def numeric_or_text(partitions: Sequence[Mapping[str, str | None]]) -> Mapping[str, TextBounds]:
+    """TextBounds as IndexTables computes them since 0.5.2: numbers in their order, what is none in that of text."""
 
     def number(text: str) -> tuple[int, float, str]:
         try:
@@ -80,7 +80,7 @@ def numeric_or_text(partitions: Sequence[Mapping[str, str | None]]) -> Mapping[s
 
     columns = {name: [text for row in partitions if (text := row[name])] for name in partitions[0]}
     return {
-        name: Bounds(low=min(texts, key=number, default=None), high=max(texts, key=number, default=None))
+        name: TextBounds(low=min(texts, key=number, default=None), high=max(texts, key=number, default=None))
         for name, texts in columns.items()
     }
 

@@ -19,10 +19,10 @@ from tablefeed.errors import TABLE, DataFileError, ObjectNotFoundError, Unsuppor
 from tablefeed.indextables.split import split_file as splits
 from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
 from tablefeed.indextables.split.doc_store import Checksum, Read, read_blocks, unpacked
-from tablefeed.indextables.split.documents import Pieces, read_pieces
 from tablefeed.indextables.split.row_columns import column
 from tablefeed.indextables.split.shapes import Wanted
-from tablefeed.indextables.split.split_file import Chunk, Split
+from tablefeed.indextables.split.split_file import Chunk, SplitStores
+from tablefeed.indextables.split.walk import Pieces, read_pieces
 
 CHUNK_ROWS = 65_536
 CHUNK_BYTES = 8 << 20
@@ -93,26 +93,26 @@ def share_places(read: Read, file: SplitFile, *, most: int) -> list[tuple[int, i
         return [(run.first_row * file.size_bytes // split.row_count, run.size_bytes) for run in runs]
 
 
-def _row_at(byte: int, split: Split, file: SplitFile) -> int:
+def _row_at(byte: int, split: SplitStores, file: SplitFile) -> int:
     """The first row whose place is at `byte` or after it."""
     return min(split.row_count, -(-byte * split.row_count // max(1, file.size_bytes)))
 
 
-def _opened(read: Read, file: SplitFile) -> Split:
+def _opened(read: Read, file: SplitFile) -> SplitStores:
     split = splits.read_split(read, size_bytes=file.size_bytes, footer=file.footer)
     if file.num_records is not None and split.row_count != file.num_records:
         raise DamagedSplitError(f"has {split.row_count} rows, but the log says {file.num_records}")
     return split
 
 
-def _chunks(split: Split, rows: range | None = None) -> Iterator[Chunk]:
+def _chunks(split: SplitStores, rows: range | None = None) -> Iterator[Chunk]:
     return splits.chunks(split, most_rows=CHUNK_ROWS, most_bytes=CHUNK_BYTES, rows=rows)
 
 
 class _Reader:
     """One split, read in the columns of the plan."""
 
-    def __init__(self, read: Read, split: Split, plan: ReadPlan, file: SplitFile) -> None:
+    def __init__(self, read: Read, split: SplitStores, plan: ReadPlan, file: SplitFile) -> None:
         self._read, self._split = read, split
         self._schema, self._constants = plan.schema, file.constants
         numbers = {f.name: number for number, f in enumerate(split.fields) if f.name in plan.schema.names}

@@ -27,7 +27,7 @@ _BATCH_ROWS = 8192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class TextBounds:
     """The smallest and the greatest text of a partition column in one manifest; None is unknown."""
 
     low: str | None
@@ -46,7 +46,7 @@ class Manifest:
     entry_count: int
     min_added_version: int = 0
     max_added_version: int = 0
-    bounds: Mapping[str, Bounds] | None = None
+    bounds: Mapping[str, TextBounds] | None = None
     tombstone_count: int = 0
     live_count: int = -1
 
@@ -210,10 +210,10 @@ def _manifest(record: avro_file.Record, version: Version) -> Manifest:
     )
 
 
-def _bounds(record: Any) -> Bounds:  # Any: as decoded
+def _bounds(record: Any) -> TextBounds:  # Any: as decoded
     values = record if isinstance(record, dict) else {}
     low, high = values.get("min"), values.get("max")
-    return Bounds(low=low if isinstance(low, str) else None, high=high if isinstance(high, str) else None)
+    return TextBounds(low=low if isinstance(low, str) else None, high=high if isinstance(high, str) else None)
 
 
 def _texts(value: Any) -> pa.Array:  # Any: as decoded

@@ -1,6 +1,6 @@
 """Skips the manifests of a state that cannot hold a file of a wanted partition ("states", partition bounds).
 
-Bounds are texts, and nothing says in which order their writer compared them. 0.5.1 compares texts; 0.5.2 and later
+TextBounds are texts, and nothing says in which order their writer compared them. 0.5.1 compares texts; 0.5.2 and later
 compare two numbers as numbers and everything else as texts. So a manifest is skipped only where it holds no such file
 in either order:
 
@@ -20,16 +20,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Literal
 
 from tablefeed.indextables import names
-from tablefeed.indextables.log.avro_state import Bounds
+from tablefeed.indextables.log.avro_state import TextBounds
 from tablefeed.model.schema import DataType, Primitive
 
 Operator = Literal["=", "<", "<=", ">", ">="]
 
 
-def bounds_of(partitions: Iterable[Mapping[str, str | None]]) -> Mapping[str, Bounds] | None:
+def bounds_of(partitions: Iterable[Mapping[str, str | None]]) -> Mapping[str, TextBounds] | None:
     """The bounds to write for a manifest of these partitions; None where no column has safe bounds.
 
-    Bounds are safe where they hold for readers that order everything as text and for readers that order numbers as
+    TextBounds are safe where they hold for readers that order everything as text and for readers that order numbers as
     numbers. They are the extremes where both orders agree; for natural numbers otherwise values that enclose them in
     both. A column without safe bounds is left out: readers then treat it as unbounded. Null is Hive's word for it.
     """
@@ -41,10 +41,10 @@ def bounds_of(partitions: Iterable[Mapping[str, str | None]]) -> Mapping[str, Bo
     return {column: bounds for column, bounds in told.items() if bounds is not None} or None
 
 
-def _enclosing(texts: Collection[str]) -> Bounds | None:
+def _enclosing(texts: Collection[str]) -> TextBounds | None:
     low, high = min(texts), max(texts)
     if low == high:
-        return Bounds(low=low, high=high)
+        return TextBounds(low=low, high=high)
     if any(_MAY_BE_A_NUMBER.fullmatch(text) and not _PLAIN_NUMBER.fullmatch(text) for text in texts):
         return None
     if any(character >= _FIRST_SURROGATE for text in texts for character in text):  # Java orders these otherwise
@@ -53,7 +53,7 @@ def _enclosing(texts: Collection[str]) -> Bounds | None:
         low = "0"
     if not _is_above_all(high, texts):
         high = "9" * max(len(text) for text in texts)
-    return Bounds(low=low, high=high) if _is_below_all(low, texts) and _is_above_all(high, texts) else None
+    return TextBounds(low=low, high=high) if _is_below_all(low, texts) and _is_above_all(high, texts) else None
 
 
 def _is_below_all(low: str, texts: Iterable[str]) -> bool:
@@ -83,7 +83,7 @@ _MAY_BE_A_NUMBER = re.compile(
 _FIRST_SURROGATE = "\ud800"
 
 
-def may_hold(bounds: Bounds | None, operator: Operator, value: str, *, kind: DataType | None) -> bool:
+def may_hold(bounds: TextBounds | None, operator: Operator, value: str, *, kind: DataType | None) -> bool:
     """Says whether a manifest may hold a file for which `operator` and `value` are true of a partition column.
 
     `bounds` are those of the column, of type `kind`; None: they are unknown, or the type is. `value` is not null: the

@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from tablefeed.errors import CorruptLogError
 from tablefeed.indextables import names
-from tablefeed.indextables.log import columns, fields, version_file
-from tablefeed.indextables.log.fields import BadActionError
+from tablefeed.indextables.log import columns, version_file
 from tablefeed.model.actions import Facts, Metadata, Protocol, Txn, Version
 
 _BATCH_ROWS = 4096
@@ -98,25 +97,21 @@ class _Reading:
             if action in (names.ADD, names.REMOVE):
                 rows.append((action == names.ADD, values))
             else:
-                try:
-                    self._take(action, values)
-                except BadActionError as bad:
-                    raise CorruptLogError(bad.of(action), url=url, log_file=log_file, line=line) from bad
+                self._take(version_file.read_action(action, values, url=url, log_file=log_file, line=line))
             if len(rows) >= _BATCH_ROWS:
                 yield _batch(rows, url=url, log_file=log_file)
                 rows = []
         if rows:
             yield _batch(rows, url=url, log_file=log_file)
 
-    def _take(self, action: str, values: dict[str, Any]) -> None:
+    def _take(self, action: object) -> None:
         match action:
-            case names.PROTOCOL:
-                self.protocol = fields.read_protocol(values)
-            case names.METADATA:
-                self.metadata = fields.read_metadata(values)
-            case names.TXN:
-                txn = fields.read_txn(values)
-                self._txns[txn.app_id] = txn
+            case Protocol():
+                self.protocol = action
+            case Metadata():
+                self.metadata = action
+            case Txn():
+                self._txns[action.app_id] = action
 
 
 def _batch(rows: list[tuple[bool, dict[str, Any]]], *, url: str, log_file: str) -> pa.RecordBatch:

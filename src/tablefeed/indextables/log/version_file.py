@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from itertools import chain
 from typing import Any
@@ -23,6 +23,15 @@ from tablefeed.model.actions import AddFile, Commit, FileAction, Metadata, Proto
 
 _MARKED, _GZIP_CODEC = b"\x01", b"\x01"
 _GZIP = b"\x1f\x8b"
+
+
+_READ: Mapping[str, Callable[[dict[str, Any]], AddFile | RemoveFile | Metadata | Protocol | Txn]] = {
+    names.ADD: fields.read_add,
+    names.REMOVE: fields.read_remove,
+    names.METADATA: fields.read_metadata,
+    names.PROTOCOL: fields.read_protocol,
+    names.TXN: fields.read_txn,
+}
 
 
 class Writer(StrEnum):
@@ -48,22 +57,19 @@ def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, mod
     info: dict[str, Any] | None = None
     skips: list[dict[str, Any]] = []
     for line, action, values in read_lines(data, url=url, log_file=log_file):
-        with _at(line, action, url=url, log_file=log_file):
-            match action:
-                case names.ADD:
-                    files.append(fields.read_add(values))
-                case names.REMOVE:
-                    files.append(fields.read_remove(values))
-                case names.METADATA:
-                    metadata = fields.read_metadata(values)
-                case names.PROTOCOL:
-                    protocol = fields.read_protocol(values)
-                case names.TXN:
-                    txns.append(fields.read_txn(values))
-                case names.COMMIT_INFO:
-                    info = values
-                case _:
-                    skips.append(values)
+        match read_action(action, values, url=url, log_file=log_file, line=line):
+            case AddFile() | RemoveFile() as file:
+                files.append(file)
+            case Metadata() as metadata:
+                pass
+            case Protocol() as protocol:
+                pass
+            case Txn() as txn:
+                txns.append(txn)
+            case None if action == names.COMMIT_INFO:
+                info = values
+            case None:
+                skips.append(values)
     return Commit(
         version=version,
         files=tuple(files),
@@ -157,6 +163,17 @@ def read_lines(data: bytes, *, url: str, log_file: str) -> Iterator[tuple[int, s
             yield number, names.TXN, txn
 
 
+def read_action(
+    action: str, values: dict[str, Any], *, url: str, log_file: str, line: int
+) -> AddFile | RemoveFile | Metadata | Protocol | Txn | None:
+    """What `values` spell under the key `action`; None for an action that is kept as it is. Raises CorruptLogError."""
+    read = _READ.get(action)
+    try:
+        return None if read is None else read(values)
+    except BadActionError as bad:
+        raise CorruptLogError(bad.of(action), url=url, log_file=log_file, line=line) from bad
+
+
 def read_objects(data: bytes, *, url: str, log_file: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The line number and the JSON object of each line that is not blank. Raises as `decode_commit`."""
     for number, line in enumerate(decompress(data, url=url, log_file=log_file).split(b"\n"), 1):
@@ -177,21 +194,6 @@ def _txns(values: dict[str, Any], *, url: str, log_file: str, line: int) -> list
     if isinstance(found, list) and all(isinstance(each, dict) for each in found):
         return found
     raise CorruptLogError(f"{names.TXNS} is not a list of objects", url=url, log_file=log_file, line=line)
-
-
-class _at:  # noqa: N801 - a with statement reads it as a preposition
-    """Says of a BadActionError in which file and line it is."""
-
-    def __init__(self, line: int, action: str, *, url: str, log_file: str) -> None:
-        self._line, self._action, self._url, self._log_file = line, action, url, log_file
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, BadActionError):
-            reason = error.of(self._action)
-            raise CorruptLogError(reason, url=self._url, log_file=self._log_file, line=self._line) from error
 
 
 def _cut_off() -> bytes:

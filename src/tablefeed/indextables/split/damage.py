@@ -5,6 +5,10 @@ They know neither the table nor the file. The caller turns them into a Tablefeed
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class DamagedSplitError(ValueError):
     """The bytes are not those of a valid split. The text says why and continues a sentence that begins "the split"."""
@@ -20,3 +24,14 @@ class UnsupportedSplitError(ValueError):
 
 class UnfitValueError(ValueError):
     """A value does not fit its column's type; the text says why. The caller knows the column and adds its name."""
+
+
+@contextmanager
+def damage_by_name(what: str) -> Iterator[None]:
+    """Raises DamagedSplitError, about `what`, in place of the errors of reading beyond its end and of a bad text."""
+    try:
+        yield
+    except (IndexError, struct.error) as error:
+        raise DamagedSplitError(f"has {what} that is cut") from error
+    except UnicodeDecodeError as error:
+        raise DamagedSplitError(f"has {what} with a text that is not UTF-8") from error

@@ -1,7 +1,7 @@
 """Reads the doc store of a segment (a `.store` file of Tantivy): finds its blocks, and splits them into documents.
 
 From the end the file has: the marks that end every file of Tantivy, a footer, a skip index, and before these the
-blocks, each compressed by itself. Here documents are bytes; documents.py decodes them.
+blocks, each compressed by itself. Here documents are bytes; walk.py decodes them.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import orjson
 import pyarrow as pa
 
 from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
+from tablefeed.indextables.split.tantivy_file import split_marks, vint
 
 Read = Callable[[int, int], bytes]
 """Takes an offset and a length, and gives these bytes of a file; fewer where the file ends before."""
 
 _TAIL_BYTES = 64 << 10  # the index of some 10,000 blocks: one read is enough for all but the largest stores
-_MAGIC = 1337
 _FOOTER = struct.Struct("<IQB15x")
 _UNITS_A_US = {1: 1, 2: 1000}
 """By the store's version: version 1 has dates in microseconds, version 2 in nanoseconds."""
@@ -76,8 +75,7 @@ def read_store(read: Read, begin: int, end: int) -> DocStore:
     size = end - begin
     first = max(0, size - _TAIL_BYTES)
     tail = exactly(read, begin + first, size - first)
-    marks, crc32 = _marks(tail)
-    body = len(tail) - marks
+    body, _, crc32 = split_marks(tail)
     if body < _FOOTER.size:
         raise DamagedSplitError("has a doc store that ends in its footer")
     version, index, compressor = _FOOTER.unpack_from(tail, body - _FOOTER.size)
@@ -165,46 +163,6 @@ class Checksum:
         self._next = store, blocks.stop
         if blocks.stop == store.block_count and zlib.crc32(store.rest, self._crc32) != store.crc32:
             raise DamagedSplitError("has a doc store that does not have its checksum")
-
-
-def vint(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """The number at `position` and where it ends: seven bits a byte, the last byte has its top bit set.
-
-    Raises IndexError where the bytes end before the number does, and DamagedSplitError for more than 64 bits.
-    """
-    byte = data[position]
-    if byte >= 128:  # most are small
-        return byte & 127, position + 1
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        if byte >= 128:
-            return value | (byte & 127) << shift, position
-        value |= byte << shift
-        shift += 7
-        if shift > 63:
-            raise DamagedSplitError("has a number of more than 64 bits")
-
-
-def _marks(tail: bytes) -> tuple[int, int]:
-    """The length of the marks at the end of a file of Tantivy, and the checksum in them.
-
-    The marks are the file's version and checksum as JSON, the length of that JSON, and the magic number.
-    """
-    if len(tail) < 8:
-        raise DamagedSplitError("has a doc store of fewer bytes than its own marks")
-    length, magic = struct.unpack_from("<II", tail, len(tail) - 8)
-    if magic != _MAGIC or length + 8 > len(tail):
-        raise DamagedSplitError("has a doc store without the marks at its end")
-    try:
-        marks = orjson.loads(tail[-8 - length : -8])
-    except orjson.JSONDecodeError as error:
-        raise DamagedSplitError("has a doc store whose marks are no JSON") from error
-    match marks:
-        case {"version": dict(), "crc": int(crc32)}:
-            return int(length) + 8, crc32
-    raise DamagedSplitError("has a doc store whose marks tell no checksum")
 
 
 def _block_ends(index: bytes, size: int) -> tuple[array[int], array[int]]:

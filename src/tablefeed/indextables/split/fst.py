@@ -14,9 +14,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
+from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError, damage_by_name
 from tablefeed.indextables.split.sstable import Term, TermInfo
-from tablefeed.indextables.split.tantivy_file import damage_by_name
 
 _FOOTER = struct.Struct("<QI")
 _VERSION = 1

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from enum import IntEnum
 from ipaddress import IPv6Address
 from typing import NamedTuple
 
-from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
-from tablefeed.indextables.split.doc_store import vint
+from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError, damage_by_name
+from tablefeed.indextables.split.tantivy_file import vint
 
 MOST_LEVELS = 100
 """How deep values may be nested: as deep as the types of a table's columns can be."""
@@ -48,20 +47,20 @@ def nested_values(data: bytes, positions: Iterable[int], code: Code, levels: int
     within a value or are no valid one, UnsupportedSplitError for an unknown code and for values nested more than
     `levels` deep.
     """
-    with _damage_by_name():
+    with damage_by_name("a document"):
         for position in positions:
             yield _value(data, position, code, levels)
 
 
 def members(data: bytes, position: int, count: int, levels: int) -> tuple[list[tuple[str, object]], int]:
     """The `count` members of an object from `position` on, and where they end. Raises as `nested_values`."""
-    with _damage_by_name():
+    with damage_by_name("a document"):
         return _members(data, position, count, levels)
 
 
 def elements(data: bytes, position: int, count: int, levels: int) -> tuple[list[object], int]:
     """The `count` elements of an array from `position` on, and where they end. Raises as `nested_values`."""
-    with _damage_by_name():
+    with damage_by_name("a document"):
         return _elements(data, position, count, levels)
 
 
@@ -78,17 +77,7 @@ def double_of(ordered: int) -> float:
     return float(number)
 
 
-@contextmanager
-def _damage_by_name() -> Iterator[None]:
-    try:
-        yield
-    except (IndexError, struct.error) as error:
-        raise DamagedSplitError(_CUT) from error
-    except UnicodeDecodeError as error:
-        raise DamagedSplitError("has a text that is no UTF-8") from error
-
-
-_CUT = "has a document that ends within a value"
+_CUT = "has a document that is cut"
 _U64, _I64 = struct.Struct("<Q"), struct.Struct("<q")
 
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.indextables.split.damage import DamagedSplitError
-from tablefeed.indextables.split.doc_store import vint
 from tablefeed.indextables.split.gather import Places, expect_at_most
 from tablefeed.indextables.split.nested import Code, elements, members
+from tablefeed.indextables.split.tantivy_file import vint
 
 Key = int | str
 """The key of a value: the number of a field, the name of a member, or one of the two constants below."""
@@ -93,7 +93,7 @@ _HEAD = struct.Struct("<IB")
 
 
 @dataclass(frozen=True, slots=True)
-class Documents:
+class DocumentShape:
     """The shape of documents: values have the numbers of their fields as keys."""
 
     field_count: int

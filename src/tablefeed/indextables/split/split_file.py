@@ -29,18 +29,18 @@ _COMPANION_FIELDS = "__pq_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
-    """A field of the index; its place in `Split.fields` is its number in documents."""
+class IndexField:
+    """A field of the index; its place in `SplitStores.fields` is its number in documents."""
 
     name: str
     is_stored: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
+class SplitStores:
     """The stores that hold the rows of a split. Rows are in the order of the segments, then of each store."""
 
-    fields: Sequence[Field]
+    fields: Sequence[IndexField]
     stores: Sequence[DocStore]
 
     @property
@@ -64,7 +64,7 @@ class Chunk:
     size_bytes: int
 
 
-def read_split(read: Read, *, size_bytes: int, footer: tuple[int, int] | None) -> Split:
+def read_split(read: Read, *, size_bytes: int, footer: tuple[int, int] | None) -> SplitStores:
     """Where the rows of a split of `size_bytes` are. `footer`: the first byte of its footer and its end, if known.
 
     Raises DamagedSplitError where the bytes are no split, are cut, or have two different numbers of rows. Raises
@@ -85,7 +85,7 @@ def read_split(read: Read, *, size_bytes: int, footer: tuple[int, int] | None) -
         if store.row_count != row_count:
             raise DamagedSplitError(f"has a segment of {row_count} rows whose doc store has {store.row_count}")
         stores.append(store)
-    return Split(fields=fields, stores=tuple(stores))
+    return SplitStores(fields=fields, stores=tuple(stores))
 
 
 def read_index(read: Read, *, size_bytes: int, footer: tuple[int, int] | None) -> list[dict[str, Any]]:
@@ -95,7 +95,7 @@ def read_index(read: Read, *, size_bytes: int, footer: tuple[int, int] | None) -
     return list(meta["schema"])
 
 
-def chunks(split: Split, *, most_rows: int, most_bytes: int, rows: range | None = None) -> Iterator[Chunk]:
+def chunks(split: SplitStores, *, most_rows: int, most_bytes: int, rows: range | None = None) -> Iterator[Chunk]:
     """Yield the split in chunks of at most so many rows and bytes; a single larger block is a chunk of its own.
 
     With `rows`, only the blocks whose first row is in that range. So adjacent ranges together give each block once.
@@ -117,7 +117,7 @@ def chunks(split: Split, *, most_rows: int, most_bytes: int, rows: range | None 
         block, row = block + store.block_count, row + store.row_count
 
 
-def blocks_of(split: Split, chunk: Chunk) -> tuple[DocStore, range]:
+def blocks_of(split: SplitStores, chunk: Chunk) -> tuple[DocStore, range]:
     """The store that `chunk` is in, and the range of its blocks. Raises DamagedSplitError where no store has them."""
     first = chunk.first_block
     for store in split.stores:
@@ -212,11 +212,11 @@ def _object(text: bytes, what: str) -> dict[str, Any]:  # Any: JSON, as above
     return found
 
 
-def _fields(meta: dict[str, Any]) -> Iterator[Field]:
+def _fields(meta: dict[str, Any]) -> Iterator[IndexField]:
     for field in _objects(meta, "schema"):
         match field:
             case {"name": str(name), "type": str(), "options": dict(options)}:
-                yield Field(name=name, is_stored=options.get("stored") is True)
+                yield IndexField(name=name, is_stored=options.get("stored") is True)
             case _:
                 raise DamagedSplitError(f"has a field that is {field!r:.60}")
 

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from tablefeed.indextables.split.damage import DamagedSplitError
-from tablefeed.indextables.split.doc_store import vint
+from tablefeed.indextables.split.damage import DamagedSplitError, damage_by_name
 
 _END = struct.Struct("<II")
 _U32 = struct.Struct("<I")
@@ -43,9 +41,21 @@ class Part:
 
 
 def decode_marked(data: bytes) -> Marked:
-    """The body of a file of Tantivy. Raises DamagedSplitError where the marks are missing or the checksum is wrong."""
+    """The body of a file of Tantivy. Raises as `split_marks`, and DamagedSplitError where the checksum is wrong."""
+    end, version, crc32 = split_marks(data)
+    body = data[:end]
+    if zlib.crc32(body) != crc32:
+        raise DamagedSplitError("has a file that does not match its checksum")
+    return Marked(body=body, version=version)
+
+
+def split_marks(data: bytes) -> tuple[int, Mapping[str, Any], int]:  # Any: JSON
+    """Where the marks at the end of a file begin in `data`, which are its last bytes; the version and checksum in them.
+
+    Raises DamagedSplitError where the marks are missing.
+    """
     if len(data) < _END.size:
-        raise DamagedSplitError("has a file of fewer bytes than its own marks")
+        raise DamagedSplitError("has a file that is shorter than the marks at its end")
     length, magic = _END.unpack_from(data, len(data) - _END.size)
     end = len(data) - _END.size - length
     if magic != _MAGIC or end < 0:
@@ -53,14 +63,11 @@ def decode_marked(data: bytes) -> Marked:
     try:
         marks = orjson.loads(data[end : end + length])
     except orjson.JSONDecodeError as error:
-        raise DamagedSplitError("has a file whose marks are no JSON") from error
+        raise DamagedSplitError("has a file whose marks are not JSON") from error
     match marks:
         case {"version": dict(version), "crc": int(crc32)}:
-            body = data[:end]
-            if zlib.crc32(body) != crc32:
-                raise DamagedSplitError("has a file that does not have its checksum")
-            return Marked(body=body, version=version)
-    raise DamagedSplitError("has a file whose marks tell no checksum")
+            return end, version, crc32
+    raise DamagedSplitError("has a file whose marks have no checksum")
 
 
 def encode_marked(marked: Marked) -> bytes:
@@ -105,8 +112,28 @@ def encode_parts(parts: Sequence[Part]) -> bytes:
     return b"".join([*(part.data for part in parts), listed, _U32.pack(len(listed))])
 
 
+def vint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """The number at `position` and where it ends: seven bits a byte, the last byte has its top bit set.
+
+    Raises IndexError where the bytes end before the number does, and DamagedSplitError for more than 64 bits.
+    """
+    byte = data[position]
+    if byte >= 128:  # most are small
+        return byte & 127, position + 1
+    value = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        if byte >= 128:
+            return value | (byte & 127) << shift, position
+        value |= byte << shift
+        shift += 7
+        if shift > 63:
+            raise DamagedSplitError("has a number of more than 64 bits")
+
+
 def vint_bytes(number: int) -> bytes:
-    """The bytes of a number as `doc_store.vint` reads them: seven bits a byte, the last byte has its top bit set."""
+    """The bytes of a number as `vint` reads them: seven bits a byte, the last byte has its top bit set."""
     if number < 128:  # most are small
         return bytes((number | 128,))
     out = bytearray()
@@ -125,12 +152,3 @@ def leb_bytes(number: int) -> bytes:
         number >>= 7
     out.append(number)
     return bytes(out)
-
-
-@contextmanager
-def damage_by_name(what: str) -> Iterator[None]:
-    """Turns the errors of reading beyond the end of the bytes into a DamagedSplitError about `what`."""
-    try:
-        yield
-    except (IndexError, struct.error) as error:
-        raise DamagedSplitError(f"has {what} that is cut") from error

@@ -1,5 +1,8 @@
 """Decodes many documents at once, one value of each per step: columns without Python code for each row.
 
+A document is stored as the number of its values, then for each value the number of its field, a type code and the bytes
+of the value. Values keep their stored types here; row_columns.py converts them to Spark's types.
+
 In one step, the values with the same name and type code become one piece of a column. The values inside objects and
 arrays are decoded in the same way at every depth, and become columns within columns.
 """
@@ -14,9 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
+from tablefeed.indextables.split.doc_store import Documents
 from tablefeed.indextables.split.gather import Places, counting, expect_at_most
 from tablefeed.indextables.split.nested import MOST_LEVELS, Code, nested_values
-from tablefeed.indextables.split.shapes import JSON, NAME, Key, Shape, shape_of
+from tablefeed.indextables.split.shapes import JSON, NAME, DocumentShape, Key, Shape, Wanted, shape_of
 from tablefeed.indextables.split.typed import json_text
 
 
@@ -34,6 +38,7 @@ class Piece:
 
 
 Pieces = Mapping[Key, list[Piece]]
+"""The values of each field, by the field's number, or of each member. What has no value anywhere is absent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +67,30 @@ _MOST_HEADS = 256
 """With more different heads than this in one step, values have too little in common and are read one by one."""
 
 
-class Walk:
-    """Decodes values in `data`. Raises DamagedSplitError and UnsupportedSplitError as `documents.read_pieces`."""
+def read_pieces(
+    documents: Documents, *, field_count: int, wanted: Mapping[int, Wanted], units_a_us: int = 1000
+) -> Pieces:
+    """The values of the fields `wanted` in `documents`; other fields are skipped.
+
+    `units_a_us`: how many units of the store's dates make a microsecond. An object in a string column becomes JSON
+    text. Raises DamagedSplitError where the bytes are not documents of an index with `field_count` fields, and
+    UnsupportedSplitError for an unknown type code.
+    """
+    count = len(documents.ends)
+    if not count:
+        return {}
+    walk = _Walk(documents.data, units_a_us=units_a_us)
+    limits = pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(documents.ends)])
+    begins = pa.concat_arrays([pa.array([0], pa.int64()), limits.slice(0, count - 1)])
+    shape = DocumentShape(field_count, wanted)
+    pieces, ends = walk.counted(shape, begins, limits, counting(count))
+    if pc.any(pc.not_equal(ends, limits)).as_py():
+        raise DamagedSplitError("has a document that ends before its place")
+    return pieces
+
+
+class _Walk:
+    """Decodes values in `data`. Raises as `read_pieces`."""
 
     def __init__(self, data: bytes, *, units_a_us: int) -> None:
         self._data, self._places, self._units_a_us = data, Places(data), units_a_us
