@@ -12,27 +12,25 @@ from tablefeed.delta import names
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import MappingMode, mapping_mode, nested_id_keys
 from tablefeed.errors import LogError
-from tablefeed.model.actions import Metadata
 from tablefeed.model.schema import Field, Path, Struct, fields_at, fields_of, plain, rebuilt
 
 _KEYS = (names.COLUMN_ID, names.PHYSICAL_NAME, names.NESTED_IDS)
 
 
 def with_mapping(
-    schema: Struct, metadata: Metadata, *, new_name: Callable[[], str], url: str
-) -> tuple[Struct, Mapping[str, str]]:
+    schema: Struct, properties: TableProperties, *, new_name: Callable[[], str], url: str
+) -> tuple[Struct, TableProperties]:
     """Returns `schema` with an id and a physical name for every column, and the table's properties after that.
 
-    Where `metadata` has no mapping mode both are unchanged. Raises LogError where the recorded largest id is no number.
+    Where there is no mapping mode both are unchanged. Raises LogError where the recorded largest id is no number.
     """
-    properties = TableProperties.of(metadata)
     if mapping_mode(properties, url=url) is MappingMode.NONE:
-        return schema, metadata.configuration
+        return schema, properties
     ids = _Ids(max(_recorded(properties, url=url), *_used(schema), 0), new_name)
     mapped = rebuilt(schema, ids.mapped)
     if 2 in properties.iceberg_versions:
         mapped = rebuilt(mapped, ids.nested)
-    return mapped, {**metadata.configuration, names.MAX_COLUMN_ID: str(ids.last)}
+    return mapped, TableProperties({**properties.texts, names.MAX_COLUMN_ID: str(ids.last)})
 
 
 def like_before(schema: Struct, before: Struct) -> Struct:

@@ -162,13 +162,13 @@ def clustering_of(snapshot: Snapshot) -> tuple[LeafPath, ...]:
 def _existing(
     snapshot: Snapshot, rows: Struct, *, partition_by: Sequence[str], kind: WriteKind, rules: WriteRules
 ) -> Target:
-    metadata, protocol, url = snapshot.metadata, snapshot.protocol, snapshot.log.url
+    url = snapshot.log.url
     checked_properties(rules.properties)  # As in Delta-Spark, an existing table keeps its own: they are only checked.
-    features.check_writable(protocol, metadata, url=url, removes=kind is WriteKind.OVERWRITE)
+    features.check_writable(snapshot.protocol, snapshot.metadata, url=url, removes=kind is WriteKind.OVERWRITE)
     if rules.schema is SchemaMode.OVERWRITE and kind is WriteKind.OVERWRITE:
-        return replaced_table(metadata, protocol, snapshot.schema, rows, partition_by=partition_by, url=url)
-    check_partitioning(partition_by, metadata.partition_columns, url)
-    return changed_table(metadata, protocol, snapshot.schema, rows, rules=rules, url=url)
+        return replaced_table(snapshot, rows, partition_by=partition_by)
+    check_partitioning(partition_by, snapshot.metadata.partition_columns, url)
+    return changed_table(snapshot, rows, rules=rules)
 
 
 def _fitted(

@@ -18,6 +18,7 @@ from tablefeed.delta.schema.iceberg_compat import compat_version
 from tablefeed.delta.schema.mapping_assignment import like_before, with_mapping
 from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.errors import SchemaMismatchError, UnsupportedFeatureError
+from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.align import check_new_columns, check_partition_by, new_table_schema
 from tablefeed.feed.write.evolution import (
     Merging,
@@ -52,56 +53,53 @@ class Target:
 
 def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules, url: str) -> Target:
     """Gives a new table for `rows`. Raises SchemaMismatchError where no table can have their schema."""
-    properties = checked_properties(rules.properties)
-    if compat_version(TableProperties(properties)) is not None:
+    texts = checked_properties(rules.properties)
+    if compat_version(TableProperties(texts)) is not None:
         # The properties that Iceberg compatibility requires, or that Delta-Spark adds to such a table.
-        properties = {names.COLUMN_MAPPING_MODE: str(MappingMode.NAME), names.ATOMIC_CONVERSION: "true", **properties}
+        texts = {names.COLUMN_MAPPING_MODE: str(MappingMode.NAME), names.ATOMIC_CONVERSION: "true", **texts}
     if rules.cluster_by:
-        properties = {**properties, names.FEATURE_PREFIX + names.CLUSTERING: "supported"}
-    draft = Metadata(table_id="", schema_string="", configuration=properties)
-    is_mapped = mapping_mode(TableProperties(properties), url=url) is not MappingMode.NONE
+        texts = {**texts, names.FEATURE_PREFIX + names.CLUSTERING: "supported"}
+    properties = TableProperties(texts)
+    is_mapped = mapping_mode(properties, url=url) is not MappingMode.NONE
     schema = new_table_schema(rows, partition_columns=partition_by, url=url, any_name=is_mapped)
-    schema, configuration = with_mapping(schema, draft, new_name=_new_name, url=url)
+    schema, properties = with_mapping(schema, properties, new_name=_new_name, url=url)
     return Target(
         schema=schema,
         partition_columns=spelled_as(schema, partition_by),
-        properties=TableProperties(configuration),
-        protocol=features.required_protocol(schema, configuration),
+        properties=properties,
+        protocol=features.required_protocol(schema, properties.texts),
     )
 
 
-def changed_table(
-    metadata: Metadata, protocol: Protocol, schema: Struct, rows: Struct, *, rules: WriteRules, url: str
-) -> Target:
-    """Gives the table of `metadata` and `schema` after a write of `rows` that changes its schema only as `rules` allow.
+def changed_table(table: Snapshot, rows: Struct, *, rules: WriteRules) -> Target:
+    """Gives `table` after a write of `rows` that changes its schema only as `rules` allow.
 
     Raises SchemaMismatchError where the rows do not fit, and UnsupportedFeatureError where the new schema needs a
     feature that the table cannot get.
     """
     adds = rules.schema is SchemaMode.MERGE
-    widens = adds and features.is_type_widening_enabled(protocol, TableProperties.of(metadata))
-    how = Merging(url=url, policy=rules.assignment.policy, adds=adds, widens=widens)
-    after = merged(schema, rows, how)
-    if after == schema:
-        return _as_it_is(metadata, protocol, schema)
-    if widened := widened_columns(schema, after):
-        _check_widened(widened, metadata, schema, protocol, url)
-        after = with_type_changes(schema, after)
-    return _changed(metadata, protocol, schema, after, metadata.partition_columns, url)
+    widens = adds and features.is_type_widening_enabled(table.protocol, table.properties)
+    how = Merging(url=table.log.url, policy=rules.assignment.policy, adds=adds, widens=widens)
+    after = merged(table.schema, rows, how)
+    if after == table.schema:
+        return _as_it_is(table)
+    if widened := widened_columns(table.schema, after):
+        _check_widened(widened, table)
+        after = with_type_changes(table.schema, after)
+    return _changed(table, after, table.metadata.partition_columns)
 
 
-def replaced_table(
-    metadata: Metadata, protocol: Protocol, schema: Struct, rows: Struct, *, partition_by: Sequence[str], url: str
-) -> Target:
-    """Gives the table of `metadata` after `rows` replace its rows, schema and partitioning.
+def replaced_table(table: Snapshot, rows: Struct, *, partition_by: Sequence[str]) -> Target:
+    """Gives `table` after `rows` replace its rows, schema and partitioning.
 
     The properties stay, and so does the column mapping of a column with the same name and type. As in Delta-Spark, all
     else about the old columns is dropped: comments (the rows may bring new ones), NOT NULL, defaults, generation
     expressions and identity. Rows with values for a GENERATED ALWAYS identity column are refused all the same. Raises
     SchemaMismatchError, and UnsupportedFeatureError for a table with CHECK constraints.
     """
-    check_brought(schema, rows, protocol, partition_columns=metadata.partition_columns, url=url)
-    if TableProperties.of(metadata).constraints:
+    url, partitioned_by = table.log.url, table.metadata.partition_columns
+    check_brought(table.schema, rows, table.protocol, partition_columns=partitioned_by, url=url)
+    if table.properties.constraints:
         raise UnsupportedFeatureError(
             f"{url} has CHECK constraints, which may name columns that the new schema has not. Nothing was written. "
             "Drop them first, or overwrite without overwriteSchema.",
@@ -113,12 +111,11 @@ def replaced_table(
     for column in after:
         refuse_void(column, url)
     partition_columns = spelled_as(after, partition_by)
-    if mapping_mode(TableProperties.of(metadata), url=url) is not MappingMode.NONE:
-        after = like_before(after, schema)
-    unchanged = format_schema(after) == format_schema(schema)
-    if unchanged and partition_columns == metadata.partition_columns:
-        return _as_it_is(metadata, protocol, schema)
-    return _changed(metadata, protocol, schema, after, partition_columns, url)
+    if mapping_mode(table.properties, url=url) is not MappingMode.NONE:
+        after = like_before(after, table.schema)
+    if format_schema(after) == format_schema(table.schema) and partition_columns == partitioned_by:
+        return _as_it_is(table)
+    return _changed(table, after, partition_columns)
 
 
 def spelled_as(schema: Struct, columns: Sequence[str]) -> tuple[str, ...]:
@@ -127,52 +124,44 @@ def spelled_as(schema: Struct, columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(spelling[name.lower()] for name in columns)
 
 
-def _as_it_is(metadata: Metadata, protocol: Protocol, schema: Struct) -> Target:
+def _as_it_is(table: Snapshot) -> Target:
     return Target(
-        schema=schema,
-        partition_columns=metadata.partition_columns,
-        properties=TableProperties.of(metadata),
-        protocol=protocol,
+        schema=table.schema,
+        partition_columns=table.metadata.partition_columns,
+        properties=table.properties,
+        protocol=table.protocol,
     )
 
 
-def _changed(
-    metadata: Metadata,
-    protocol: Protocol,
-    before: Struct,
-    after: Struct,
-    partition_columns: tuple[str, ...],
-    url: str,
-) -> Target:
-    is_mapped = mapping_mode(TableProperties.of(metadata), url=url) is not MappingMode.NONE
-    known = {column.name.lower() for column in before}
-    if not is_mapped:
+def _changed(table: Snapshot, after: Struct, partition_columns: tuple[str, ...]) -> Target:
+    metadata, url = table.metadata, table.log.url
+    if mapping_mode(table.properties, url=url) is MappingMode.NONE:
+        known = {column.name.lower() for column in table.schema}
         check_new_columns([column for column in after if column.name.lower() not in known], url=url)
-    _check_reserved(metadata, after, url)
-    protocol = features.protocol_for(after, protocol, url=url)
-    after, configuration = with_mapping(after, metadata, new_name=_new_name, url=url)
+    _check_reserved(table.properties, after, url)
+    protocol = features.protocol_for(after, table.protocol, url=url)
+    after, properties = with_mapping(after, table.properties, new_name=_new_name, url=url)
     changed = replace(
         metadata,
         schema_string=format_schema(after),
         partition_columns=partition_columns,
         # Plain dicts: the metadata crosses to every task.
-        configuration=dict(configuration),
+        configuration=dict(properties.texts),
         format_options=dict(metadata.format_options),
         extra=dict(metadata.extra),
     )
     return Target(
         schema=after,
         partition_columns=partition_columns,
-        properties=TableProperties.of(changed),
+        properties=properties,
         protocol=protocol,
         metadata=changed,
     )
 
 
-def _check_reserved(metadata: Metadata, after: Struct, url: str) -> None:
+def _check_reserved(properties: TableProperties, after: Struct, url: str) -> None:
     reserved = {names.CHANGE_TYPE, names.COMMIT_VERSION, names.COMMIT_TIMESTAMP}
     taken = next((column.name for column in after if column.name.lower() in reserved), None)
-    properties = TableProperties.of(metadata)
     if taken is not None and properties.records_changes:
         raise SchemaMismatchError(
             f"The rows have a column {taken!r}, which the change data feed of {url} has itself. Rename it.",
@@ -191,19 +180,18 @@ def _check_reserved(metadata: Metadata, after: Struct, url: str) -> None:
         )
 
 
-def _check_widened(widened: Sequence[str], metadata: Metadata, schema: Struct, protocol: Protocol, url: str) -> None:
+def _check_widened(widened: Sequence[str], table: Snapshot) -> None:
     """Refuses to widen under the feature's preview, and to widen a column whose name is in the SQL of a rule."""
-    if PREVIEW_OF_WIDENING in (protocol.writer_features or ()):
+    url = table.log.url
+    if PREVIEW_OF_WIDENING in (table.protocol.writer_features or ()):
         raise UnsupportedFeatureError(
             f"{url} has the preview of type widening, in which wider columns are told of in a way that is not written "
             f"here; {widened[0]!r} would be one. Cast it, or widen it with ALTER TABLE first.",
             url=url,
             features=(PREVIEW_OF_WIDENING,),
         )
-    constraints = list(TableProperties.of(metadata).constraints.values())
-    generated = [
-        str(c.metadata[names.GENERATION_EXPRESSION]) for c in schema if names.GENERATION_EXPRESSION in c.metadata
-    ]
+    constraints = list(table.properties.constraints.values())
+    generated = [str(sql) for c in table.schema if (sql := c.metadata.get(names.GENERATION_EXPRESSION)) is not None]
     kinds: tuple[tuple[Sequence[str], str, str], ...] = (
         (constraints, "CHECK constraint", "DELTA_CONSTRAINT_DATA_TYPE_MISMATCH"),
         (generated, "generated column", "DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH"),
