@@ -32,13 +32,13 @@ def an_add(path: object = "a", **more: object) -> bytes:
 
 
 def in_columns(data: bytes) -> list[AddFile]:
-    rows = FileRows(url="mem://t")
+    rows = FileRows()
     decode_commit_into(rows, data, version=Version(7), log_file="7.json", modified_ms=None)
     return [add for batch in [*rows.full(), *rows.rest()] for add in to_add_files(batch)]
 
 
 def one_by_one(data: bytes) -> list[AddFile]:
-    return list(decode_commit(data, version=Version(7), url="mem://t", log_file="7.json", modified_ms=None).added)
+    return list(decode_commit(data, version=Version(7), log_file="7.json", modified_ms=None).added)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_blank_lines_before_and_between_adds_are_passed_over() -> None:
 
 def test_a_remove_between_adds_of_one_path_keeps_its_place() -> None:
     gone = b'{"remove":{"path":"a","dataChange":true}}\n'
-    rows = FileRows(url="mem://t")
+    rows = FileRows()
     data = an_add() + an_add("b") + gone + an_add() + an_add("c")
 
     decode_commit_into(rows, data, version=Version(7), log_file="7.json", modified_ms=None)
@@ -195,7 +195,7 @@ def test_every_small_commit_of_the_corpus_says_the_same_at_once(corpus: Path) ->
     for log_file in sorted((corpus / "delta").glob("**/_delta_log/" + "[0-9]" * 20 + ".json")):
         if log_file.stat().st_size < 10_000_000:
             data = log_file.read_bytes()
-            value = decode_commit(data, version=Version(7), url="t", log_file="7.json", modified_ms=0)
+            value = decode_commit(data, version=Version(7), log_file="7.json", modified_ms=0)
             found = in_columns(data)
             assert [a.path for a in found] == [a.path for a in value.added]
             assert [a.partition_values for a in found] == [a.partition_values for a in value.added]
@@ -205,7 +205,7 @@ def test_every_small_commit_of_the_corpus_says_the_same_at_once(corpus: Path) ->
 
 
 def test_statistics_that_are_not_asked_for_are_null() -> None:
-    rows = FileRows(url="mem://t", with_stats=False)
+    rows = FileRows(with_stats=False)
     decode_commit_into(
         rows, an_add(stats="{}") + an_add("b", stats="{}"), version=Version(7), log_file="7.json", modified_ms=None
     )

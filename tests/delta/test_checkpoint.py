@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
+from support.commit_columns import decode_commit_columns
 from tablefeed.delta import names
 from tablefeed.delta.checkpoint.reading import read_files, read_top_level
-from tablefeed.delta.columns import FILE_COLUMNS, decode_commit_columns
-from tablefeed.errors import CorruptLogError
+from tablefeed.delta.columns import FILE_COLUMNS
+from tablefeed.errors import TABLE, CorruptLogError
 from tablefeed.model.actions import DomainMetadata, Facts, Metadata, Protocol, Txn, Version
 from tablefeed.model.logfile import LogFile
 
@@ -69,7 +70,7 @@ def log_file(name: str = NAME) -> LogFile:
 
 
 def facts_in(source: BinaryIO, name: str = NAME) -> Facts:
-    return read_top_level([(log_file(name), source)], url=URL).facts
+    return read_top_level([(log_file(name), source)], root_url=URL).facts
 
 
 IDENTITY = {
@@ -92,7 +93,7 @@ def identity() -> Rows:
 
 
 def files_in(source: io.BytesIO, *, with_stats: bool = True) -> Rows:
-    batches = list(read_files(source, with_stats=with_stats, url=URL, log_file=NAME))
+    batches = list(read_files(source, with_stats=with_stats, log_file=NAME))
     assert all(batch.schema == FILE_COLUMNS for batch in batches)
     rows: Rows = pa.Table.from_batches(batches, FILE_COLUMNS).to_pylist()
     return rows
@@ -191,7 +192,7 @@ def test_the_parts_of_a_checkpoint_say_together_what_it_says() -> None:
         a_checkpoint([identity()[1], {"txn": {"appId": "b", "version": 4}}], {**IDENTITY, "txn": txn}),
     ]
 
-    top = read_top_level(in_parts(*parts), url=URL)
+    top = read_top_level(in_parts(*parts), root_url=URL)
 
     assert top.facts.protocol == Protocol(min_reader_version=1, min_writer_version=2)
     assert top.facts.metadata is not None
@@ -211,7 +212,7 @@ def test_a_protocol_in_two_parts_is_refused() -> None:
     parts = [a_checkpoint(identity(), IDENTITY), a_checkpoint(identity()[:1], IDENTITY)]
 
     with pytest.raises(CorruptLogError, match=r"0000000002\.0000000002\.parquet: protocol comes a second time"):
-        read_top_level(in_parts(*parts), url=URL)
+        read_top_level(in_parts(*parts), root_url=URL)
 
 
 class Counted(io.BytesIO):
@@ -338,7 +339,7 @@ def test_many_files_come_in_batches_of_bounded_size() -> None:
     )
     source = a_file(pa.table({"add": add}))
 
-    sizes = [b.num_rows for b in read_files(source, with_stats=False, url=URL, log_file=NAME)]
+    sizes = [b.num_rows for b in read_files(source, with_stats=False, log_file=NAME)]
     assert sum(sizes) == rows
     assert max(sizes) <= 65_536
 
@@ -482,7 +483,7 @@ def _broken() -> dict[str, bytes]:
 def test_a_broken_file_is_named(how: str) -> None:
     data = _broken()[how]
 
-    with pytest.raises(CorruptLogError, match=f"{URL} cannot be read at {NAME}") as caught:
+    with pytest.raises(CorruptLogError, match=f"{TABLE} cannot be read at {NAME}") as caught:
         files_in(io.BytesIO(data))
     assert caught.value.log_file == NAME
     if how != "overwritten":  # what the facts are in may be whole
@@ -502,7 +503,7 @@ def test_a_checkpoint_of_delta_rs_says_what_its_commits_say(tmp_path: Path) -> N
     name = "00000000000000000002.checkpoint.parquet"
     with (tmp_path / "_delta_log" / name).open("rb") as source:
         facts = facts_in(source, name)
-        batches = list(read_files(source, with_stats=True, url=str(tmp_path), log_file=name))
+        batches = list(read_files(source, with_stats=True, log_file=name))
     files = pa.Table.from_batches(batches, FILE_COLUMNS)
 
     assert facts.metadata is not None
@@ -525,7 +526,7 @@ def _adds_of_commits(log: Path) -> Rows:
         batch
         for version, file in enumerate(sorted(log.glob("*.json")))
         for batch in decode_commit_columns(
-            file.read_bytes(), version=Version(version), url="", log_file=file.name, modified_ms=0
+            file.read_bytes(), version=Version(version), log_file=file.name, modified_ms=0
         )[0]
     ]
     rows: Rows = pa.Table.from_batches(batches, FILE_COLUMNS).select(_SAME).to_pylist()
@@ -537,13 +538,13 @@ def test_the_parts_of_a_checkpoint_each_hold_some_of_its_rows(corpus: Path) -> N
     parts = [(log_file(name), (log / name).open("rb")) for name in part_names(1, part_count=2)]
 
     keys = [
-        {key for batch in read_files(source, with_stats=True, url=URL, log_file=part.name) for key in batch["key"]}
+        {key for batch in read_files(source, with_stats=True, log_file=part.name) for key in batch["key"]}
         for part, source in parts
     ]
 
     assert [len(part) for part in keys] == [5, 5]
     assert keys[0].isdisjoint(keys[1])
-    assert read_top_level(parts, url=URL).facts.metadata is not None
+    assert read_top_level(parts, root_url=URL).facts.metadata is not None
     for _, source in parts:
         source.close()
 
@@ -552,8 +553,8 @@ def test_every_classic_checkpoint_of_other_writers_is_read(corpus: Path) -> None
     read = 0
     for file in sorted(corpus.glob("delta/**/_delta_log/*.checkpoint.parquet")):
         with file.open("rb") as source:
-            top = read_top_level([(log_file(file.name), source)], url=URL)
-            files = sum(b.num_rows for b in read_files(source, with_stats=True, url=URL, log_file=file.name))
+            top = read_top_level([(log_file(file.name), source)], root_url=URL)
+            files = sum(b.num_rows for b in read_files(source, with_stats=True, log_file=file.name))
             assert (files == 0) >= bool(top.sidecars), file
             read += 1
 

@@ -8,6 +8,7 @@ import orjson
 import pyarrow as pa
 import pytest
 
+from support.commit_columns import decode_commit_columns
 from tablefeed.delta.checkpoint.checksum import parse_checksum
 from tablefeed.delta.checkpoint.checksum_writer import (
     SIZE_BINS,
@@ -18,7 +19,6 @@ from tablefeed.delta.checkpoint.checksum_writer import (
     no_files,
     read_counts,
 )
-from tablefeed.delta.columns import decode_commit_columns
 from tablefeed.model.actions import (
     AddFile,
     Commit,
@@ -286,9 +286,7 @@ def test_files_counted_in_columns_are_counted_as_from_commits() -> None:
         line.format(f.path, f.size_bytes, spelt.format(f.deletion_vector.cardinality) if f.deletion_vector else "")
         for f in files
     ]
-    (batch,), _ = decode_commit_columns(
-        "".join(lines).encode(), version=Version(1), url="t", log_file="1.json", modified_ms=1
-    )
+    (batch,), _ = decode_commit_columns("".join(lines).encode(), version=Version(1), log_file="1.json", modified_ms=1)
     tally = Tally()
 
     tally.take(batch.slice(0, 2))

@@ -12,7 +12,7 @@ from hypothesis import given
 from tablefeed.delta.codec import decode_commit, decode_facts, encode_commit
 from tablefeed.delta.commit_info import Provenance, StreamingUpdate, Write, commit_info
 from tablefeed.delta.paths import decode_path
-from tablefeed.errors import CorruptLogError
+from tablefeed.errors import TABLE, CorruptLogError
 from tablefeed.model.actions import (
     AddFile,
     CdcFile,
@@ -36,7 +36,7 @@ PROTOCOL = b'{"protocol":{"minReaderVersion":1,"minWriterVersion":2}}\n'
 
 def decoded(*lines: bytes) -> Commit:
     name = "00000000000000000007.json"
-    return decode_commit(b"".join(lines), version=Version(7), url="mem://t", log_file=name, modified_ms=99)
+    return decode_commit(b"".join(lines), version=Version(7), log_file=name, modified_ms=99)
 
 
 def an_add_with(**fields: object) -> bytes:
@@ -139,7 +139,7 @@ def test_what_the_protocol_forbids_is_refused_with_the_file_and_the_line(
     with pytest.raises(CorruptLogError) as caught:
         decoded(*lines)
     assert (caught.value.url, caught.value.log_file, caught.value.line) == (
-        "mem://t",
+        TABLE,
         "00000000000000000007.json",
         line,
     )
@@ -162,7 +162,7 @@ def test_a_line_with_anything_behind_its_object_is_refused_and_no_action_there_i
         decoded(PROTOCOL + line)
     if b"txn" in behind:
         with pytest.raises(CorruptLogError, match="line 2"):
-            decode_facts(PROTOCOL + line, version=Version(0), url="t", log_file="f", modified_ms=1)
+            decode_facts(PROTOCOL + line, version=Version(0), log_file="f", modified_ms=1)
 
 
 @pytest.mark.parametrize("data", [b"", b"\n \n"])
@@ -345,7 +345,7 @@ def test_every_commit_of_the_corpus_is_read(corpus: Path) -> None:
                 continue  # test_columns.py's: as values they take seconds
             version = int(log_file.stem)
             commit = decode_commit(
-                log_file.read_bytes(), version=Version(version), url=name, log_file=log_file.name, modified_ms=0
+                log_file.read_bytes(), version=Version(version), log_file=log_file.name, modified_ms=0
             )
             expected = facts.get(str(version), {})
             assert len(commit.added) == expected.get("add", 0), log_file

@@ -7,12 +7,12 @@ import orjson
 import pyarrow as pa
 import pytest
 
+from support.commit_columns import decode_commit_columns
 from tablefeed.delta import columns
 from tablefeed.delta.codec import decode_commit
 from tablefeed.delta.columns import (
     DELETION_VECTOR,
     FILE_COLUMNS,
-    decode_commit_columns,
     decode_paths,
     file_keys,
     to_add_files,
@@ -29,11 +29,11 @@ def an_add(path: object = "a", **fields: object) -> bytes:
 
 
 def decoded(*lines: bytes) -> tuple[list[pa.RecordBatch], Commit]:
-    return decode_commit_columns(b"".join(lines), version=Version(7), url="mem://t", log_file="7.json", modified_ms=99)
+    return decode_commit_columns(b"".join(lines), version=Version(7), log_file="7.json", modified_ms=99)
 
 
 def as_value(*lines: bytes) -> Commit:
-    return decode_commit(b"".join(lines), version=Version(7), url="mem://t", log_file="7.json", modified_ms=99)
+    return decode_commit(b"".join(lines), version=Version(7), log_file="7.json", modified_ms=99)
 
 
 def test_columns_and_values_say_the_same_of_a_commit() -> None:

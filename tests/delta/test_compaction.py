@@ -8,7 +8,7 @@ from tablefeed.model.actions import Commit, Version
 
 
 def commit(version: int, *lines: str) -> Commit:
-    return decode_commit("\n".join(lines).encode(), version=Version(version), url="t", log_file="x", modified_ms=1)
+    return decode_commit("\n".join(lines).encode(), version=Version(version), log_file="x", modified_ms=1)
 
 
 def add(path: str, **more: object) -> str:

@@ -254,7 +254,7 @@ def test_the_values_that_delta_rs_writes_are_read(tmp_path: Path) -> None:
     rows = pa.table({"i": [1], **{name: column for name, (column, _, _) in columns.items()}})
     write_deltalake(tmp_path, rows, partition_by=list(columns))
     log_file = tmp_path / LOG_DIR / commit_name(0)
-    commit = decode_commit(log_file.read_bytes(), version=Version(0), url="t", log_file="0", modified_ms=0)
+    commit = decode_commit(log_file.read_bytes(), version=Version(0), log_file="0", modified_ms=0)
 
     (file,) = commit.added
 

@@ -122,7 +122,7 @@ def test_the_files_of_the_partitions_that_delta_rs_writes_are_found(tmp_path: Pa
     write_deltalake(tmp_path, pa.table({"i": range(len(values)), "p": values}), partition_by=["p"])
     log_file = tmp_path / LOG_DIR / commit_name(0)
 
-    commit = decode_commit(log_file.read_bytes(), version=Version(0), url="t", log_file="0", modified_ms=0)
+    commit = decode_commit(log_file.read_bytes(), version=Version(0), log_file="0", modified_ms=0)
 
     found = {
         file.partition_values["p"]: pq.read_table(tmp_path / file.path, partitioning=None)["i"].to_pylist()

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.commit_columns import decode_commit_columns
 from tablefeed.delta.codec import decode_commit, encode_commit
-from tablefeed.delta.columns import decode_commit_columns, to_add_files
+from tablefeed.delta.columns import to_add_files
 from tablefeed.delta.removes import Removal
 from tablefeed.model.actions import Commit, RemoveFile, Version
 
@@ -26,7 +27,7 @@ def an_add(path: str, **more: Any) -> dict[str, Any]:
 
 def files_of(*adds: dict[str, Any]) -> pa.RecordBatch:
     data = b"".join(json.dumps({"add": add}).encode() + b"\n" for add in adds)
-    batches, _ = decode_commit_columns(data, version=Version(0), url="t", log_file="0.json", modified_ms=0)
+    batches, _ = decode_commit_columns(data, version=Version(0), log_file="0.json", modified_ms=0)
     return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
@@ -114,5 +115,5 @@ def test_removes_are_given_once_many_at_a_time_and_counted() -> None:
     assert (removal.counts.file_count, removal.counts.size_bytes) == (20_001, sum(range(20_000)) + 10)
     assert (removal.counts.vector_count, removal.counts.deleted_rows) == (1, 6)
     data = b"".join(map(bytes, lines))
-    read = decode_commit(data, version=Version(1), url="t", log_file="1.json", modified_ms=None)
+    read = decode_commit(data, version=Version(1), log_file="1.json", modified_ms=None)
     assert len(read.removed) == 20_001

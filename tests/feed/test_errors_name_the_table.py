@@ -10,7 +10,14 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from tablefeed.errors import TABLE, DataFileError, InvalidRowsError, SchemaMismatchError, UnsupportedExpressionError
+from tablefeed.errors import (
+    TABLE,
+    DataFileError,
+    InvalidRowsError,
+    LogError,
+    SchemaMismatchError,
+    UnsupportedExpressionError,
+)
 
 ROWS = pa.table({"id": [1, 2], "s": ["a", "b"]})
 
@@ -67,3 +74,31 @@ def test_an_error_about_rows_or_data_files_names_the_table(
     assert str(tmp_path) in caught.value.message
     assert TABLE not in caught.value.message
     assert str(vars(caught.value)["url"]).startswith(str(tmp_path))
+
+
+@pytest.mark.parametrize("ask", [tablefeed.open_table, lambda path: next(tablefeed.follow(path, after=0))])
+def test_an_error_about_the_log_names_the_table(tmp_path: Path, ask: Callable[[Path], object]) -> None:
+    for _ in range(2):
+        tablefeed.append(tmp_path, ROWS)
+    commit = tmp_path / "_delta_log" / f"{1:020d}.json"
+    commit.write_bytes(commit.read_bytes()[:-40])
+
+    with pytest.raises(LogError) as caught:
+        ask(tmp_path)
+
+    assert str(tmp_path) in caught.value.message
+    assert TABLE not in caught.value.message
+    assert caught.value.url == str(tmp_path)
+
+
+def test_a_warning_about_a_checkpoint_that_cannot_be_read_names_the_table(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tablefeed.append(tmp_path, ROWS)
+    tablefeed.checkpoint(tmp_path)
+    (checkpoint,) = (tmp_path / "_delta_log").glob("*.checkpoint.parquet")
+    checkpoint.write_bytes(b"no Parquet")
+
+    assert tablefeed.open_table(tmp_path).to_arrow().num_rows == 2
+    assert f"The log of {tmp_path} cannot be read at {checkpoint.name}" in caplog.text
+    assert TABLE not in caplog.text

@@ -45,7 +45,7 @@ _MORE_THAN_FILE = re.compile(
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")  # byte order marks of UTF-8 and UTF-16
 
 
-def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, modified_ms: int | None) -> Commit:
+def decode_commit(data: bytes, *, version: Version, log_file: str, modified_ms: int | None) -> Commit:
     """The actions of one commit file, file actions in their order.
 
     `committed_at_ms` is commitInfo's in-commit timestamp where it has one, else `modified_ms`. Blank lines, unknown
@@ -57,17 +57,17 @@ def decode_commit(data: bytes, *, version: Version, url: str, log_file: str, mod
     gathered = Gathered()
     line, action = 0, ""
     try:
-        for line, action, values in read_lines(io.BytesIO(data), url=url, log_file=log_file):  # noqa: B007 - named below
+        for line, action, values in read_lines(io.BytesIO(data), log_file=log_file):  # noqa: B007 - named below
             if action in FILE_ACTIONS:
                 files.append(fields.read_file(action, values))
             else:
                 gathered.take(action, values)
     except BadActionError as bad:
-        raise CorruptLogError(bad.of(action), url=url, log_file=log_file, line=line) from bad
+        raise CorruptLogError(bad.of(action), log_file=log_file, line=line) from bad
     return gathered.commit(files, version=version, modified_ms=modified_ms)
 
 
-def decode_facts(data: bytes, *, version: Version, url: str, log_file: str, modified_ms: int | None) -> Commit:
+def decode_facts(data: bytes, *, version: Version, log_file: str, modified_ms: int | None) -> Commit:
     """`decode_commit` without its files, which are not judged: a line that begins and ends as a file's is skipped.
 
     No line is skipped where one may hold a second action behind a file's: such a line is refused.
@@ -78,11 +78,11 @@ def decode_facts(data: bytes, *, version: Version, url: str, log_file: str, modi
     gathered = Gathered()
     line, action = 0, ""
     try:
-        for line, action, values in read_lines(io.BytesIO(b"".join(lines)), url=url, log_file=log_file):  # noqa: B007
+        for line, action, values in read_lines(io.BytesIO(b"".join(lines)), log_file=log_file):  # noqa: B007
             if action not in FILE_ACTIONS:
                 gathered.take(action, values)
     except BadActionError as bad:
-        raise CorruptLogError(bad.of(action), url=url, log_file=log_file, line=line) from bad
+        raise CorruptLogError(bad.of(action), log_file=log_file, line=line) from bad
     return gathered.commit((), version=version, modified_ms=modified_ms)
 
 
@@ -121,7 +121,6 @@ def _head(commit: Commit) -> Iterator[Mapping[str, object]]:
 def read_lines(
     data: io.BytesIO,
     *,
-    url: str,
     log_file: str,
     known_actions: frozenset[str] = COMMIT_ACTIONS,
     first_line: int = 1,
@@ -132,7 +131,7 @@ def read_lines(
     not yet checked. Raises CorruptLogError for a malformed line or an empty file, as `decode_commit` does.
     """
     if first_line == 1 and data.read(3).startswith(_MARKS):
-        raise CorruptLogError("it begins with a byte order mark", url=url, log_file=log_file, line=1)
+        raise CorruptLogError("it begins with a byte order mark", log_file=log_file, line=1)
     data.seek(0)
     seen = False
     for number, line in enumerate(data, first_line):
@@ -143,10 +142,10 @@ def read_lines(
                 continue
             actions = _commit_info_alone(line)
             if actions is None:
-                raise CorruptLogError(_fault_of(line), url=url, log_file=log_file, line=number) from error
+                raise CorruptLogError(_fault_of(line), log_file=log_file, line=number) from error
         seen = True
         if not isinstance(actions, dict):
-            raise CorruptLogError("the line is not a JSON object", url=url, log_file=log_file, line=number)
+            raise CorruptLogError("the line is not a JSON object", log_file=log_file, line=number)
         known = [key for key in actions if key in known_actions and actions[key] is not None]
         if known == [names.COMMIT_INFO]:
             yield number, names.COMMIT_INFO, _any_json(actions[names.COMMIT_INFO], line)
@@ -154,10 +153,10 @@ def read_lines(
         for key in known:
             if len(known) > 1 or not isinstance(actions[key], dict):
                 reason = f"the line holds {' and '.join(known)}" if len(known) > 1 else f"{key} is not a JSON object"
-                raise CorruptLogError(reason, url=url, log_file=log_file, line=number)
+                raise CorruptLogError(reason, log_file=log_file, line=number)
             yield number, key, actions[key]
     if not seen:
-        raise CorruptLogError("it is empty: its writer died, or it was cut off", url=url, log_file=log_file)
+        raise CorruptLogError("it is empty: its writer died, or it was cut off", log_file=log_file)
 
 
 _MANY_DIGITS = re.compile(rb"[0-9]{19}")

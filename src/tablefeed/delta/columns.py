@@ -65,37 +65,26 @@ OF_REMOVES = ("deletion_timestamp_ms", "extended_file_metadata")
 """The columns that only removes have."""
 
 
-def decode_commit_columns(
-    data: bytes, *, version: Version, url: str, log_file: str, modified_ms: int
-) -> tuple[list[pa.RecordBatch], Commit]:
-    """The adds and removes of one commit file as batches of `FILE_COLUMNS`, and its other actions as a Commit.
-
-    The Commit is that of `codec.decode_commit`, with empty `files`. cdc actions are ignored: no snapshot has them.
-    Raises the same CorruptLogError.
-    """
-    rows = FileRows(url=url)
-    commit = decode_commit_into(rows, data, version=version, log_file=log_file, modified_ms=modified_ms)
-    return [*rows.full(), *rows.rest()], commit
-
-
 def decode_commit_into(
     rows: FileRows, data: bytes, *, version: Version, log_file: str, modified_ms: int | None
 ) -> Commit:
-    """`decode_commit_columns`, but the file actions are added to `rows`, so that small commits share a batch.
+    """Adds the adds and removes of one commit file to `rows`; gives its other actions as a Commit.
 
-    An error in a file action may be raised only later, when its batch is made.
+    The Commit is that of `codec.decode_commit`, with empty `files`. cdc actions are ignored: no snapshot has them.
+    Raises the same CorruptLogError. Small commits may share a batch of `rows`, so an error in a file action may
+    be raised only later, when its batch is made.
     """
     gathered = Gathered()
     for run in runs(data):
         if run.only_adds and rows.take_adds(run.lines):
             continue
         stream = io.BytesIO(b"".join(run.lines))
-        for line, action, values in read_lines(stream, url=rows.url, log_file=log_file, first_line=run.first_line):
+        for line, action, values in read_lines(stream, log_file=log_file, first_line=run.first_line):
             if action not in FILE_ACTIONS:
                 try:
                     gathered.take(action, values)
                 except BadActionError as bad:
-                    raise CorruptLogError(bad.of(action), url=rows.url, log_file=log_file, line=line) from bad
+                    raise CorruptLogError(bad.of(action), log_file=log_file, line=line) from bad
             elif action != names.CDC:
                 rows.take(action, values, log_file=log_file, line=line, end=run.begin + stream.tell())
     return gathered.commit((), version=version, modified_ms=modified_ms)
@@ -108,8 +97,7 @@ class FileRows:
     protocol does not allow.
     """
 
-    def __init__(self, *, url: str, with_stats: bool = True) -> None:
-        self.url = url
+    def __init__(self, *, with_stats: bool = True) -> None:
         self._with_stats = with_stats
         self._rows: list[_Row] = []
         self._bytes = 0
@@ -150,7 +138,7 @@ class FileRows:
             return _to_batch(rows)
         except _BadRowsError as bad:
             log_file, line, reason = _first_fault(rows)
-            raise CorruptLogError(reason, url=self.url, log_file=log_file, line=line) from bad
+            raise CorruptLogError(reason, log_file=log_file, line=line) from bad
 
 
 def decode_paths(log_paths: pa.Array) -> pa.Array:

@@ -19,6 +19,7 @@ from tablefeed.errors import (
     StoreError,
     TableNotFoundError,
     VersionNotFoundError,
+    naming,
 )
 from tablefeed.feed.snapshot.next_best import NextBest
 from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader, passed_over
@@ -132,7 +133,8 @@ class DeltaLog(TablePlace):
             data = self.store.read(f"{names.LOG_DIR}/{name}")
         except ObjectNotFoundError:
             return None
-        return codec.decode_commit(data, version=version, url=self.url, log_file=name, modified_ms=None)
+        with naming(self.url):
+            return codec.decode_commit(data, version=version, log_file=name, modified_ms=None)
 
     def commit_facts(self, version: Version) -> Commit | None:
         """Gives the facts in the commit of `version`, without its files; None where it does not exist; one request."""
@@ -141,7 +143,8 @@ class DeltaLog(TablePlace):
             data = self.store.read(f"{names.LOG_DIR}/{name}")
         except ObjectNotFoundError:
             return None
-        return codec.decode_facts(data, version=version, url=self.url, log_file=name, modified_ms=None)
+        with naming(self.url):
+            return codec.decode_facts(data, version=version, log_file=name, modified_ms=None)
 
     def head(self, version: Version) -> Entry | None:
         """See `TableLog`."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from tablefeed.delta import codec, names
 from tablefeed.delta.checkpoint.checksum import Checksum, parse_checksum
-from tablefeed.errors import CorruptLogError, ObjectNotFoundError, StoreError
+from tablefeed.errors import CorruptLogError, ObjectNotFoundError, StoreError, naming
 from tablefeed.log.replay import each_once, fold
 from tablefeed.log.segment import LogSegment
 from tablefeed.model.actions import Commit, Facts
@@ -103,7 +103,7 @@ class SegmentReader:
         segment = reading.segment
         files = self._checkpoint_files(segment, reading.sidecars, with_stats=with_stats)
         name = segment.checkpoint[0].name if segment.checkpoint else ""
-        checkpoint = each_once(files, log_file=name, url=self._store.url)
+        checkpoint = each_once(files, log_file=name, url=self._url)
         if reading.tail is not None:
             return checkpoint, iter(reading.tail)
         return checkpoint, (self._decoded(turn, with_stats=with_stats)[0] for turn in _newest_first(segment.tail))
@@ -112,15 +112,16 @@ class SegmentReader:
         """Gives the remove actions of the checkpoint, which `files` leaves out."""
         from tablefeed.delta.checkpoint.reading import read_removed
 
-        sidecars = reading.sidecars
-        if reading.segment.checkpoint and sidecars is None:
-            sidecars = self._top_level(reading.segment).sidecars
-        for name in sidecars or ():
-            with self._store.open_input(name) as source:
-                yield from read_removed(source, url=self._url, log_file=name)
-        if not sidecars:
-            for part, source in self._opened(reading.segment):
-                yield from read_removed(source, url=self._url, log_file=part.name)
+        with naming(self._url):
+            sidecars = reading.sidecars
+            if reading.segment.checkpoint and sidecars is None:
+                sidecars = self._top_level(reading.segment).sidecars
+            for name in sidecars or ():
+                with self._store.open_input(name) as source:
+                    yield from read_removed(source, log_file=name)
+            if not sidecars:
+                for part, source in self._opened(reading.segment):
+                    yield from read_removed(source, log_file=part.name)
 
     def check(self, segment: LogSegment, *, before_step: Callable[[], None] = lambda: None) -> None:
         """Reads all of `segment` that any reader may need, batch by batch; keeps nothing.
@@ -152,47 +153,49 @@ class SegmentReader:
             return None  # the checksum only confirms the log, so reading goes on without it
 
     def _facts_of(self, log_file: LogFile) -> Commit:
-        facts = codec.decode_facts(
-            self._store.read(_path(log_file)),
-            version=log_file.version,
-            url=self._url,
-            log_file=log_file.name,
-            modified_ms=log_file.modified_ms,
-        )
-        if log_file.kind is LogFileKind.COMPACTION:
-            self._check_reconciled(log_file, (), facts)
-        return facts
+        with naming(self._url):
+            facts = codec.decode_facts(
+                self._store.read(_path(log_file)),
+                version=log_file.version,
+                log_file=log_file.name,
+                modified_ms=log_file.modified_ms,
+            )
+            if log_file.kind is LogFileKind.COMPACTION:
+                self._check_reconciled(log_file, (), facts)
+            return facts
 
     def _decoded(self, turn: Sequence[LogFile], *, with_stats: bool) -> tuple[Sequence[pa.RecordBatch], list[Commit]]:
         from tablefeed.delta.columns import FileRows, decode_commit_into
 
-        rows = FileRows(url=self._url, with_stats=with_stats)
+        rows = FileRows(with_stats=with_stats)
         batches: list[pa.RecordBatch] = []
         commits = []
-        for log_file in turn:
-            data = self._store.read(_path(log_file))
-            commits.append(
-                decode_commit_into(
-                    rows, data, version=log_file.version, log_file=log_file.name, modified_ms=log_file.modified_ms
+        with naming(self._url):
+            for log_file in turn:
+                data = self._store.read(_path(log_file))
+                commits.append(
+                    decode_commit_into(
+                        rows, data, version=log_file.version, log_file=log_file.name, modified_ms=log_file.modified_ms
+                    )
                 )
-            )
-            batches += rows.full()
-        batches += rows.rest()
-        if turn[0].kind is LogFileKind.COMPACTION:
-            self._check_reconciled(turn[0], batches, commits[0])
-        return batches, commits
+                batches += rows.full()
+            batches += rows.rest()
+            if turn[0].kind is LogFileKind.COMPACTION:
+                self._check_reconciled(turn[0], batches, commits[0])
+            return batches, commits
 
     def _check_reconciled(self, log_file: LogFile, files: Sequence[pa.RecordBatch], facts: Commit) -> None:
         from tablefeed.delta.checkpoint.compaction import unreconciled_facts, unreconciled_files
 
         reason = unreconciled_facts(facts) or unreconciled_files(files)
         if reason is not None:
-            raise CorruptLogError(reason, url=self._url, log_file=log_file.name)
+            raise CorruptLogError(reason, log_file=log_file.name)
 
     def _top_level(self, segment: LogSegment) -> TopLevel:
         from tablefeed.delta.checkpoint.reading import read_top_level
 
-        return read_top_level(self._opened(segment), url=self._url)
+        with naming(self._url):
+            return read_top_level(self._opened(segment), root_url=self._url)
 
     def _opened(self, segment: LogSegment) -> Iterator[tuple[LogFile, BinaryIO]]:
         for part in segment.checkpoint:
@@ -202,25 +205,27 @@ class SegmentReader:
     def _all_columns(self, reading: Reading) -> Iterator[pa.RecordBatch]:
         from tablefeed.delta.checkpoint.reading import read_all_columns
 
-        for part, source in self._opened(reading.segment):
-            yield from read_all_columns(source, url=self._url, log_file=part.name)
-        for name in reading.sidecars or ():
-            with self._store.open_input(name) as source:
-                yield from read_all_columns(source, url=self._url, log_file=name)
+        with naming(self._url):
+            for part, source in self._opened(reading.segment):
+                yield from read_all_columns(source, log_file=part.name)
+            for name in reading.sidecars or ():
+                with self._store.open_input(name) as source:
+                    yield from read_all_columns(source, log_file=name)
 
     def _checkpoint_files(
         self, segment: LogSegment, sidecars: tuple[str, ...] | None, *, with_stats: bool
     ) -> Iterator[pa.RecordBatch]:
         from tablefeed.delta.checkpoint.reading import read_files, read_sidecar
 
-        if segment.checkpoint and sidecars is None:
-            sidecars = self._top_level(segment).sidecars
-        for name in sidecars or ():
-            with self._store.open_input(name) as source:
-                yield from read_sidecar(source, with_stats=with_stats, url=self._url, log_file=name)
-        if not sidecars:
-            for part, source in self._opened(segment):
-                yield from read_files(source, with_stats=with_stats, url=self._url, log_file=part.name)
+        with naming(self._url):
+            if segment.checkpoint and sidecars is None:
+                sidecars = self._top_level(segment).sidecars
+            for name in sidecars or ():
+                with self._store.open_input(name) as source:
+                    yield from read_sidecar(source, with_stats=with_stats, log_file=name)
+            if not sidecars:
+                for part, source in self._opened(segment):
+                    yield from read_files(source, with_stats=with_stats, log_file=part.name)
 
 
 def _newest_first(tail: Sequence[LogFile]) -> Iterator[Sequence[LogFile]]:

@@ -35,7 +35,7 @@ from tablefeed.delta.checkpoint.writing import (
 from tablefeed.delta.columns import FILE_COLUMNS
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.schema_string import to_arrow
-from tablefeed.errors import ObjectNotFoundError, StoreError
+from tablefeed.errors import ObjectNotFoundError, StoreError, naming
 from tablefeed.feed.commit.own_log import all_in_log_of, in_log_of
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.segment_reader import SegmentReader
@@ -124,8 +124,8 @@ def write_classic_twin(snapshot: Snapshot, checkpoint: Checkpoint) -> bool:
     name = f"{names.LOG_DIR}/{names.checkpoint_name(checkpoint[0].version)}"
     if log.store.exists(name):
         return False
-    with log.store.open_input(f"{names.LOG_DIR}/{checkpoint[0].name}") as source:
-        actions = read_actions(source, url=log.url, log_file=checkpoint[0])
+    with naming(log.url), log.store.open_input(f"{names.LOG_DIR}/{checkpoint[0].name}") as source:
+        actions = read_actions(source, log_file=checkpoint[0])
     if actions is None:
         return False
     layout = CheckpointLayout(snapshot.protocol, snapshot.metadata, snapshot.schema)

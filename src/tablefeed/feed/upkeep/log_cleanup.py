@@ -13,7 +13,7 @@ from collections.abc import Callable
 from tablefeed.delta import features, names
 from tablefeed.delta.checkpoint.reading import read_top_level
 from tablefeed.delta.intervals import DAY_MS
-from tablefeed.errors import LogError, ObjectNotFoundError, TablefeedError
+from tablefeed.errors import LogError, ObjectNotFoundError, TablefeedError, naming
 from tablefeed.feed.snapshot.segment_reader import SegmentReader
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
 from tablefeed.feed.upkeep.checkpointing import write_classic_twin
@@ -125,8 +125,8 @@ def _delete_sidecars(log: TableLog, *, now_ms: int) -> int:
         if log_file.kind not in (LogFileKind.CHECKPOINT, LogFileKind.CHECKPOINT_V2):
             continue
         try:
-            with log.store.open_input(f"{names.LOG_DIR}/{log_file.name}") as source:
-                owned |= set(read_top_level([(log_file, source)], url=log.url).sidecars)
+            with naming(log.url), log.store.open_input(f"{names.LOG_DIR}/{log_file.name}") as source:
+                owned |= set(read_top_level([(log_file, source)], root_url=log.url).sidecars)
         except TablefeedError as error:
             logger.warning("sidecars kept table=%s checkpoint=%s: %s", log.url, log_file.name, error)
             return 0
