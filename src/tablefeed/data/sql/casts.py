@@ -29,6 +29,8 @@ def cast(scope: Scope, term: Term, to: DataType) -> Term:
         return Term(type=to, sql=f"NULL::{duck(to)}", fails=term.fails)
     if kind in (kinds.TIMESTAMP, kinds.NTZ) and to in (kinds.DATE, kinds.NTZ):
         return times.day_of(scope, term) if to == kinds.DATE else times.clock_of(scope, term)
+    if kind in kinds.TIMES and to == kinds.STRING:
+        return times.text_of(scope, term)
     sql = _sql(kind, to)
     if sql is not None:
         made = strict(scope, to, [term], sql)

@@ -191,6 +191,8 @@ def _member(c: Call) -> Term:
     return value
 
 
+_CASTS = (kinds.DATE, kinds.TIMESTAMP, kinds.INT, kinds.LONG, kinds.STRING, kinds.DOUBLE, kinds.BOOLEAN)
+
 FUNCTIONS: Known = {
     "if": ((3,), _if),
     "coalesce": (ANY, operators.coalesced),
@@ -222,13 +224,7 @@ FUNCTIONS: Known = {
     "array_append": ((2,), _put("list_append({0}, {1})")),
     "array_prepend": ((2,), _put("list_prepend({1}, {0})")),
     "array_insert": ((3,), _put("list_prepend({1}, {0})")),
-    "date": _cast_to(kinds.DATE),
-    "timestamp": _cast_to(kinds.TIMESTAMP),
-    "int": _cast_to(kinds.INT),
-    "bigint": _cast_to(kinds.LONG),
-    "string": _cast_to(kinds.STRING),
-    "double": _cast_to(kinds.DOUBLE),
-    "boolean": _cast_to(kinds.BOOLEAN),
+    **{spelt(kind): _cast_to(kind) for kind in _CASTS},
     **TEXT_FUNCTIONS,
     **TIME_FUNCTIONS,
 }

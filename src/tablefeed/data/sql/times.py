@@ -11,7 +11,7 @@ from datetime import timedelta, tzinfo
 
 from tablefeed.data.sql import kinds
 from tablefeed.data.sql.terms import Failure, Scope, Term, mapped, strict, text_sql
-from tablefeed.model.spark_texts import DAY_US, date_text, read_zone, timestamp_text
+from tablefeed.model.spark_texts import DAY_US, date_text, read_zone
 
 _IN_CALENDAR = "{0} BETWEEN -62167219200000000 AND 253433923199999999"
 """The years 0 to 10000: a little more than what any zone's clock shows in the years 1 to 9999."""
@@ -19,6 +19,8 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 """Of the years 1 to 9999."""
 AS_DATE = f"CASE WHEN {{0}} BETWEEN {_FIRST_DAY} AND {_LAST_DAY + 366} THEN DATE '1970-01-01' + {{0}}::INTEGER END"
 """DuckDB's date of a number of days; null outside of the years 1 to 10000."""
+_OF_DAY = f"(({{0}} % {DAY_US} + {DAY_US}) % {DAY_US})"
+"""The microseconds of a wall clock since midnight."""
 UNITS_US = {"HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000}
 
 
@@ -64,8 +66,7 @@ def floored(width: int) -> str:
 
 def clock_part(unit: str) -> str:
     """SQL of the hour, minute or whole second of a wall clock."""
-    of_day = f"(({{0}} % {DAY_US} + {DAY_US}) % {DAY_US})"
-    return f"({of_day} // {UNITS_US[unit]} % {24 if unit == 'HOUR' else 60})::INTEGER"
+    return f"({_OF_DAY} // {UNITS_US[unit]} % {24 if unit == 'HOUR' else 60})::INTEGER"
 
 
 _DATE_UNITS = {
@@ -104,9 +105,18 @@ def kept_offset(scope: Scope, moment: Term, clock: Term, instant: Term) -> Term:
     return Term(type=kinds.TIMESTAMP, sql=sql, fails=instant.fails)
 
 
+def text_of(scope: Scope, moment: Term) -> Term:
+    """CAST of a date or timestamp AS STRING."""
+    if moment.type == kinds.DATE:
+        return mapped(scope, "date as text", moment, kinds.STRING, date_text, Failure.RANGE)
+    clock = scope.bound(clock_of(scope, moment))
+    sql = f"{{}} || ' ' || (TIME '00:00:00' + to_microseconds({_OF_DAY.format(clock.sql)}))::VARCHAR"
+    return strict(scope, kinds.STRING, [text_of(scope, day_of(scope, clock))], sql)
+
+
 _PATTERN = re.compile(r"yyyy|MM|dd|HH|mm|ss|[-/:._ ]")
-_OF_DATE = {"yyyy": slice(0, 4), "MM": slice(5, 7), "dd": slice(8, 10)}
-_OF_CLOCK = {"HH": slice(11, 13), "mm": slice(14, 16), "ss": slice(17, 19)}
+_PLACES = {"yyyy": "1:4", "MM": "6:7", "dd": "9:10", "HH": "12:13", "mm": "15:16", "ss": "18:19"}
+"""Where the text of a timestamp has each part."""
 
 
 def formatted(scope: Scope, moment: Term, pattern: str) -> Term:
@@ -115,18 +125,11 @@ def formatted(scope: Scope, moment: Term, pattern: str) -> Term:
     if "".join(tokens) != pattern or not tokens:
         reason = "patterns are evaluated of yyyy, MM, dd, HH, mm, ss and - / : . _ blank"
         raise scope.refuse(f"the pattern {pattern}", reason)
-    has_clock = any(token in _OF_CLOCK for token in tokens)
-    if moment.type == kinds.DATE and has_clock:
-        raise scope.refuse(f"the pattern {pattern}", "of a date it is evaluated without hours: cast the date first")
-
-    def text(value: int) -> str:
-        shown = timestamp_text(value) if has_clock else date_text(value)
-        if not "0001" <= shown[:4] <= "9999":
-            raise ValueError
-        return "".join(shown[(_OF_DATE | _OF_CLOCK)[t]] if t.isalpha() else t for t in tokens)
-
-    if has_clock:
-        moment = strict(scope, kinds.NTZ, [clock_of(scope, moment)], floored(UNITS_US["SECOND"]))
-    else:
-        moment = moment if moment.type == kinds.DATE else day_of(scope, moment)
-    return mapped(scope, f"date_format {pattern}", moment, kinds.STRING, text, Failure.RANGE)
+    if not {"HH", "mm", "ss"}.isdisjoint(tokens):
+        if moment.type == kinds.DATE:
+            raise scope.refuse(f"the pattern {pattern}", "of a date it is evaluated without hours: cast the date first")
+    elif moment.type != kinds.DATE:
+        moment = day_of(scope, moment)
+    words = [f"{{0}}[{_PLACES[token]}]" if token in _PLACES else f"'{token}'" for token in tokens]
+    sql = f"CASE WHEN {{0}}[1:4] BETWEEN '0001' AND '9999' THEN {' || '.join(words)} END"
+    return strict(scope, kinds.STRING, [text_of(scope, moment)], sql, Failure.RANGE)
