@@ -18,7 +18,7 @@ import orjson
 from tablefeed.delta import names, row_tracking
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.type_changes import unknown_type_change
-from tablefeed.errors import AppendOnlyError, LogError, UnsupportedFeatureError
+from tablefeed.errors import TABLE, AppendOnlyError, LogError, UnsupportedFeatureError, naming
 from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.schema import Primitive, Struct, walk
 
@@ -67,25 +67,26 @@ def check_readable(protocol: Protocol, metadata: Metadata, *, url: str) -> None:
 
     Shredded variants are not refused here: only the files themselves show whether they have one.
     """
-    if metadata.format_provider != "parquet":
-        raise UnsupportedFeatureError(
-            f"The table at {url} keeps its data as {metadata.format_provider!r}; tablefeed reads and writes parquet.",
-            url=url,
-            features=(f"format {metadata.format_provider}",),
-        )
-    if protocol.min_reader_version > _READER_VERSION or (
-        protocol.min_reader_version == _READER_VERSION and protocol.reader_features is None
-    ):
-        raise _version_error(protocol, url=url)
-    uses = _uses(metadata, url=url)
-    # An active feature counts even where the protocol does not list it: rows would be wrong.
-    in_use = frozenset(feature.name for feature in FEATURES.values() if feature.is_active(uses))
-    refused = _refused(protocol.reader_features or frozenset(), in_use, lambda feature: feature.read)
-    if refused:
-        raise _feature_error(refused, "read", "DELTA_UNSUPPORTED_FEATURES_FOR_READ", url=url)
-    _refuse_unsupported_mapping(protocol, uses, url=url)
-    if not _WIDENING.isdisjoint(protocol.reader_features or ()) and names.TYPE_CHANGES in uses.column_keys:
-        _refuse_unknown_type_change(metadata, url=url)
+    with naming(url):
+        if metadata.format_provider != "parquet":
+            raise UnsupportedFeatureError(
+                f"The table at {TABLE} keeps its data as {metadata.format_provider!r}; tablefeed reads and writes "
+                "parquet.",
+                features=(f"format {metadata.format_provider}",),
+            )
+        if protocol.min_reader_version > _READER_VERSION or (
+            protocol.min_reader_version == _READER_VERSION and protocol.reader_features is None
+        ):
+            raise _version_error(protocol)
+        uses = _uses(metadata)
+        # An active feature counts even where the protocol does not list it: rows would be wrong.
+        in_use = frozenset(feature.name for feature in FEATURES.values() if feature.is_active(uses))
+        refused = _refused(protocol.reader_features or frozenset(), in_use, lambda feature: feature.read)
+        if refused:
+            raise _feature_error(refused, "read", "DELTA_UNSUPPORTED_FEATURES_FOR_READ")
+        _refuse_unsupported_mapping(protocol, uses)
+        if not _WIDENING.isdisjoint(protocol.reader_features or ()) and names.TYPE_CHANGES in uses.column_keys:
+            _refuse_unknown_type_change(metadata)
 
 
 def check_writable(protocol: Protocol, metadata: Metadata, *, url: str, removes: bool) -> None:
@@ -94,28 +95,28 @@ def check_writable(protocol: Protocol, metadata: Metadata, *, url: str, removes:
     Raises UnsupportedFeatureError, naming the features; a table that cannot be read is not written either, as the
     protocol demands. Raises AppendOnlyError for `removes` with `delta.appendOnly`. Rules for rows are not checked here.
     """
-    check_readable(protocol, metadata, url=url)
-    if protocol.min_writer_version > _WRITER_VERSION or (
-        protocol.min_writer_version == _WRITER_VERSION and protocol.writer_features is None
-    ):
-        raise _version_error(protocol, url=url)
-    uses = _uses(metadata, url=url)
-    listed = (protocol.writer_features or frozenset()) | (protocol.reader_features or frozenset())
-    in_use = frozenset(
-        feature.name
-        for feature in FEATURES.values()
-        if feature.is_active(uses) and (feature.name in listed or _is_implied(feature, protocol))
-    )
-    refused = _refused(listed, in_use, lambda feature: feature.write)
-    if refused:
-        raise _feature_error(refused, "written", "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE", url=url)
-    row_tracking.check_consistent(protocol, uses.properties, url=url)
-    if removes and uses.properties.appends_only:
-        raise AppendOnlyError(
-            f"The table at {url} is append-only: its rows must not be removed. "
-            f"Append instead, or set its property {names.APPEND_ONLY} to false.",
-            url=url,
+    with naming(url):
+        check_readable(protocol, metadata, url=url)
+        if protocol.min_writer_version > _WRITER_VERSION or (
+            protocol.min_writer_version == _WRITER_VERSION and protocol.writer_features is None
+        ):
+            raise _version_error(protocol)
+        uses = _uses(metadata)
+        listed = (protocol.writer_features or frozenset()) | (protocol.reader_features or frozenset())
+        in_use = frozenset(
+            feature.name
+            for feature in FEATURES.values()
+            if feature.is_active(uses) and (feature.name in listed or _is_implied(feature, protocol))
         )
+        refused = _refused(listed, in_use, lambda feature: feature.write)
+        if refused:
+            raise _feature_error(refused, "written", "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
+        row_tracking.check_consistent(protocol, uses.properties)
+        if removes and uses.properties.appends_only:
+            raise AppendOnlyError(
+                f"The table at {TABLE} is append-only: its rows must not be removed. "
+                f"Append instead, or set its property {names.APPEND_ONLY} to false.",
+            )
 
 
 def required_protocol(schema: Struct, properties: Mapping[str, str]) -> Protocol:
@@ -366,50 +367,46 @@ def _refused(listed: frozenset[str], in_use: frozenset[str], rule_of: Callable[[
     return dict(sorted(reasons.items()))
 
 
-def _refuse_unsupported_mapping(protocol: Protocol, uses: Uses, *, url: str) -> None:
+def _refuse_unsupported_mapping(protocol: Protocol, uses: Uses) -> None:
     """Refuses a column mapping that the protocol does not list: PROTOCOL.md says to ignore it, Delta-Spark uses it."""
     supported = protocol.min_reader_version == _MAPPING_READER or "columnMapping" in (protocol.reader_features or ())
     if _mapped(uses) and not supported:
         raise UnsupportedFeatureError(
-            f"The table at {url} sets {names.COLUMN_MAPPING_MODE}, but its protocol does not support columnMapping: "
+            f"The table at {TABLE} sets {names.COLUMN_MAPPING_MODE}, but its protocol does not support columnMapping: "
             "different readers would read different columns. Nothing was read. Add the feature to the table, or remove "
             "the property.",
-            url=url,
             features=("columnMapping",),
             error_class="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
         )
 
 
-def _refuse_unknown_type_change(metadata: Metadata, *, url: str) -> None:
+def _refuse_unknown_type_change(metadata: Metadata) -> None:
     unknown = unknown_type_change(_parts(orjson.loads(metadata.schema_string)))
     if unknown is not None:
         raise UnsupportedFeatureError(
-            f"The table at {url} records a change of a column's type that this version of tablefeed does not know: "
+            f"The table at {TABLE} records a change of a column's type that this version of tablefeed does not know: "
             f"{unknown}. Nothing was read. Upgrade tablefeed, or drop the feature typeWidening from the table with the "
             "writer that made the change.",
-            url=url,
             features=("typeWidening",),
             error_class="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
         )
 
 
-def _feature_error(refused: Mapping[str, str], verb: str, error_class: str, *, url: str) -> UnsupportedFeatureError:
+def _feature_error(refused: Mapping[str, str], verb: str, error_class: str) -> UnsupportedFeatureError:
     named = ", ".join(f"{name} ({reason})" for name, reason in refused.items())
     return UnsupportedFeatureError(
-        f"The table at {url} has features that this version of tablefeed does not handle: {named}. "
+        f"The table at {TABLE} has features that this version of tablefeed does not handle: {named}. "
         f"Nothing was {verb}. Upgrade tablefeed to a version that handles them, or drop them from the table.",
-        url=url,
         features=tuple(refused),
         error_class=error_class,
     )
 
 
-def _version_error(protocol: Protocol, *, url: str) -> UnsupportedFeatureError:
+def _version_error(protocol: Protocol) -> UnsupportedFeatureError:
     needed = f"reader version {protocol.min_reader_version} and writer version {protocol.min_writer_version}"
     return UnsupportedFeatureError(
-        f"The table at {url} needs {needed}; this version of tablefeed knows reader versions up to {_READER_VERSION} "
+        f"The table at {TABLE} needs {needed}; this version of tablefeed knows reader versions up to {_READER_VERSION} "
         f"and writer versions up to {_WRITER_VERSION}, of which the last needs a list of features. Upgrade tablefeed.",
-        url=url,
         features=(needed,),
         error_class="DELTA_INVALID_PROTOCOL_VERSION",
     )
@@ -418,7 +415,7 @@ def _version_error(protocol: Protocol, *, url: str) -> UnsupportedFeatureError:
 # --- what metadata uses --------------------------------------------------------------------------------------------
 
 
-def _uses(metadata: Metadata, *, url: str) -> Uses:
+def _uses(metadata: Metadata) -> Uses:
     """What the logged metadata uses. The schema is not checked here: schema_string.py checks its types."""
     try:
         parts = list(_parts(orjson.loads(metadata.schema_string)))
@@ -428,7 +425,7 @@ def _uses(metadata: Metadata, *, url: str) -> Uses:
             types=frozenset(word for part in parts for word in part.values() if isinstance(word, str)),
         )
     except (orjson.JSONDecodeError, TypeError, RecursionError) as error:
-        raise LogError(f"The schema in the log of {url} cannot be read: {error}.", url=url) from error
+        raise LogError(f"The schema in the log of {TABLE} cannot be read: {error}.") from error
 
 
 # "Schema Serialization Format": where a type or a field has others inside.

@@ -14,7 +14,7 @@ import orjson
 from tablefeed.delta import names
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.stats.stats_text import num_records
-from tablefeed.errors import CommitError, LogError, UnsupportedFeatureError
+from tablefeed.errors import TABLE, CommitError, LogError, UnsupportedFeatureError
 from tablefeed.model.actions import AddFile, DomainMetadata, Protocol, Version
 
 NO_MARK = -1
@@ -70,7 +70,7 @@ def with_column_names(
     return {**properties, **drawn}
 
 
-def check_consistent(protocol: Protocol, properties: TableProperties, *, url: str) -> None:
+def check_consistent(protocol: Protocol, properties: TableProperties) -> None:
     """Raises UnsupportedFeatureError where protocol and properties disagree about whether rows have ids."""
     listed = protocol.writer_features or frozenset()
     reason = None
@@ -82,9 +82,8 @@ def check_consistent(protocol: Protocol, properties: TableProperties, *, url: st
         reason = f"{names.ENABLE_ROW_TRACKING} and {names.ROW_TRACKING_SUSPENDED} are both on"
     if reason is not None:
         raise UnsupportedFeatureError(
-            f"The table at {url} does not say whether its rows have ids: {reason}. Nothing was written. Correct its "
+            f"The table at {TABLE} does not say whether its rows have ids: {reason}. Nothing was written. Correct its "
             "properties with the writer that set them.",
-            url=url,
             features=(names.ROW_TRACKING,),
             error_class="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION" if properties.suspends_row_tracking else None,
         )

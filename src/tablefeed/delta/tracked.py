@@ -16,7 +16,7 @@ import orjson
 from tablefeed.delta import names
 from tablefeed.delta.fields import BadActionError, read_protocol, write_protocol
 from tablefeed.delta.schema.schema_string import format_schema, parse_schema
-from tablefeed.errors import LogError, SchemaLogError, UnsupportedFeatureError
+from tablefeed.errors import TABLE, LogError, SchemaLogError, UnsupportedFeatureError, naming
 from tablefeed.model.actions import Metadata, Protocol, Version
 from tablefeed.model.schema import Struct
 
@@ -104,20 +104,21 @@ def decode_entry(data: bytes, *, url: str) -> TrackedMetadata:
     Raises SchemaLogError: DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED for bytes that are not an entry,
     DELTA_STREAMING_SCHEMA_LOG_PARSE_SCHEMA_FAILED for an entry whose schema cannot be parsed.
     """
-    first, _, rest = data.partition(b"\n")
-    if first.rstrip(b"\r") != FORMAT:
-        raise _damaged(url, f"its first line is {first[:20]!r} and not {FORMAT!r}")
-    try:
-        return _entry(orjson.loads(rest.split(b"\n", 1)[0]), url)
-    except (orjson.JSONDecodeError, BadActionError, _BadEntryError) as error:
-        raise _damaged(url, str(error)) from error
+    with naming(url):
+        first, _, rest = data.partition(b"\n")
+        if first.rstrip(b"\r") != FORMAT:
+            raise _damaged(f"its first line is {first[:20]!r} and not {FORMAT!r}")
+        try:
+            return _entry(orjson.loads(rest.split(b"\n", 1)[0]))
+        except (orjson.JSONDecodeError, BadActionError, _BadEntryError) as error:
+            raise _damaged(str(error)) from error
 
 
 class _BadEntryError(ValueError):
     """A field is not what it should be. Never leaves this module."""
 
 
-def _entry(values: Any, url: str) -> TrackedMetadata:  # Any: JSON that is judged here
+def _entry(values: Any) -> TrackedMetadata:  # Any: JSON that is judged here
     match values:
         case {
             "tableId": str(table_id),
@@ -137,7 +138,7 @@ def _entry(values: Any, url: str) -> TrackedMetadata:  # Any: JSON that is judge
     previous = values.get(PREVIOUS)
     if previous is not None and (isinstance(previous, bool) or not isinstance(previous, int)):
         raise _BadEntryError(f"{PREVIOUS} is not a number")
-    schema, partitioning = _schema(schema_string, url), _schema(partition_string, url)
+    schema, partitioning = _schema(schema_string), _schema(partition_string)
     if not set(partitioning.names) <= set(schema.names):
         raise _BadEntryError(f"{PARTITION_SCHEMA} has a column that is not in {SCHEMA}")
     return TrackedMetadata(
@@ -152,16 +153,15 @@ def _entry(values: Any, url: str) -> TrackedMetadata:  # Any: JSON that is judge
     )
 
 
-def _schema(text: str, url: str) -> Struct:
+def _schema(text: str) -> Struct:
     try:
-        return parse_schema(text, url=url)
+        return parse_schema(text, url=TABLE)
     except UnsupportedFeatureError:
         raise  # a valid schema, with a type that is not handled here
     except LogError as error:
         raise SchemaLogError(
-            f"A schema in the log of tracked metadata cannot be parsed: {error} Restore the file {url}, or give the "
+            f"A schema in the log of tracked metadata cannot be parsed: {error} Restore the file {TABLE}, or give the "
             "stream a new schemaTrackingLocation.",
-            url=url,
             error_class="DELTA_STREAMING_SCHEMA_LOG_PARSE_SCHEMA_FAILED",
         ) from error
 
@@ -178,10 +178,9 @@ def _protocol(text: Any) -> Protocol | None:  # Any: JSON that is judged here
     return read_protocol(found)
 
 
-def _damaged(url: str, why: str) -> SchemaLogError:
+def _damaged(why: str) -> SchemaLogError:
     return SchemaLogError(
-        f"The file {url} of the log of tracked metadata cannot be read: {why}. Restore it from a copy, or give the "
+        f"The file {TABLE} of the log of tracked metadata cannot be read: {why}. Restore it from a copy, or give the "
         "stream a new schemaTrackingLocation.",
-        url=url,
         error_class="DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED",
     )

@@ -15,7 +15,7 @@ import pyarrow as pa
 from tablefeed.delta import names
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
-from tablefeed.errors import LogError
+from tablefeed.errors import TABLE, LogError, naming
 from tablefeed.model.actions import Metadata
 from tablefeed.model.schema import Array, Field, Map, Path, Struct, fields_at, fields_of, rebuilt, walk
 
@@ -57,9 +57,10 @@ def stored_schema(schema: Struct, mode: MappingMode, *, url: str) -> pa.Schema |
     """
     if mode is MappingMode.NONE:
         return None
-    _check_names(schema, url=url)
-    if mode is MappingMode.ID:
-        _check_ids(schema, url=url)
+    with naming(url):
+        _check_names(schema)
+        if mode is MappingMode.ID:
+            _check_ids(schema)
     stored = to_arrow(physical_schema(schema))
     if mode is MappingMode.NAME:
         return stored
@@ -138,36 +139,35 @@ def _numbers(schema: Struct) -> dict[Path, object]:
     return {physical: field.metadata.get(names.COLUMN_ID) for (physical, _), field in fields}
 
 
-def _check_names(schema: Struct, *, url: str) -> None:
+def _check_names(schema: Struct) -> None:
     for field in fields_of(schema):
         if not isinstance(field.metadata.get(names.PHYSICAL_NAME, ""), str):
-            raise _unmapped(f"the {names.PHYSICAL_NAME} of column {field.name!r} is not a string", url)
+            raise _unmapped(f"the {names.PHYSICAL_NAME} of column {field.name!r} is not a string")
     seen: dict[Path, Path] = {}
     for physical, logical in _paths(schema):
         if physical in seen:
             both = f"{'.'.join(seen[physical])!r} and {'.'.join(logical)!r}"
-            raise _unmapped(f"the columns {both} have the same {names.PHYSICAL_NAME}, {physical[-1]!r}", url)
+            raise _unmapped(f"the columns {both} have the same {names.PHYSICAL_NAME}, {physical[-1]!r}")
         seen[physical] = logical
 
 
-def _check_ids(schema: Struct, *, url: str) -> None:
+def _check_ids(schema: Struct) -> None:
     seen: dict[object, str] = {}
     for field in fields_of(schema):
         number = field.metadata.get(names.COLUMN_ID)
         if not isinstance(number, int):
-            raise _unmapped(f"the column {field.name!r} has no {names.COLUMN_ID}", url)
+            raise _unmapped(f"the column {field.name!r} has no {names.COLUMN_ID}")
         if number in seen:
             raise _unmapped(
-                f"the columns {seen[number]!r} and {field.name!r} have the same {names.COLUMN_ID}, {number}", url
+                f"the columns {seen[number]!r} and {field.name!r} have the same {names.COLUMN_ID}, {number}"
             )
         seen[number] = field.name
 
 
-def _unmapped(what: str, url: str) -> LogError:
+def _unmapped(what: str) -> LogError:
     return LogError(
-        f"The column mapping of the table at {url} is broken: {what}. So the column cannot be found in the files. "
+        f"The column mapping of the table at {TABLE} is broken: {what}. So the column cannot be found in the files. "
         "Restore the table's metadata.",
-        url=url,
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 import orjson
 
 from tablefeed.delta import names
-from tablefeed.errors import UnsupportedFeatureError
+from tablefeed.errors import TABLE, UnsupportedFeatureError, naming
 from tablefeed.model.rules import Check, TableRules, TextLimit
 from tablefeed.model.schema import Field, Struct, fields_at, fields_of
 
@@ -30,22 +30,23 @@ def table_rules(schema: Struct, configuration: Mapping[str, str], *, url: str) -
         for key, expression in sorted(configuration.items())
         if key.lower().startswith(names.CHECK_CONSTRAINT_PREFIX)
     ]
-    return TableRules(
-        checks=(*checks, *_invariants(schema, url)),
-        generated=_expressions(schema, names.GENERATION_EXPRESSION, url),
-        defaults=_expressions(schema, names.CURRENT_DEFAULT, url),
-        limits=tuple(limit for field in schema for limit in _limits(field, url)),
-    )
+    with naming(url):
+        return TableRules(
+            checks=(*checks, *_invariants(schema)),
+            generated=_expressions(schema, names.GENERATION_EXPRESSION),
+            defaults=_expressions(schema, names.CURRENT_DEFAULT),
+            limits=tuple(limit for field in schema for limit in _limits(field)),
+        )
 
 
-def _invariants(schema: Struct, url: str) -> Iterator[Check]:
+def _invariants(schema: Struct) -> Iterator[Check]:
     # As in Delta-Spark, invariants inside arrays and maps are ignored: those have no rows of their own.
     for path, field in fields_at(schema, into=Struct):
         written = field.metadata.get(names.COLUMN_INVARIANTS)
         if written is not None:
             expression = _invariant(written)
             if expression is None:
-                raise _unreadable(url, f"the invariant of column {'.'.join(path)}, {written!s:.200}", "invariants")
+                raise _unreadable(f"the invariant of column {'.'.join(path)}, {written!s:.200}", "invariants")
             yield Check(name=f"EXPRESSION({expression})", expression=expression)
 
 
@@ -62,23 +63,22 @@ def _invariant(written: object) -> str | None:
     return expression if isinstance(expression, str) else None
 
 
-def _expressions(schema: Struct, key: str, url: str) -> Mapping[str, str]:
+def _expressions(schema: Struct, key: str) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for field in schema:
         written = field.metadata.get(key)
         if written is None and not any(key in inner.metadata for inner in fields_of(field.type)):
             continue
         if not isinstance(written, str):
-            raise _unreadable(url, f"{key} of column {field.name}", key)
+            raise _unreadable(f"{key} of column {field.name}", key)
         found[field.name] = written
     return found
 
 
-def _unreadable(url: str, what: str, feature: str) -> UnsupportedFeatureError:
+def _unreadable(what: str, feature: str) -> UnsupportedFeatureError:
     return UnsupportedFeatureError(
-        f"{url} cannot be written: {what} is in a form that this version of tablefeed does not know. Drop that rule "
+        f"{TABLE} cannot be written: {what} is in a form that this version of tablefeed does not know. Drop that rule "
         "from the table, or write it with another writer.",
-        url=url,
         features=(feature,),
         error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
     )
@@ -87,7 +87,7 @@ def _unreadable(url: str, what: str, feature: str) -> UnsupportedFeatureError:
 _TOKEN = re.compile(r"\s*(?:(?P<name>`(?:[^`]|``)+`|[^\s`<>:,()]+)|(?P<mark>[<>:,()]))")
 
 
-def _limits(field: Field, url: str) -> Iterator[TextLimit]:
+def _limits(field: Field) -> Iterator[TextLimit]:
     declared = field.metadata.get(names.CHAR_VARCHAR_TYPE)
     if declared is None:
         return
@@ -96,7 +96,7 @@ def _limits(field: Field, url: str) -> Iterator[TextLimit]:
         yield from reader.limits((field.name,))
     except ValueError as error:
         what = f"the declared type of column {field.name}, {declared!s:.200}"
-        raise _unreadable(url, what, names.CHAR_VARCHAR_TYPE) from error
+        raise _unreadable(what, names.CHAR_VARCHAR_TYPE) from error
 
 
 class _DeclaredType:
