@@ -9,12 +9,11 @@ differently.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import tzinfo
 from enum import StrEnum
 
-from tablefeed.model.schema import DataType, Decimal, Nested, Primitive, paired
+from tablefeed.model.schema import DataType, Decimal, Nested, Primitive
 
 
 class Policy(StrEnum):
@@ -98,8 +97,3 @@ def _is_number(kind: DataType) -> bool:
 
 def _is_day_or_moment(kind: DataType) -> bool:
     return isinstance(kind, Primitive) and kind.name in _DAYS_AND_MOMENTS
-
-
-def leaf_pairs(incoming: DataType, table: DataType) -> Iterator[tuple[DataType, DataType]]:
-    """The pairs of leaf types, incoming and table's, below two types; also pairs of which only one is nested."""
-    return ((one.type, other.type) for one, other in paired(incoming, table, fold=str.lower))

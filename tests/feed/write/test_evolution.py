@@ -167,9 +167,3 @@ def test_a_wider_column_tells_what_it_was_after_what_it_told_before() -> None:
         a("p", several(struct(a("x", LONG, **{"delta.typeChanges": [to_long]})))),
         a("same", INT),
     )
-
-
-def test_two_incoming_columns_that_differ_in_case_alone_are_refused() -> None:
-    with pytest.raises(SchemaMismatchError, match="two columns") as caught:
-        merged(struct(a("id", LONG)), struct(a("id", LONG), a("ID", LONG)), MERGE)
-    assert caught.value.error_class == "DELTA_DUPLICATE_COLUMNS_FOUND"

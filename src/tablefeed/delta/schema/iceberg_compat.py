@@ -12,28 +12,10 @@ from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import nested_id_keys
 from tablefeed.errors import UnsupportedFeatureError
 from tablefeed.model.actions import Protocol
-from tablefeed.model.schema import Array, Field, Map, Primitive, Struct, fields_of, walk
+from tablefeed.model.schema import Array, Field, Map, Primitive, Struct, describe, fields_of, walk
 
 VERSIONS = (1, 2)
 """The versions that are handled."""
-
-_V2_TYPES = frozenset(
-    [
-        "byte",
-        "short",
-        "integer",
-        "long",
-        "float",
-        "double",
-        "string",
-        "binary",
-        "boolean",
-        "timestamp",
-        "timestamp_ntz",
-        "date",
-        "decimal",
-    ]
-)
 
 _ICEBERG_WIDENS = frozenset(
     {("byte", "short"), ("byte", "integer"), ("short", "integer")}
@@ -110,8 +92,8 @@ def _unconvertible(version: int, field: Field) -> str | None:
     for _, kind, _ in walk(field.type, into=Array | Map):
         if version == 1 and isinstance(kind, Array | Map):
             return f"its column {field.name!r} is a list or a map"
-        if isinstance(kind, Primitive) and kind.name.partition("(")[0] not in _V2_TYPES:
-            return f"its column {field.name!r} has the type {kind.name}"
+        if kind in (Primitive("void"), Primitive("variant")):
+            return f"its column {field.name!r} has the type {describe(kind)}"
     ids = field.metadata.get(names.NESTED_IDS, {})
     if version == 2 and not (isinstance(ids, Mapping) and set(nested_id_keys(field)) <= set(ids)):
         return f"the lists and maps of its column {field.name!r} have no ids ({names.NESTED_IDS})"

@@ -13,10 +13,10 @@ import orjson
 from tablefeed.delta import names
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import physical_name
-from tablefeed.delta.stats.indexed_columns import indexed_columns
+from tablefeed.delta.stats.indexed_columns import has_bounds, indexed_columns
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, LogError, SchemaMismatchError
 from tablefeed.model.actions import DomainMetadata, Protocol
-from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct, fields_along, leaves
+from tablefeed.model.schema import Field, Primitive, Struct, fields_along, leaves
 from tablefeed.model.statistics import LeafPath
 
 OPTION = "clusterBy"
@@ -90,7 +90,7 @@ def new_clustering(
     physical = tuple(tuple(physical_name(field) for field in fields) for fields in found)
     if len({*physical}) < len(physical):
         raise _refused(columns, "names a column twice", "DELTA_DUPLICATE_COLUMNS_FOUND")
-    unbounded = [fields for fields in found if not _has_bounds(fields[-1].type)]
+    unbounded = [fields for fields in found if not has_bounds(fields[-1].type)]
     if unbounded:
         reason = f"names {_shown(unbounded[0])!r}, whose type has no bounds in statistics"
         raise _refused(columns, reason, "DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED")
@@ -148,16 +148,6 @@ def _logical(columns: Sequence[LeafPath], schema: Struct) -> list[LeafPath]:
     """The logical names of `columns`; a part that `schema` does not have keeps its physical name."""
     known = [tuple(field.name for field in _physical(column, schema)) for column in columns]
     return [(*found, *column[len(found) :]) for found, column in zip(known, columns, strict=True)]
-
-
-def _has_bounds(kind: DataType) -> bool:
-    return isinstance(kind, Decimal) or (isinstance(kind, Primitive) and kind.name in _BOUNDED)
-
-
-_BOUNDED = frozenset({"byte", "short", "integer", "long", "float", "double", "string", "date", "timestamp"}) | {
-    "timestamp_ntz"
-}
-"""Delta-Spark's SkippingEligibleDataType, without variants."""
 
 
 def _refused(columns: Sequence[LeafPath], reason: str, error_class: str) -> IllegalOptionError:

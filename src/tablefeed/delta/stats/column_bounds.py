@@ -43,11 +43,6 @@ class Leaf:
     path: LeafPath
     type: Primitive | Decimal
 
-    @property
-    def arrow_type(self) -> pa.DataType:
-        """The type in Arrow."""
-        return arrow_type(self.type)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnBounds:
@@ -116,7 +111,7 @@ def _at(file: _File, group: str, path: LeafPath) -> Any:
 
 
 def _bounds(files: Sequence[_File], leaf: Leaf) -> ColumnBounds:
-    kind = leaf.arrow_type
+    kind = arrow_type(leaf.type)
     as_low, as_high = _readers(leaf.type)
     low = pa.array([as_low(_at(file, _MINIMA, leaf.path)) for file in files], type=kind)
     high = pa.array([as_high(_at(file, _MAXIMA, leaf.path)) for file in files], type=kind)

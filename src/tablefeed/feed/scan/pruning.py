@@ -21,6 +21,7 @@ from tablefeed.data.windows import windows
 from tablefeed.delta import partition_values
 from tablefeed.delta.columns import STRING_MAP
 from tablefeed.delta.schema.column_mapping import physical_name
+from tablefeed.delta.schema.schema_string import arrow_type
 from tablefeed.delta.stats.column_bounds import ColumnBounds, Leaf, read_bounds
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.scan.task import PartitionColumn, TableColumns
@@ -141,7 +142,7 @@ def _read_values(files: Sequence[Mapping[str, str | None]], leaf: Leaf) -> Known
     read = {text: value for text in texts for value in _readings(text, leaf)}
     values = [read.get(file.get(name)) for file in files]
     is_known = [name in file and file[name] in read for file in files]
-    return Known(values=pa.array(values, type=leaf.arrow_type), is_known=pa.array(is_known, type=pa.bool_()))
+    return Known(values=pa.array(values, type=arrow_type(leaf.type)), is_known=pa.array(is_known, type=pa.bool_()))
 
 
 def _readings(text: str | None, leaf: Leaf) -> list[partition_values.PartitionValue | None]:

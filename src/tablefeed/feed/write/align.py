@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tablefeed.data.assignment import Assignment, leaf_pairs, needs_zone
+from tablefeed.data.assignment import Assignment, needs_zone
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.write.evolution import as_new, has_void
-from tablefeed.model.schema import Field, Nested, Primitive, Struct, fields_of
+from tablefeed.model.schema import Field, Nested, Primitive, Struct, fields_of, paired
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,13 +53,11 @@ def check_zone(table: Struct, incoming: Struct, how: Assignment, *, url: str) ->
     """Raises SchemaMismatchError where the cast of a column needs a time zone and `how` has none."""
     if how.zone is not None:
         return
-    columns = {field.name.lower(): field for field in table}
-    for field in incoming:
-        column = columns[field.name.lower()]
-        if any(needs_zone(one, other) for one, other in leaf_pairs(field.type, column.type)):
+    for one, other in paired(incoming, table, fold=str.lower):
+        if needs_zone(one.type, other.type):
             raise SchemaMismatchError(
-                f"Column {column.name!r} of {url} and of the rows differ in whether they are moments in time. Set the "
-                "option timeZone (time_zone in Python) to the zone in which days and clocks are meant, or cast it.",
+                f"Column {other.path[0]!r} of {url} and of the rows differ in whether they are moments in time. Set "
+                "the option timeZone (time_zone in Python) to the zone in which days and clocks are meant, or cast it.",
                 url=url,
                 error_class="DELTA_FAILED_TO_MERGE_FIELDS",
             )

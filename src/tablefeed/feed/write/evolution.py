@@ -53,11 +53,10 @@ class Merging:
 def merged(table: Struct, incoming: Struct, how: Merging) -> Struct:
     """Gives the schema of the table after the write, equal to `table` where nothing changes.
 
-    Raises SchemaMismatchError, which names the column: an unknown one, one that the rows have twice, or one whose type
-    cannot be stored in the table's.
+    Raises SchemaMismatchError, which names the column: an unknown one, or one whose type cannot be stored in the
+    table's. No two names in `incoming` differ in case alone.
     """
     by_name = {field.name.lower(): field for field in incoming}
-    _refuse_doubles(incoming, how.url)
     kept = [
         field if (match := by_name.get(field.name.lower())) is None else _merged_field(field, match, how)
         for field in table
@@ -142,18 +141,6 @@ def check_storable(schema: Struct, *, url: str) -> None:
             "was written. Drop it from the rows, or give it a member.",
             url=url,
         )
-
-
-def _refuse_doubles(incoming: Struct, url: str) -> None:
-    seen: set[str] = set()
-    for name in incoming.names:
-        if name.lower() in seen:
-            raise SchemaMismatchError(
-                f"The rows for {url} have two columns {name!r}. Rename one.",
-                url=url,
-                error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
-            )
-        seen.add(name.lower())
 
 
 def _merged_field(field: Field, incoming: Field, how: Merging) -> Field:
