@@ -170,12 +170,6 @@ def is_type_widening_enabled(protocol: Protocol, properties: TableProperties) ->
     return properties.widens_types and not _WIDENING.isdisjoint(protocol.writer_features or ())
 
 
-def is_supported(name: str, protocol: Protocol) -> bool:
-    """Whether `protocol` supports the feature `name`: it lists it, or its version implies it ("Supported Features")."""
-    listed = (protocol.writer_features or frozenset()) | (protocol.reader_features or frozenset())
-    return name in listed or _is_implied(FEATURES[name], protocol)
-
-
 # --- what makes a feature active -----------------------------------------------------------------------------------
 
 

@@ -35,7 +35,7 @@ def check_brought(
     schema: Struct, rows: Struct, protocol: Protocol, *, partition_columns: Sequence[str], url: str
 ) -> tuple[IdentityColumn, ...]:
     """Gives all identity columns of a table, after the checks of `columns_to_make`; raises as that does."""
-    if not features.is_supported("identityColumns", protocol):
+    if "identityColumns" not in features.supported_features(protocol):
         return ()
     brought = {name.lower() for name in rows.names}
     columns = identity_columns(schema, partition_columns=partition_columns, url=url)

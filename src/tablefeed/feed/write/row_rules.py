@@ -50,7 +50,7 @@ def rules_in_force(
     rules hold under every protocol. Raises UnsupportedFeatureError for a rule in an unknown form.
     """
     rules = table_rules(schema, configuration, url=url)
-    if rules.generated and not features.is_supported("generatedColumns", protocol):
+    if rules.generated and "generatedColumns" not in features.supported_features(protocol):
         rules = replace(rules, generated={})
     return rules if rules.needs_sql or rules.limits else None
 
