@@ -32,6 +32,7 @@ hypothesis.settings.register_profile("fuzz", _IN_CI, max_examples=200)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
 
 _TALLY = pytest.StashKey[Tally]()
+_COLLECTED = pytest.StashKey[set[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,10 +45,15 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(secrets.randbits(32))
     config.stash[_TALLY] = Tally()
+    config.stash[_COLLECTED] = set()
 
 
 def pytest_report_header(config: pytest.Config) -> str:
     return f"the examples again: --hypothesis-seed={config.option.hypothesis_seed}"
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    item.config.stash[_COLLECTED].add(item.nodeid)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -96,6 +102,13 @@ def _json_with_blanks() -> Iterator[None]:
     """Undoes what a stream's reader asks of `json.dumps` in the process that plans, which here is the tests' own."""
     yield
     json.JSONEncoder.item_separator, json.JSONEncoder.key_separator = ", ", ": "
+
+
+@pytest.fixture(scope="session")
+def collected_here(pytestconfig: pytest.Config) -> frozenset[str]:
+    """The ids of this run's tests, those included that it leaves out; none where it was asked for single ones."""
+    whole = not any("::" in argument for argument in pytestconfig.args)
+    return frozenset(pytestconfig.stash[_COLLECTED] if whole else ())
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,16 +45,20 @@ def rows_of(page: Path) -> list[Row]:
     return [Row(scenario, shown_by) for scenario, shown_by in cells]
 
 
-@cache
-def collected() -> frozenset[str]:
+@pytest.fixture(scope="module")
+def collected(collected_here: frozenset[str]) -> frozenset[str]:
     """Every node id that pytest collects from the files that the pages name, and each test without its parameters."""
     named = {file for page in PAGES for _, file in NODE.findall(page.read_text(encoding="utf-8"))}
-    files = sorted(file for file in named if (ROOT / file).is_file())
+    files = {file for file in named if (ROOT / file).is_file()} - {node.partition("::")[0] for node in collected_here}
+    nodes = {*collected_here, *(collected_apart(sorted(files)) if files else ())}
+    return frozenset([*nodes, *(without_parameters(node) for node in nodes)])
+
+
+def collected_apart(files: list[str]) -> list[str]:
     command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", *files]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
-    nodes = [line for line in run.stdout.splitlines() if "::" in line]
-    return frozenset([*nodes, *(without_parameters(node) for node in nodes)])
+    return [line for line in run.stdout.splitlines() if "::" in line]
 
 
 def without_parameters(node: str) -> str:
@@ -83,10 +86,10 @@ def test_every_scenario_has_tests_or_differs_and_stands_once(page: Path) -> None
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_test_that_a_page_names_is_one_that_pytest_collects(page: Path) -> None:
+def test_every_test_that_a_page_names_is_one_that_pytest_collects(page: Path, collected: frozenset[str]) -> None:
     nodes = [node for node, _ in NODE.findall(page.read_text(encoding="utf-8"))]
 
-    assert [node for node in nodes if node not in collected()] == []
+    assert [node for node in nodes if node not in collected] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

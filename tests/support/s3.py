@@ -10,9 +10,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import s3fs
-from moto.server import ThreadedMotoServer
-
 _HOP_BY_HOP = {
     "connection",
     "keep-alive",
@@ -53,6 +50,8 @@ class Gateway:
         self.throttles = self.contends = self.loses = lambda _: False
         self.passes_conditions_over = False
         self.bucket = f"lake-{uuid.uuid4()}"
+        import s3fs  # takes half a second, which most runs of a few tests need not wait for
+
         s3fs.S3FileSystem(
             key="i",
             secret="s",  # noqa: S106 - nobody checks it
@@ -75,6 +74,8 @@ class Gateway:
 @contextlib.contextmanager
 def serve_s3() -> Iterator[Gateway]:
     """A server with an empty bucket; it ends with the block."""
+    from moto.server import ThreadedMotoServer
+
     moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     moto.start()
     behind = moto.get_host_and_port()
