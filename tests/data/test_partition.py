@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablefeed.data.partition import empty_is_null, split
+from tablefeed.data.partition import by_partition, empty_is_null
 
 
 def grouped(table: pa.Table, *partition_by: str) -> dict[tuple[str, ...], list[int]]:
     return {
         tuple(repr(scalar.as_py()) for scalar in key): part.column("row").to_pylist()
-        for key, part in split(table, partition_by)
+        for key, part in by_partition(table, partition_by)
     }
 
 
@@ -53,7 +53,7 @@ def test_zeros_differ_and_every_nan_is_the_same() -> None:
 def test_every_type_groups_by_value(values: list[Any]) -> None:
     first, second = values
     table = pa.table({"p": [first, second, None, first], "row": range(4)})
-    assert [part.column("row").to_pylist() for _, part in split(table, ["p"])] in (
+    assert [part.column("row").to_pylist() for _, part in by_partition(table, ["p"])] in (
         [[0, 3], [1], [2]],
         [[1], [0, 3], [2]],
     )
@@ -71,7 +71,7 @@ def test_an_empty_text_is_null_in_a_partition_column_only() -> None:
 
 def test_a_partition_does_not_keep_the_memory_of_the_others() -> None:
     table = pa.table({"p": [0, *[1] * 9999], "s": ["x" * 100] * 10_000})
-    small = next(part for _, part in split(table, ["p"]) if part.num_rows == 1)
+    small = next(part for _, part in by_partition(table, ["p"]) if part.num_rows == 1)
     del table
     assert small.get_total_buffer_size() < 2000
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablefeed.delta.checkpoint.last_checkpoint import Hint, canonical, parse_last_checkpoint
+from tablefeed.delta.checkpoint.last_checkpoint import Hint, checksum_text, parse_last_checkpoint
 from tablefeed.model.actions import Version
 
 # The sample of PROTOCOL.md, "JSON checksum".
@@ -25,7 +25,7 @@ SAMPLE_CANONICAL = (
 
 
 def test_the_canonical_form_of_the_protocols_sample_is_the_protocols() -> None:
-    assert canonical(json.loads(SAMPLE)) == SAMPLE_CANONICAL
+    assert checksum_text(json.loads(SAMPLE)) == SAMPLE_CANONICAL
 
 
 def test_the_checksum_of_the_protocols_sample_is_the_protocols() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablefeed.errors import StoreError
-from tablefeed.store import Call, Fault, FaultyStore, MemoryStore
+from tablefeed.store import Fault, FaultyStore, MemoryStore, StoreCall
 
 
 def a_store(*faults: Fault) -> FaultyStore:
@@ -22,11 +22,11 @@ def test_without_faults_it_is_the_inner_store_and_keeps_the_calls() -> None:
 
     assert store.read("f") == b"y"
     assert store.calls == [
-        Call("put_if_absent", "log/0"),
-        Call("read", "log/0"),
-        Call("list", "log"),
-        Call("create", "f"),
-        Call("read", "f"),
+        StoreCall("put_if_absent", "log/0"),
+        StoreCall("read", "log/0"),
+        StoreCall("list", "log"),
+        StoreCall("create", "f"),
+        StoreCall("read", "f"),
     ]
 
 

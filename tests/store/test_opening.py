@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tablefeed.errors import NotExclusiveError, StoreConfigError, StoreError
 from tablefeed.store import FsspecStore, LocalStore, open_store
-from tablefeed.store.address import Address, credentials, parse, shown
+from tablefeed.store.address import Address, credentials, parse_address, shown
 from tablefeed.store.options import for_fsspec
 
 
@@ -32,7 +32,7 @@ from tablefeed.store.options import for_fsspec
     ],
 )
 def test_a_path_is_taken_literally_and_a_file_url_is_percent_decoded(text: str, path: str) -> None:
-    assert parse(text) == Address(scheme="file", location=path)
+    assert parse_address(text) == Address(scheme="file", location=path)
     assert open_store(text).url == path
     assert open_store(text).local_path("x") == f"{path}/x"
 
@@ -61,7 +61,7 @@ def test_a_relative_path_is_of_the_directory_it_was_opened_in(tmp_path: Path, mo
     ],
 )
 def test_hadoops_schemes_are_those_of_fsspec(text: str, scheme: str, location: str) -> None:
-    assert parse(text) == Address(scheme=scheme, location=location)
+    assert parse_address(text) == Address(scheme=scheme, location=location)
     assert shown(location) == location
 
 

@@ -21,7 +21,7 @@ from tablefeed.data.retype import Conversion
 from tablefeed.model import spark_texts
 
 
-def cast(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Conversion:
+def lenient_cast(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Conversion:
     """Gives the conversion from `found` to `wanted`. Texts, dates and timestamps without zone are read in `zone`.
 
     Raises LossyConversionError for a pair that has no cast here.

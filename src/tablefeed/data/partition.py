@@ -15,7 +15,7 @@ PartitionKey = tuple[pa.Scalar, ...]
 """The values of one partition, in the order of the partition columns; typed, null is a null scalar."""
 
 
-def identity(key: PartitionKey) -> Hashable:
+def hashable(key: PartitionKey) -> Hashable:
     """A value that is equal only for equal partitions; for scalars themselves 0.0 == -0.0, and NaN != NaN."""
     return tuple(repr(scalar.as_py()) if pa.types.is_floating(scalar.type) else scalar for scalar in key)
 
@@ -37,7 +37,7 @@ def empty_is_null(rows: _Rows, partition_by: Sequence[str]) -> _Rows:
     return rows
 
 
-def split(rows: pa.Table, partition_by: Sequence[str]) -> Iterator[tuple[PartitionKey, pa.Table]]:
+def by_partition(rows: pa.Table, partition_by: Sequence[str]) -> Iterator[tuple[PartitionKey, pa.Table]]:
     """Yield each partition's rows, in their order, as a table with memory of its own.
 
     Different values are different partitions: 0.0 and -0.0 are two, all NaN are one, null is one.
@@ -80,7 +80,7 @@ def _codes(keys: Sequence[pa.Array]) -> pa.Array:
 
 
 def _encoded(column: pa.Array) -> tuple[pa.Array, int]:
-    # Arrow encodes floats by their bits, so 0.0 and -0.0 differ, as `split` promises.
+    # Arrow encodes floats by their bits, so 0.0 and -0.0 differ, as `by_partition` promises.
     encoded = column.dictionary_encode(null_encoding="encode")
     return encoded.indices.cast(pa.int64()), len(encoded.dictionary)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablefeed.data.partition import identity, split
+from tablefeed.data.partition import by_partition, hashable
 from tablefeed.data.read import ReadPlan
 from tablefeed.data.required import null_to_write
 from tablefeed.data.split_bounds import bounds
@@ -141,9 +141,9 @@ class _Writing:
                 f"NOT NULL constraint violated for column: {broken}. {TABLE} takes no null there, and nothing of "
                 "this write was committed: filter these rows out, or fill the column.",
             )
-        for key, rows in split(window, layout.partition_by):
+        for key, rows in by_partition(window, layout.partition_by):
             values = dict(zip(layout.partition_by, key, strict=True))
-            partition = self._partitions.setdefault(identity(key), _Partition(values))
+            partition = self._partitions.setdefault(hashable(key), _Partition(values))
             if partition.row_count and (
                 partition.row_count + rows.num_rows > layout.most_rows
                 or partition.size_bytes + rows.nbytes > layout.most_bytes

@@ -19,7 +19,7 @@ def assigned(found: pa.DataType, wanted: pa.DataType, how: Assignment) -> Conver
     Raises LossyConversionError where no cast exists. The conversion raises CastError for a value that `wanted` cannot
     hold. Whether the policy allows the pair is not checked here.
     """
-    cast = lenient_casts.cast if how.policy is Policy.LEGACY else casts.cast
+    cast = lenient_casts.lenient_cast if how.policy is Policy.LEGACY else casts.cast
 
     def leaf(found: pa.DataType, wanted: pa.DataType) -> Conversion:
         if _logical(found) == _logical(wanted):  # two Arrow forms of one table type: no value changes

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tablefeed.data.conform import Conformer
 from tablefeed.data.parquet_file import OpenParquet
-from tablefeed.data.partition import empty_is_null, identity, split
+from tablefeed.data.partition import by_partition, empty_is_null, hashable
 from tablefeed.data.required import null_to_write
 from tablefeed.data.retype import LossyConversionError, extra_columns
 from tablefeed.data.statistics import all_leaves
@@ -243,9 +243,9 @@ class _Writing:
                 f"this write was committed: filter these rows out, or fill the column.",
                 error_class="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
             )
-        for key, rows in split(window, layout.partition_by):
+        for key, rows in by_partition(window, layout.partition_by):
             values = dict(zip(layout.partition_by, key, strict=True))
-            partition = self._partitions.setdefault(identity(key), _Partition(values))
+            partition = self._partitions.setdefault(hashable(key), _Partition(values))
             rows = rows.select(self._stored.names)
             if not partition.has_room_for(rows, layout):
                 self._write_row_group(partition)

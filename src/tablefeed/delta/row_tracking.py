@@ -24,7 +24,7 @@ LAST_ROW_ID = 2**63 - 1
 """Row ids are 64-bit integers."""
 
 
-def is_supported(protocol: Protocol) -> bool:
+def supports_row_tracking(protocol: Protocol) -> bool:
     """Whether rows must get ids: already where the feature is listed, before it is enabled."""
     return names.ROW_TRACKING in (protocol.writer_features or ())
 
@@ -61,7 +61,7 @@ def with_column_names(
 
     `new_name` makes the end of each name, so that no other column has it.
     """
-    if not is_supported(protocol):
+    if not supports_row_tracking(protocol):
         return dict(properties)
     drawn = {
         names.MATERIALIZED_ROW_ID_COLUMN: f"_row-id-col-{new_name()}",
@@ -74,9 +74,9 @@ def check_consistent(protocol: Protocol, properties: TableProperties) -> None:
     """Raises UnsupportedFeatureError where protocol and properties disagree about whether rows have ids."""
     listed = protocol.writer_features or frozenset()
     reason = None
-    if properties.tracks_rows and not is_supported(protocol):
+    if properties.tracks_rows and not supports_row_tracking(protocol):
         reason = f"it sets {names.ENABLE_ROW_TRACKING}, but its protocol does not list {names.ROW_TRACKING}"
-    elif is_supported(protocol) and names.DOMAIN_METADATA not in listed:
+    elif supports_row_tracking(protocol) and names.DOMAIN_METADATA not in listed:
         reason = f"its protocol lists {names.ROW_TRACKING} without {names.DOMAIN_METADATA}, which that feature requires"
     elif properties.tracks_rows and properties.suspends_row_tracking:
         reason = f"{names.ENABLE_ROW_TRACKING} and {names.ROW_TRACKING_SUSPENDED} are both on"

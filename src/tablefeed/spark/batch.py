@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, UnsupportedOptionError
 from tablefeed.feed.api.changes import change_tasks
-from tablefeed.feed.changes.change_range import Bounds
+from tablefeed.feed.changes.change_range import ChangeBounds
 from tablefeed.spark.options import (
     ParsedOptions,
     check_one_end,
@@ -73,7 +73,7 @@ class BatchReader(DataSourceReader):
         return read_partition(partition, self._schema)
 
 
-def change_bounds(parsed: ParsedOptions) -> Bounds:
+def change_bounds(parsed: ParsedOptions) -> ChangeBounds:
     """Gives the range of changes that the user asked for. Raises OptionError for none, or more than one."""
     if parsed["versionAsOf"] is not None or parsed["timestampAsOf"] is not None:
         raise ConflictingOptionsError(
@@ -89,7 +89,7 @@ def change_bounds(parsed: ParsedOptions) -> Bounds:
             explain="needs startingVersion or startingTimestamp, the begin of the range",
             error_class="DELTA_NO_START_FOR_CDC_READ",
         )
-    return Bounds(
+    return ChangeBounds(
         start_version=parsed["startingVersion"],
         end_version=parsed["endingVersion"],
         start_timestamp=parsed["startingTimestamp"],

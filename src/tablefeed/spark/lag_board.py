@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class LagReading:
     """The lag of one source of a query. `triggered_at_s` is when the query's trigger began, in seconds since 1970."""
 
     query: str
@@ -33,9 +33,9 @@ class LagBoard:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._by_run: dict[str, Mapping[str, Reading]] = {}
+        self._by_run: dict[str, Mapping[str, LagReading]] = {}
 
-    def put(self, run_id: str, readings: Iterable[Reading]) -> None:
+    def put(self, run_id: str, readings: Iterable[LagReading]) -> None:
         """Replaces the readings of a query's run. Of two sources on one table, the one further behind counts."""
         by_table = {r.lag.url: r for r in sorted(readings, key=lambda r: r.lag.versions_behind)}
         with self._lock:
@@ -52,7 +52,7 @@ class LagBoard:
         with self._lock:
             self._by_run.pop(run_id, None)
 
-    def readings(self) -> list[Reading]:
+    def readings(self) -> list[LagReading]:
         """Gives one reading for each query and table."""
         with self._lock:
             told = [reading for by_table in self._by_run.values() for reading in by_table.values()]
@@ -66,7 +66,7 @@ class Gauge:
     name: str
     unit: str
     doc: str
-    read: Callable[[Reading], float | None]
+    read: Callable[[LagReading], float | None]
 
 
 GAUGES: Sequence[Gauge] = (

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from tablefeed.feed.stream.lag import Lag, lag_from_json
 from tablefeed.spark.lag_board import (
     LagBoard,
-    Reading,
+    LagReading,
     export_to_opentelemetry,
     export_to_prometheus,
     exported_board,
@@ -58,7 +58,7 @@ class LagListener(StreamingQueryListener):
         """Logs and keeps the lag that the sources of a batch reported."""
         progress = event.progress
         readings = [
-            Reading(query=_query(progress), lag=lag, triggered_at_s=_seconds(progress.timestamp))
+            LagReading(query=_query(progress), lag=lag, triggered_at_s=_seconds(progress.timestamp))
             for source in progress.sources
             if (lag := lag_from_json(source.latestOffset)) is not None
         ]

@@ -42,7 +42,7 @@ class Address:
     location: str
 
 
-def parse(text: str | os.PathLike[str]) -> Address:
+def parse_address(text: str | os.PathLike[str]) -> Address:
     """Parses what the user wrote. Raises StoreConfigError where it is no valid path or URL, or holds credentials."""
     text = os.fspath(text)
     if not text:

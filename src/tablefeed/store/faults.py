@@ -35,7 +35,7 @@ Operation = Literal[
 ]
 
 
-class Call(NamedTuple):
+class StoreCall(NamedTuple):
     """One call of a store's method; `name` is the object or directory, "" where there is none."""
 
     operation: Operation
@@ -71,7 +71,7 @@ class FaultyStore:
         self._inner, self._faults = inner, tuple(faults)
         self._counts = [0] * len(self._faults)
         self._lock = threading.Lock()
-        self.calls: list[Call] = []
+        self.calls: list[StoreCall] = []
 
     @property
     def url(self) -> str:
@@ -179,7 +179,7 @@ class FaultyStore:
     def _due(self, operation: Operation, name: str) -> Sequence[Fault]:
         due = []
         with self._lock:
-            self.calls.append(Call(operation, name))
+            self.calls.append(StoreCall(operation, name))
             for index, fault in enumerate(self._faults):
                 if fault.operation == operation and fault.name in name:
                     self._counts[index] += 1

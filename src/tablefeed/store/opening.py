@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from tablefeed.errors import StoreConfigError
 from tablefeed.store import options
-from tablefeed.store.address import Address, credentials, parse, shown
+from tablefeed.store.address import Address, credentials, parse_address, shown
 from tablefeed.store.base import Store
 from tablefeed.store.local import LocalStore
 from tablefeed.store.remote import FsspecStore
@@ -34,7 +34,7 @@ def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, str] |
     local store uses them for objects that a log names by URL. Raises StoreConfigError where the URL or an option is not
     valid, or the package that the scheme needs is missing.
     """
-    address = parse(url)
+    address = parse_address(url)
     given = MappingProxyType(dict(storage_options or {}))
     options.refuse_hadoop(given, url=shown(address.location))
     open_elsewhere = functools.partial(open_store, storage_options=given)

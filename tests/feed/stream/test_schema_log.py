@@ -11,7 +11,7 @@ import pytest
 from support.logs import LONG_ID
 from tablefeed.delta.tracked import TrackedMetadata, encode_entry
 from tablefeed.errors import SchemaLogError, StoreError
-from tablefeed.feed.stream.schema_log import Entry, SchemaLog, open_schema_log, source_path
+from tablefeed.feed.stream.schema_log import SchemaLog, TrackedEntry, open_schema_log, source_path
 from tablefeed.model.actions import Version
 from tablefeed.store import Fault, FaultyStore, LocalStore, MemoryStore
 
@@ -41,7 +41,7 @@ def test_the_newest_entry_is_that_of_the_highest_number_whatever_lies_beside_it(
     for other in (".10.crc", ".11.4d1f.tmp", "11.tmp", "_SUCCESS"):
         store.replace(f"{DIRECTORY}/{other}", b"")
 
-    assert log.newest() == Entry(number=10, metadata=tracked(10))
+    assert log.newest() == TrackedEntry(number=10, metadata=tracked(10))
     assert a_log(MemoryStore("empty")).newest() is None
 
 
@@ -62,7 +62,7 @@ def test_an_entry_is_written_once_and_the_second_writer_is_told_what_to_do() -> 
         log.add(tracked(4), after=first)
 
     assert caught.value.error_class == "DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT"
-    assert log.newest() == Entry(number=1, metadata=tracked(3))
+    assert log.newest() == TrackedEntry(number=1, metadata=tracked(3))
 
 
 def test_an_entry_in_place_of_another_follows_what_that_one_followed() -> None:
@@ -97,7 +97,7 @@ def test_an_entry_whose_put_was_not_answered_is_there_for_the_next_query() -> No
     with pytest.raises(StoreError):
         SchemaLog(store, DIRECTORY, table_id="7f3c").add(tracked(0), after=None)
 
-    assert a_log(inner).newest() == Entry(number=0, metadata=tracked(0))
+    assert a_log(inner).newest() == TrackedEntry(number=0, metadata=tracked(0))
 
 
 def test_an_entry_of_another_table_is_refused() -> None:

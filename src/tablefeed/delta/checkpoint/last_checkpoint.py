@@ -74,7 +74,7 @@ def encode_last_checkpoint(written: WrittenCheckpoint) -> bytes:
     return f'{text[:-1]},"{_CHECKSUM}":"{_digest(parsed)}"}}'.encode()
 
 
-def canonical(values: Mapping[str, Any]) -> str:
+def checksum_text(values: Mapping[str, Any]) -> str:
     """The canonical form of a parsed file ("JSON checksum"): `path=value` of all but `checksum`, sorted by path."""
     leaves: list[tuple[str, str]] = []
     _add_leaves(leaves, {name: value for name, value in values.items() if name != _CHECKSUM}, "")
@@ -90,7 +90,7 @@ def _fits_its_checksum(values: Mapping[str, Any]) -> bool:
 
 
 def _digest(values: Mapping[str, Any]) -> str:
-    return hashlib.md5(canonical(values).encode(), usedforsecurity=False).hexdigest()
+    return hashlib.md5(checksum_text(values).encode(), usedforsecurity=False).hexdigest()
 
 
 class _Number(str):

@@ -75,7 +75,7 @@ def read_files(source: BinaryIO, *, with_stats: bool, log_file: str) -> Iterator
             yield from CheckpointParquet(source).files(with_stats=with_stats)
 
 
-def read_sidecar(source: BinaryIO, *, with_stats: bool, log_file: str) -> Iterator[pa.RecordBatch]:
+def read_sidecar_files(source: BinaryIO, *, with_stats: bool, log_file: str) -> Iterator[pa.RecordBatch]:
     """The adds of a sidecar, as `read_files`.
 
     Raises CorruptLogError also for a sidecar that holds a fact or names a sidecar ("Sidecar Files"): nobody would

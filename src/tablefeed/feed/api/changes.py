@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Literal
 from tablefeed.feed.arguments import delivered, location, selected, store_options, switch
 from tablefeed.feed.changes.change_files import ChangeReader, change_schema, changed_scan_file, row_change
 from tablefeed.feed.changes.change_partitions import partitioned
-from tablefeed.feed.changes.change_range import Bounds, change_versions
+from tablefeed.feed.changes.change_range import ChangeBounds, change_versions
 from tablefeed.feed.changes.change_rules import (
+    ChangesRecorded,
     OneSchema,
-    Recorded,
     RowsTracked,
     is_mapped,
     refuse_reserved_names,
@@ -80,7 +80,7 @@ def changes(
     log = open_log(location(url), store_options(storage_options))
     newest = log.load()
     log_files = log.listing()
-    bounds = Bounds(
+    bounds = ChangeBounds(
         start_version=start_version,
         end_version=end_version,
         start_timestamp=start_timestamp,
@@ -101,7 +101,7 @@ def changes(
 
 def change_tasks(
     url: str,
-    bounds: Bounds,
+    bounds: ChangeBounds,
     *,
     version: int,
     storage_options: Mapping[str, str],
@@ -151,7 +151,7 @@ class _Feed:
     start: Snapshot
     read: Snapshot
     mode: Deduplication | None
-    rule: Recorded | RowsTracked | None
+    rule: ChangesRecorded | RowsTracked | None
     one_schema: OneSchema
 
     @property
@@ -174,9 +174,9 @@ def _open_feed(
     """
     log = newest.log
     start = newest if versions[0] == newest.version else log.load(Version(versions[0]))
-    rule: Recorded | RowsTracked | None = None
+    rule: ChangesRecorded | RowsTracked | None = None
     if mode is None:
-        rule = Recorded(versions=versions, log=log)
+        rule = ChangesRecorded(versions=versions, log=log)
         rule.check(start.metadata, versions[0])
         if read is None:
             read = _end(newest, start, versions) if _any_mapped(start, newest) else newest

@@ -15,7 +15,7 @@ from tablefeed.delta.schema.partitioning import of_columns, partition_names
 from tablefeed.errors import LogError
 from tablefeed.feed.changes.change_files import changed_scan_file, row_change
 from tablefeed.feed.changes.change_partitions import partitioned
-from tablefeed.feed.changes.change_rules import Recorded
+from tablefeed.feed.changes.change_rules import ChangesRecorded
 from tablefeed.feed.changes.java_regex import JavaRegex
 from tablefeed.feed.scan.task import RowChange, ScanFile, scan_file
 from tablefeed.feed.snapshot.commit_times import CommitTimes
@@ -130,7 +130,7 @@ class ChangeDelivery:
         if self._batch is not None and self._in_force is not None:
             start, end = self._batch
             versions = range(start.version, max(end.version, start.version + 1))
-            Recorded(versions=versions, log=self._newest.log).check(self._in_force[1], version)
+            ChangesRecorded(versions=versions, log=self._newest.log).check(self._in_force[1], version)
 
     def _is_excluded(self, log_path: str) -> bool:
         return self._exclude is not None and self._exclude.finds(log_path)

@@ -101,7 +101,7 @@ class ChangeReader:
         return ScanTask(url=log.location, storage_options=log.storage_options, files=(file,), columns=self._columns)
 
 
-def stamped(batch: pa.RecordBatch, schema: pa.Schema, change: RowChange) -> pa.RecordBatch:
+def change_rows(batch: pa.RecordBatch, schema: pa.Schema, change: RowChange) -> pa.RecordBatch:
     """Gives the rows of `batch` in `schema`, with the feed's columns filled from `change`."""
     import pyarrow as pa
 

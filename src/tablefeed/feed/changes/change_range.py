@@ -23,7 +23,7 @@ Timestamp = str | datetime | date
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class ChangeBounds:
     """The bounds that a caller gave. None: not given.
 
     A time that names no zone is read in `time_zone`. A bound that is not inclusive is not itself in the range.
@@ -38,7 +38,7 @@ class Bounds:
     end_inclusive: bool = True
 
 
-def change_versions(bounds: Bounds, newest: Snapshot, log_files: Sequence[LogFile]) -> range:
+def change_versions(bounds: ChangeBounds, newest: Snapshot, log_files: Sequence[LogFile]) -> range:
     """Gives the versions that `bounds` mean; an empty range where they leave no commit, as two times may.
 
     Without a start, the range begins at the earliest version that has its commit and can be loaded. Without an end, it
@@ -74,7 +74,7 @@ def change_versions(bounds: Bounds, newest: Snapshot, log_files: Sequence[LogFil
     return range(first, max(first, last + 1))
 
 
-def _versions(bounds: Bounds, newest: Snapshot, log_files: Sequence[LogFile]) -> tuple[int | None, int | None]:
+def _versions(bounds: ChangeBounds, newest: Snapshot, log_files: Sequence[LogFile]) -> tuple[int | None, int | None]:
     start = None if bounds.start_version is None else whole_number(bounds.start_version, argument="start_version")
     end = None if bounds.end_version is None else whole_number(bounds.end_version, argument="end_version")
     if bounds.start_timestamp is None and bounds.end_timestamp is None:
@@ -112,7 +112,7 @@ def _refuse_two(version: str, number: int | None, timestamp: str, time: Timestam
         )
 
 
-def _inverted(bounds: Bounds, first: int) -> IllegalOptionError:
+def _inverted(bounds: ChangeBounds, first: int) -> IllegalOptionError:
     option = "end_version" if bounds.end_timestamp is None else "end_timestamp"
     value = bounds.end_version if bounds.end_timestamp is None else bounds.end_timestamp
     return IllegalOptionError(

@@ -38,7 +38,7 @@ def refuse_reserved_names(columns: Iterable[str], *, url: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class ChangesRecorded:
     """The rule that every version of `log` in the range `versions` records its changes."""
 
     versions: range

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tablefeed.errors import ChangeDataError, IllegalOptionError, UnsupportedOptionError
-from tablefeed.feed.changes.change_files import ChangeReader, row_change, stamped
+from tablefeed.feed.changes.change_files import ChangeReader, change_rows, row_change
 from tablefeed.feed.scan.task import BATCH_ROWS
 from tablefeed.log.changes import ChangedFile, ChangeType
 from tablefeed.model.actions import Commit
@@ -82,7 +82,7 @@ class ReadTimeRows:
         for change_type, rows in self._compared(self._table(out, commit), self._table(into, commit)):
             change = row_change(commit, change_type, url=self.url)
             for batch in rows.to_batches(max_chunksize=BATCH_ROWS):
-                yield stamped(batch, schema, change)
+                yield change_rows(batch, schema, change)
 
     def _compared(self, out: pa.Table, into: pa.Table) -> Iterator[tuple[ChangeType, pa.Table]]:
         from tablefeed.data.row_changes import split_updates, without_carryovers

@@ -39,7 +39,7 @@ def featured(
     properties = TableProperties.of(metadata)
     version = Version(0 if state is None else state.version + 1)
     domain = None
-    if row_tracking.is_supported(protocol) and not properties.suspends_row_tracking:
+    if row_tracking.supports_row_tracking(protocol) and not properties.suspends_row_tracking:
         domains = {} if state is None else state.facts.domains
         files, domain = row_tracking.with_row_ids(files, domains, version=version, url=url)
     return Featured(

@@ -215,14 +215,14 @@ class SegmentReader:
     def _checkpoint_files(
         self, segment: LogSegment, sidecars: tuple[str, ...] | None, *, with_stats: bool
     ) -> Iterator[pa.RecordBatch]:
-        from tablefeed.delta.checkpoint.reading import read_files, read_sidecar
+        from tablefeed.delta.checkpoint.reading import read_files, read_sidecar_files
 
         with naming(self._url):
             if segment.checkpoint and sidecars is None:
                 sidecars = self._top_level(segment).sidecars
             for name in sidecars or ():
                 with self._store.open_input(name) as source:
-                    yield from read_sidecar(source, with_stats=with_stats, log_file=name)
+                    yield from read_sidecar_files(source, with_stats=with_stats, log_file=name)
             if not sidecars:
                 for part, source in self._opened(segment):
                     yield from read_files(source, with_stats=with_stats, log_file=part.name)

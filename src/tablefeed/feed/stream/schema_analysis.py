@@ -13,7 +13,7 @@ from tablefeed.delta.tracked import TrackedMetadata
 from tablefeed.errors import SchemaLogError
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
-from tablefeed.feed.stream.schema_log import Entry, SchemaLog
+from tablefeed.feed.stream.schema_log import SchemaLog, TrackedEntry
 from tablefeed.feed.stream.schema_tracking import TrackingOptions, schema_log_of
 from tablefeed.model.actions import Commit, Version
 
@@ -64,7 +64,7 @@ def _onto(tracked: TrackedMetadata, commit: Commit) -> TrackedMetadata:
     )
 
 
-def _replaced(log: SchemaLog, entry: Entry, merged: TrackedMetadata) -> Entry:
+def _replaced(log: SchemaLog, entry: TrackedEntry, merged: TrackedMetadata) -> TrackedEntry:
     try:
         return log.replace(entry, merged)
     except SchemaLogError:

@@ -14,14 +14,14 @@ from tablefeed.delta.tracked import TrackedMetadata, decode_entry, encode_entry
 from tablefeed.errors import ObjectNotFoundError, SchemaLogError, StoreError
 from tablefeed.feed.snapshot.table_files import for_store
 from tablefeed.store import Store, Within, open_store
-from tablefeed.store.address import parse
+from tablefeed.store.address import parse_address
 
 _LEVELS_ABOVE = 8
 """How many folders, from the location upwards, are searched for the checkpoint. It is usually the first or second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class TrackedEntry:
     """One entry of the log: its number and the metadata in it."""
 
     number: int
@@ -43,18 +43,18 @@ class SchemaLog:
         self._store, self._directory, self._table_id = store, directory, table_id
         self.url = f"{store.url.rstrip('/')}/{directory}"
 
-    def newest(self) -> Entry | None:
+    def newest(self) -> TrackedEntry | None:
         """Gives the newest entry, None where there is none yet."""
         names = (entry.name for entry in self._store.list(self._directory))
         # The directory may also have files that are no entries, such as Hadoop's checksums and temporary files.
         numbers = [int(name) for name in names if name.isascii() and name.isdecimal()]
         return self.entry(max(numbers)) if numbers else None
 
-    def before(self, entry: Entry) -> Entry | None:
+    def before(self, entry: TrackedEntry) -> TrackedEntry | None:
         """Gives the entry that `entry` follows, None for the first."""
         return self.entry(entry.follows) if entry.follows >= 0 else None
 
-    def entry(self, number: int) -> Entry:
+    def entry(self, number: int) -> TrackedEntry:
         """Gives the entry `number`, which must exist. Raises SchemaLogError where it does not."""
         name = self._name(number)
         try:
@@ -74,13 +74,13 @@ class SchemaLog:
                 url=self.url,
                 error_class="DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID",
             )
-        return Entry(number=number, metadata=metadata)
+        return TrackedEntry(number=number, metadata=metadata)
 
-    def replace(self, entry: Entry, metadata: TrackedMetadata) -> Entry:
+    def replace(self, entry: TrackedEntry, metadata: TrackedMetadata) -> TrackedEntry:
         """Writes an entry that counts instead of `entry`, the newest: it follows what `entry` did. Raises as `add`."""
         return self.add(replace(metadata, previous=entry.follows), after=entry)
 
-    def add(self, metadata: TrackedMetadata, *, after: Entry | None) -> Entry:
+    def add(self, metadata: TrackedMetadata, *, after: TrackedEntry | None) -> TrackedEntry:
         """Writes the entry after `after`, the newest that this stream knows of (None: the log is empty).
 
         Raises SchemaLogError (DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT) where that entry exists by now.
@@ -90,13 +90,13 @@ class SchemaLog:
         within = None if after is None else Within(directory=self._directory)
         if not self._store.put_if_absent(self._name(number), encode_entry(metadata), within=within):
             raise SchemaLogError(
-                f"Entry {number} of the log of tracked metadata at {self.url} was written by another process: another "
-                "stream uses that log, or this stream runs twice. Give each source a schemaTrackingLocation or a "
-                "streamingSourceTrackingId of its own. If there is only one source, start it again.",
+                f"Entry {number} of the log of tracked metadata at {self.url} was written by another process: "
+                "another stream uses that log, or this stream runs twice. Give each source a schemaTrackingLocation or "
+                "a streamingSourceTrackingId of its own. If there is only one source, start it again.",
                 url=self.url,
                 error_class="DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT",
             )
-        return Entry(number=number, metadata=metadata)
+        return TrackedEntry(number=number, metadata=metadata)
 
     def _name(self, number: int) -> str:
         return f"{self._directory}/{number}"
@@ -119,8 +119,8 @@ def source_path(location: str, storage_options: Mapping[str, str]) -> str:
     `location`, that has a query's file `metadata`, and the source to be the query's first. Empty without such a folder.
     """
     folder = location.rstrip("/")
-    if parse(location).scheme == "file":
-        folder = "file:" + parse(location).location
+    if parse_address(location).scheme == "file":
+        folder = "file:" + parse_address(location).location
     for _ in range(_LEVELS_ABOVE):
         if _is_checkpoint(folder, storage_options):
             return f"{folder}/sources/0"

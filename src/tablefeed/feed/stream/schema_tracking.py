@@ -19,7 +19,7 @@ from tablefeed.delta.schema.schema_string import format_schema, parse_schema
 from tablefeed.delta.tracked import TrackedMetadata
 from tablefeed.errors import MetadataEvolvedError, SchemaChangedError, SchemaLogError
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.feed.stream.schema_log import Entry, SchemaLog, open_schema_log, source_path
+from tablefeed.feed.stream.schema_log import SchemaLog, TrackedEntry, open_schema_log, source_path
 from tablefeed.feed.stream.schema_unblock import Allowed, check_allowed
 from tablefeed.feed.stream.stream_metadata import check_table
 from tablefeed.log.compatibility import can_read
@@ -132,7 +132,7 @@ class SchemaTracking:
             entry = self._successor(commit.version, commit.metadata, commit.protocol)
             raise self._evolved(self._log.add(entry, after=self._entry))
 
-    def _begin_snapshot(self, tracked: Entry, version: Version) -> None:
+    def _begin_snapshot(self, tracked: TrackedEntry, version: Version) -> None:
         if self._checked_snapshot == version or self._covers(version):
             return
         at = self._at(version)
@@ -141,7 +141,7 @@ class SchemaTracking:
             raise self._evolved(self._log.replace(tracked, self._successor(at.version, at.metadata, at.protocol)))
         self._checked_snapshot = version
 
-    def _check_goes_on(self, entry: Entry) -> None:
+    def _check_goes_on(self, entry: TrackedEntry) -> None:
         previous = self._log.before(entry)
         if previous is not None:
             check_allowed(
@@ -200,7 +200,7 @@ class SchemaTracking:
         path = "" if self._entry is None else self._entry.metadata.source_path
         return TrackedMetadata.of(version, metadata or self.metadata, protocol or self._protocol, source_path=path)
 
-    def _evolved(self, entry: Entry) -> MetadataEvolvedError:
+    def _evolved(self, entry: TrackedEntry) -> MetadataEvolvedError:
         version, schema = entry.metadata.version, entry.metadata.schema
         return MetadataEvolvedError(
             f"Version {version} of {self._url} changes its schema, properties or protocol. This stream tracks them "

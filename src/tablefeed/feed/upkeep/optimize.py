@@ -163,7 +163,7 @@ def _partitions(where: object, snapshot: Snapshot) -> tuple[RowFilter | None, tu
 
 def _check_foldable(snapshot: Snapshot) -> None:
     # "Row Tracking": rewritten rows keep their ids, which would have to be read and written as columns.
-    if row_tracking.is_supported(snapshot.protocol):
+    if row_tracking.supports_row_tracking(snapshot.protocol):
         raise UnsupportedFeatureError(
             f"The table at {snapshot.log.url} tracks its rows ({names.ROW_TRACKING}), and this version of tablefeed "
             "cannot rewrite files without giving their rows other ids. Nothing was written. Run OPTIMIZE in Spark.",

@@ -203,7 +203,7 @@ def write_delta_task(
     plan: DeltaPlan, batches: Iterable[pa.RecordBatch], *, task: int, task_count: int | None = None, now_ms: int
 ) -> tuple[AddFile, ...]:
     """Writes as `sink.write_task` does, to Parquet files."""
-    from tablefeed.data.identity import IdentityValues, turns
+    from tablefeed.data.identity_values import IdentityValues, turns
     from tablefeed.data.write import write_files
 
     store = open_store(plan.location, for_store(plan.storage_options))

@@ -114,7 +114,7 @@ def check_replaceable(replaces: Replaces, target: Target, *, url: str) -> None:
     """
     if replaces.by_row is None:
         return
-    if row_tracking.is_supported(target.protocol):
+    if row_tracking.supports_row_tracking(target.protocol):
         raise UnsupportedFeatureError(
             f"The table at {url} tracks its rows ({names.ROW_TRACKING}), and {replaces.text!r} asks for columns that "
             "are no partition columns: files would have to be written anew, and this version of tablefeed cannot do "
@@ -146,7 +146,7 @@ def _held(batch: pa.RecordBatch, rows: RowFilter, replaces: Replaces, url: str) 
     import pyarrow.compute as pc
 
     from tablefeed.data.partition import empty_is_null
-    from tablefeed.data.rules import shown_row
+    from tablefeed.data.rule_evaluation import shown_row
 
     asked = empty_is_null(batch.select(rows.fields.names), [n for n in rows.fields.names if n in replaces.partitions])
     first = pc.index(matches(asked, rows, url=url), False).as_py()

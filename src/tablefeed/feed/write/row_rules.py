@@ -1,7 +1,7 @@
 """Finds the rules that a table has for its rows, on the driver, and applies them to rows, in every task.
 
-`tablefeed.delta.schema.rules` reads the rules from the log; `tablefeed.data.rules` evaluates their SQL. For a table
-without rules no SQL engine is loaded.
+`tablefeed.delta.schema.rules` reads the rules from the log; `tablefeed.data.rule_evaluation` evaluates their SQL. For
+a table without rules no SQL engine is loaded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from tablefeed.data.rules import RowRules
+    from tablefeed.data.rule_evaluation import RowRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def keeping(batches: Iterable[pa.RecordBatch], kept: Kept, schema: Struct, *, ur
 
 
 def _built(kept: Kept, schema: Struct, url: str) -> RowRules:
-    from tablefeed.data.rules import RowRules, Setting
+    from tablefeed.data.rule_evaluation import RowRules, Setting
 
     zone = None if kept.zone is None else zone_text(kept.zone)
     setting = Setting(absent=kept.absent, partition_by=kept.partition_by, time_zone=zone, now_us=kept.now_ms * 1000)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablefeed.data.identity import IdentityValues, turns
+from tablefeed.data.identity_values import IdentityValues, turns
 from tablefeed.errors import InvalidRowsError
 from tablefeed.model.rules import IdentityColumn
 

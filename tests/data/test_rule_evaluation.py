@@ -8,7 +8,7 @@ from decimal import Decimal as Number
 import pyarrow as pa
 import pytest
 
-from tablefeed.data.rules import RowRules, Setting
+from tablefeed.data.rule_evaluation import RowRules, Setting
 from tablefeed.data.sql.kinds import arrow_type
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError, UnsupportedExpressionError
 from tablefeed.model.rules import Check, TableRules, TextLimit
