@@ -19,7 +19,7 @@ from tablefeed.delta.columns import to_add_files
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.scan.arrow_filter import read_filter
 from tablefeed.feed.scan.pruning import Pruner
-from tablefeed.feed.scan.task import ScanTask, read_task, scan_file, table_columns
+from tablefeed.feed.scan.task import ScanTask, columns_of, read_task, scan_file
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.model.actions import AddFile
@@ -67,7 +67,7 @@ def test_no_file_is_pruned_that_has_a_row_to_give(corpus: Path, table: str) -> N
 
 def _rows_of_files(snapshot: Snapshot) -> Iterator[tuple[AddFile, pa.Table]]:
     log = snapshot.log
-    columns = table_columns(snapshot.schema, snapshot.metadata, url=log.url)
+    columns = columns_of(snapshot)
     adds = (add for batch in snapshot.live_files(with_stats=True) for add in to_add_files(batch.slice(0, MOST_FILES)))
     for add in islice(adds, MOST_FILES):
         task = ScanTask(url=log.location, storage_options={}, files=(scan_file(add),), columns=columns)
@@ -99,7 +99,7 @@ def _leaves(snapshot: Snapshot, files: Files) -> Iterator[tuple[tuple[str, ...],
 
 def _asked(snapshot: Snapshot, files: Files, condition: pc.Expression) -> int:
     """How many files are ruled out, none of them wrongly."""
-    columns = table_columns(snapshot.schema, snapshot.metadata, url=snapshot.log.url)
+    columns = columns_of(snapshot)
     pruner = Pruner(read_filter(condition, snapshot.arrow_schema), schema=snapshot.schema, columns=columns)
     chosen = pruner.choose([add.partition_values for add, _ in files], [add.stats for add, _ in files])
     for (add, rows), may in zip(files, chosen, strict=True):

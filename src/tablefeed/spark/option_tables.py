@@ -15,7 +15,7 @@ from typing import Any, Literal
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.changes.java_regex import JavaRegex, java_regex
 from tablefeed.feed.commit.collisions import OnCollision, read_on_collision
-from tablefeed.feed.snapshot.dialect import TableFormat, read_table_format
+from tablefeed.feed.snapshot.open_log import TableFormat, read_table_format
 from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.write.write_rules import Scope, codec, column_paths, policy, read_scope
 from tablefeed.spark import foreign_settings

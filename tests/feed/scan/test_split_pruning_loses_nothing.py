@@ -21,7 +21,7 @@ from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.scan import comparison
 from tablefeed.feed.scan.arrow_filter import read_filter
 from tablefeed.feed.scan.pruning import Pruner
-from tablefeed.feed.scan.task import TableColumns
+from tablefeed.feed.scan.task import SplitColumns
 from tablefeed.feed.snapshot.split_statistics import Told, statistics
 from tablefeed.model.schema import DataType, Field, Primitive, Struct
 
@@ -39,7 +39,7 @@ SCHEMA = Struct(
     )
 )
 ARROW = to_arrow(SCHEMA)
-COLUMNS = TableColumns(partitions={}, in_splits=frozenset(f"p_{name}" for name in PARTITIONS))
+COLUMNS = SplitColumns(partitions={}, partition_columns=frozenset(f"p_{name}" for name in PARTITIONS))
 
 GRIN, X, LAST = "\U0001f600", "x" * 31, "\U0010ffff"
 TEXTS = ["", "a", "b", "a b", "a%20b", "a?", "a@", "?", "é", "\ud7ff", "\ue000", "\uffff", GRIN, "9", "10", HIVE]

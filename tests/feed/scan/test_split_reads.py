@@ -18,7 +18,7 @@ from tablefeed.delta.columns import to_add_files
 from tablefeed.errors import DataFileError
 from tablefeed.feed.api.table import Table
 from tablefeed.feed.scan.spread import spread
-from tablefeed.feed.scan.task import ScanFile, ScanTask, read_task, scan_file, table_columns
+from tablefeed.feed.scan.task import ScanFile, ScanTask, columns_of, read_task, scan_file
 from tablefeed.feed.scan.where import row_filter
 from tablefeed.store import FaultyStore, MemoryStore, Store
 
@@ -205,7 +205,7 @@ def test_a_filter_of_parts_within_parts_rules_no_manifest_out() -> None:
 def shared_by(memory: MemoryStore, least_tasks: int) -> list[list[int]]:
     """The ids that each task reads."""
     snapshot = log_of(memory).load()
-    columns = table_columns(snapshot.schema, snapshot.metadata, url=memory.url)
+    columns = columns_of(snapshot)
     files = tuple(scan_file(add) for batch in snapshot.live_files() for add in to_add_files(batch))
     whole = ScanTask(url=memory.url, storage_options={}, files=files, columns=columns)
     wanted = pa.schema([SCHEMA.field("id")])
@@ -258,7 +258,7 @@ def test_shares_that_follow_each_other_have_each_row_once(cuts: Sequence[int]) -
     path = "part-00001-00000.split"
     size = len(memory.read(path))
     snapshot = log_of(memory).load()
-    columns = table_columns(snapshot.schema, snapshot.metadata, url=memory.url)
+    columns = columns_of(snapshot)
     edges = [None, *(cut for cut in cuts if cut < size), None]
 
     found = [

@@ -14,8 +14,8 @@ from support.recorded import VECTORS, cdc, data_file, log, recorded, removed, ve
 from tablefeed.errors import ChangeDataError
 from tablefeed.feed.changes.java_regex import java_regex
 from tablefeed.feed.scan.task import read_task
-from tablefeed.feed.snapshot.commit_times import CommitTimes
 from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.timeline import CommitTimes
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version

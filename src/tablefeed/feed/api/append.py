@@ -16,9 +16,8 @@ from tablefeed.feed.commit.collisions import check_collision, read_on_collision
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.operations import batch_write
 from tablefeed.feed.commit.transaction import Surroundings, Transaction
-from tablefeed.feed.snapshot.dialect import read_table_format
 from tablefeed.feed.snapshot.known_state import newest_state, remember
-from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.open_log import open_log, read_table_format
 from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions, after_commit, waited_for
 from tablefeed.feed.upkeep.auto_compact import compact_if_wanted

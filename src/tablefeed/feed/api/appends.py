@@ -18,7 +18,7 @@ from tablefeed.feed.arguments import (
     switch,
     whole_number,
 )
-from tablefeed.feed.scan.task import ScanTask, TableColumns, read_task, scan_file, table_columns
+from tablefeed.feed.scan.task import ScanTask, TableColumns, columns_of, read_task, scan_file
 from tablefeed.feed.snapshot.bounds import check_available, check_protocol, check_same_table, read_commits
 from tablefeed.feed.snapshot.in_force import metadata_at
 from tablefeed.feed.snapshot.open_log import open_log
@@ -129,8 +129,7 @@ def _rows(
 
 def _columns(read: Snapshot, metadata: Metadata) -> TableColumns:
     """How files written under `metadata` store the columns of `read`. Their partition columns may be other ones."""
-    url = read.log.url
-    return table_columns(read.schema, read.metadata, url=url, partitioned_by=partition_names(metadata, url=url))
+    return columns_of(read, partitioned_by=partition_names(metadata, url=read.log.url))
 
 
 def _matching(

@@ -26,7 +26,7 @@ from tablefeed.feed.changes.change_rules import (
 )
 from tablefeed.feed.changes.read_time import Deduplication, ReadTimeRows, deduplication
 from tablefeed.feed.scan.spread import spread
-from tablefeed.feed.scan.task import BATCH_ROWS, ScanTask, table_columns
+from tablefeed.feed.scan.task import BATCH_ROWS, ScanTask, columns_of
 from tablefeed.feed.snapshot.bounds import check_protocol, read_commits
 from tablefeed.feed.snapshot.in_force import metadata_before
 from tablefeed.feed.snapshot.open_log import open_log
@@ -126,7 +126,7 @@ def change_tasks(
         for commit, changed in _commits(feed, log_files)
         for file in changed
     )
-    columns = table_columns(newest.schema, newest.metadata, url=log.url, by_file=True)
+    columns = columns_of(newest, by_file=True)
     rows = None
     if where is not None:
         from tablefeed.feed.scan.where import row_filter

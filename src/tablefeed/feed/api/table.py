@@ -20,7 +20,7 @@ from tablefeed.feed.arguments import (
     text,
     whole_number,
 )
-from tablefeed.feed.scan.task import ScanTask, read_task, scan_file, table_columns
+from tablefeed.feed.scan.task import ScanTask, columns_of, read_task, scan_file
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
 from tablefeed.feed.snapshot.timeline import file_times, parse_timestamp, version_at
@@ -105,7 +105,7 @@ class Table:
         """
         from tablefeed.feed.snapshot.files import described
 
-        columns = table_columns(self._snapshot.schema, self.metadata, url=self._log.url)
+        columns = columns_of(self._snapshot)
         logged = {column.physical_name: name for name, column in columns.partitions.items()}
         for batch in self._snapshot.live_files(with_stats=True):
             yield described(batch, logged)
@@ -158,7 +158,7 @@ class Table:
         log_files = [
             f for f in self._log.listing() if f.kind is LogFileKind.COMMIT and f.version <= self._snapshot.version
         ]
-        times = file_times(log_files, self.metadata, url=self._log.url)
+        times = file_times(log_files, self._snapshot)
         for log_file in log_files[::-1][:limit]:
             commit = required_commit(self._log, log_file)
             at_ms = times.get(commit.version, commit.committed_at_ms or log_file.modified_ms)
@@ -168,7 +168,7 @@ class Table:
         """The rows of the files that may have rows that pass `row_filter`. The rows are not filtered here."""
         from tablefeed.delta.columns import to_add_files
 
-        columns = table_columns(self._snapshot.schema, self.metadata, url=self._log.url)
+        columns = columns_of(self._snapshot)
         if row_filter is None:
             files = self._snapshot.live_files()
         else:

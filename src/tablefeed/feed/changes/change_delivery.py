@@ -18,9 +18,9 @@ from tablefeed.feed.changes.change_partitions import partitioned
 from tablefeed.feed.changes.change_rules import ChangesRecorded
 from tablefeed.feed.changes.java_regex import JavaRegex
 from tablefeed.feed.scan.task import RowChange, ScanFile, scan_file
-from tablefeed.feed.snapshot.commit_times import CommitTimes
 from tablefeed.feed.snapshot.in_force import metadata_at, metadata_before
 from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.snapshot.timeline import CommitTimes
 from tablefeed.log.change_plan import ChangeStep, furthest_changes
 from tablefeed.log.changes import ChangeType, changed_files, counted_actions
 from tablefeed.log.plan import Limits, Step

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.delta import names
 from tablefeed.errors import ChangeDataError
-from tablefeed.feed.scan.task import RowChange, ScanFile, ScanTask, change_constants, read_task, table_columns
+from tablefeed.feed.scan.task import RowChange, ScanFile, ScanTask, change_constants, columns_of, read_task
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.log.changes import ChangedFile, ChangeType
 from tablefeed.model.actions import Commit
@@ -69,7 +69,7 @@ class ChangeReader:
     def __init__(self, read: Snapshot) -> None:
         self._read = read
         # A file's partition columns need not be those of `read`: an overwrite may have changed them.
-        self._columns = table_columns(read.schema, read.metadata, url=read.log.url, by_file=True)
+        self._columns = columns_of(read, by_file=True)
 
     def rows(self, file: ChangedFile, commit: Commit, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Gives the rows of `file` that `commit` changed, as batches of `schema`: any columns of `change_schema`.

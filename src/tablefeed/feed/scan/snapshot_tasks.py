@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tablefeed.delta.columns import to_add_files
 from tablefeed.feed.scan.pruning import Pruner
 from tablefeed.feed.scan.spread import spread
-from tablefeed.feed.scan.task import ScanTask, scan_file, table_columns
+from tablefeed.feed.scan.task import ScanTask, columns_of, scan_file
 from tablefeed.feed.scan.where import row_filter
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.model.actions import Version
@@ -26,7 +26,7 @@ def snapshot_tasks(
     With `where`, only files that may have matching rows, and the tasks deliver only those rows. Raises as `row_filter`.
     """
     snapshot = open_log(location, storage_options).load(Version(version))
-    columns = table_columns(snapshot.schema, snapshot.metadata, url=snapshot.log.url)
+    columns = columns_of(snapshot)
     if where is None:
         rows, live = None, snapshot.live_files()
     else:

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.scan.task import ScanFile, ScanTask, task_store
-from tablefeed.feed.snapshot.table_files import TableFiles
 from tablefeed.log.plan import pack
 from tablefeed.store import Store
 
@@ -109,32 +108,16 @@ def _places(files: Sequence[ScanFile], whole: ScanTask, store: Store | None) -> 
     """
     if not files:
         return []
-    places_in = _looking_into(whole, task_store(whole) if store is None else store)
+    store = task_store(whole) if store is None else store
 
     def places(file: ScanFile) -> list[tuple[int, int]]:
         try:
-            return places_in(file)
+            return whole.columns.row_groups(file, whole, store, most=MOST_SHARES)
         except TablefeedError:
             return []
 
     with ThreadPoolExecutor(FOOTER_READERS) as readers:
         return list(readers.map(places, files))
-
-
-def _looking_into(whole: ScanTask, store: Store) -> Callable[[ScanFile], list[tuple[int, int]]]:
-    if whole.columns.in_splits is not None:
-        from tablefeed.feed.scan.split_scan import split_places
-
-        return lambda file: split_places(file.path, file.size_bytes, store, most=MOST_SHARES)
-    from tablefeed.data.read import row_group_places
-
-    opened = TableFiles(store, storage_options=whole.storage_options)
-
-    def places(file: ScanFile) -> list[tuple[int, int]]:
-        with opened.open_input(file.path) as source:
-            return row_group_places(source)
-
-    return places
 
 
 def _cut(file: ScanFile, places: Sequence[tuple[int, int]], count: int) -> list[_Share]:

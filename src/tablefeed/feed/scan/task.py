@@ -16,7 +16,6 @@ from tablefeed.delta.schema.column_mapping import mapping_mode, physical_name, s
 from tablefeed.delta.stats.stats_text import num_records
 from tablefeed.errors import DataFileError, ObjectNotFoundError, naming
 from tablefeed.feed.arguments import filtered
-from tablefeed.feed.snapshot.dialect import has_splits
 from tablefeed.feed.snapshot.table_files import TableFiles, for_store
 from tablefeed.model.actions import AddFile, DeletionVector, Metadata
 from tablefeed.model.schema import DataType, Struct
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from tablefeed.data.predicate import RowFilter
     from tablefeed.data.selection import RowSelection
     from tablefeed.feed.scan.vectors import VectorReader
+    from tablefeed.feed.snapshot.table_log import Snapshot
 
 SPLIT_SUFFIX = ".split"
 
@@ -89,8 +89,49 @@ class TableColumns:
     partitions: Mapping[str, PartitionColumn]
     stored: Mapping[str, pa.Field] | None = None
     by_file: bool = False
-    in_splits: frozenset[str] | None = None
-    """The partition columns of a table whose files are splits, which may store them too; None: files are Parquet."""
+
+    def read(
+        self, task: ScanTask, schema: pa.Schema, store: Store, *, positions: str | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Gives the rows of the files of `task`, which are Parquet, as batches of `schema`. See `read_task`."""
+        return _read_files(task, schema, store, positions)
+
+    def row_groups(self, file: ScanFile, task: ScanTask, store: Store, *, most: int) -> list[tuple[int, int]]:  # noqa: ARG002 - as the file has them
+        """Gives the byte that decides which share a row group of `file` is in, and its size, in ascending order.
+
+        A split is divided into about `most` parts or fewer. Raises TablefeedError where the file cannot be read.
+        """
+        from tablefeed.data.read import row_group_places
+
+        with TableFiles(store, storage_options=task.storage_options).open_input(file.path) as source:
+            return row_group_places(source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitColumns(TableColumns):
+    """How the columns of a table whose files are splits are found: by their names.
+
+    `partition_columns` may be stored in splits too. `partitions` is empty: the statistics have their values.
+    """
+
+    partition_columns: frozenset[str]
+
+    def read(
+        self,
+        task: ScanTask,
+        schema: pa.Schema,
+        store: Store,
+        *,
+        positions: str | None,  # noqa: ARG002 - Parquet only
+    ) -> Iterator[pa.RecordBatch]:
+        """See `TableColumns`."""
+        return _read_splits(task, schema, store, self.partition_columns)
+
+    def row_groups(self, file: ScanFile, task: ScanTask, store: Store, *, most: int) -> list[tuple[int, int]]:  # noqa: ARG002 - splits are below the table
+        """See `TableColumns`: the blocks of its doc stores."""
+        from tablefeed.feed.scan.split_scan import split_places
+
+        return split_places(file.path, file.size_bytes, store, most=most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +159,25 @@ def scan_file(add: AddFile) -> ScanFile:
     )
 
 
+def columns_of(
+    read: Snapshot,
+    schema: Struct | None = None,
+    *,
+    partitioned_by: Collection[str] | None = None,
+    by_file: bool = False,
+) -> TableColumns:
+    """Gives how the columns of `schema`, by default that of `read`, are found in files of the table as of `read`.
+
+    See `table_columns` for the rest.
+    """
+    from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
+
+    if not isinstance(read, DeltaSnapshot):
+        return SplitColumns(partitions={}, partition_columns=frozenset(read.metadata.partition_columns))
+    schema, url = read.schema if schema is None else schema, read.log.url
+    return table_columns(schema, read.metadata, url=url, partitioned_by=partitioned_by, by_file=by_file)
+
+
 def table_columns(
     schema: Struct,
     metadata: Metadata,
@@ -126,13 +186,11 @@ def table_columns(
     partitioned_by: Collection[str] | None = None,
     by_file: bool = False,
 ) -> TableColumns:
-    """Gives how the columns of `schema` are found in files of the table.
+    """Gives how the columns of `schema` are found in files of a Delta table.
 
     `partitioned_by` are the names in the log of the files' partition columns; None: those of `metadata`. With `by_file`
     files may be partitioned by different columns. Raises LogError for an invalid column mapping.
     """
-    if has_splits(metadata):
-        return TableColumns(partitions={}, in_splits=frozenset(metadata.partition_columns))
     stored = stored_schema(schema, mapping_mode(TableProperties.of(metadata), url=url), url=url)
     logged = {f.name: f.name if stored is None else physical_name(f) for f in schema}
     if by_file:
@@ -167,24 +225,20 @@ def read_task(
 def _read_rows(
     task: ScanTask, schema: pa.Schema, store: Store | None, positions: str | None
 ) -> Iterator[pa.RecordBatch]:
+    store = store or task_store(task)
     if task.rows is None:
-        return _read_files(task, schema, store, positions)
+        return task.columns.read(task, schema, store, positions=positions)
     import pyarrow as pa
 
     read = pa.schema([*schema, *(field for field in task.rows.fields if field.name not in schema.names)])
-    return filtered(_read_files(task, read, store, positions), task.rows.condition, schema, url=task.url)
+    rows = task.columns.read(task, read, store, positions=positions)
+    return filtered(rows, task.rows.condition, schema, url=task.url)
 
 
-def _read_files(
-    task: ScanTask, schema: pa.Schema, store: Store | None, positions: str | None
-) -> Iterator[pa.RecordBatch]:
-    if task.columns.in_splits is not None:
-        yield from _read_splits(task, schema, store or task_store(task), task.columns.in_splits)
-        return
+def _read_files(task: ScanTask, schema: pa.Schema, store: Store, positions: str | None) -> Iterator[pa.RecordBatch]:
     from tablefeed.data.read import FileColumns, ReadPlan, Share, read_batches
     from tablefeed.feed.scan.vectors import VectorReader
 
-    store = store or task_store(task)
     plan = ReadPlan(schema=schema, stored=_stored(task.columns, schema), batch_rows=BATCH_ROWS)
     files = TableFiles(store, storage_options=task.storage_options)
     vectors = VectorReader(files)

@@ -23,7 +23,7 @@ from tablefeed.errors import (
 )
 from tablefeed.feed.snapshot.next_best import NextBest
 from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader, passed_over
-from tablefeed.feed.snapshot.table_log import Snapshot, TablePlace
+from tablefeed.feed.snapshot.table_log import OwnTimes, Snapshot, TablePlace
 from tablefeed.log.replay import fold
 from tablefeed.log.segment import LogSegment, build_segment, whole_checkpoint_versions
 from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
@@ -62,12 +62,18 @@ class DeltaSnapshot(Snapshot):
         """Gives the log files that the version is read from, without those that are known to be unreadable."""
         return self.log.segments(self.version, self.unreadable)
 
+    def own_times(self) -> OwnTimes | None:
+        """See `Snapshot`: in-commit timestamps."""
+        from tablefeed.feed.snapshot.timeline import in_commit_times
+
+        return in_commit_times(self)
+
 
 class DeltaLog(TablePlace):
     """The log at a store's root."""
 
     directory = names.LOG_DIR
-    has_splits = False
+    schema_is_fixed = False
 
     def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:  # noqa: ARG002 - as of `commit`
         """See `TableLog`."""

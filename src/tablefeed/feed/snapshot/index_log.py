@@ -8,7 +8,8 @@ that is only a state lists files, not changes. Its commit is computed as the dif
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from tablefeed.errors import LogError, LogGapError, ObjectNotFoundError
 from tablefeed.feed.snapshot.index_reader import Choice, IndexReader, log_path
 from tablefeed.feed.snapshot.next_best import DAMAGE, Damage, NextBest
 from tablefeed.feed.snapshot.split_facts import Vocabulary, described_commit, described_files, described_metadata
-from tablefeed.feed.snapshot.table_log import Snapshot, TablePlace
+from tablefeed.feed.snapshot.table_log import OwnTimes, Snapshot, TablePlace, required_commit
 from tablefeed.indextables import names
 from tablefeed.indextables.log import listing as plans
 from tablefeed.indextables.log import protocol as index_protocol
@@ -61,6 +62,17 @@ class IndexSnapshot(Snapshot):
         files = self.log.files_of(self.version, self.unreadable, choose=None if asked is None else self._choice(asked))
         return (described_files(batch, vocabulary) for batch in files)
 
+    def own_times(self) -> OwnTimes:
+        """See `Snapshot`: all commits have a time in their contents. Each of them is read."""
+        return OwnTimes(since=0, since_ms=-math.inf, read=self._times)
+
+    def _times(self, commits: Sequence[LogFile]) -> Sequence[int]:
+        from tablefeed.feed.snapshot.timeline import monotone
+
+        own = (required_commit(self.log, log_file).committed_at_ms for log_file in commits)
+        timed = (f if at is None else replace(f, modified_ms=at) for f, at in zip(commits, own, strict=True))
+        return [log_file.modified_ms for log_file in monotone(timed)]
+
     def _choice(self, asked: Predicate) -> Choice:
         from tablefeed.feed.snapshot.manifest_pruning import asked_manifests
 
@@ -72,7 +84,7 @@ class IndexTablesLog(TablePlace):
     """The log at a store's root."""
 
     directory = names.LOG_DIR
-    has_splits = True
+    schema_is_fixed = True
     _has_states: bool | None = None
     """Whether the log has states beside its commits; None: not looked up yet."""
     _agreed: Version | None = None

@@ -11,14 +11,13 @@ import os
 from collections.abc import Mapping
 
 from tablefeed.errors import TableNotFoundError
-from tablefeed.feed.snapshot.dialect import TableFormat
-from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.open_log import TableFormat, open_log
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 
 KEPT_TABLES = 16
 """More tables than one process usually writes to at a time. A snapshot is small, because it holds no files."""
 
-_Key = tuple[int, str, str, bool, tuple[tuple[str, str], ...]]
+_Key = tuple[int, str, str, str, tuple[tuple[str, str], ...]]
 _known: dict[_Key, tuple[TableLog, Snapshot | None]] = {}
 """The table used last comes last. Each access is one call of `dict`, so threads may use it at the same time."""
 
@@ -48,9 +47,9 @@ def remember(log: TableLog, state: Snapshot | None) -> None:
 
 def _key(log: TableLog) -> _Key:
     # The url: a relative path names another table after the process changed its directory. The location: the url has
-    # no credentials. The format: a table may be deleted and one of the other format created there. The process: a
+    # no credentials. The log's folder: a table may be deleted and one of the other format created there. The process: a
     # forked child must not use its parent's connections.
-    return os.getpid(), log.url, log.location, log.has_splits, tuple(sorted(log.storage_options.items()))
+    return os.getpid(), log.url, log.location, log.directory, tuple(sorted(log.storage_options.items()))
 
 
 def current_snapshot(log: TableLog) -> Snapshot | None:

@@ -7,7 +7,7 @@ What only one format has is a member of its own classes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -35,8 +35,8 @@ class TablePlace(Protocol):
     """
 
     directory: ClassVar[str]
-    has_splits: ClassVar[bool]
-    """Whether the table is one of IndexTables, whose files are splits."""
+    schema_is_fixed: ClassVar[bool]
+    """Whether no version of a log in this format changes the table's schema."""
     store: Store
     url: str
     location: str
@@ -89,6 +89,19 @@ class TableLog(TablePlace, Protocol):
         """Says whether versions with `metadata` record their changes, so that a change feed can be read."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnTimes:
+    """From which version on commits have a time of their own, and how these times are read.
+
+    `since_ms` is the time of the version `since`. Version 0 and -inf: all commits have one. `read` takes commits in
+    ascending order and gives their times in milliseconds, which grow strictly.
+    """
+
+    since: int
+    since_ms: float
+    read: Callable[[Sequence[LogFile]], Sequence[int]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Snapshot(ABC):
     """A table as of one version: its facts are loaded, its files are read when asked for.
@@ -129,6 +142,13 @@ class Snapshot(ABC):
         Files without a row for which `asked` is true may be left out where that saves reads of the log; the caller
         still filters the rest. Each file is given once. A log file that cannot be read is left out as in
         `TableLog.load`. Raises CorruptLogError and ObjectNotFoundError where no other log files give the version.
+        """
+
+    @abstractmethod
+    def own_times(self) -> OwnTimes | None:
+        """Gives how commits say when they were made; None where they do not, so that the times of their files count.
+
+        Raises TableError where the table's properties about these times contradict each other.
         """
 
 

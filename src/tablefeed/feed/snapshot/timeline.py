@@ -10,18 +10,17 @@ import math
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import cached_property, partial
 from typing import overload
 
 from tablefeed.delta import names
-from tablefeed.delta.properties import TableProperties
 from tablefeed.errors import IllegalOptionError, LogError, TableError
-from tablefeed.feed.snapshot.dialect import has_splits
-from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
+from tablefeed.feed.snapshot.table_log import OwnTimes, Snapshot, TableLog, required_commit
 from tablefeed.feed.timestamp_text import read_timestamp
 from tablefeed.log.segment import earliest_reproducible
-from tablefeed.model.actions import Metadata, Version
+from tablefeed.model.actions import Commit, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
 
 _NUMBER = re.compile(r"[0-9]{1,19}")
@@ -79,8 +78,7 @@ class Timeline:
     """
 
     def __init__(self, newest: Snapshot, commits: Sequence[LogFile]) -> None:
-        self._newest, self._url = newest, newest.log.url
-        self._commits = _with_own_times(newest.log, commits) if has_splits(newest.metadata) else commits
+        self._newest, self._url, self._commits = newest, newest.log.url, commits
 
     def last_at_or_before(self, timestamp_ms: int) -> Version:
         """Gives the newest version committed by then; TableError where none was, or a newer one may still come."""
@@ -107,17 +105,19 @@ class Timeline:
 
     def _that_count(self, timestamp_ms: int) -> tuple[Sequence[LogFile], Sequence[int]]:
         """Gives the commits among which `timestamp_ms` is searched, and their times."""
-        enablement = _enablement(self._newest.metadata, self._url)
-        if enablement is None:
+        own = self._own
+        if own is None:
             return self._commits, _growing(self._commits)
-        before = [f for f in self._commits if f.version < enablement.version]
-        if before and timestamp_ms < enablement.at_ms:
+        before = [f for f in self._commits if f.version < own.since]
+        if before and timestamp_ms < own.since_ms:
             return before, _growing(before)
         # If the property names a future version, no commit is left: the error then comes from reading the newest one.
         since = self._commits[len(before) :] or self._commits[-1:]
-        own_ms = self._newest.facts.in_commit_timestamp_ms
-        known = {} if own_ms is None else {self._newest.version: own_ms}
-        return since, _InCommitTimes(self._newest.log, since, known)
+        return since, own.read(since)
+
+    @cached_property
+    def _own(self) -> OwnTimes | None:
+        return self._newest.own_times()
 
     def _before_earliest(self, timestamp_ms: int, why: str) -> TableError:
         return TableError(
@@ -135,16 +135,13 @@ class Timeline:
         )
 
 
-def file_times(commits: Sequence[LogFile], metadata: Metadata, *, url: str) -> dict[Version, int]:
+def file_times(commits: Sequence[LogFile], newest: Snapshot) -> dict[Version, int]:
     """Gives the time in milliseconds, growing strictly, of each commit that has none of its own.
 
-    `commits` come in ascending order. Commits since in-commit timestamps were turned on have their own time, and so has
-    every commit of an IndexTables table: they are not in the result.
+    `commits` come in ascending order. Commits that have a time of their own as of `newest` are not in the result.
     """
-    if has_splits(metadata):
-        return {}
-    enablement = _enablement(metadata, url)
-    plain = [f for f in commits if enablement is None or f.version < enablement.version]
+    own = newest.own_times()
+    plain = [f for f in commits if own is None or f.version < own.since]
     return dict(zip((f.version for f in plain), _growing(plain), strict=True))
 
 
@@ -161,18 +158,85 @@ def monotone(commits: Iterable[LogFile]) -> Iterator[LogFile]:
         yield replace(log_file, modified_ms=latest_ms)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Enablement:
-    """The version that turned in-commit timestamps on, and its timestamp. Version 0 and -inf: all commits have one."""
+class CommitTimes:
+    """The times of the commits of one log, for a reader that follows it, in milliseconds since 1970 UTC.
 
-    version: int
-    at_ms: float
+    A commit's time is its own, such as an in-commit timestamp. Otherwise it is its log file's time, made to grow
+    strictly from the first listed commit on (`monotone`). The log is listed once for that. File times are kept until
+    they are forgotten.
+    """
+
+    def __init__(self, log: TableLog) -> None:
+        self._log = log
+        self._known: dict[Version, int] = {}
+
+    def of(self, commit: Commit) -> int | None:
+        """Gives when `commit` was made; None where it has no time of its own and its log file is gone."""
+        return self._file_time(commit.version) if commit.committed_at_ms is None else commit.committed_at_ms
+
+    def of_version(self, version: Version) -> int | None:
+        """Reads the commit of `version` and gives when it was made; None where the commit is gone."""
+        commit = self._log.commit(version)
+        return None if commit is None else self.of(commit)
+
+    def forget_before(self, version: Version) -> None:
+        """Drops the kept times below `version`, but never the newest kept one."""
+        newest = max(self._known, default=version)
+        for old in [known for known in self._known if known < min(version, newest)]:
+            del self._known[old]
+
+    def _file_time(self, version: Version) -> int | None:
+        if version not in self._known:
+            newest = max(self._known, default=None)
+            if newest is None or version < newest:
+                self._list(version)
+            else:
+                self._go_on(newest, version)
+        return self._known.get(version)
+
+    def _list(self, version: Version) -> None:
+        commits = (f for f in self._log.listing() if f.kind is LogFileKind.COMMIT)
+        self._known = {f.version: f.modified_ms for f in monotone(commits) if f.version >= version}
+
+    def _go_on(self, newest: Version, version: Version) -> None:
+        """Asks for the files after `newest`, one by one, in order: each time must be greater than the one before."""
+        latest_ms = self._known[newest]
+        for number in range(newest + 1, version + 1):
+            entry = self._log.head(Version(number))
+            if entry is not None:
+                latest_ms = max(entry.modified_ms, latest_ms + 1)
+                self._known[Version(number)] = latest_ms
+
+
+def in_commit_times(newest: Snapshot) -> OwnTimes | None:
+    """Gives the in-commit timestamps of the Delta table as of `newest`; None where it does not keep them.
+
+    Raises TableError where its properties do not say since when.
+    """
+    properties, url = newest.properties, newest.log.url
+    if not properties.keeps_commit_times:
+        return None
+    own_ms = newest.facts.in_commit_timestamp_ms
+    known = {} if own_ms is None else {newest.version: own_ms}
+    read = partial(_InCommitTimes, newest.log, known)
+    found = (properties.commit_times_since_version, properties.commit_times_since_ms)
+    if found == (None, None):
+        return OwnTimes(since=0, since_ms=-math.inf, read=read)
+    numbers = [int(text) for text in found if text is not None and _NUMBER.fullmatch(text)]
+    if len(numbers) < len(found):
+        since = f"{names.IN_COMMIT_TIMESTAMPS_SINCE_VERSION} and {names.IN_COMMIT_TIMESTAMPS_SINCE_TIME}"
+        raise TableError(
+            f"The properties {since} of {url} are {found[0]!r} and {found[1]!r}, which are no "
+            "version and no time. Set both, or neither.",
+            url=url,
+        )
+    return OwnTimes(since=numbers[0], since_ms=numbers[1], read=read)
 
 
 class _InCommitTimes(Sequence[int]):
     """The in-commit timestamps of `commits`; each commit is read when its time is asked for, and a search needs few."""
 
-    def __init__(self, log: TableLog, commits: Sequence[LogFile], known: Mapping[Version, int]) -> None:
+    def __init__(self, log: TableLog, known: Mapping[Version, int], commits: Sequence[LogFile]) -> None:
         self._log, self._commits, self._known = log, commits, dict(known)
 
     def __len__(self) -> int:
@@ -193,12 +257,6 @@ class _InCommitTimes(Sequence[int]):
         return self._known[log_file.version]
 
 
-def _with_own_times(log: TableLog, commits: Sequence[LogFile]) -> Sequence[LogFile]:
-    """Gives `commits` with the commit times in their contents; reads every one of them."""
-    own = (required_commit(log, log_file).committed_at_ms for log_file in commits)
-    return [replace(f, modified_ms=f.modified_ms if at is None else at) for f, at in zip(commits, own, strict=True)]
-
-
 def _growing(commits: Sequence[LogFile]) -> list[int]:
     return [log_file.modified_ms for log_file in monotone(commits)]
 
@@ -214,24 +272,6 @@ def _in_commit_ms(log: TableLog, log_file: LogFile) -> int:
             error_class="DELTA_MISSING_COMMIT_INFO" if info is None else "DELTA_MISSING_COMMIT_TIMESTAMP",
         )
     return at_ms
-
-
-def _enablement(metadata: Metadata, url: str) -> _Enablement | None:
-    properties = TableProperties.of(metadata)
-    if not properties.keeps_commit_times:
-        return None
-    found = (properties.commit_times_since_version, properties.commit_times_since_ms)
-    if found == (None, None):
-        return _Enablement(version=0, at_ms=-math.inf)
-    numbers = [int(text) for text in found if text is not None and _NUMBER.fullmatch(text)]
-    if len(numbers) < len(found):
-        since = f"{names.IN_COMMIT_TIMESTAMPS_SINCE_VERSION} and {names.IN_COMMIT_TIMESTAMPS_SINCE_TIME}"
-        raise TableError(
-            f"The properties {since} of {url} are {found[0]!r} and {found[1]!r}, which are no "
-            "version and no time. Set both, or neither.",
-            url=url,
-        )
-    return _Enablement(version=numbers[0], at_ms=numbers[1])
 
 
 def _text(at_ms: int) -> str:

@@ -16,13 +16,13 @@ from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.errors import LogError
 from tablefeed.feed.changes.change_delivery import ChangeDelivery
 from tablefeed.feed.scan.spread import spread
-from tablefeed.feed.scan.task import ScanFile, ScanTask, TableColumns, table_columns
+from tablefeed.feed.scan.task import ScanFile, ScanTask, TableColumns, columns_of
 from tablefeed.feed.snapshot.bounds import check_protocol
-from tablefeed.feed.snapshot.commit_times import CommitTimes
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.same_table import SameTable
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.snapshot.tail import GAP_CHECK_S, Tail
+from tablefeed.feed.snapshot.timeline import CommitTimes
 from tablefeed.feed.stream.delivery import AppendDelivery, Delivery
 from tablefeed.feed.stream.event_time import EventTimes, check_order, event_time_field
 from tablefeed.feed.stream.lag import Lag, LagMeter
@@ -168,8 +168,7 @@ class StreamSource:
             return []
         self._begin_batch(start, end)
         self._delivery.begin(start, end)
-        metadata = self._metadata.read.metadata
-        columns = table_columns(self._metadata.schema, metadata, url=self._log.url, by_file=self._delivery.by_file)
+        columns = columns_of(self._metadata.read, self._metadata.schema, by_file=self._delivery.by_file)
         return [
             task
             for files, rows in self._parts(start, end)
@@ -399,7 +398,7 @@ class StreamSource:
     @cached_property
     def _columns(self) -> TableColumns:
         """How files store the table's columns, for files with the table's own partition columns."""
-        return table_columns(self._metadata.schema, self._metadata.read.metadata, url=self._log.url)
+        return columns_of(self._metadata.read, self._metadata.schema)
 
     @cached_property
     def _meter(self) -> LagMeter:

@@ -162,8 +162,8 @@ def check_behind_hole(commit: Commit, metadata: StreamMetadata, *, expected: Ver
     or later can be loaded, or where a lost commit changed the metadata and the stream tracks it.
     """
     log = begun.log
-    if log.has_splits:
-        return  # no version changes the schema
+    if log.schema_is_fixed:
+        return
     try:
         newest = begun if commit.version <= begun.version else log.load()
     except LogError as error:

@@ -93,11 +93,12 @@ def _put_checksum(snapshot: DeltaSnapshot, commit: Commit, also_removed: FileCou
 
 def look_after(snapshot: Snapshot, options: UpkeepOptions = UpkeepOptions()) -> None:
     """Writes the checkpoint and the compaction that are due for the table seen as `snapshot`, in the background."""
-    interval = options.index_interval if snapshot.log.has_splits else snapshot.properties.checkpoint_interval
+    is_delta = isinstance(snapshot, DeltaSnapshot)
+    interval = snapshot.properties.checkpoint_interval if is_delta else options.index_interval
     due = options.checkpoint and interval is not None and is_due(snapshot.version, _asked.get(_key(snapshot)), interval)
     if due:
         _keep(_asked, snapshot, snapshot.version)
-    if due or (not snapshot.log.has_splits and _ends_compaction(snapshot.version, options)):
+    if due or (is_delta and _ends_compaction(snapshot.version, options)):
         _BACKGROUND.ask(_key(snapshot), lambda: _work(snapshot, options))
 
 

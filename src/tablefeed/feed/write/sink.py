@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.delta.schema.schema_string import from_arrow, from_spark
 from tablefeed.errors import naming
+from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.delta_write import plan_delta_write, write_delta_task
 from tablefeed.feed.write.write_plan import DeltaPlan, SplitPlan, WritePlan
@@ -42,7 +43,7 @@ def plan_write(
     OptionError.
     """
     rows = incoming if isinstance(incoming, Struct) else from_arrow(incoming, url=log.url)
-    if log.has_splits:
+    if not isinstance(log, DeltaLog):
         from tablefeed.feed.write.split_write import plan_split_write
 
         with naming(log.url):

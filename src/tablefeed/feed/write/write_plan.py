@@ -13,7 +13,7 @@ from tablefeed.delta.schema.column_mapping import MappingMode
 from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.delta.stats.stats_text import StatisticsShape
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError
-from tablefeed.feed.snapshot.dialect import TableFormat
+from tablefeed.feed.snapshot.open_log import TableFormat
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.align import Alignment
 from tablefeed.feed.write.replacement import Replaces
