@@ -113,6 +113,9 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {  # Any: pyarrow has no 
 }
 """The comparisons by their names in Arrow."""
 
+FLIPPED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
+"""The same comparison with its sides swapped, where that is another one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFilter:

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from tablefeed.data.predicate import (
     COMPARISONS,
+    FLIPPED,
     And,
     Column,
     Comparison,
@@ -141,7 +142,6 @@ def _built(steps: Iterator[tuple[str, str]], constants: list[pa.Scalar]) -> _Arg
 
 
 _JOINING = frozenset({"and", "and_kleene", "or", "or_kleene"})
-_FLIPPED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 _MATCH = 0  # SetLookupOptions::NullMatchingBehavior, and the only one that `Expression.isin` makes
 
 
@@ -156,7 +156,7 @@ def _understood(call: _Call) -> Predicate:
         case function, [Column() as column, pa.Scalar() as value] if function in COMPARISONS:
             return Comparison(function, column, value)
         case function, [pa.Scalar() as value, Column() as column] if function in COMPARISONS:
-            return Comparison(_FLIPPED.get(function, function), column, value)
+            return Comparison(FLIPPED.get(function, function), column, value)
         case "is_valid", [Column() as column]:
             return Not(IsNull(column))
         case "is_null", [Column() as column] if (option := call.option("nan_is_null")) is not None:

@@ -1,6 +1,6 @@
 """Makes the predicate that compares a column with a value as Spark's SQL does.
 
-Arrow and Spark cast differently, and Arrow before 21 compares decimals of two scales wrongly. So a number is first
+Arrow and Spark cast differently, and pyarrow 18 compares decimals of two scales wrongly. So a number is first
 given the column's scale. Where the column cannot have it (`id < 5.5` for whole numbers), its lower neighbour there is
 used instead. A comparison is refused where Spark would use a lossy cast, or where the result depends on the session's
 zone or settings.
@@ -13,42 +13,29 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal as Number
 from fractions import Fraction
-from typing import Literal
 
 import pyarrow as pa
 
 from tablefeed.data.predicate import And, Column, Comparison, Constant, In, IsNan, IsNull, Not, Or, Predicate
+from tablefeed.data.sql.kinds import FLOATING, MOST_DIGITS, spelt
 from tablefeed.delta.schema.schema_string import arrow_type
 from tablefeed.model.schema import DataType, Decimal, Primitive
-
-Comparator = Literal["=", "<>", "<", "<=", ">", ">=", "<=>"]
 
 Value = int | Number | float | str | bool | date | datetime
 """A literal: int for digits alone, Decimal with a point, float with an exponent. A datetime may have a zone."""
 
-_FUNCTIONS: Mapping[Comparator, str] = {
-    "=": "equal",
-    "<>": "not_equal",
-    "<": "less",
-    "<=": "less_equal",
-    ">": "greater",
-    ">=": "greater_equal",
-    "<=>": "equal",
-}
 _OF_LOWER = {"less": "less_equal", "greater_equal": "greater"}
 """What to ask of the lower neighbour of a value that the column cannot have."""
 
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 """The precision of the decimal to which Spark casts a whole number to compare it with decimals."""
 
-MOST_DIGITS = 38
 _LARGEST_LONG = (1 << 63) - 1
-_FLOATING = (Primitive("float"), Primitive("double"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,31 +54,20 @@ class Operand:
     @property
     def kind(self) -> str:
         """The type as SQL names it."""
-        match self.type:
-            case Primitive(name=name):
-                return {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}.get(name, name)
-            case Decimal(precision=precision, scale=scale):
-                return f"decimal({precision},{scale})"
-            case _:
-                return type(self.type).__name__.lower()
+        return spelt(self.type)
 
 
-def compared(operand: Operand, comparison: Comparator, value: Value) -> Predicate:
-    """Gives the predicate `operand comparison value`. It is null where the column is null; `<=>` is false there."""
-    if operand.type == Primitive("boolean") and comparison not in ("=", "<>", "<=>"):
+def compared(operand: Operand, function: str, value: Value) -> Predicate:
+    """Gives the comparison of `operand` with `value` by the `function` of `COMPARISONS`; null where the column is."""
+    if operand.type == Primitive("boolean") and function not in ("equal", "not_equal"):
         raise operand.refuse(f"cannot order the boolean {operand.name}: use = or <>")
     _check_digits(operand, [value])
-    column, function = operand.column, _FUNCTIONS[comparison]
-    lower, is_exact = _lower(operand, value)
-    if not is_exact and comparison in ("=", "<=>", "<>"):
-        answer = Not(_never(column)) if comparison == "<>" else _never(column)
-    else:
-        answer = Comparison(function if is_exact else _OF_LOWER.get(function, function), column, lower)
-    if comparison == "<=>":
-        return And((Not(IsNull(column)), answer))
-    if comparison in (">", ">=") and operand.type in _FLOATING:
-        return Or((answer, IsNan(column)))
-    return answer
+    column, (lower, is_exact) = operand.column, _lower(operand, value)
+    if not is_exact and function in ("equal", "not_equal"):
+        return _never(column) if function == "equal" else Not(_never(column))
+    answer = Comparison(function if is_exact else _OF_LOWER.get(function, function), column, lower)
+    above_all = operand.type in FLOATING and function in ("greater", "greater_equal")
+    return Or((answer, IsNan(column))) if above_all else answer
 
 
 def among(operand: Operand, values: Sequence[Value]) -> Predicate:
@@ -99,7 +75,7 @@ def among(operand: Operand, values: Sequence[Value]) -> Predicate:
     _check_digits(operand, values)
     column, kind = operand.column, arrow_type(operand.type)
     exact = [lower for lower, is_exact in (_lower(operand, value) for value in values) if is_exact]
-    if operand.type in _FLOATING:  # Arrow's isin compares bits, so -0.0 would not equal 0.0
+    if operand.type in FLOATING:  # Arrow's isin compares bits, so -0.0 would not equal 0.0
         return Or(tuple(Comparison("equal", column, value) for value in exact))
     return Or((In(column, pa.array([v.as_py() for v in exact if v.type == kind], type=kind)), _never(column)))
 

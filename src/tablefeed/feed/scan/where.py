@@ -13,10 +13,10 @@ from datetime import date, datetime
 from decimal import Decimal as Number
 from typing import TYPE_CHECKING
 
-from tablefeed.data.predicate import And, Column, IsNull, Not, Or, Predicate, RowFilter, filter_by
+from tablefeed.data.predicate import FLIPPED, And, Column, IsNull, Not, Or, Predicate, RowFilter, filter_by
 from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
 from tablefeed.errors import IllegalOptionError, UnsupportedOptionError
-from tablefeed.feed.scan.comparison import Comparator, Operand, Value, among, compared
+from tablefeed.feed.scan.comparison import Operand, Value, among, compared
 from tablefeed.model.schema import DataType, Field, Primitive, Struct
 
 if TYPE_CHECKING:
@@ -97,11 +97,11 @@ class _Reading:
             case exp.Between():
                 operand = self._operand(node.this)
                 low, high = (self._value(node.args[end]) for end in ("low", "high"))
-                return And((compared(operand, ">=", low), compared(operand, "<=", high)))
+                return And((compared(operand, "greater_equal", low), compared(operand, "less_equal", high)))
             case exp.In() if node.expressions:
                 return among(self._operand(node.this), [self._value(value) for value in node.expressions])
             case exp.Binary() if node.key in _COMPARISONS:
-                return self._comparison(node, _COMPARISONS[node.key])
+                return self._comparison(node, _COMPARISONS[node.key], is_null_safe=node.key == "nullsafeeq")
             case exp.Column() | exp.Dot():
                 operand = self._operand(node)
                 if operand.type != Primitive("boolean"):
@@ -110,18 +110,19 @@ class _Reading:
             case _:
                 raise self._unknown(node)
 
-    def _comparison(self, node: exp.Expr, comparison: Comparator) -> Predicate:
+    def _comparison(self, node: exp.Expr, function: str, *, is_null_safe: bool) -> Predicate:
         from sqlglot import exp
 
         left, right = _bare(node.args["this"]), _bare(node.args["expression"])
         if isinstance(right, exp.Column | exp.Dot) and not isinstance(left, exp.Column | exp.Dot):
-            left, right, comparison = right, left, _FLIPPED.get(comparison, comparison)
+            left, right, function = right, left, FLIPPED.get(function, function)
         operand = self._operand(left)
         if type(right) is exp.Null:
-            if comparison == "<=>":
+            if is_null_safe:
                 return IsNull(operand.column)
             raise self.refuse("compares with NULL, which is never true: write IS NULL")
-        return compared(operand, comparison, self._value(right))
+        answer = compared(operand, function, self._value(right))
+        return And((Not(IsNull(operand.column)), answer)) if is_null_safe else answer
 
     def _operand(self, node: exp.Expr, *, compared: bool = True) -> Operand:
         from sqlglot import exp
@@ -207,16 +208,15 @@ class _Reading:
         return self.refuse(f"has {node.sql('spark'):.60} where something else should stand")
 
 
-_COMPARISONS: Mapping[str, Comparator] = {
-    "eq": "=",
-    "neq": "<>",
-    "lt": "<",
-    "lte": "<=",
-    "gt": ">",
-    "gte": ">=",
-    "nullsafeeq": "<=>",
+_COMPARISONS = {
+    "eq": "equal",
+    "neq": "not_equal",
+    "lt": "less",
+    "lte": "less_equal",
+    "gt": "greater",
+    "gte": "greater_equal",
+    "nullsafeeq": "equal",
 }
-_FLIPPED: Mapping[Comparator, Comparator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 _PARTS = frozenset(
     {"this", "expression", "expressions", "low", "high", "to", "is_string", "quoted", "table", "db", "catalog"}

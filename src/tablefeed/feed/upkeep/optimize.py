@@ -30,6 +30,7 @@ from tablefeed.feed.arguments import location, store_options, whole_number
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Surroundings, Transaction
 from tablefeed.feed.scan.arrow_filter import checked_filter
+from tablefeed.feed.scan.pruning import Pruner
 from tablefeed.feed.scan.task import TableColumns, table_columns
 from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.snapshot.table_log import Snapshot
@@ -43,7 +44,6 @@ from tablefeed.model.outcome import Committed, Optimized
 
 if TYPE_CHECKING:
     from tablefeed.data.predicate import RowFilter
-    from tablefeed.feed.scan.pruning import Pruner
 
 logger = logging.getLogger(__name__)
 
@@ -178,7 +178,7 @@ def _check_foldable(snapshot: Snapshot) -> None:
 
 def _candidates(snapshot: Snapshot, folding: Folding, columns: TableColumns) -> pa.Table:
     """Gives the live files that may be folded, in columns, without their statistics."""
-    pruner = None if folding.rows is None else _pruner(snapshot, folding.rows, columns)
+    pruner = None if folding.rows is None else Pruner(folding.rows, schema=snapshot.schema, columns=columns)
     found: list[pa.RecordBatch] = []
     for batch in snapshot.live_files(with_stats=True):
         counts = record_counts(batch["stats"])
@@ -197,12 +197,6 @@ def _candidates(snapshot: Snapshot, folding: Folding, columns: TableColumns) -> 
 
 _TRUE = pa.scalar(value=True)
 _WHOLE = 1 << 62
-
-
-def _pruner(snapshot: Snapshot, rows: RowFilter, columns: TableColumns) -> Pruner:
-    from tablefeed.feed.scan.pruning import Pruner
-
-    return Pruner(rows, schema=snapshot.schema, columns=columns)
 
 
 def _bins(files: pa.Table, folding: Folding) -> Iterator[list[int]]:

@@ -173,7 +173,7 @@ def matches(batch: pa.RecordBatch, rows: RowFilter, *, url: str) -> pa.BooleanAr
 
     held = answers(rows.condition, pa.Table.from_batches([batch]))
     if held is None:
-        raise IllegalOptionError(option=OPTION, value=str(rows.condition), explain=f"cannot be asked of rows of {url}")
+        raise IllegalOptionError(option=OPTION, value=str(rows.condition), explain=f"cannot be evaluated on {url}")
     return pc.fill_null(held, fill_value=False)
 
 
@@ -233,20 +233,10 @@ class Replacement:
 
     def _judged(self, values: pa.MapArray) -> pa.BooleanArray:
         import pyarrow as pa
-        import pyarrow.compute as pc
-
-        from tablefeed.feed.snapshot.verdicts import answers
 
         if isinstance(self._scope, Scope):
             return pa.array([key in self._partitions for key in self._keys(values)], pa.bool_())
-        held = answers(self._scope.condition, pa.table(self._columns(values)))
-        if held is None:
-            raise IllegalOptionError(
-                option=OPTION,
-                value=str(self._planned.text),
-                explain=f"cannot be asked of the partitions of {self._url}",
-            )
-        return pc.fill_null(held, fill_value=False)
+        return matches(pa.RecordBatch.from_pydict(self._columns(values)), self._scope, url=self._url)
 
     def _keys(self, values: pa.MapArray) -> list[tuple[object, ...]]:
         return list(zip(*(_comparable(column) for column in self._columns(values).values()), strict=True))
