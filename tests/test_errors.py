@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import inspect
 import pickle
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -233,3 +235,22 @@ def test_a_generator_names_the_table_in_errors_between_what_it_gives() -> None:
     with pytest.raises(errors.LogError, match=f"The log of {URL} is damaged") as caught:
         next(found)
     assert caught.value.url == URL
+
+
+def test_only_code_that_names_the_table_around_itself_leaves_the_url_out() -> None:
+    """A url may be left out below the feed. In the feed, in Spark's words and in stores it may not be forgotten."""
+    takes_url = {name for name, kind in defined().items() if "url" in inspect.signature(kind).parameters}
+    root = Path(errors.__file__).parent
+    forgotten = [
+        f"{path.relative_to(root)}:{call.lineno}"
+        for room in ("feed", "spark", "store")
+        for path in sorted((root / room).rglob("*.py"))
+        for tree in [ast.parse(path.read_text(encoding="utf-8"))]
+        if not {"TABLE", "naming"}
+        & {name.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for name in n.names}
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in takes_url
+        if "url" not in {keyword.arg for keyword in call.keywords}
+    ]
+
+    assert forgotten == []

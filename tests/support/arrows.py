@@ -46,7 +46,6 @@ HOUSE: Mapping[str, Room] = {
     "spark": Room(
         rooms=_names("errors model log data feed"), packages=_names("pyspark pyarrow prometheus_client opentelemetry")
     ),
-    "cli": Room(rooms=_names("errors model feed"), packages=_names("pyarrow")),
     "tablefeed": Room(rooms=_names("errors model feed"), packages=_names("pyarrow")),
     "pyspark_tablefeed": Room(rooms=_names("spark"), packages=_names("pyspark")),
 }
