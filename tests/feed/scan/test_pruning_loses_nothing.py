@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -25,21 +25,12 @@ from support.files_with_statistics import (
     value_of,
     with_physical_names,
 )
+from support.filters import COMPARISONS, Asked, filters_of
 from tablefeed.delta.schema.schema_string import to_arrow
 from tablefeed.feed.scan.arrow_filter import read_filter
 from tablefeed.feed.scan.pruning import Pruner
 from tablefeed.model.schema import Field, Struct
 
-COMPARISONS: Sequence[Callable[[Any, Any], pc.Expression]] = (
-    lambda a, b: a == b,
-    lambda a, b: a != b,
-    lambda a, b: a < b,
-    lambda a, b: a <= b,
-    lambda a, b: a > b,
-    lambda a, b: a >= b,
-    lambda a, b: pc.scalar(b) < a,
-    lambda a, b: pc.scalar(b) >= a,
-)
 OTHER_TYPES: Mapping[str, Sequence[Any]] = {
     "long": [0.5, 5.0, math.nan, Decimal("5.5")],
     "short": [0.5, 70_000, math.nan],
@@ -53,19 +44,6 @@ OTHER_TYPES: Mapping[str, Sequence[Any]] = {
         pa.scalar(MOMENT, pa.timestamp("ns", "UTC")),
     ],
 }
-
-
-class Asked:
-    """A filter, with a text of its own: pyarrow's cannot show every text that may be in one."""
-
-    def __init__(self, condition: pc.Expression) -> None:
-        self.condition = condition
-
-    def __repr__(self) -> str:
-        try:
-            return str(self.condition)
-        except UnicodeDecodeError:
-            return "a filter with a long text"
 
 
 @st.composite
@@ -93,15 +71,7 @@ def a_leaf(draw: st.DrawFn) -> pc.Expression:
             return draw(st.sampled_from(COMPARISONS))(column, value)
 
 
-FILTER = st.recursive(
-    a_leaf(),
-    lambda inner: st.one_of(
-        st.tuples(inner, inner).map(lambda pair: pair[0] & pair[1]),
-        st.tuples(inner, inner).map(lambda pair: pair[0] | pair[1]),
-        inner.map(lambda one: ~one),
-    ),
-    max_leaves=4,
-).map(Asked)
+FILTER = filters_of(a_leaf(), most=4)
 
 
 @given(st.data(), st.booleans(), FILTER)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from hypothesis import given, target
 from hypothesis import strategies as st
 
+from support.filters import COMPARISONS, filters_of
 from support.split_writers import HIVE, WRITERS, Spelt, Values, by_rows, cut, escaped_partition, raw_partition
 from tablefeed.data.predicate import COMPARISONS as COMPARISON_NAMES
 from tablefeed.data.predicate import Column, arrow
@@ -139,29 +140,6 @@ def told_of(draw: st.DrawFn, values: list[Any], kind: str, write: Callable[[Valu
     return low, high
 
 
-class Asked:
-    """A filter, with a text of its own: pyarrow's cannot show every text that may be in one."""
-
-    def __init__(self, condition: pc.Expression) -> None:
-        self.condition = condition
-
-    def __repr__(self) -> str:
-        try:
-            return str(self.condition)
-        except UnicodeDecodeError:
-            return "a filter with a long text"
-
-
-COMPARISONS: Sequence[Callable[[Any, Any], pc.Expression]] = (
-    lambda a, b: a == b,
-    lambda a, b: a != b,
-    lambda a, b: a < b,
-    lambda a, b: a <= b,
-    lambda a, b: a > b,
-    lambda a, b: a >= b,
-)
-
-
 @st.composite
 def a_leaf(draw: st.DrawFn, name: str, there: Sequence[Any]) -> pc.Expression:
     """A question about the column `name`, mostly about a value that is `there`."""
@@ -195,18 +173,6 @@ def by_where(draw: st.DrawFn, name: str, kind: DataType, value: Any) -> pc.Expre
         return pc.field(name).is_valid()
 
 
-def a_filter(name: str, there: Sequence[Any]) -> st.SearchStrategy[Asked]:
-    return st.recursive(
-        a_leaf(name, there),
-        lambda inner: st.one_of(
-            st.tuples(inner, inner).map(lambda pair: pair[0] & pair[1]),
-            st.tuples(inner, inner).map(lambda pair: pair[0] | pair[1]),
-            inner.map(lambda one: ~one),
-        ),
-        max_leaves=3,
-    ).map(Asked)
-
-
 @given(st.data(), st.sampled_from([*NAMES, *["string", "p_string", "double"] * 5]))
 def test_a_split_with_a_row_that_the_filter_lets_through_is_never_pruned(data: st.DataObject, name: str) -> None:
     files = data.draw(st.lists(a_file(name), min_size=1, max_size=8))
@@ -214,7 +180,7 @@ def test_a_split_with_a_row_that_the_filter_lets_through_is_never_pruned(data: s
 
     there = [value for file in files for value in file.rows[name].to_pylist() if value is not None]
     pruned = 0
-    for asked in data.draw(st.lists(a_filter(name, there), min_size=1, max_size=8)):
+    for asked in data.draw(st.lists(filters_of(a_leaf(name, there), most=3), min_size=1, max_size=8)):
         pruner = Pruner(read_filter(asked.condition, ARROW), schema=SCHEMA, columns=COLUMNS)
         chosen = pruner.choose([file.told.partition_values for file in files], stats)
         pruned += sum(not may for may in chosen)
