@@ -82,11 +82,6 @@ def test_a_file_is_taken_while_a_byte_is_left_before_it() -> None:
     assert furthest(at(0), commits([60, 40, 10**9, 1]), Limits(size_bytes=100)) == at(0, 2)
 
 
-def test_of_two_limits_the_first_that_is_met_ends_the_batch() -> None:
-    assert furthest(at(0), commits([1, 1, 1]), Limits(files=2, size_bytes=100)) == at(0, 2)
-    assert furthest(at(0), commits([100, 1, 1]), Limits(files=2, size_bytes=100)) == at(0, 1)
-
-
 def test_a_file_is_taken_while_a_row_is_left_before_it() -> None:
     assert furthest(at(0), counted([60, 39, 500, 1]), Limits(rows=100)) == at(0, 3)
     assert furthest(at(0), counted([60, 40, 500, 1]), Limits(rows=100)) == at(0, 2)

@@ -11,7 +11,6 @@ from deltalake import DeltaTable
 
 from spark.streams import (
     PATIENCE_S,
-    action,
     drain,
     drained,
     finish,
@@ -139,34 +138,6 @@ def test_a_first_batch_that_failed_is_run_again_with_its_rows_and_what_came_sinc
 
     assert drain(spark, table, checkpoint, **options) == [*first, [3]]
     assert [offset["reservoirVersion"] for offset in offsets(checkpoint)] == [2, 3]
-
-
-def test_a_batch_ends_at_whichever_limit_is_met_first(spark: SparkSession, tmp_path: Path) -> None:
-    table = tmp_path / "t"
-    grow(table, [1], [2], [3], [4], [5])
-    one_file = int(action(table, 0, "add")["size"])
-
-    def batches(name: str, **limits: object) -> list[list[int]]:
-        return drain(spark, table, tmp_path / name, **limits)
-
-    assert batches("files", maxFilesPerTrigger=2, maxBytesPerTrigger="1g") == [[1, 2], [3, 4], [5]]
-    # The bytes are looked at before a file is taken: a batch goes over by one.
-    assert batches("bytes", maxFilesPerTrigger=4, maxBytesPerTrigger=one_file * 2 + 1) == [[1, 2, 3], [4, 5]]
-
-
-def test_trigger_once_ignores_the_limits(spark: SparkSession, tmp_path: Path) -> None:
-    table = tmp_path / "t"
-    grow(table, [1], [2], [3])
-    batches: list[list[int]] = []
-
-    def keep(rows: DataFrame, _batch_id: int) -> None:
-        batches.append(ids_of(rows))
-
-    stream = reader(spark, table, maxFilesPerTrigger=1, maxBytesPerTrigger=1)
-    query = stream.writeStream.foreachBatch(keep).trigger(once=True).start()
-    assert query.awaitTermination(PATIENCE_S)
-
-    assert batches == [[1, 2, 3]]
 
 
 def test_available_now_ends_with_what_was_there_when_it_began(spark: SparkSession, tmp_path: Path) -> None:

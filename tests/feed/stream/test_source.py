@@ -166,13 +166,6 @@ def test_a_batch_takes_files_while_bytes_are_left_so_that_one_larger_than_the_li
     assert found == [(at(1, 1), ["a"]), (at(3), ["b", "c"])]
 
 
-def test_a_commit_without_files_costs_nothing() -> None:
-    log = a_log(v0=[protocol(), metadata()], v1=[add("a")], v2=[info(operation="OPTIMIZE")], v3=[add("b")])
-    source = a_source(log, starting_version=0)
-
-    assert batches(source, at(0), Limits(files=1)) == [(at(3), ["a"]), (at(4), ["b"])]
-
-
 def test_a_commit_beyond_the_limit_is_not_judged_yet() -> None:
     log = a_log(v0=[protocol(), metadata(), add("old")], v1=[add("a")], v2=[add("b")], v3=[remove("a"), add("c")])
     source = a_source(log, starting_version=1)
@@ -454,10 +447,3 @@ def test_a_snapshot_that_cannot_be_read_any_more_says_so_and_what_to_do() -> Non
 
 def test_equal_offsets_are_no_batch() -> None:
     assert a_source(three_versions()).tasks(at(1), at(1)) == []
-
-
-def test_a_limit_of_nothing_cannot_be_built() -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        Limits(files=0)
-    with pytest.raises(ValueError, match="at least 1"):
-        Limits(size_bytes=0)
