@@ -22,9 +22,9 @@ WHO_ASKS = {
     "feed/scan/task.py": 1,
     "feed/snapshot/index_log.py": 1,
     "feed/snapshot/open_log.py": 1,
-    "feed/upkeep/after_commit.py": 3,
+    "feed/upkeep/after_commit.py": 2,
     "feed/upkeep/checkpoint.py": 1,
-    "feed/upkeep/index_upkeep.py": 1,
+    "feed/upkeep/index_checkpoint.py": 1,
     "feed/write/sink.py": 1,
     "feed/write/split_write.py": 2,
 }

@@ -191,7 +191,7 @@ def test_a_version_that_no_other_can_follow_is_read_and_not_written_to(folder: F
     assert tablefeed.open_table(path).version == last
     assert ids(path) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
     every_answer(path)
-    with pytest.raises(CommitError, match="the last that there can be"):
+    with pytest.raises(CommitError, match="the highest possible one"):
         tablefeed.append(path, pa.table({"id": [1]}))
     assert not (path / commit_path(last + 1)).exists()
 

@@ -14,7 +14,7 @@ from tablefeed.errors import CorruptLogError
 from tablefeed.indextables import names
 from tablefeed.indextables.log import columns, version_file
 from tablefeed.indextables.log import json_checkpoint as checkpoint
-from tablefeed.indextables.log.json_checkpoint_writer import Attempt, CheckpointFile, CheckpointShape, checkpoint_files
+from tablefeed.indextables.log.json_checkpoint_writer import Attempt, CheckpointFile, checkpoint_files
 from tablefeed.indextables.log.last_checkpoint import Hint
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Facts, Txn, Version
@@ -31,9 +31,7 @@ def written(
     """The files of a checkpoint of `adds`, which come three to a batch."""
     files = list(adds)
     batches = [columns.of_adds(files[begin : begin + 3]) for begin in range(0, len(files), 3)]
-    return list(
-        checkpoint_files(ATTEMPT, facts, batches, writer=writer, shape=CheckpointShape(actions_per_part=per_part))
-    )
+    return list(checkpoint_files(ATTEMPT, facts, batches, writer=writer, actions_per_part=per_part))
 
 
 def text(file: CheckpointFile) -> list[dict[str, dict[str, object]]]:

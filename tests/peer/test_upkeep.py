@@ -16,7 +16,7 @@ from peer.jar_log import JarLog
 from peer.rows import rows
 from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.upkeep.after_commit import wait_until_done
-from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

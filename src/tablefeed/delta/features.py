@@ -245,7 +245,7 @@ FEATURES: Mapping[str, Feature] = {
         _both("timestampNtz", _HANDLED, _HANDLED, _type("timestamp_ntz")),
         # Other domains are not changed: we write only that of row tracking, and that of clustering for a new table.
         _writers("domainMetadata", _HANDLED),
-        # Written where the policy asks for them (feed/upkeep/checkpointing.py).
+        # Written where the policy asks for them (feed/upkeep/delta_checkpoint.py).
         _both("v2Checkpoint", _HANDLED, _HANDLED, lambda uses: uses.properties.wants_v2_checkpoints),
         _both("catalogManaged", _REFUSED, _REFUSED),
         _both("catalogManaged-preview", _REFUSED, _REFUSED),
@@ -261,7 +261,7 @@ FEATURES: Mapping[str, Feature] = {
         _writers(names.CLUSTERING, _HANDLED),
         # feed/upkeep/vacuum.py asks what a writer must know, of any table.
         _both("vacuumProtocolCheck", _HANDLED, _HANDLED),
-        # Cleanup stops short of what is protected (feed/upkeep/log_cleanup.py). Checkpoints are of the newest version.
+        # feed/upkeep/delta_cleanup.py deletes nothing that is protected. Checkpoints are of the newest version.
         _writers("checkpointProtection", _HANDLED),
         _writers("inCommitTimestamp", _HANDLED, _property(names.ENABLE_IN_COMMIT_TIMESTAMPS)),
         # Its properties have other names, which only Delta-Spark 3.2 knows among released writers.

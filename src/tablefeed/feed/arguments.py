@@ -5,7 +5,8 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
 
 from tablefeed.errors import IllegalOptionError, MissingPathError, SchemaMismatchError
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
     from tablefeed.data.predicate import RowFilter
+
+_Word = TypeVar("_Word", bound=StrEnum)
 
 _MOST = 2**63 - 1
 """The largest long: log versions and txn versions are longs in the log."""
@@ -47,6 +50,14 @@ def switch(value: object, *, argument: str) -> bool:
     if not isinstance(value, bool):
         raise IllegalOptionError(option=argument, value=str(value), explain="must be True or False")
     return value
+
+
+def word(words: type[_Word], value: object, *, argument: str) -> _Word:
+    """Gives the one of `words` that `value` is, in upper or lower case. Raises IllegalOptionError."""
+    if isinstance(value, str) and value.lower() in list(words):
+        return words(value.lower())
+    *most, last = (repr(str(each)) for each in words)
+    raise IllegalOptionError(option=argument, value=str(value), explain=f"must be {', '.join(most)} or {last}")
 
 
 def text(value: object, *, argument: str) -> str:

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any, Literal
 
+from tablefeed.data.assignment import Policy
 from tablefeed.errors import IllegalOptionError
+from tablefeed.feed.arguments import word
 from tablefeed.feed.changes.java_regex import JavaRegex, java_regex
-from tablefeed.feed.commit.collisions import OnCollision, read_on_collision
-from tablefeed.feed.snapshot.open_log import TableFormat, read_table_format
+from tablefeed.feed.commit.collisions import OnCollision
+from tablefeed.feed.snapshot.open_log import TableFormat
 from tablefeed.feed.timestamp_text import read_zone
-from tablefeed.feed.write.write_rules import Scope, codec, column_paths, policy, read_scope
+from tablefeed.feed.write.write_rules import Scope, codec, column_paths
 from tablefeed.spark import foreign_settings
 
 
@@ -124,14 +126,14 @@ def time_zone(option: str, value: str) -> tzinfo:
     return zone
 
 
-def store_assignment(option: str, value: str) -> str:
+def store_assignment(option: str, value: str) -> Policy:
     """`ansi`, `strict` or `legacy`, in any case."""
-    return policy(value, option)
+    return word(Policy, value, argument=option)
 
 
 def table_format(option: str, value: str) -> TableFormat:
     """`delta` or `indextables`, in any case."""
-    return read_table_format(option, value)
+    return word(TableFormat, value, argument=option)
 
 
 def compression(option: str, value: str) -> str:
@@ -148,12 +150,12 @@ def row_limit(option: str, text: str) -> int | None:
 
 def overwrite_scope(option: str, value: str) -> Scope:
     """`static` or `dynamic`, in any case."""
-    return read_scope(option, value)
+    return word(Scope, value, argument=option)
 
 
 def on_collision(option: str, value: str) -> OnCollision:
     """`skip`, `warn` or `fail`, in any case."""
-    return read_on_collision(option, value)
+    return word(OnCollision, value, argument=option)
 
 
 def path_pattern(option: str, value: str) -> JavaRegex:
@@ -515,7 +517,7 @@ _WRITE: tuple[OptionSpec, ...] = (
     OptionSpec(
         name="storeAssignmentPolicy",
         parse=store_assignment,
-        default=policy("ansi", "storeAssignmentPolicy"),
+        default=Policy.ANSI,
         doc="How values are cast to the table's types. `ansi`: a value that does not fit fails the write. `strict`: a "
         "type that could have such a value fails the write. `legacy`: numbers that do not fit are wrapped and text "
         "that cannot be read becomes null, without a warning.",

@@ -6,10 +6,8 @@ the commit needs is in the tasks' messages.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
@@ -19,10 +17,10 @@ from tablefeed.data.assignment import Assignment
 from tablefeed.errors import CommitError
 from tablefeed.feed.commit.loop import changes_nothing, commit
 from tablefeed.feed.commit.operations import batch_write, micro_batch
-from tablefeed.feed.commit.transaction import Surroundings, Transaction
+from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.known_state import newest_state, remember
 from tablefeed.feed.snapshot.open_log import open_log
-from tablefeed.feed.upkeep.after_commit import UpkeepOptions, after_commit, look_after, waited_for
+from tablefeed.feed.upkeep.after_commit import UpkeepOptions, look_after, now_ms, surroundings, waited_for
 from tablefeed.feed.upkeep.auto_compact import compact_if_wanted
 from tablefeed.feed.write.gathering import gathered
 from tablefeed.feed.write.orphans import delete_orphans, delete_replayed
@@ -205,7 +203,7 @@ def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind
 def _write(
     plan: WritePlan, batches: Iterator[pa.RecordBatch], context: TaskContext, txn: Txn | None
 ) -> tuple[AddFile, ...]:
-    files = write_task(plan, batches, task=context.partitionId(), txn=txn, now_ms=_now_ms())
+    files = write_task(plan, batches, task=context.partitionId(), txn=txn, now_ms=now_ms())
     settle()
     return files
 
@@ -231,9 +229,8 @@ def _commit(transaction: Transaction, options: ParsedOptions) -> Snapshot:
     plan = transaction.plan
     upkeep = _upkeep(options)
     log, state = newest_state(plan.location, dict(plan.storage_options), table_format=plan.table_format)
-    around = Surroundings(now_ms=_now_ms, sleep=time.sleep, on_committed=partial(after_commit, options=upkeep))
-    with gathered(plan, transaction.files, now_ms=_now_ms()) as files:
-        outcome, after = commit(log, state, replace(transaction, files=files), around)
+    with gathered(plan, transaction.files, now_ms=now_ms()) as files:
+        outcome, after = commit(log, state, replace(transaction, files=files), surroundings(upkeep))
     if isinstance(outcome, AlreadyApplied):
         look_after(after, upkeep)  # the process that committed it may have died before it wrote the checkpoint
     remember(log, after)
@@ -268,7 +265,3 @@ def _context() -> TaskContext:
     if context is None:
         raise RuntimeError("a writer's write runs in a task")
     return context
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -138,7 +138,7 @@ def test_columns_meet_by_name_whatever_their_order_and_case_and_missing_ones_are
         (pa.table({"Id": [{"a": 1}]}), "is long, but the rows have struct<a:long>"),
         (pa.table({"tags": [[[1]]]}), "is array<string>, but the rows have array<array<long>>"),
         (pa.table({"Id": [1], "extra": [1]}), "have a column 'extra'"),
-        (pa.table({"Id": pa.nulls(1)}), "rows have void"),
+        (pa.table({"Id": pa.nulls(1)}), "has the type void"),
         (pa.table([[1], [2]], names=["Id", "ID"]), "DELTA_DUPLICATE_COLUMNS_FOUND"),
         (pa.table({"Id": pa.array([1], pa.duration("s"))}), "duration"),
     ],
@@ -430,7 +430,7 @@ def test_a_version_that_no_log_can_hold_is_refused_before_anything_is_written(tm
     ("partition_by", "text"),
     [
         (["other"], "no column 'other'"),
-        (["id", "name"], "all of its columns partition it"),
+        (["id", "name"], "needs a column that is not a partition column"),
         (["id", "ID"], "names a column twice"),
     ],
 )

@@ -27,7 +27,7 @@ from support.logs import (
 from tablefeed.errors import CommitUnknownError, ConflictError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Surroundings
-from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.model.actions import Version
 from tablefeed.store import Fault, FaultyStore, LocalStore, MemoryStore, Store
 from tablefeed.store.durable import Disk
@@ -95,7 +95,7 @@ def test_a_version_that_was_made_and_cleaned_up_while_its_writer_was_held_up_is_
     log = log_of(FaultyStore(inner, faults=[Fault(operation="put_if_absent", name=commit_path(3), hook=two_days)]))
     before = log.load()
 
-    with pytest.raises(ConflictError, match="its log was cleaned up under this write"):
+    with pytest.raises(ConflictError, match="gone from the log"):
         commit(log, before, a_write(log, before, "ours", txn=txn), at(clock))
 
     assert commits(inner) == [f"{version:020d}.json" for version in (6, 7, 8)]
@@ -163,7 +163,7 @@ def test_a_commit_that_lands_in_a_table_made_anew_is_taken_back() -> None:
     log = log_of(FaultyStore(inner, faults=[Fault(operation="put_if_absent", name=commit_path(3), hook=made_anew)]))
     before = log.load()
 
-    with pytest.raises(ConflictError, match="it was deleted and made anew"):
+    with pytest.raises(ConflictError, match="deleted and created again"):
         commit(log, before, a_write(log, before, "ours"), still())
 
     assert live_paths(log) == ["new", "newer"]
@@ -181,7 +181,7 @@ def test_a_version_that_was_cleaned_up_before_the_one_below_it_is_not_made_again
     log = log_of(FaultyStore(inner, faults=[Fault(operation="put_if_absent", name=commit_path(3), hook=two_days)]))
     before = log.load()
 
-    with pytest.raises(ConflictError, match="its log was cleaned up under this write"):
+    with pytest.raises(ConflictError, match="gone from the log"):
         commit(log, before, a_write(log, before, "ours"), at(clock))
 
     assert commits(inner) == [f"{version:020d}.json" for version in (2, 6, 7, 8)]
@@ -241,7 +241,7 @@ def test_a_commit_that_others_go_on_from_while_it_is_taken_back_is_put_back() ->
     log = log_of(FaultyStore(inner, faults=faults))
     before = log.load()
 
-    with pytest.raises(CommitUnknownError, match="others went on from it"):
+    with pytest.raises(CommitUnknownError, match="where later versions follow it"):
         commit(log, before, a_write(log, before, "ours"), still())
 
     assert commits(inner) == [f"{version:020d}.json" for version in range(5)]

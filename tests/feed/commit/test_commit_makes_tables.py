@@ -176,7 +176,7 @@ def test_a_table_made_anew_between_plan_and_commit_is_not_written_to() -> None:
     ours = a_write(log, snapshot, "ours", txn=("query", 0))
     remade(log)
 
-    with pytest.raises(ConflictError, match="deleted and made anew"):
+    with pytest.raises(ConflictError, match="deleted and created again"):
         commit(log, snapshot, ours, still())
 
     assert live_paths(log) == ["of the new table"]

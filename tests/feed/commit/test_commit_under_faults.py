@@ -125,7 +125,7 @@ def test_a_commit_of_unknown_fate_says_so_and_the_same_batch_run_again_stands_on
 ) -> None:
     store, log = faulty(*dead(when))
     snapshot = log.load()
-    with pytest.raises(CommitUnknownError, match="run the same batch again"):
+    with pytest.raises(CommitUnknownError, match="Run the same batch again"):
         commit(log, snapshot, a_write(log, snapshot, "a", txn=("query", 7)), still())
 
     healthy = log_of(store._inner)

@@ -67,7 +67,7 @@ def test_files_stay_where_the_log_does_not_show_that_nothing_of_ours_stands() ->
     behind = replace(ours.plan, found=replace(ours.plan.found, version=Version(0)) if ours.plan.found else None)
     log.store.delete("_delta_log/00000000000000000001.json")
 
-    with pytest.raises(ConflictError, match="cleaned up"):
+    with pytest.raises(ConflictError, match="gone from the log"):
         commit(log, now, replace(ours, plan=behind), still())
 
     assert log.store.exists("ours")

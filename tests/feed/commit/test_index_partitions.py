@@ -80,7 +80,7 @@ def test_the_writer_by_arrow_knows_whole_seconds_alone(tmp_path: Path, moment: d
     rows = pa.table({"id": pa.array([1], pa.int64()), "p": pa.array([moment], UTC_US)})
 
     if text is None:
-        with pytest.raises(InvalidRowsError, match="no log of IndexTables can hold"):
+        with pytest.raises(InvalidRowsError, match="no IndexTables log can hold"):
             write_by_arrow(tmp_path / "table", rows)
     else:
         write_by_arrow(tmp_path / "table", rows)

@@ -41,7 +41,7 @@ from tablefeed.errors import CorruptLogError
 from tablefeed.feed.snapshot import segment_reader
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.feed.upkeep.compaction import write_compaction
+from tablefeed.feed.upkeep.delta_checkpoint import write_compaction
 from tablefeed.model.actions import Version
 from tablefeed.store import Entry, Fault, FaultyStore, MemoryStore, Store
 

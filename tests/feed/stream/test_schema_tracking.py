@@ -23,7 +23,7 @@ from tablefeed.errors import (
 )
 from tablefeed.feed.stream.schema_analysis import _replaced
 from tablefeed.feed.stream.schema_tracking import schema_log_of
-from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Offset

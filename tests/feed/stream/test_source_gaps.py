@@ -19,7 +19,7 @@ from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.snapshot.tail import GAP_CHECK_S
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.feed.stream.source_options import SourceOptions
-from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 

@@ -20,7 +20,7 @@ from tablefeed import Checkpointed
 from tablefeed.errors import LogError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.upkeep import after_commit as upkeep
-from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.feed.upkeep.index_cleanup import clean_up
 from tablefeed.indextables import names
 from tablefeed.indextables.log import avro_state, last_checkpoint, version_file

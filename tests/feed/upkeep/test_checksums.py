@@ -17,8 +17,8 @@ from tablefeed.errors import StoreError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.snapshot.known_state import current_snapshot
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
 from tablefeed.feed.upkeep.checksums import put_checksum, put_checksums_from
+from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Commit, Version
 from tablefeed.store import Fault, FaultyStore

@@ -15,11 +15,10 @@ import tablefeed
 from support.index_tables import log_files, log_of
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.upkeep import after_commit as upkeep
+from tablefeed.feed.upkeep.index_checkpoint import write_json_checkpoint
 from tablefeed.feed.upkeep.index_cleanup import clean_up
-from tablefeed.feed.upkeep.index_upkeep import write_json_checkpoint
 from tablefeed.indextables import names
 from tablefeed.indextables.log import avro_state
-from tablefeed.indextables.log.json_checkpoint_writer import CheckpointShape
 from tablefeed.indextables.log.retention import Retention
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import Version
@@ -138,9 +137,9 @@ def test_a_json_checkpoint_stands_in_for_commits_only_when_each_part_can_be_read
     part: int, spoil: Callable[[Path], None], corpus: Path, tmp_path: Path
 ) -> None:
     table = Path(shutil.copytree(corpus / "indextables" / "it053_events_json_nockpt", tmp_path / "t"))
-    log, shape = log_of(table), CheckpointShape(actions_per_part=2)
+    log = log_of(table)
     for version in (3, 6):
-        write_json_checkpoint(log, log.load(Version(version)), shape, writer=Writer.SCALA, now_ms=NOW_MS)
+        write_json_checkpoint(log, log.load(Version(version)), writer=Writer.SCALA, part_actions=2, now_ms=NOW_MS)
     age(table, days=400)
     parts = sorted((table / names.LOG_DIR).glob(f"{6:020d}.checkpoint.*.json"))
     assert len(parts) > 1

@@ -214,7 +214,7 @@ def test_an_error_that_is_not_ours_is_a_warning_too(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("tempfile.TemporaryFile", full)
-    monkeypatch.setattr("tablefeed.feed.upkeep.checkpointing.SortedFiles", partial(SortedFiles, run_bytes=1))
+    monkeypatch.setattr("tablefeed.feed.upkeep.delta_checkpoint.SortedFiles", partial(SortedFiles, run_bytes=1))
     log = a_log()
     for n in range(12):
         append(log, f"f{n}")

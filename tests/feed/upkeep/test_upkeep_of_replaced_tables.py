@@ -20,8 +20,8 @@ from tablefeed.errors import TablefeedError, TableReplacedError
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions, behind, look_after, wait_until_done
 from tablefeed.feed.upkeep.checkpoint import checkpointed
-from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
 from tablefeed.feed.upkeep.checksums import begin_checksums
+from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.feed.upkeep.optimize import Folding, fold
 from tablefeed.store import Fault, FaultyStore, LocalStore, MemoryStore, Store
 from tablefeed.store.faults import Operation

@@ -21,7 +21,7 @@ from support.logs import LONG_ID, VECTOR, VECTOR_FILE, add, log_of, metadata, pr
 from support.maintained import delete_rows, ids, live
 from tablefeed.errors import ConflictError, IllegalOptionError, LogError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
-from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.feed.upkeep.vacuum import Vacuumed, vacuumed
 from tablefeed.model.actions import Version
 from tablefeed.store import Fault, FaultyStore, LocalStore, MemoryStore
@@ -354,7 +354,7 @@ def test_a_table_that_is_made_anew_meanwhile_loses_nothing() -> None:
     anew = [protocol(), metadata(LONG_ID, table_id="another"), add("slow.parquet")]
     log = raced(store, lambda: put(store, 0, anew))
 
-    with pytest.raises(ConflictError, match="made anew"):
+    with pytest.raises(ConflictError, match="created again"):
         vacuumed(log, retention_ms=0, allow_short=True, dry_run=False, now_ms=NOW_MS)
     assert store.exists("slow.parquet")
 

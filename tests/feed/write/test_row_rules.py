@@ -353,5 +353,5 @@ def test_rows_for_a_new_table_are_not_committed_to_one_that_a_rival_made_with_ot
     free, bound = a_write(log, None, "free"), a_write(log, None, "bound", rules=WriteRules(properties=properties))
 
     assert commit(log, None, bound, still())[0] == committed(0)
-    with pytest.raises(ConflictError, match="with other rules"):
+    with pytest.raises(ConflictError, match="with rules"):
         commit(log, None, free, still())

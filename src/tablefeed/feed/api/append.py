@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from tablefeed.data.assignment import Assignment
+from tablefeed.data.assignment import Assignment, Policy
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, SchemaMismatchError
-from tablefeed.feed.arguments import column_names, location, store_options, switch, text, whole_number
-from tablefeed.feed.commit.collisions import check_collision, read_on_collision
+from tablefeed.feed.arguments import column_names, location, store_options, switch, text, whole_number, word
+from tablefeed.feed.commit.collisions import OnCollision, check_collision
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.operations import batch_write
-from tablefeed.feed.commit.transaction import Surroundings, Transaction
+from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.known_state import newest_state, remember
-from tablefeed.feed.snapshot.open_log import open_log, read_table_format
+from tablefeed.feed.snapshot.open_log import TableFormat, open_log
 from tablefeed.feed.timestamp_text import read_zone
-from tablefeed.feed.upkeep.after_commit import UpkeepOptions, after_commit, waited_for
+from tablefeed.feed.upkeep.after_commit import UpkeepOptions, now_ms, surroundings, waited_for
 from tablefeed.feed.upkeep.auto_compact import compact_if_wanted
 from tablefeed.feed.write.evolution import SchemaMode
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.write_rules import (
+    Scope,
     WriteRules,
     codec,
     column_paths,
-    policy,
-    read_scope,
     schema_asked,
     schema_mode,
 )
@@ -104,9 +101,11 @@ def append(
     rules = WriteRules(
         schema=_schema_mode(merge=merge, overwrite=overwrite, kind=kind),
         asked=schema_asked(merge=merge, overwrite=overwrite),
-        assignment=Assignment(policy=policy(store_assignment, "store_assignment"), zone=_zone(time_zone)),
+        assignment=Assignment(
+            policy=word(Policy, store_assignment, argument="store_assignment"), zone=_zone(time_zone)
+        ),
         properties=_texts(properties, argument="properties"),
-        scope=read_scope("partition_overwrite_mode", partition_overwrite_mode),
+        scope=word(Scope, partition_overwrite_mode, argument="partition_overwrite_mode"),
         cluster_by=_cluster_by(cluster_by),
         index_as=_texts(index_as, argument="index_as"),
         replace_where=None if replace_where is None else text(replace_where, argument="replace_where"),
@@ -115,14 +114,14 @@ def append(
         delta_upkeep={"log_compaction_every": upkeep.compact_every, "checkpoint_part_size": upkeep.part_actions},
     )
     txn = _txn(app_id, txn_version)
-    on_collision = read_on_collision("txn_version_collision", txn_version_collision)
+    on_collision = word(OnCollision, txn_version_collision, argument="txn_version_collision")
     note = None if user_metadata is None else text(user_metadata, argument="user_metadata")
     partition_by = column_names(
         (partition_by,) if isinstance(partition_by, str) else partition_by, argument="partition_by"
     )
     if len({*partition_by}) < len(partition_by):
         raise IllegalOptionError(option="partition_by", value=", ".join(partition_by), explain="names a column twice")
-    made_as = None if table_format is None else read_table_format("table_format", table_format)
+    made_as = None if table_format is None else word(TableFormat, table_format, argument="table_format")
     location_, options = location(url), store_options(storage_options)
     reader = _reader(data, open_log(location_, options, table_format=made_as).url)
     log, state = newest_state(location_, options, table_format=made_as)
@@ -131,7 +130,7 @@ def append(
         recorded = plan.recorded[txn.app_id]
         check_collision(txn, recorded, on_collision, url=log.url)
         return AlreadyApplied(version=state.version, recorded_txn_version=recorded)
-    files = write_task(plan, reader, task=0, task_count=1, txn=txn, now_ms=_now_ms())
+    files = write_task(plan, reader, task=0, task_count=1, txn=txn, now_ms=now_ms())
     transaction = Transaction(
         plan=plan,
         files=files,
@@ -141,8 +140,7 @@ def append(
         user_metadata=note,
         on_collision=on_collision,
     )
-    around = Surroundings(now_ms=_now_ms, sleep=time.sleep, on_committed=partial(after_commit, options=upkeep))
-    outcome, after = commit(log, state, transaction, around)
+    outcome, after = commit(log, state, transaction, surroundings(upkeep))
     remember(log, after)
     if isinstance(outcome, Committed):
         compact_if_wanted(after, len(files), upkeep)
@@ -244,7 +242,3 @@ def _chain(first: pa.RecordBatch, rest: Iterator[Any], url: str) -> Iterator[pa.
                 url=url,
             )
         yield batch
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

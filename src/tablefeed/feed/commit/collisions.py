@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from enum import StrEnum
 
-from tablefeed.errors import CommitError, IllegalOptionError
+from tablefeed.errors import CommitError
 from tablefeed.model.actions import Txn
 
 logger = logging.getLogger(__name__)
@@ -25,13 +25,6 @@ class OnCollision(StrEnum):
     FAIL = "fail"
 
 
-def read_on_collision(option: str, value: object) -> OnCollision:
-    """Gives the choice that `value` of `option` names, in upper or lower case. Raises IllegalOptionError."""
-    if isinstance(value, str) and value.lower() in list(OnCollision):
-        return OnCollision(value.lower())
-    raise IllegalOptionError(option=option, value=str(value), explain="must be 'skip', 'warn' or 'fail'")
-
-
 def check_collision(txn: Txn, recorded: int, on_collision: OnCollision, *, url: str) -> None:
     """Reports, as `on_collision` says, that the table records the version `recorded` that is later than `txn`.
 
@@ -41,9 +34,8 @@ def check_collision(txn: Txn, recorded: int, on_collision: OnCollision, *, url: 
         return
     text = (
         f"Nothing was written to {url}: it records version {recorded} of the application {txn.app_id}, and this is "
-        f"version {txn.txn_version}. A batch that is run again meets its own version; so this one comes from a "
-        "checkpoint that was made anew or put back, or another run is alive. Take a new txnAppId for a new checkpoint; "
-        "where older versions are written again on purpose, set txnVersionCollision=skip."
+        f"version {txn.txn_version}. So the query's checkpoint is new or was restored, or another run is alive. Use a "
+        "new txnAppId for a new checkpoint. To write older versions again on purpose, set txnVersionCollision=skip."
     )
     if on_collision is OnCollision.FAIL:
         raise CommitError(text, url=url)

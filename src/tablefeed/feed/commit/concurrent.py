@@ -44,8 +44,8 @@ def check_concurrent(
         if plan.table_id is None:
             return None
         raise ConflictError(
-            f"Nothing was committed to {log.url}: the table is gone, deleted while it was written to. Run the write "
-            "again to make it anew.",
+            f"Nothing was committed to {log.url}: the table is gone. It was deleted while the write ran. Run the write "
+            "again to create it.",
             url=log.url,
             winner=-1,
             error_class=METADATA_CHANGED,
@@ -54,14 +54,21 @@ def check_concurrent(
         _check_made_by_another(log, write, state)
         return state.version
     if plan.table_id is not None and state.metadata.table_id != plan.table_id:
-        raise _conflict(log, "it was deleted and made anew", state.version, METADATA_CHANGED)
+        raise _conflict(
+            log, "the table was deleted and created again; run the write again", state.version, METADATA_CHANGED
+        )
     reads = reader_of(plan, log) or Replacement(plan.replaces, transaction.files, url=log.url).reads
     rewriting = write.rewriting or Rewriting()
     folded = frozenset(add.path for add in (*transaction.folded, *rewriting.removed))
     for version in range((checked if checked is not None else -1) + 1, state.version + 1):
         theirs = log.commit(Version(version))
         if theirs is None:
-            raise _conflict(log, "its log was cleaned up under this write", version, "DELTA_CONCURRENT_TRANSACTION")
+            raise _conflict(
+                log,
+                "that version is gone from the log, so it cannot be checked; run the write again",
+                version,
+                "DELTA_CONCURRENT_TRANSACTION",
+            )
         found = conflict_with(
             theirs,
             kind=transaction.kind,
@@ -86,17 +93,16 @@ def _check_made_by_another(log: TableLog, write: DeltaWrite, state: Snapshot) ->
     plan, kind = write.plan, write.transaction.kind
     _check_shape(log, plan, state)
     if clustering_of(state) != plan.clustered_by:
-        reason = "another writer made it, clustered by other columns; run the write again"
-        raise _conflict(log, reason, state.version, "DELTA_METADATA_CHANGED")
+        raise _changed(log, "another writer created the table, clustered by other columns", state.version)
     if _rules(state, log.url) != (None if plan.kept is None else plan.kept.rules):
-        reason = "another writer made it, with other rules than these rows were held against; run the write again"
-        raise _conflict(log, reason, state.version, METADATA_CHANGED)
+        reason = "another writer created the table with rules that these rows were not checked against"
+        raise _changed(log, reason, state.version)
     features.check_writable(state.protocol, state.metadata, url=log.url, removes=kind is WriteKind.OVERWRITE)
     if stores_partition_columns(state.protocol, state.properties) and not plan.stores_partitions:
-        reason = "another writer made it, with partition columns in its files; run the write again"
-        raise _conflict(log, reason, state.version, METADATA_CHANGED)
+        raise _changed(log, "another writer created a table whose files must store partition columns", state.version)
     if kind is WriteKind.OVERWRITE:
-        raise _conflict(log, "another writer made it first", state.version, "DELTA_CONCURRENT_APPEND")
+        reason = "another writer created the table first; run the write again"
+        raise _conflict(log, reason, state.version, "DELTA_CONCURRENT_APPEND")
 
 
 def _rules(state: Snapshot, url: str) -> TableRules | None:
@@ -106,11 +112,9 @@ def _rules(state: Snapshot, url: str) -> TableRules | None:
 def _check_shape(log: TableLog, plan: DeltaPlan, state: Snapshot) -> None:
     # High-water marks that moved were checked with the commits that moved them.
     if not _has_shape(state.metadata, plan, differ_in_marks_alone):
-        reason = "its schema or partitioning changed; run the write again (restart the query) on what it is now"
-        raise _conflict(log, reason, state.version, METADATA_CHANGED)
+        raise _changed(log, "the schema or partitioning changed", state.version)
     if not set(clustering_of(state)) <= set(plan.clustered_by):
-        reason = "it is clustered by columns of which the files have no statistics; run the write again"
-        raise _conflict(log, reason, state.version, METADATA_CHANGED)
+        raise _changed(log, "the table is clustered by columns for which our files have no statistics", state.version)
 
 
 def _tolerance(theirs: Commit, write: DeltaWrite) -> Tolerance:
@@ -156,7 +160,7 @@ def _what_changed(theirs: Commit, plan: DeltaPlan) -> str:
         configuration=found.configuration,
         url=plan.url,
     )
-    return f"{said}; run the write again (restart the query) on what the table is now"
+    return f"{said}; run the write again (restart the query)"
 
 
 def _has_shape(metadata: Metadata, plan: DeltaPlan, alike: Callable[[Struct, Struct], bool] = operator.eq) -> bool:
@@ -164,6 +168,10 @@ def _has_shape(metadata: Metadata, plan: DeltaPlan, alike: Callable[[Struct, Str
     return metadata.partition_columns == expected.partition_columns and alike(
         parse_schema(metadata.schema_string, url=plan.url), expected.schema
     )
+
+
+def _changed(log: TableLog, reason: str, version: int) -> ConflictError:
+    return _conflict(log, f"{reason}; run the write again (restart the query)", version, METADATA_CHANGED)
 
 
 def _conflict(log: TableLog, reason: str, version: int, error_class: str) -> ConflictError:

@@ -12,7 +12,7 @@ from tablefeed.delta import codec, names
 from tablefeed.feed.commit.concurrent import check_concurrent
 from tablefeed.feed.commit.entry import DeltaWrite, commit_entry, removal_of
 from tablefeed.feed.commit.settled_put import Put, put_settled
-from tablefeed.feed.commit.transaction import Made, Replay, Surroundings, Transaction
+from tablefeed.feed.commit.transaction import FormatCommit, Made, Replay, Surroundings, Transaction
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.orphans import first_recording
@@ -36,8 +36,11 @@ def recorded_version(state: Snapshot | None, txn: Txn | None) -> int | None:
     return None if recorded is None or txn is None or recorded.txn_version < txn.txn_version else recorded.txn_version
 
 
-class DeltaCommit:
-    """As `FormatCommit`. It never gives up: each lost put means that another writer's commit succeeded."""
+class DeltaCommit(FormatCommit):
+    """As `FormatCommit`. As in Delta-Spark, a commit without files is one too.
+
+    It never gives up: each lost put means that another writer's commit succeeded.
+    """
 
     def __init__(self, log: TableLog, plan: DeltaPlan, transaction: Transaction, around: Surroundings) -> None:
         if not isinstance(log, DeltaLog):
@@ -51,10 +54,6 @@ class DeltaCommit:
         """The files of the `Rewriting` of a replaceWhere."""
         return () if self._write.rewriting is None else self._write.rewriting.written
 
-    def begin(self, state: Snapshot | None) -> Snapshot | None:
-        """Gives `state`: a new table is made by the commit itself."""
-        return state
-
     def replayed(self, state: Snapshot | None) -> Replay | None:
         """As `FormatCommit`; the commit is looked for only where there are files that it may name."""
         txn, files = self._write.transaction.txn, self._write.transaction.files
@@ -67,10 +66,6 @@ class DeltaCommit:
     def check(self, state: Snapshot | None) -> None:
         """Raises as `check_concurrent`, for the commits that were not checked before."""
         self._checked = check_concurrent(self._log, self._write, state, self._checked)
-
-    def changes_nothing(self, state: Snapshot) -> bool:  # noqa: ARG002 - as of `FormatCommit`
-        """Never: as in Delta-Spark, a commit without files is one too."""
-        return False
 
     def put(self, state: Snapshot | None) -> Made | None:
         """As `FormatCommit`. Raises as `rewritten`, `removal_of` and `commit_entry` before the put."""

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from tablefeed._version import VERSION
-from tablefeed.delta import names
+from tablefeed.delta import names, row_tracking
 from tablefeed.delta.checkpoint.checksum_writer import FileCounts
-from tablefeed.delta.commit_info import Provenance, Write, commit_info
+from tablefeed.delta.commit_info import (
+    Optimize,
+    Provenance,
+    StreamingUpdate,
+    Write,
+    commit_info,
+    in_commit_timestamp,
+    optimize_metrics,
+)
+from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.removes import Removal
 from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.delta.stats.clustering import clustering_domain
 from tablefeed.delta.stats.stats_columns import record_counts
-from tablefeed.errors import CommitError
-from tablefeed.feed.commit.commit_features import featured
-from tablefeed.feed.commit.metrics import metrics
+from tablefeed.delta.stats.stats_text import num_records
+from tablefeed.errors import CommitError, LogError
+from tablefeed.feed.commit.operations import Operation
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.delta_write import new_protocol_and_metadata
-from tablefeed.feed.write.identity import marks_moved
 from tablefeed.feed.write.replacement import Replacement
 from tablefeed.feed.write.row_replacement import Rewriting
+from tablefeed.feed.write.row_rules import marks_moved
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.conflicts import WriteKind
-from tablefeed.model.actions import AddFile, Commit, DomainMetadata, Metadata, RemoveFile, Txn, Version
+from tablefeed.model.actions import AddFile, Commit, DomainMetadata, Metadata, Protocol, RemoveFile, Txn, Version
 
 ENGINE = f"tablefeed/{VERSION}"
 """commitInfo's engineInfo."""
@@ -53,8 +63,8 @@ def commit_entry(
     """
     if state is not None and state.version >= names.LAST_VERSION:
         raise CommitError(
-            f"Nothing was committed to {state.log.url}: it is at version {state.version}, the last that there can be. "
-            "Its log is damaged: remove the files of versions that were never committed.",
+            f"Nothing was committed to {state.log.url}: it is at version {state.version}, the highest possible one. "
+            "So its log is damaged. Remove the files of versions that were never committed.",
             url=state.log.url,
         )
     transaction, plan, rewriting = write.transaction, write.plan, write.rewriting or Rewriting()
@@ -160,3 +170,125 @@ def removed(add: AddFile, *, deletion_timestamp_ms: int, data_change: bool = Tru
 def txns_of(transaction: Transaction, now_ms: int) -> tuple[Txn, ...]:
     """Gives the txn to record, if any."""
     return () if transaction.txn is None else (replace(transaction.txn, last_updated_ms=now_ms),)
+
+
+# --- what the table's features require ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Featured:
+    """The added files with what the features require, the domains to commit with them, and fields of commitInfo."""
+
+    files: tuple[AddFile, ...]
+    domains: tuple[DomainMetadata, ...] = ()
+    in_commit_timestamp_ms: int | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def featured(
+    files: Sequence[AddFile], state: Snapshot | None, table: tuple[Protocol, Metadata], *, now_ms: int, url: str
+) -> Featured:
+    """Gives what a commit that adds `files` after `state` must hold; `table` is the protocol and metadata after it.
+
+    `state` is None for version 0. Raises LogError where the log lacks the last row id in use or the in-commit timestamp
+    of `state`, and CommitError where row ids cannot be assigned.
+    """
+    protocol, metadata = table
+    properties = TableProperties.of(metadata)
+    version = Version(0 if state is None else state.version + 1)
+    domain = None
+    if row_tracking.supports_row_tracking(protocol) and not properties.suspends_row_tracking:
+        domains = {} if state is None else state.facts.domains
+        files, domain = row_tracking.with_row_ids(files, domains, version=version, url=url)
+    return Featured(
+        files=tuple(files),
+        domains=() if domain is None else (domain,),
+        in_commit_timestamp_ms=_in_commit_timestamp(state, metadata, now_ms=now_ms),
+        # No row that has an id is copied or changed here: rows that stay keep their files.
+        tags={names.ROW_TRACKING_PRESERVED: "true"} if properties.tracks_rows else {},
+    )
+
+
+def _in_commit_timestamp(state: Snapshot | None, metadata: Metadata, *, now_ms: int) -> int | None:
+    if not TableProperties.of(metadata).keeps_commit_times:
+        return None
+    if state is None or not state.properties.keeps_commit_times:
+        return in_commit_timestamp(now_ms=now_ms, previous_ms=None)
+    return in_commit_timestamp(now_ms=now_ms, previous_ms=_previous_ms(state))
+
+
+def _previous_ms(state: Snapshot) -> int:
+    known, info = state.facts.in_commit_timestamp_ms, None
+    if known is None:
+        # A snapshot that was read from the checkpoint of its own version has read no commit.
+        commit = state.log.commit(state.version)
+        info = None if commit is None else commit.info
+        found = None if info is None else info.get(names.IN_COMMIT_TIMESTAMP)
+        known = found if type(found) is int else None
+    if known is None:
+        raise LogError(
+            f"Version {state.version} of {state.log.url} has no in-commit timestamp, which every commit of the table "
+            f"must have ({names.ENABLE_IN_COMMIT_TIMESTAMPS}). Nothing was committed: another writer broke the log; "
+            "turn the property off and on again.",
+            url=state.log.url,
+            error_class="DELTA_MISSING_COMMIT_INFO" if info is None else "DELTA_MISSING_COMMIT_TIMESTAMP",
+        )
+    return known
+
+
+# --- operationMetrics, under Delta-Spark's names -------------------------------------------------------------------
+
+
+def metrics(
+    operation: Operation,
+    files: Sequence[AddFile],
+    folded: Sequence[RemoveFile],
+    *,
+    replaced: FileCounts,
+    replaced_rows: int | None,
+    rewriting: Rewriting | None,
+) -> dict[str, int]:
+    """Counts what `operation` writes and what it removes: the files `folded` or `replaced`, or those of `rewriting`.
+
+    Removed rows are counted for a replaceWhere alone, as Delta-Spark does. `replaced_rows` is None where a file has no
+    row count.
+    """
+    if isinstance(operation, Optimize):
+        return optimize_metrics(files, folded)
+    written = {
+        "numOutputRows": sum(num_records(f.stats) or 0 for f in files),
+        "numOutputBytes": sum(f.size_bytes for f in files),
+    }
+    if rewriting is not None:
+        return _rewritten(rewriting, len(files), written)
+    removed = {"numRemovedFiles": replaced.file_count}
+    if isinstance(operation, StreamingUpdate):
+        return {**removed, "numAddedFiles": len(files), **written}
+    if operation.mode == "Append":
+        return {"numFiles": len(files), **written}
+    rows = {} if operation.predicate is None else _rows_removed(replaced, replaced_rows)
+    return {"numFiles": len(files), **removed, "numRemovedBytes": replaced.size_bytes, **rows, **written}
+
+
+def _rows_removed(replaced: FileCounts, row_count: int | None) -> dict[str, int]:
+    """Counts for files that are removed whole: none of their rows is copied, and no change file is written."""
+    if row_count is None:
+        return {"numAddedChangeFiles": 0}
+    return {
+        "numAddedChangeFiles": 0,
+        "numDeletedRows": row_count - (replaced.deleted_rows or 0),
+        "numCopiedRows": 0,
+    }
+
+
+def _rewritten(rewriting: Rewriting, file_count: int, written: dict[str, int]) -> dict[str, int]:
+    return {
+        "numFiles": file_count + len(rewriting.added),
+        "numOutputRows": written["numOutputRows"] + rewriting.copied_rows,
+        "numOutputBytes": written["numOutputBytes"] + sum(file.size_bytes for file in rewriting.added),
+        "numRemovedFiles": len(rewriting.removed),
+        "numRemovedBytes": sum(file.size_bytes for file in rewriting.removed),
+        "numAddedChangeFiles": len(rewriting.changes),
+        "numDeletedRows": rewriting.deleted_rows,
+        "numCopiedRows": rewriting.copied_rows,
+    }

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import orjson
 
 from tablefeed.errors import CommitUnknownError, LogError, StoreError
+from tablefeed.feed.commit.transaction import Replay
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.indextables import names
@@ -34,15 +35,7 @@ NOTES_DIR = f"{names.LOG_DIR}/_tablefeed"
 _NAME = re.compile(r"(?:txn-(?P<tried>[0-9]+)|made-(?P<made>[0-9]+)-(?P<manifest_id>[0-9a-f]+))", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
-    """A version of the table that holds a write of the application, and the txn version of that write."""
-
-    commit: Commit
-    txn_version: int
-
-
-def recorded(log: IndexTablesLog, state: Snapshot, txn: Txn, *, since: Version | None = None) -> Recorded | None:
+def recorded(log: IndexTablesLog, state: Snapshot, txn: Txn, *, since: Version | None = None) -> Replay | None:
     """Gives the newest version up to `state` that holds `txn` or a later write of its application, else None.
 
     Reads the versions after that of the first try, or after `since`: the caller has looked at the earlier ones. Raises
@@ -55,7 +48,7 @@ def recorded(log: IndexTablesLog, state: Snapshot, txn: Txn, *, since: Version |
     made = {note.manifest_id: note.txn_version for note in noted if note.txn_version >= txn.txn_version}
     for version in range(state.version, first, -1):
         commit = _commit(log, Version(version), txn)
-        found = _record(commit, txn) or _recorded_without_splits(log, commit, made)
+        found = _record(commit, txn) or _recorded_without_splits(log, commit, made, txn)
         if found is not None:
             return found
     return None
@@ -123,8 +116,8 @@ def _after(log: TableLog, txn: Txn, txn_version: int) -> Version:
         after = orjson.loads(log.store.read(name))["after"]
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise LogError(
-            f"{name} of {log.url} is damaged: it is to say after which version of the table the write {txn_version} of "
-            f"{txn.app_id} was tried. Look whether its rows are in the table; then delete that file.",
+            f"{name} of {log.url} is damaged, so it is not known whether write {txn_version} of {txn.app_id} was "
+            "committed. Look whether its rows are in the table. Then delete that file.",
             url=log.url,
         ) from error
     return Version(after)
@@ -143,25 +136,32 @@ def _commit(log: TableLog, version: Version, txn: Txn) -> Commit:
 def _unknown(log: TableLog, version: Version, txn: Txn) -> CommitUnknownError:
     return CommitUnknownError(
         f"The write {txn.txn_version} of {txn.app_id} to {log.url} was tried before, and whether version {version} of "
-        "the table holds it cannot be told any more: what that version changed was purged from the log. Nothing was "
-        "written. Look whether its rows are in the table; if they are, go on with the next write, else with another "
+        "the table holds it is not known any more: the changes of that version were purged from the log. Nothing was "
+        "written. Look whether its rows are in the table. If they are, continue with the next write, else with another "
         "application id (a stream: a new checkpoint).",
         url=log.url,
         version=version,
     )
 
 
-def _record(commit: Commit, txn: Txn) -> Recorded | None:
-    told = [each.txn_version for each in commit.txns if each.app_id == txn.app_id]
+def _record(commit: Commit, txn: Txn) -> Replay | None:
+    recorded = [each.txn_version for each in commit.txns if each.app_id == txn.app_id]
     named = newest_of(txn.app_id, (add.path for add in commit.added))
-    newest = max((*told, *(() if named is None else (named,))), default=None)
-    return None if newest is None or newest < txn.txn_version else Recorded(commit=commit, txn_version=newest)
+    newest = max((*recorded, *(() if named is None else (named,))), default=None)
+    return None if newest is None or newest < txn.txn_version else _replay(commit, newest, txn)
 
 
-def _recorded_without_splits(log: IndexTablesLog, commit: Commit, made: Mapping[str | None, int]) -> Recorded | None:
+def _recorded_without_splits(
+    log: IndexTablesLog, commit: Commit, made: Mapping[str | None, int], txn: Txn
+) -> Replay | None:
     """Finds a write by its manifests in the state of a version. Later states may name the same manifests."""
     state = log.state(commit.version) if any(made) else None
     named = () if state is None else (manifest.name for manifest in state.manifests)
     ids = {names.shared_manifest_name(each): each for each in made if each is not None}
     found = [made[ids[name]] for name in named if name in ids]
-    return Recorded(commit=commit, txn_version=max(found)) if found else None
+    return _replay(commit, max(found), txn) if found else None
+
+
+def _replay(commit: Commit, txn_version: int, txn: Txn) -> Replay:
+    # The version of a later write does not say whether ours is in an earlier one.
+    return Replay(txn_version=txn_version, commit=commit if txn_version == txn.txn_version else None)

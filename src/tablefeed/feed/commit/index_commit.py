@@ -19,7 +19,7 @@ from tablefeed.errors import ConflictError
 from tablefeed.feed.commit import index_attempts, index_states
 from tablefeed.feed.commit.entry import ENGINE, removed, txns_of
 from tablefeed.feed.commit.settled_put import Put, put_settled
-from tablefeed.feed.commit.transaction import Made, Replay, Surroundings, Transaction
+from tablefeed.feed.commit.transaction import FormatCommit, Made, Replay, Surroundings, Transaction
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.split_write import check_same_table
@@ -37,7 +37,7 @@ MOST_TRIES = 10
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 
 
-class IndexCommit:
+class IndexCommit(FormatCommit):
     """As `FormatCommit`, with a log of commits, of states, or of both.
 
     An append without files commits nothing. An overwrite without files is committed where the table has files to
@@ -49,11 +49,6 @@ class IndexCommit:
             raise TypeError(f"{log.url} has no splits")
         self._log, self._plan, self._transaction, self._around = log, plan, transaction, around
         self._tried_after: Version | None = None
-
-    @property
-    def own_files(self) -> tuple[AddFile, ...]:
-        """None: the commit writes no data file."""
-        return ()
 
     def begin(self, state: Snapshot | None) -> Snapshot | None:
         """Makes a new table unless another writer has made it. Its version 0 has protocol and metadata, but no file."""
@@ -77,23 +72,20 @@ class IndexCommit:
         if txn is None or state is None:
             return None
         found = index_attempts.recorded(self._log, state, txn, since=self._tried_after)
-        if found is None:
-            return None
-        index_states.complete(self._log, state, now_ms=self._around.now_ms())
-        # The version of a later write does not say whether ours is in an earlier one.
-        commit = found.commit if found.txn_version == txn.txn_version else None
-        return Replay(txn_version=found.txn_version, commit=commit)
+        if found is not None:
+            index_states.complete(self._log, state, now_ms=self._around.now_ms())
+        return found
 
     def check(self, state: Snapshot | None) -> None:
         """Raises ConflictError where the table is gone or another one, SchemaMismatchError for other columns."""
         plan, url = self._plan, self._log.url
         if state is None:
-            raise self._conflict("the table was deleted while it was written to", version=-1)
+            raise self._conflict("the table is gone. It was deleted while the write ran", version=-1)
         protocol.refuse_writing(state.protocol, url=url)
         if plan.found is None:
             check_same_table(plan, state)
         elif plan.found.table_id != state.metadata.table_id:
-            raise self._conflict("the table was deleted and made anew", version=state.version)
+            raise self._conflict("the table was deleted and created again", version=state.version)
 
     def changes_nothing(self, state: Snapshot) -> bool:
         """Whether there is neither a file nor, for an overwrite, a txn to record or a file to remove."""
@@ -150,7 +142,7 @@ class IndexCommit:
 
     def _conflict(self, why: str, *, version: int) -> ConflictError:
         return ConflictError(
-            f"Nothing was committed to {self._log.url}: {why}. Run the write again on the new one.",
+            f"Nothing was committed to {self._log.url}: {why}. Run the write again.",
             url=self._log.url,
             winner=version,
             error_class="INDEXTABLES_TABLE_REPLACED",

@@ -1,4 +1,4 @@
-"""Puts checkpoints, checksums and the like into the log of the table that they describe, or nowhere.
+"""Puts checkpoints, checksums and the like into the log of the table that they describe, or nowhere; deletes alike.
 
 The table may be deleted, made again or restored while such a file is written. The same path then leads to another log.
 The file of the newest commit that the writer knows shows it: its name, size or time has changed, or it is gone. The
@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from tablefeed.errors import ObjectNotFoundError, StoreError, TableReplacedError
+from tablefeed.errors import LogError, ObjectNotFoundError, StoreError, TableReplacedError
+from tablefeed.feed.snapshot.segment_reader import is_as_listed
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.store import Entry, Within
+from tablefeed.model.logfile import LogFile
+from tablefeed.store import Entry, Store, Within
 
 
 def in_log_of(snapshot: Snapshot) -> Within:
@@ -58,3 +60,21 @@ def check_same(snapshot: Snapshot) -> None:
             "write to the table tries again.",
             url=snapshot.log.url,
         )
+
+
+def delete_as_listed(store: Store, name: str, listed: LogFile | Entry) -> bool:
+    """Deletes the log file `name` that was listed as `listed`; says whether it was there.
+
+    Raises LogError, and deletes nothing, where another file has this name now: the table may have been made anew.
+    """
+    found = store.stat(name)
+    if found is None:
+        return False
+    if not is_as_listed(found, listed):
+        raise LogError(
+            f"The cleanup of the log of {store.url} stopped: {name} was replaced after it was listed, so this may be "
+            "another table now. Nothing more was deleted.",
+            url=store.url,
+        )
+    store.delete(name)
+    return True

@@ -101,8 +101,8 @@ def put_settled(put: Put, around: Surroundings) -> Entry | None:
             logger.warning("unsettled table=%s version=%d attempt=%d: %s", log.url, put.version, attempt, error)
             around.sleep(around.uniform() * 0.1 * 2**attempt)
     raise CommitUnknownError(
-        f"The store failed while version {put.version} of {log.url} was committed, so it is not known whether the "
-        "commit holds. Nothing is lost: run the same batch again, and what was committed is not written twice.",
+        f"The store failed while version {put.version} of {log.url} was put, so it is not known whether the commit "
+        "succeeded. Run the same batch again: what was committed is not written twice.",
         url=log.url,
         version=put.version,
     ) from failure
@@ -154,7 +154,7 @@ def _is_next_in_listing(put: Put, *, is_next: bool, now_ms: int) -> bool:
             return False
         if not log.store.put_if_absent(put.path, put.data, within=put.within):  # their log must have no hole
             return False
-    raise _unknown(put, "it came into another table, and others went on from it")
+    raise _unknown(put, "it is in the log of another table, where later versions follow it")
 
 
 def _times(put: Put) -> dict[Version, int]:
@@ -182,8 +182,8 @@ def _take_back(put: Put, why: str) -> None:
 def _unknown(put: Put, why: str) -> CommitUnknownError:
     return CommitUnknownError(
         f"Version {put.version} of {put.log.url} was put while its log was replaced or cleaned up: {why}. So it is not "
-        "known whether the commit holds. Run the same batch again: with txnAppId it is not written twice. Without it, "
-        "look for its rows first.",
+        "known whether the commit succeeded. Run the same batch again: with txnAppId it is not written twice. Without "
+        "it, look for its rows first.",
         url=put.log.url,
         version=put.version,
     )

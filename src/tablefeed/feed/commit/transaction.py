@@ -72,16 +72,17 @@ class FormatCommit(Protocol):
     """One transaction on a table of one format. It is made for one call of `loop.commit`, and may remember its tries.
 
     A state is the newest that was read, None where there is no table. Every method may raise LogError and StoreError.
+    The methods with a body are what most formats do.
     """
 
     @property
     def own_files(self) -> tuple[AddFile | CdcFile, ...]:
         """The files that the commit itself has written so far, in addition to the transaction's."""
-        ...
+        return ()
 
     def begin(self, state: Snapshot | None) -> Snapshot | None:
         """Gives the state to commit after: `state`, or the table made without rows where the format needs that."""
-        ...
+        return state
 
     def replayed(self, state: Snapshot | None) -> Replay | None:
         """Gives what `state` records of our txn; None where it records neither ours nor a later one."""
@@ -91,9 +92,9 @@ class FormatCommit(Protocol):
         """Raises ConflictError or TableError where the transaction cannot be committed after `state`."""
         ...
 
-    def changes_nothing(self, state: Snapshot) -> bool:
+    def changes_nothing(self, state: Snapshot) -> bool:  # noqa: ARG002 - for formats that override it
         """Whether the commit would change nothing and record nothing, so that the format has none."""
-        ...
+        return False
 
     def put(self, state: Snapshot | None) -> Made | None:
         """Puts the version after `state`; None where another writer has that version, or ours is not in the log.

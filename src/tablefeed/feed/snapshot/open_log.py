@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from tablefeed.errors import IllegalOptionError, TableError, UnsupportedFeatureError
+from tablefeed.errors import TableError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.table_files import for_store
 from tablefeed.indextables import names as index_names
@@ -25,13 +25,6 @@ class TableFormat(StrEnum):
 
     DELTA = "delta"
     INDEXTABLES = "indextables"
-
-
-def read_table_format(option: str, value: object) -> TableFormat:
-    """Gives the format that `value` of `option` names, in any case. Raises IllegalOptionError."""
-    if isinstance(value, str) and value.lower() in list(TableFormat):
-        return TableFormat(value.lower())
-    raise IllegalOptionError(option=option, value=str(value), explain="must be 'delta' or 'indextables'")
 
 
 def open_log(

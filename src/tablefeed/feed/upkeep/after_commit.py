@@ -23,11 +23,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from tablefeed.delta.checkpoint.checksum_writer import FileCounts
 from tablefeed.errors import TablefeedError
+from tablefeed.feed.commit.transaction import Surroundings
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep.checksums import begin_checksums, put_checksum
@@ -46,7 +48,7 @@ In a longer log checksums begin with the next checkpoint, which counts the files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepOptions:
-    """What is done and how. `part_actions`, `top_level`: see `checkpointing.CheckpointShape`.
+    """What is done and how. `part_actions`, `top_level`: see `delta_checkpoint.CheckpointShape`.
 
     `compact_every`: each time so many versions are complete, counted from version 0, their commits are also written as
     one log compaction file. None or 1: never, because few readers use such a file, and no reader needs it.
@@ -67,6 +69,16 @@ class UpkeepOptions:
 
 USUAL = UpkeepOptions()
 """What is done by default."""
+
+
+def now_ms() -> int:
+    """Gives the time in ms since 1970 UTC."""
+    return time.time_ns() // 1_000_000
+
+
+def surroundings(upkeep: UpkeepOptions = USUAL) -> Surroundings:
+    """Gives what `loop.commit` needs: this machine's clock, and what is due after the commit."""
+    return Surroundings(now_ms=now_ms, sleep=time.sleep, on_committed=partial(after_commit, options=upkeep))
 
 
 def after_commit(
@@ -93,13 +105,18 @@ def _put_checksum(snapshot: DeltaSnapshot, commit: Commit, also_removed: FileCou
 
 def look_after(snapshot: Snapshot, options: UpkeepOptions = UpkeepOptions()) -> None:
     """Writes the checkpoint and the compaction that are due for the table seen as `snapshot`, in the background."""
-    is_delta = isinstance(snapshot, DeltaSnapshot)
-    interval = snapshot.properties.checkpoint_interval if is_delta else options.index_interval
-    due = options.checkpoint and interval is not None and is_due(snapshot.version, _asked.get(_key(snapshot)), interval)
+    key, also = table_key(snapshot), False
+    interval: int | None
+    if isinstance(snapshot, DeltaSnapshot):
+        interval, work = snapshot.properties.checkpoint_interval, partial(_look_after_delta, snapshot, options)
+        also = _ends_compaction(snapshot.version, options)
+    else:
+        interval, work = options.index_interval, partial(_look_after_index, snapshot, options)
+    due = options.checkpoint and interval is not None and is_due(snapshot.version, _asked.get(key), interval)
     if due:
-        _keep(_asked, snapshot, snapshot.version)
-    if due or (is_delta and _ends_compaction(snapshot.version, options)):
-        _BACKGROUND.ask(_key(snapshot), lambda: _work(snapshot, options))
+        keep(_asked, key, snapshot.version)
+    if due or also:
+        _BACKGROUND.ask(key, lambda: _unless_replaced(snapshot, work))
 
 
 @contextmanager
@@ -114,7 +131,7 @@ def behind(snapshot: Snapshot, what: str, work: Callable[[], object]) -> None:
 
     A failure is only logged as a warning.
     """
-    _BACKGROUND.ask((*_key(snapshot), what), lambda: _unless_it_fails(what, snapshot, work))
+    _BACKGROUND.ask((*table_key(snapshot), what), lambda: _unless_it_fails(what, snapshot, work))
 
 
 def wait_until_done() -> None:
@@ -147,25 +164,29 @@ def _ends_compaction(version: int, options: UpkeepOptions) -> bool:
     )
 
 
-def _key(snapshot: Snapshot) -> tuple[str, str]:
+def table_key(snapshot: Snapshot) -> tuple[str, str]:
+    """Gives what identifies a table in this process, also after it was made anew."""
     return snapshot.log.url, snapshot.metadata.table_id
 
 
-def _work(snapshot: Snapshot, options: UpkeepOptions) -> None:
-    log = snapshot.log
-    if snapshot.head is None or log.head(snapshot.version) != snapshot.head:
-        return  # the table was made anew, or the store does not say: the next commit asks again
-    if not isinstance(snapshot, DeltaSnapshot):
-        from tablefeed.feed.upkeep.index_upkeep import checkpoint_if_due
-        from tablefeed.indextables.log.json_checkpoint_writer import CheckpointShape
+def _unless_replaced(snapshot: Snapshot, work: Callable[[], None]) -> None:
+    # Where the table was made anew, or the store does not say, the next commit asks again.
+    if snapshot.head is not None and snapshot.log.head(snapshot.version) == snapshot.head:
+        work()
 
-        if options.checkpoint and options.index_interval is not None:
-            _WAY.make()
-            shape = CheckpointShape(actions_per_part=options.index_part_actions)
-            checkpoint_if_due(snapshot, options.index_interval, shape, now_ms=time.time_ns() // 1_000_000)
-        return
+
+def _look_after_index(snapshot: Snapshot, options: UpkeepOptions) -> None:
+    from tablefeed.feed.upkeep.index_checkpoint import checkpoint_if_due
+
+    if options.checkpoint and options.index_interval is not None:
+        _WAY.make()
+        most = options.index_part_actions
+        checkpoint_if_due(snapshot, options.index_interval, part_actions=most, now_ms=now_ms())
+
+
+def _look_after_delta(snapshot: DeltaSnapshot, options: UpkeepOptions) -> None:
     if options.compact_every and _ends_compaction(snapshot.version, options):
-        from tablefeed.feed.upkeep.compaction import write_compaction
+        from tablefeed.feed.upkeep.delta_checkpoint import write_compaction
 
         first = Version(snapshot.version + 1 - options.compact_every)
         _unless_it_fails("compaction", snapshot, lambda: write_compaction(snapshot, first))
@@ -184,24 +205,24 @@ def _newest_checkpoint(snapshot: DeltaSnapshot) -> Version | None:
 
 def _checkpoint(snapshot: DeltaSnapshot, options: UpkeepOptions) -> None:
     # Imported here: what a commit needs does not have to wait for it.
-    from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
     from tablefeed.feed.upkeep.checksums import put_checksums_from
-    from tablefeed.feed.upkeep.log_cleanup import clean_up
+    from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
+    from tablefeed.feed.upkeep.delta_cleanup import clean_up
 
     shape = CheckpointShape(part_actions=options.part_actions, top_level=options.top_level)
     counts = write_checkpoint(snapshot, shape, before_step=_WAY.make)
     _WAY.make()
     _unless_it_fails("checksum", snapshot, lambda: put_checksums_from(snapshot, counts))
-    cutoff_ms = snapshot.properties.log_cutoff_ms(now_ms=time.time_ns() // 1_000_000)
-    if options.clean_up and _cleaned.get(_key(snapshot)) != cutoff_ms:
-        _keep(_cleaned, snapshot, cutoff_ms)
-        now_ms = time.time_ns() // 1_000_000
-        _unless_it_fails("cleanup", snapshot, lambda: clean_up(snapshot, now_ms=now_ms, before_step=_WAY.make))
+    cutoff_ms = snapshot.properties.log_cutoff_ms(now_ms=now_ms())
+    if options.clean_up and _cleaned.get(table_key(snapshot)) != cutoff_ms:
+        keep(_cleaned, table_key(snapshot), cutoff_ms)
+        _unless_it_fails("cleanup", snapshot, lambda: clean_up(snapshot, now_ms=now_ms(), before_step=_WAY.make))
 
 
-def _keep(kept: OrderedDict[tuple[str, str], int], snapshot: Snapshot, number: int) -> None:
-    kept[_key(snapshot)] = number
-    kept.move_to_end(_key(snapshot))
+def keep(kept: OrderedDict[tuple[str, str], int], key: tuple[str, str], number: int) -> None:
+    """Keeps `number` in `kept`, and drops the tables that were kept the longest ago."""
+    kept[key] = number
+    kept.move_to_end(key)
     while len(kept) > KEPT_TABLES:
         kept.popitem(last=False)
 
@@ -216,20 +237,17 @@ def _unless_it_fails(what: str, snapshot: Snapshot, work: Callable[[], object]) 
 # --- the thread ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
 class _Background:
     """Work by table, one piece at a time. New work replaces the work that waits under the same key."""
 
-    _waiting: OrderedDict[tuple[str, ...], Callable[[], None]] = field(init=False)
-    _lock: threading.Lock = field(init=False)
-    _thread: threading.Thread | None = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self) -> None:
         self.begin()
 
     def begin(self) -> None:
         """Starts with no work and no thread."""
-        self._waiting, self._lock, self._thread = OrderedDict(), threading.Lock(), None
+        self._waiting: OrderedDict[tuple[str, ...], Callable[[], None]] = OrderedDict()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
 
     def ask(self, key: tuple[str, ...], work: Callable[[], None]) -> None:
         with self._lock:
@@ -271,15 +289,10 @@ PATIENCE_S = 0.1
 """How long a step is held back at most: many writes, or a long one, must not prevent a checkpoint for ever."""
 
 
-@dataclass(slots=True)
 class _Way:
     """Lets the work that somebody waits for go first."""
 
-    _count: int = field(init=False)
-    _lock: threading.Lock = field(init=False)
-    _free: threading.Event = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self) -> None:
         self.begin()
 
     def begin(self) -> None:

@@ -12,7 +12,7 @@ from collections import Counter, OrderedDict
 
 from tablefeed.errors import ConflictError
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.feed.upkeep.after_commit import KEPT_TABLES, USUAL, UpkeepOptions, behind
+from tablefeed.feed.upkeep.after_commit import USUAL, UpkeepOptions, behind, keep, table_key
 
 LEAST_FILES = 50
 """The least number of small files in a partition for a fold: Delta-Spark's `autoCompact.minNumFiles`."""
@@ -31,9 +31,9 @@ def compact_if_wanted(snapshot: Snapshot, added: int, upkeep: UpkeepOptions = US
 
 
 def _count(snapshot: Snapshot, added: int, upkeep: UpkeepOptions) -> None:
-    key = snapshot.log.url, snapshot.metadata.table_id
+    key = table_key(snapshot)
     left = _files_left.get(key, 0) - added
-    _keep(key, left if left > 0 else LEAST_FILES)
+    keep(_files_left, key, left if left > 0 else LEAST_FILES)
     if left <= 0:
         behind(snapshot, "optimize", lambda: _look(snapshot, key, upkeep))
 
@@ -46,13 +46,13 @@ def _look(snapshot: Snapshot, key: tuple[str, str], upkeep: UpkeepOptions) -> No
     target_bytes = wanted_bytes(snapshot, BEHIND_BYTES)
     most = _most_small_files(snapshot, below_bytes=target_bytes // 2)
     if most < LEAST_FILES:
-        _keep(key, LEAST_FILES - most)
+        keep(_files_left, key, LEAST_FILES - most)
         return
     try:
         folding = Folding(target_bytes=target_bytes, auto=True, least_files=LEAST_FILES)
         fold(snapshot, folding, plans=1, upkeep=upkeep)
     except ConflictError:
-        _keep(key, 0)  # the next commit looks again
+        keep(_files_left, key, 0)  # the next commit looks again
         raise
 
 
@@ -65,10 +65,3 @@ def _most_small_files(snapshot: Snapshot, *, below_bytes: int) -> int:
         small = batch.filter(pc.less(batch["size_bytes"], below_bytes))
         counts.update(tuple(sorted(pairs)) for pairs in small["partition_values"].to_pylist())
     return max(counts.values(), default=0)
-
-
-def _keep(key: tuple[str, str], left: int) -> None:
-    _files_left[key] = left
-    _files_left.move_to_end(key)
-    while len(_files_left) > KEPT_TABLES:
-        _files_left.popitem(last=False)

@@ -21,9 +21,9 @@ from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.feed.upkeep import log_cleanup
-from tablefeed.feed.upkeep.checkpointing import CheckpointShape, wants_v2, write_checkpoint
-from tablefeed.feed.upkeep.log_cleanup import is_readable
+from tablefeed.feed.upkeep import delta_cleanup
+from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, wants_v2, write_checkpoint
+from tablefeed.feed.upkeep.delta_cleanup import is_readable
 from tablefeed.indextables import names as index_names
 from tablefeed.indextables.log import protocol as index_protocol
 from tablefeed.log.segment import LogSegment, whole_checkpoints
@@ -73,7 +73,7 @@ def checkpointed(log: DeltaLog | IndexTablesLog, *, clean_up: bool, now_ms: int)
     if isinstance(log, DeltaLog):
         snapshot = log.load()
         written = _checkpoint(snapshot)
-        deleted = log_cleanup.clean_up(snapshot, now_ms=now_ms) if clean_up else 0
+        deleted = delta_cleanup.clean_up(snapshot, now_ms=now_ms) if clean_up else 0
         return Checkpointed(version=snapshot.version, written=written, log_files_deleted=deleted)
     from tablefeed.feed.upkeep import index_cleanup
     from tablefeed.indextables.log.retention import Retention

@@ -12,9 +12,9 @@ import logging
 from collections.abc import Iterator
 
 from tablefeed.errors import CorruptLogError, LogError, ObjectNotFoundError
+from tablefeed.feed.commit.own_log import delete_as_listed
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.index_reader import IndexReader
-from tablefeed.feed.upkeep.log_deletion import delete_as_listed
 from tablefeed.indextables import names
 from tablefeed.indextables.log import avro_state, listing, retention
 from tablefeed.indextables.log.listing import Log, Segment

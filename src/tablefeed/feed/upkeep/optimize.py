@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -28,13 +26,13 @@ from tablefeed.delta.stats.stats_columns import record_counts
 from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatureError
 from tablefeed.feed.arguments import location, store_options, whole_number
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.commit.transaction import Surroundings, Transaction
+from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.scan.arrow_filter import checked_filter
 from tablefeed.feed.scan.pruning import Pruner
 from tablefeed.feed.scan.task import TableColumns, table_columns
 from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.feed.upkeep.after_commit import USUAL, UpkeepOptions, after_commit, behind
+from tablefeed.feed.upkeep.after_commit import USUAL, UpkeepOptions, behind, now_ms, surroundings
 from tablefeed.feed.write.delta_write import plan_delta_write
 from tablefeed.feed.write.gathering import rewritten_in_bins
 from tablefeed.log.conflicts import WriteKind
@@ -248,7 +246,7 @@ def _folded(snapshot: Snapshot, folding: Folding, upkeep: UpkeepOptions) -> Iter
     for bins in _commits(_bins(files, folding)):
         folded = [tuple(_values(files, rows)) for rows in bins]
         oldest_first = (sorted(each, key=lambda add: (add.modified_ms, add.log_path)) for each in folded)
-        written = rewritten_in_bins(plan, oldest_first, log.store, now_ms=_now_ms())
+        written = rewritten_in_bins(plan, oldest_first, log.store, now_ms=now_ms())
         transaction = Transaction(
             plan=plan,
             files=tuple(replace(add, data_change=False) for add in written),
@@ -256,7 +254,7 @@ def _folded(snapshot: Snapshot, folding: Folding, upkeep: UpkeepOptions) -> Iter
             operation=Optimize(predicate=folding.predicate, auto=folding.auto),
             folded=tuple(add for each in folded for add in each),
         )
-        done, state = commit(log, state, transaction, _around(upkeep))
+        done, state = commit(log, state, transaction, surroundings(upkeep))
         if isinstance(done, Committed):
             yield _outcome(done, transaction)
 
@@ -286,11 +284,3 @@ def _sum(one: Optimized, other: Optimized) -> Optimized:
         bytes_added=one.bytes_added + other.bytes_added,
         deletion_vectors_removed=one.deletion_vectors_removed + other.deletion_vectors_removed,
     )
-
-
-def _around(upkeep: UpkeepOptions) -> Surroundings:
-    return Surroundings(now_ms=_now_ms, sleep=time.sleep, on_committed=partial(after_commit, options=upkeep))
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -182,8 +182,8 @@ class Kept:
             stored = stored_at(vector)
         except BadVectorError as bad:
             raise LogError(
-                f"The deletion vector of {of_file} in the log of {self.url} {bad}, so that it cannot be told which "
-                "file it is in. Nothing was deleted: repair the log first.",
+                f"The deletion vector of {of_file} in the log of {self.url} {bad}, so it is not known which file "
+                "it is in. Nothing was deleted. Repair the log first.",
                 url=self.url,
                 error_class="DELTA_DELETION_VECTOR_INVALID",
             ) from bad
@@ -262,10 +262,10 @@ def _keep_what_came_since(snapshot: Snapshot, kept: Kept) -> Snapshot:
     log, version = snapshot.log, snapshot.version
     newest = log.advance(snapshot)
     if log.head(version) != snapshot.head or newest.metadata.table_id != snapshot.metadata.table_id:
-        raise _changed("was restored, or deleted and made anew,", snapshot)
+        raise _changed("was restored, or deleted and created again,", snapshot)
     retention = newest.properties.deleted_files_ms, snapshot.properties.deleted_files_ms
     if newest.protocol != snapshot.protocol or retention[0] != retention[1]:
-        raise _changed("was given another protocol or retention", snapshot)
+        raise _changed("got another protocol or retention", snapshot)
     while (commit := log.commit(Version(version + 1))) is not None:
         kept.commit(commit)
         version = commit.version

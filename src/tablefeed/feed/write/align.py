@@ -56,8 +56,8 @@ def check_zone(table: Struct, incoming: Struct, how: Assignment, *, url: str) ->
     for one, other in paired(incoming, table, fold=str.lower):
         if needs_zone(one.type, other.type):
             raise SchemaMismatchError(
-                f"Column {other.path[0]!r} of {url} and of the rows differ in whether they are moments in time. Set "
-                "the option timeZone (time_zone in Python) to the zone in which days and clocks are meant, or cast it.",
+                f"Column {other.path[0]!r} of {url} and of the rows differ in whether they have a time zone. Set the "
+                "option timeZone (time_zone in Python) to the zone of the values without one, or cast the column.",
                 url=url,
                 error_class="DELTA_FAILED_TO_MERGE_FIELDS",
             )
@@ -103,14 +103,16 @@ def check_partition_by(incoming: Struct, partition_columns: Sequence[str], *, ur
             raise _no_table(f"there is no column {name!r} to partition by", "DELTA_PARTITION_COLUMN_NOT_FOUND", url)
         if isinstance(column.type, Nested) or column.type == Primitive("variant"):
             raise _no_table(
-                f"column {name!r} is nested or a variant: it cannot partition",
+                f"column {name!r} is nested or a variant, so it cannot be a partition column",
                 "DELTA_INVALID_PARTITION_COLUMN_TYPE",
                 url,
             )
     if len({n.lower() for n in partition_columns}) < len(partition_columns):
         raise _no_table(f"({', '.join(partition_columns)}) names a column twice", "DELTA_DUPLICATE_COLUMNS_FOUND", url)
     if len(partition_columns) >= len(incoming.fields):
-        raise _no_table("all of its columns partition it", "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION", url)
+        raise _no_table(
+            "a table needs a column that is not a partition column", "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION", url
+        )
 
 
 def aligned(

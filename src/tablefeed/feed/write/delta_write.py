@@ -25,10 +25,17 @@ from tablefeed.feed.snapshot.table_files import for_store
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.align import Alignment, align, aligned, check_zone
 from tablefeed.feed.write.evolution import SchemaMode, check_storable
-from tablefeed.feed.write.identity import columns_to_make, names_in_files
 from tablefeed.feed.write.orphans import new_files
 from tablefeed.feed.write.replacement import Replacement, as_replaced, check_replaceable, planned_replacement
-from tablefeed.feed.write.row_rules import Kept, check_kept, filled_columns, keeping, rules_in_force
+from tablefeed.feed.write.row_rules import (
+    Kept,
+    check_kept,
+    columns_to_make,
+    filled_columns,
+    keeping,
+    names_in_files,
+    rules_in_force,
+)
 from tablefeed.feed.write.table_change import Target, changed_table, new_table, replaced_table
 from tablefeed.feed.write.write_plan import (
     MOST_RECORDED,

@@ -65,8 +65,8 @@ def merged(table: Struct, incoming: Struct, how: Merging) -> Struct:
     new = [field for field in incoming if field.name.lower() not in known]
     if new and not how.adds:
         raise SchemaMismatchError(
-            f"The rows have a column {new[0].name!r} that {how.url} has not; it has {', '.join(table.names)}. Drop the "
-            "column, or let the write add it: option mergeSchema=true, merge_schema=True in Python.",
+            f"The rows have a column {new[0].name!r} that {how.url} does not have; it has {', '.join(table.names)}. "
+            "Drop the column, or let the write add it: option mergeSchema=true, merge_schema=True in Python.",
             url=how.url,
             error_class="DELTA_METADATA_MISMATCH",
         )
@@ -116,7 +116,7 @@ def refuse_void(field: Field, url: str) -> None:
     """Raises SchemaMismatchError for a column whose type is void or has one inside."""
     if has_void(field.type):
         raise SchemaMismatchError(
-            f"Column {field.name!r} is of no type: the rows have void, which no column of {url} can be. Cast it.",
+            f"Column {field.name!r} of the rows has the type void, which no column of {url} can have. Cast it.",
             url=url,
             error_class="DELTA_NULL_SCHEMA_IN_STREAMING_WRITE",
         )
@@ -149,7 +149,7 @@ def _merged_field(field: Field, incoming: Field, how: Merging) -> Field:
         refuse_void(incoming, how.url)
         what = f"Column {field.name!r} of {how.url} is {describe(field.type)}, but the rows have "
         raise SchemaMismatchError(
-            f"{what}{describe(incoming.type)}, which is not stored as that. Cast it before writing.",
+            f"{what}{describe(incoming.type)}, which cannot be stored as that. Cast it before writing.",
             url=how.url,
             error_class="CANNOT_UP_CAST_DATATYPE" if how.policy is Policy.STRICT else "DELTA_FAILED_TO_MERGE_FIELDS",
         )

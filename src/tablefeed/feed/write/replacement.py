@@ -116,9 +116,9 @@ def check_replaceable(replaces: Replaces, target: Target, *, url: str) -> None:
         return
     if row_tracking.supports_row_tracking(target.protocol):
         raise UnsupportedFeatureError(
-            f"The table at {url} tracks its rows ({names.ROW_TRACKING}), and {replaces.text!r} asks for columns that "
-            "are no partition columns: files would have to be written anew, and this version of tablefeed cannot do "
-            "that without giving their rows other ids. Nothing was written. Write this with Spark's own Delta.",
+            f"The table at {url} has row tracking ({names.ROW_TRACKING}), and {replaces.text!r} names columns that are "
+            "not partition columns. This version of tablefeed cannot rewrite files without giving their rows new ids. "
+            "Nothing was written. Use Delta-Spark for this overwrite.",
             url=url,
             features=(names.ROW_TRACKING,),
             error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
@@ -251,8 +251,8 @@ class Replacement:
             known = partition_values_of(values, leaf_of(column))
             if not pc.all(known.is_known).as_py() and len(known.is_known):
                 raise LogError(
-                    f"The log of {self._url} has a file of which it does not say, or not rightly, what "
-                    f"partition column {name!r} is. Nothing was committed; overwrite the table as a whole.",
+                    f"The log of {self._url} has a file without a valid value of partition column {name!r}, so it is "
+                    "not known whether to replace that file. Nothing was committed. Overwrite the whole table.",
                     url=self._url,
                 )
             columns[name] = known.values

@@ -43,12 +43,12 @@ def plan_write(
     OptionError.
     """
     rows = incoming if isinstance(incoming, Struct) else from_arrow(incoming, url=log.url)
-    if not isinstance(log, DeltaLog):
-        from tablefeed.feed.write.split_write import plan_split_write
+    if isinstance(log, DeltaLog):
+        return plan_delta_write(log, snapshot, rows, partition_by=partition_by, kind=kind, rules=rules, now_ms=now_ms)
+    from tablefeed.feed.write.split_write import plan_split_write
 
-        with naming(log.url):
-            return plan_split_write(log, snapshot, rows, partition_by=partition_by, rules=rules or WriteRules())
-    return plan_delta_write(log, snapshot, rows, partition_by=partition_by, kind=kind, rules=rules, now_ms=now_ms)
+    with naming(log.url):
+        return plan_split_write(log, snapshot, rows, partition_by=partition_by, rules=rules or WriteRules())
 
 
 def rows_of_spark(schema_json: str, *, url: str) -> Struct:

@@ -19,6 +19,7 @@ from tablefeed.errors import (
     UnsupportedFeatureError,
     UnsupportedOptionError,
 )
+from tablefeed.feed.arguments import word
 from tablefeed.feed.snapshot.index_log import IndexSnapshot, IndexTablesLog
 from tablefeed.feed.snapshot.table_files import for_store
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
@@ -118,10 +119,7 @@ def _asked(schema: pa.Schema, asked: Mapping[str, str]) -> dict[str, Indexed]:
         if column is None or column.type != "string":
             explain = f"is for a column of strings, and the table has no such column {name!r}"
             raise IllegalOptionError(option=f"{TYPEMAP_PREFIX}{name}", value=way, explain=explain)
-        if way.lower() not in list(Indexed):
-            explain = "must be 'string', 'text', 'json' or 'ip'"
-            raise IllegalOptionError(option=f"{TYPEMAP_PREFIX}{name}", value=way, explain=explain)
-        found[column.name] = Indexed(way.lower())
+        found[column.name] = word(Indexed, way, argument=f"{TYPEMAP_PREFIX}{name}")
     return found
 
 
@@ -167,19 +165,19 @@ def _texts(schema: Struct, values: Mapping[str, pa.Scalar], layout: SplitLayout)
     for field in schema:
         if field.type == Primitive("timestamp") and field.name in values and values[field.name].is_valid:
             texts[field.name] = timestamp_text(values[field.name].value, layout.indexing.style)
-    _check_told(texts, values, layout)
+    _check_texts(texts, values, layout)
     return texts
 
 
-def _check_told(texts: Mapping[str, str | None], values: Mapping[str, pa.Scalar], layout: SplitLayout) -> None:
+def _check_texts(texts: Mapping[str, str | None], values: Mapping[str, pa.Scalar], layout: SplitLayout) -> None:
     import pyarrow as pa
 
     alone = set(layout.partition_by).difference(layout.indexing.columns or layout.schema.names)
 
     def refused(reason: str) -> InvalidRowsError:
         return InvalidRowsError(
-            f"The rows for {TABLE} have a partition whose value no log of IndexTables can hold: {reason}. Nothing of "
-            "this write was committed: correct or filter the rows.",
+            f"The rows for {TABLE} have a partition value that no IndexTables log can hold: {reason}. Nothing of "
+            "this write was committed. Correct or filter the rows.",
         )
 
     columns = [field for field in layout.schema if field.name in alone]
@@ -192,8 +190,8 @@ def check_same_table(plan: SplitPlan, state: Snapshot) -> None:
     """Raises SchemaMismatchError where another writer created the table meanwhile, not as `plan` would create it."""
     if state.schema != plan.schema or state.metadata.partition_columns != plan.partition_columns:
         raise SchemaMismatchError(
-            f"Nothing was written to {state.log.url}: another writer made the table meanwhile, with other columns or "
-            "partitions. Run the write again on what the table is now.",
+            f"Nothing was written to {state.log.url}: another writer has created the table with other columns or "
+            "partitions. Run the write again.",
             url=state.log.url,
         )
 

@@ -29,7 +29,7 @@ from tablefeed.feed.write.evolution import (
     widened_columns,
     with_type_changes,
 )
-from tablefeed.feed.write.identity import check_brought
+from tablefeed.feed.write.row_rules import check_brought
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.schema import Struct
@@ -101,8 +101,8 @@ def replaced_table(table: Snapshot, rows: Struct, *, partition_by: Sequence[str]
     check_brought(table.schema, rows, table.protocol, partition_columns=partitioned_by, url=url)
     if table.properties.constraints:
         raise UnsupportedFeatureError(
-            f"{url} has CHECK constraints, which may name columns that the new schema has not. Nothing was written. "
-            "Drop them first, or overwrite without overwriteSchema.",
+            f"{url} has CHECK constraints, which may name columns that the new schema does not have. Nothing was "
+            "written. Drop them first, or overwrite without overwriteSchema.",
             url=url,
             features=("checkConstraints",),
         )
@@ -164,7 +164,7 @@ def _check_reserved(properties: TableProperties, after: Struct, url: str) -> Non
     taken = next((column.name for column in after if column.name.lower() in reserved), None)
     if taken is not None and properties.records_changes:
         raise SchemaMismatchError(
-            f"The rows have a column {taken!r}, which the change data feed of {url} has itself. Rename it.",
+            f"The rows have a column {taken!r}, which is reserved for the change data feed of {url}. Rename it.",
             url=url,
             error_class="RESERVED_CDC_COLUMNS_ON_WRITE",
         )
@@ -174,7 +174,7 @@ def _check_reserved(properties: TableProperties, after: Struct, url: str) -> Non
     )
     if taken is not None:
         raise SchemaMismatchError(
-            f"The rows have a column {taken!r}, in which {url} keeps the ids of its rows. Rename it.",
+            f"The rows have a column {taken!r}, in which {url} stores the ids of its rows. Rename it.",
             url=url,
             error_class="DELTA_ADDING_COLUMN_WITH_INTERNAL_NAME_FAILED",
         )
@@ -185,8 +185,8 @@ def _check_widened(widened: Sequence[str], table: Snapshot) -> None:
     url = table.log.url
     if PREVIEW_OF_WIDENING in (table.protocol.writer_features or ()):
         raise UnsupportedFeatureError(
-            f"{url} has the preview of type widening, in which wider columns are told of in a way that is not written "
-            f"here; {widened[0]!r} would be one. Cast it, or widen it with ALTER TABLE first.",
+            f"{url} has the preview of type widening, so tablefeed cannot record that column {widened[0]!r} becomes "
+            "wider. Cast the column, or widen it with ALTER TABLE first.",
             url=url,
             features=(PREVIEW_OF_WIDENING,),
         )

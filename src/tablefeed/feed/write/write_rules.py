@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tablefeed.data.assignment import Assignment, Policy
+from tablefeed.data.assignment import Assignment
 from tablefeed.delta.file_layout import CODECS, Codec, named_codec
 from tablefeed.errors import IllegalOptionError, UnsupportedOptionError
 from tablefeed.feed.write.evolution import SchemaMode
@@ -74,13 +74,6 @@ def refuse_of_splits(asked: Mapping[str, object]) -> None:
             raise UnsupportedOptionError(option=option, remedy="Only Delta tables have it; leave it out.")
 
 
-def read_scope(option: str, value: object) -> Scope:
-    """Gives the scope that `option` names, in any case. Raises IllegalOptionError."""
-    if isinstance(value, str) and value.lower() in list(Scope):
-        return Scope(value.lower())
-    raise IllegalOptionError(option=option, value=str(value), explain="must be 'static' or 'dynamic'")
-
-
 def column_paths(value: str, option: str) -> tuple[LeafPath, ...]:
     """Gives the columns in `value` of `option`: separated by commas, members of structs after a dot.
 
@@ -105,13 +98,6 @@ def column_paths(value: str, option: str) -> tuple[LeafPath, ...]:
 _QUOTED_OR_PLAIN = r"\s*`(?:[^`]|``)+`\s*|[^`.,]+"
 _PATHS = re.compile(rf"(?:{_QUOTED_OR_PLAIN})(?:[.,](?:{_QUOTED_OR_PLAIN}))*")
 _NAME = re.compile(rf"(?P<name>{_QUOTED_OR_PLAIN})(?P<end>[.,]|$)")
-
-
-def policy(value: object, option: str) -> Policy:
-    """Gives the policy that `option` names, in any case. Raises IllegalOptionError."""
-    if isinstance(value, str) and value.lower() in list(Policy):
-        return Policy(value.lower())
-    raise IllegalOptionError(option=option, value=str(value), explain="must be 'ansi', 'strict' or 'legacy'")
 
 
 def codec(value: str, option: str) -> Codec:

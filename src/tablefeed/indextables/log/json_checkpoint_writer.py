@@ -22,18 +22,8 @@ from tablefeed.indextables.log.last_checkpoint import Hint
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import Facts, Version
 
-ACTIONS_PER_PART = 100_000
-"""Most lines of a part: IndexTables' default."""
-
 _KNOWS_PARTS = 3  # the protocol of readers that know parts
 _LEVEL = 6  # of gzip: IndexTables' default
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointShape:
-    """How a checkpoint is cut: in parts where it has more lines than `actions_per_part`; None is one file always."""
-
-    actions_per_part: int | None = ACTIONS_PER_PART
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,17 +45,18 @@ class Attempt:
 
 
 def checkpoint_files(
-    attempt: Attempt, facts: Facts, files: Iterable[pa.RecordBatch], *, writer: Writer, shape: CheckpointShape
+    attempt: Attempt, facts: Facts, files: Iterable[pa.RecordBatch], *, writer: Writer, actions_per_part: int | None
 ) -> Iterator[CheckpointFile]:
     """The files of a checkpoint in the order in which they are put, the one with the checkpoint's name last.
 
     `files` are batches of `columns.FILE_COLUMNS`, the live files of the version, each once; `facts` must hold protocol
-    and metadata. With a protocol below 3 there are no parts. Until the last file is put, readers do not see the
+    and metadata. A checkpoint with more lines than `actions_per_part` (None: of any number) has parts, but not with a
+    protocol below 3. Until the last file is put, readers do not see the
     checkpoint.
     """
     head = _head(facts, writer)
     knows_parts = facts.protocol is not None and facts.protocol.min_reader_version >= _KNOWS_PARTS
-    most = shape.actions_per_part if knows_parts else None
+    most = actions_per_part if knows_parts else None
     parts, part = list[str](), _Part(writer)
     action_count = size_bytes = 0
     for line in chain(head, _add_lines(files, writer)):

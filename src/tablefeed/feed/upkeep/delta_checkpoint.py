@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from tablefeed.delta import names
 from tablefeed.delta.checkpoint.checksum_writer import FileCounts, Tally
+from tablefeed.delta.checkpoint.compaction import compact
 from tablefeed.delta.checkpoint.last_checkpoint import WrittenCheckpoint, encode_last_checkpoint, parse_last_checkpoint
 from tablefeed.delta.checkpoint.reading import read_actions
 from tablefeed.delta.checkpoint.spark_hash import part_of
@@ -35,7 +36,7 @@ from tablefeed.delta.checkpoint.writing import (
 from tablefeed.delta.columns import FILE_COLUMNS
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.schema_string import to_arrow
-from tablefeed.errors import ObjectNotFoundError, StoreError, naming
+from tablefeed.errors import LogGapError, ObjectNotFoundError, StoreError, naming
 from tablefeed.feed.commit.own_log import all_in_log_of, in_log_of
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.segment_reader import SegmentReader
@@ -109,6 +110,22 @@ def write_checkpoint(
         written.size_bytes,
     )
     return counts
+
+
+def write_compaction(snapshot: Snapshot, first: Version) -> None:
+    """Writes the commits from `first` up to the snapshot's as one log compaction file ("Log Compaction Files").
+
+    Raises LogError and StoreError.
+    """
+    log, last = snapshot.log, snapshot.version
+    commits = []
+    for version in range(first, last + 1):
+        commit = log.commit(Version(version))
+        if commit is None:
+            raise LogGapError(url=log.url, expected=version, found=None, remedy="No compaction was written.")
+        commits.append(commit)
+    path = f"{names.LOG_DIR}/{names.compaction_name(first, last)}"
+    log.store.put_if_absent(path, compact(commits), within=in_log_of(snapshot))
 
 
 def write_classic_twin(snapshot: Snapshot, checkpoint: Checkpoint) -> bool:

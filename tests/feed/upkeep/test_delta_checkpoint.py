@@ -24,8 +24,8 @@ from tablefeed.delta.checkpoint.last_checkpoint import parse_last_checkpoint
 from tablefeed.errors import StoreError, TableReplacedError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_maintained
-from tablefeed.feed.upkeep import checkpointing
-from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep import delta_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.model.actions import Version
 from tablefeed.store import Fault, FaultyStore, MemoryStore
 
@@ -352,7 +352,7 @@ def test_a_checkpoint_whose_damage_comes_out_late_is_passed_over_and_no_file_is_
 
 
 def test_a_table_of_many_files_is_sorted_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpointing, "_ROW_GROUP", 100)
+    monkeypatch.setattr(delta_checkpoint, "_ROW_GROUP", 100)
     monkeypatch.setattr("tablefeed.feed.upkeep.sorted_files.RUN_BYTES", 1)
     log = a_log(v0=[protocol(), metadata(), *(add(f"f{n:04}") for n in range(950))], v1=[remove("f0005")])
 
@@ -460,7 +460,7 @@ def test_another_reader_takes_our_checkpoint_for_the_table(
 KILLED = """
 import os, sys
 from tablefeed.delta.checkpoint.writing import CheckpointLayout
-from tablefeed.feed.upkeep.checkpointing import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.feed.snapshot.open_log import open_maintained
 
 left = int(sys.argv[2])

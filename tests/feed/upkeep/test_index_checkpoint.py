@@ -21,10 +21,9 @@ from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep import after_commit as upkeep
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions
-from tablefeed.feed.upkeep.index_upkeep import checkpoint_if_due, write_json_checkpoint
+from tablefeed.feed.upkeep.index_checkpoint import checkpoint_if_due, write_json_checkpoint
 from tablefeed.indextables import names
 from tablefeed.indextables.log import last_checkpoint
-from tablefeed.indextables.log.json_checkpoint_writer import CheckpointShape
 from tablefeed.indextables.log.last_checkpoint import Hint
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import Txn, Version
@@ -90,10 +89,10 @@ def test_a_table_of_states_gets_none(corpus: Path, tmp_path: Path) -> None:
 
 def test_none_is_due_within_ten_versions_of_the_last(table: Path) -> None:
     grow(table, to=14)
-    assert not checkpoint_if_due(log_of(table).load(), 10, CheckpointShape(), now_ms=42)
+    assert not checkpoint_if_due(log_of(table).load(), 10, part_actions=None, now_ms=42)
     grow(table, to=15)
-    assert checkpoint_if_due(log_of(table).load(), 10, CheckpointShape(), now_ms=42)
-    assert not checkpoint_if_due(log_of(table).load(), 10, CheckpointShape(), now_ms=42)
+    assert checkpoint_if_due(log_of(table).load(), 10, part_actions=None, now_ms=42)
+    assert not checkpoint_if_due(log_of(table).load(), 10, part_actions=None, now_ms=42)
     assert checkpoints(table) == {names.checkpoint_name(5), names.checkpoint_name(15)}
 
 
@@ -110,9 +109,8 @@ def test_many_files_make_parts_that_are_read_as_one(table: Path) -> None:
     grow(table, to=10)
     log = log_of(table)
     before = live(table)
-    shape = CheckpointShape(actions_per_part=2)
 
-    assert write_json_checkpoint(log, log.load(), shape, writer=Writer.SCALA, now_ms=42)
+    assert write_json_checkpoint(log, log.load(), writer=Writer.SCALA, part_actions=2, now_ms=42)
     assert len(checkpoints(table)) > 3
     for version in range(11):
         (table / names.LOG_DIR / names.commit_name(version)).unlink()
@@ -124,9 +122,8 @@ def test_what_another_writer_has_checkpointed_is_left_as_it_is(table: Path) -> N
     snapshot = log.load(Version(5))
     there = log_files(table)
     theirs = (table / names.LOG_DIR / names.checkpoint_name(5)).read_bytes()
-    shape = CheckpointShape(actions_per_part=2)
 
-    assert not write_json_checkpoint(log, snapshot, shape, writer=Writer.SCALA, now_ms=42)
+    assert not write_json_checkpoint(log, snapshot, writer=Writer.SCALA, part_actions=2, now_ms=42)
     assert (table / names.LOG_DIR / names.checkpoint_name(5)).read_bytes() == theirs
     assert log_files(table) == there
 
@@ -135,7 +132,7 @@ def test_the_progress_of_applications_is_kept_in_a_checkpoint(table: Path) -> No
     row = tablefeed.open_table(table).to_arrow().slice(0, 1)
     tablefeed.append(table, row, app_id="loader", txn_version=3)
     log = log_of(table)
-    write_json_checkpoint(log, log.load(), CheckpointShape(), writer=Writer.SCALA, now_ms=42)
+    write_json_checkpoint(log, log.load(), writer=Writer.SCALA, part_actions=None, now_ms=42)
     for version in range(10):
         (table / names.LOG_DIR / names.commit_name(version)).unlink()
 
@@ -147,15 +144,15 @@ def test_the_checksum_of_what_last_checkpoint_said_before_is_gone(table: Path) -
     crc = table / names.LOG_DIR / f".{names.LAST_CHECKPOINT}.crc"
     crc.write_bytes(b"of what stood there")
     log = log_of(table)
-    write_json_checkpoint(log, log.load(), CheckpointShape(), writer=Writer.SCALA, now_ms=42)
+    write_json_checkpoint(log, log.load(), writer=Writer.SCALA, part_actions=None, now_ms=42)
 
     assert not crc.exists()
 
 
 def test_last_checkpoint_never_goes_back(table: Path) -> None:
     log = log_of(table)
-    write_json_checkpoint(log, log.load(), CheckpointShape(), writer=Writer.SCALA, now_ms=42)
-    write_json_checkpoint(log, log.load(Version(7)), CheckpointShape(), writer=Writer.SCALA, now_ms=43)
+    write_json_checkpoint(log, log.load(), writer=Writer.SCALA, part_actions=None, now_ms=42)
+    write_json_checkpoint(log, log.load(Version(7)), writer=Writer.SCALA, part_actions=None, now_ms=43)
 
     hint = hint_in(table)
     assert hint is not None
@@ -163,7 +160,7 @@ def test_last_checkpoint_never_goes_back(table: Path) -> None:
 
 
 def checkpointed(log: IndexTablesLog, snapshot: Snapshot) -> None:
-    write_json_checkpoint(log, snapshot, CheckpointShape(actions_per_part=5), writer=Writer.SCALA, now_ms=42)
+    write_json_checkpoint(log, snapshot, writer=Writer.SCALA, part_actions=5, now_ms=42)
 
 
 def with_a_state(log: IndexTablesLog, snapshot: Snapshot) -> None:

@@ -18,13 +18,13 @@ from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.orphans import delete_orphans
 from tablefeed.indextables import names
 from tablefeed.indextables.log import last_checkpoint
-from tablefeed.indextables.log.json_checkpoint_writer import Attempt, CheckpointShape, checkpoint_files
+from tablefeed.indextables.log.json_checkpoint_writer import Attempt, checkpoint_files
 from tablefeed.indextables.log.version_file import Writer
 
 logger = logging.getLogger(__name__)
 
 
-def checkpoint_if_due(snapshot: Snapshot, interval: int, shape: CheckpointShape, *, now_ms: int) -> bool:
+def checkpoint_if_due(snapshot: Snapshot, interval: int, *, part_actions: int | None, now_ms: int) -> bool:
     """Writes the checkpoint of the snapshot's version if the newest is `interval` versions back; says whether it did.
 
     Raises LogError where the log cannot be read, and StoreError.
@@ -38,11 +38,11 @@ def checkpoint_if_due(snapshot: Snapshot, interval: int, shape: CheckpointShape,
     form = form_of(log, snapshot)
     if form.has_states:
         return False
-    return write_json_checkpoint(log, snapshot, shape, writer=form.writer, now_ms=now_ms)
+    return write_json_checkpoint(log, snapshot, writer=form.writer, part_actions=part_actions, now_ms=now_ms)
 
 
 def write_json_checkpoint(
-    log: IndexTablesLog, snapshot: Snapshot, shape: CheckpointShape, *, writer: Writer, now_ms: int
+    log: IndexTablesLog, snapshot: Snapshot, *, writer: Writer, part_actions: int | None, now_ms: int
 ) -> bool:
     """Puts the checkpoint of the snapshot's version and points `_last_checkpoint` to it; False if there is one already.
 
@@ -52,7 +52,7 @@ def write_json_checkpoint(
     live = log.files_of(snapshot.version, snapshot.unreadable)
     parts = list[str]()
     with all_in_log_of(snapshot) as within:
-        for file in checkpoint_files(attempt, snapshot.facts, live, writer=writer, shape=shape):
+        for file in checkpoint_files(attempt, snapshot.facts, live, writer=writer, actions_per_part=part_actions):
             path = f"{names.LOG_DIR}/{file.name}"
             stands = log.store.put_if_absent(path, file.data, within=within)
             if file.hint is None:

@@ -14,10 +14,10 @@ from tablefeed.delta import features, names
 from tablefeed.delta.checkpoint.reading import read_top_level
 from tablefeed.delta.intervals import DAY_MS
 from tablefeed.errors import LogError, ObjectNotFoundError, TablefeedError, naming
+from tablefeed.feed.commit.own_log import delete_as_listed
 from tablefeed.feed.snapshot.segment_reader import SegmentReader
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
-from tablefeed.feed.upkeep.checkpointing import write_classic_twin
-from tablefeed.feed.upkeep.log_deletion import delete_as_listed
+from tablefeed.feed.upkeep.delta_checkpoint import write_classic_twin
 from tablefeed.log.cleanup import Cleanup, expired
 from tablefeed.log.segment import LogSegment
 from tablefeed.model.logfile import LogFileKind
