@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -19,6 +21,7 @@ from tablefeed.model.actions import Metadata
 from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struct
 
 URL = "mem://orders"
+NESTED = "delta.columnMapping.nested.ids"
 LONG, STRING = Primitive("long"), Primitive("string")
 NONE, NAME, ID = MappingMode.NONE, MappingMode.NAME, MappingMode.ID
 
@@ -67,6 +70,21 @@ def test_in_mode_id_every_member_has_its_field_id() -> None:
     assert stored is not None
     assert stored.field(0).metadata == {FIELD_ID: b"1"}
     assert stored.field(0).type.value_type.field(0).metadata == {FIELD_ID: b"3"}
+
+
+def test_elements_keys_and_values_have_the_ids_that_the_column_around_them_names() -> None:
+    members = column("m", "col-2", kind=Map(STRING, LONG, value_contains_null=True), number=2)
+    members = replace(members, metadata={**members.metadata, NESTED: {"col-2.key": 5, "col-2.value": 6}})
+    table = column("a", "col-1", kind=Array(struct(members), contains_null=True), number=1)
+    table = replace(table, metadata={**table.metadata, NESTED: {"col-1": 9, "col-1.element": 4}})
+
+    stored = stored_schema(struct(table), ID, url=URL)
+
+    assert stored is not None
+    element = stored.field(0).type.value_field
+    entries = element.type.field(0)
+    found = (stored.field(0), element, entries, entries.type.key_field, entries.type.item_field)
+    assert [field.metadata[FIELD_ID] for field in found] == [b"1", b"4", b"2", b"5", b"6"]
 
 
 def test_in_mode_id_a_column_without_an_id_is_an_error_of_the_log() -> None:

@@ -38,10 +38,10 @@ def stats_schema(
     bounds = pruned(indexed, lambda _, kind: kind if has_bounds(kind) else None)
     nulls = pruned(indexed, lambda _path, _kind: _LONG)
     members = [
-        _member("numRecords", _LONG),
-        *(_member(name, bounds) for name in ("minValues", "maxValues") if bounds.fields),
-        *([_member("nullCount", nulls)] if nulls.fields else []),
-        *([_member("tightBounds", Primitive("boolean"))] if has_vectors else []),
+        nullable("numRecords", _LONG),
+        *(nullable(name, bounds) for name in ("minValues", "maxValues") if bounds.fields),
+        *([nullable("nullCount", nulls)] if nulls.fields else []),
+        *([nullable("tightBounds", Primitive("boolean"))] if has_vectors else []),
     ]
     return Struct(tuple(members))
 
@@ -59,7 +59,7 @@ def parsed_stats(texts: pa.StringArray, schema: Struct) -> pa.StructArray:
 def partition_schema(schema: Struct, partition_columns: Sequence[str]) -> Struct:
     """The members of `partitionValues_parsed`, by physical names, in the order of `partition_columns`."""
     by_name = {f.name: f for f in schema}
-    return Struct(tuple(_member(physical_name(by_name[name]), by_name[name].type) for name in partition_columns))
+    return Struct(tuple(nullable(physical_name(by_name[name]), by_name[name].type) for name in partition_columns))
 
 
 def parsed_partition_values(values: pa.MapArray, schema: Struct) -> pa.StructArray:
@@ -76,7 +76,8 @@ def parsed_partition_values(values: pa.MapArray, schema: Struct) -> pa.StructArr
 _LONG = Primitive("long")
 
 
-def _member(name: str, kind: DataType) -> Field:
+def nullable(name: str, kind: DataType) -> Field:
+    """A column of a checkpoint: it may be null."""
     return Field(name, kind, nullable=True)
 
 

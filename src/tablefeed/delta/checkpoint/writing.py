@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from tablefeed.delta import fields, names
 from tablefeed.delta.checkpoint import typed_values
+from tablefeed.delta.checkpoint.typed_values import nullable
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.schema_string import format_schema, to_arrow
 from tablefeed.model.actions import Facts, Metadata, Protocol
@@ -55,11 +56,11 @@ class CheckpointLayout:
         )
         add = (*_ADD, *([_STATS] if self._has_text else []), *_optional("partitionValues_parsed", self._partitions))
         self._add = Struct((*add, *_optional("stats_parsed", self._stats)))
-        files = (_member(names.ADD, self._add), _member(names.REMOVE, _REMOVE))
-        facts = tuple(_member(name, kind) for name, kind in _FACTS.items())
+        files = (nullable(names.ADD, self._add), nullable(names.REMOVE, _REMOVE))
+        facts = tuple(nullable(name, kind) for name, kind in _FACTS.items())
         self.files = Struct(files)
-        self.schema = Struct((_member(names.TXN, _TXN), *files, *facts))
-        v2 = (_member(names.CHECKPOINT_METADATA, _CHECKPOINT_METADATA), _member(names.SIDECAR, _SIDECAR))
+        self.schema = Struct((nullable(names.TXN, _TXN), *files, *facts))
+        v2 = (nullable(names.CHECKPOINT_METADATA, _CHECKPOINT_METADATA), nullable(names.SIDECAR, _SIDECAR))
         self.top_level = Struct((*self.schema, *v2))
 
     def file_rows(self, files: pa.RecordBatch, schema: Struct) -> pa.RecordBatch:
@@ -142,12 +143,8 @@ def last_checkpoint_schema(schema: Struct) -> Any:
     return None if text is None else json.loads(text)
 
 
-def _member(name: str, kind: DataType) -> Field:
-    return Field(name, kind, nullable=True)
-
-
 def _optional(name: str, kind: Struct | None) -> list[Field]:
-    return [_member(name, kind)] if kind is not None and kind.fields else []
+    return [nullable(name, kind)] if kind is not None and kind.fields else []
 
 
 _STRING, _LONG, _INT, _BOOL = (Primitive(name) for name in ("string", "long", "integer", "boolean"))
@@ -155,7 +152,7 @@ _TEXTS = Map(_STRING, _STRING, value_contains_null=True)
 
 
 def _of(**members: DataType) -> Struct:
-    return Struct(tuple(_member(name, kind) for name, kind in members.items()))
+    return Struct(tuple(nullable(name, kind) for name, kind in members.items()))
 
 
 _VECTOR = _of(storageType=_STRING, pathOrInlineDv=_STRING, offset=_INT, sizeInBytes=_INT, cardinality=_LONG)
@@ -163,7 +160,7 @@ _ADD = (
     *_of(path=_STRING, partitionValues=_TEXTS, size=_LONG, modificationTime=_LONG, dataChange=_BOOL, tags=_TEXTS),
     *_of(deletionVector=_VECTOR, baseRowId=_LONG, defaultRowCommitVersion=_LONG, clusteringProvider=_STRING),
 )
-_STATS = _member("stats", _STRING)
+_STATS = nullable("stats", _STRING)
 _REMOVE = Struct(
     (
         *_of(path=_STRING, deletionTimestamp=_LONG, dataChange=_BOOL, extendedFileMetadata=_BOOL),

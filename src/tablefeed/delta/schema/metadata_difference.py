@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tablefeed.delta import names
+from tablefeed.delta.schema.identity import differ_in_marks_alone
 from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.model.actions import Metadata
-from tablefeed.model.schema import Field, Struct
+from tablefeed.model.schema import Struct
 
 
 def difference(
@@ -17,7 +17,7 @@ def difference(
     had, has = ({field.name: field for field in each} for each in (schema, parse_schema(after.schema_string, url=url)))
     both = had.keys() & has.keys()
     changed = {name for name in both if had[name] != has[name]}
-    marks = {name for name in changed if _without_mark(had[name]) == _without_mark(has[name])}
+    marks = {name for name in changed if differ_in_marks_alone(Struct((had[name],)), Struct((has[name],)))}
     properties = {
         name
         for name in configuration.keys() | after.configuration.keys()
@@ -39,8 +39,3 @@ def difference(
 
 def _listed(columns: set[str]) -> str:
     return ", ".join(sorted(columns))
-
-
-def _without_mark(field: Field) -> Field:
-    kept = {key: value for key, value in field.metadata.items() if key != names.IDENTITY_MARK}
-    return Field(field.name, field.type, field.nullable, kept)
