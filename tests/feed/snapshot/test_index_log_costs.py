@@ -11,6 +11,7 @@ import pytest
 from support.index_log import add, json_log, remove, states_of
 from tablefeed.errors import LogError, LogGapError, TableNotFoundError, VersionNotFoundError
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
+from tablefeed.feed.snapshot.timeline import Timeline
 from tablefeed.indextables import names
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import FileAction, Version
@@ -75,6 +76,16 @@ def test_of_three_hundred_states_the_newest_is_asked_about_and_no_other() -> Non
 
     asked = {call.name for call in store.calls if call.operation in ("stat", "read") and "state-v" in call.name}
     assert asked == {f"{names.LOG_DIR}/{names.state_name(300)}"}
+
+
+def test_two_searches_for_a_time_read_each_commit_once() -> None:
+    log, store = opened(native(3))
+    timeline = Timeline(log.load(), [file for file in log.listing() if file.kind == "commit"])
+    first = timeline.first_at_or_after(0)
+    calls_before = len(store.calls)
+
+    assert timeline.first_at_or_after(0) == first
+    assert len(store.calls) == calls_before
 
 
 def test_an_older_version_asks_about_its_own_state() -> None:

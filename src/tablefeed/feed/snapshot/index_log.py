@@ -19,7 +19,7 @@ from tablefeed.errors import LogError, LogGapError, ObjectNotFoundError
 from tablefeed.feed.snapshot.index_reader import Choice, IndexReader, log_path
 from tablefeed.feed.snapshot.next_best import DAMAGE, Damage, NextBest
 from tablefeed.feed.snapshot.split_facts import Vocabulary, described_commit, described_files, described_metadata
-from tablefeed.feed.snapshot.table_log import OwnTimes, Snapshot, TablePlace, required_commit
+from tablefeed.feed.snapshot.table_log import OwnTimes, Snapshot, TablePlace, TimeOf, required_commit
 from tablefeed.indextables import names
 from tablefeed.indextables.log import listing as plans
 from tablefeed.indextables.log import protocol as index_protocol
@@ -66,12 +66,11 @@ class IndexSnapshot(Snapshot):
         """See `Snapshot`: all commits have a time in their contents. Each of them is read."""
         return OwnTimes(since=0, since_ms=-math.inf, read=self._times)
 
-    def _times(self, commits: Sequence[LogFile]) -> Sequence[int]:
-        from tablefeed.feed.snapshot.timeline import monotone
+    def _times(self, commits: Sequence[LogFile]) -> TimeOf:
+        from tablefeed.feed.snapshot.timeline import growing
 
         own = (required_commit(self.log, log_file).committed_at_ms for log_file in commits)
-        timed = (f if at is None else replace(f, modified_ms=at) for f, at in zip(commits, own, strict=True))
-        return [log_file.modified_ms for log_file in monotone(timed)]
+        return growing(f if at is None else replace(f, modified_ms=at) for f, at in zip(commits, own, strict=True))
 
     def _choice(self, asked: Predicate) -> Choice:
         from tablefeed.feed.snapshot.manifest_pruning import asked_manifests

@@ -89,17 +89,21 @@ class TableLog(TablePlace, Protocol):
         """Says whether versions with `metadata` record their changes, so that a change feed can be read."""
 
 
+TimeOf = Callable[[LogFile], int]
+"""Gives when one of some known commits was made, in milliseconds since 1970 UTC."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTimes:
     """From which version on commits have a time of their own, and how these times are read.
 
     `since_ms` is the time of the version `since`. Version 0 and -inf: all commits have one. `read` takes commits in
-    ascending order and gives their times in milliseconds, which grow strictly.
+    ascending order and gives their times, which grow strictly.
     """
 
     since: int
     since_ms: float
-    read: Callable[[Sequence[LogFile]], Sequence[int]]
+    read: Callable[[Sequence[LogFile]], TimeOf]
 
 
 @dataclass(frozen=True, kw_only=True)

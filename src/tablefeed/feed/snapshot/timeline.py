@@ -9,15 +9,14 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from functools import cached_property, partial
-from typing import overload
+from functools import cached_property
 
 from tablefeed.delta import names
 from tablefeed.errors import IllegalOptionError, LogError, TableError
-from tablefeed.feed.snapshot.table_log import OwnTimes, Snapshot, TableLog, required_commit
+from tablefeed.feed.snapshot.table_log import OwnTimes, Snapshot, TableLog, TimeOf, required_commit
 from tablefeed.feed.timestamp_text import read_timestamp
 from tablefeed.log.segment import earliest_reproducible
 from tablefeed.model.actions import Commit, Version
@@ -84,40 +83,45 @@ class Timeline:
         """Gives the newest version committed by then; TableError where none was, or a newer one may still come."""
         if not self._commits:
             raise self._before_earliest(timestamp_ms, "its log holds none that can be read")
-        commits, times = self._that_count(timestamp_ms)
-        if timestamp_ms < times[0]:
-            raise self._before_earliest(timestamp_ms, f"the earliest that can still be read is of {_text(times[0])}")
-        if commits[-1] is self._commits[-1] and timestamp_ms > times[-1]:
-            raise self._after_newest(timestamp_ms, times, "Leave the timestamp out to read the newest version.")
-        return commits[bisect_right(times, timestamp_ms) - 1].version
+        commits, time_of = self._that_count(timestamp_ms)
+        if timestamp_ms < time_of(commits[0]):
+            earliest = _text(time_of(commits[0]))
+            raise self._before_earliest(timestamp_ms, f"the earliest that can still be read is of {earliest}")
+        if commits[-1] is self._commits[-1] and timestamp_ms > time_of(commits[-1]):
+            remedy = "Leave the timestamp out to read the newest version."
+            raise self._after_newest(timestamp_ms, time_of(commits[-1]), remedy)
+        return commits[bisect_right(commits, timestamp_ms, key=time_of) - 1].version
 
     def first_at_or_after(self, timestamp_ms: int) -> Version:
         """Gives the earliest version committed then or later; TableError where there is none yet."""
         if not self._commits:
-            raise self._after_newest(timestamp_ms, (), "Read again when there is a later one.")
-        commits, times = self._that_count(timestamp_ms)
-        found = bisect_left(times, timestamp_ms)
+            raise self._after_newest(timestamp_ms, None, "Read again when there is a later one.")
+        commits, time_of = self._that_count(timestamp_ms)
+        found = bisect_left(commits, timestamp_ms, key=time_of)
         if found < len(commits):
             return commits[found].version
         if commits[-1] is self._commits[-1]:
-            raise self._after_newest(timestamp_ms, times, "Read again when there is a later one.")
+            raise self._after_newest(timestamp_ms, time_of(commits[-1]), "Read again when there is a later one.")
         return self._commits[len(commits)].version  # the one that turned in-commit timestamps on
 
-    def _that_count(self, timestamp_ms: int) -> tuple[Sequence[LogFile], Sequence[int]]:
+    def _that_count(self, timestamp_ms: int) -> tuple[Sequence[LogFile], TimeOf]:
         """Gives the commits among which `timestamp_ms` is searched, and their times."""
-        own = self._own
+        own = self._newest.own_times()
         if own is None:
-            return self._commits, _growing(self._commits)
+            return self._commits, growing(self._commits)
         before = [f for f in self._commits if f.version < own.since]
         if before and timestamp_ms < own.since_ms:
-            return before, _growing(before)
-        # If the property names a future version, no commit is left: the error then comes from reading the newest one.
-        since = self._commits[len(before) :] or self._commits[-1:]
-        return since, own.read(since)
+            return before, growing(before)
+        return self._since
 
     @cached_property
-    def _own(self) -> OwnTimes | None:
-        return self._newest.own_times()
+    def _since(self) -> tuple[Sequence[LogFile], TimeOf]:
+        """The commits that have a time of their own, and these times."""
+        own = self._newest.own_times()
+        since = [f for f in self._commits if own is not None and f.version >= own.since]
+        # If the property names a future version, no commit is left: the error then comes from reading the newest one.
+        since = since or list(self._commits[-1:])
+        return since, growing(since) if own is None else own.read(since)
 
     def _before_earliest(self, timestamp_ms: int, why: str) -> TableError:
         return TableError(
@@ -126,8 +130,8 @@ class Timeline:
             error_class="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
         )
 
-    def _after_newest(self, timestamp_ms: int, times: Sequence[int], remedy: str) -> TableError:
-        newest = f", of {_text(times[-1])}" if times else ""
+    def _after_newest(self, timestamp_ms: int, newest_ms: int | None, remedy: str) -> TableError:
+        newest = "" if newest_ms is None else f", of {_text(newest_ms)}"
         return TableError(
             f"{_text(timestamp_ms)} is after the newest commit of {self._url}{newest}. {remedy}",
             url=self._url,
@@ -142,7 +146,7 @@ def file_times(commits: Sequence[LogFile], newest: Snapshot) -> dict[Version, in
     """
     own = newest.own_times()
     plain = [f for f in commits if own is None or f.version < own.since]
-    return dict(zip((f.version for f in plain), _growing(plain), strict=True))
+    return {f.version: f.modified_ms for f in monotone(plain)}
 
 
 def monotone(commits: Iterable[LogFile]) -> Iterator[LogFile]:
@@ -218,10 +222,15 @@ def in_commit_times(newest: Snapshot) -> OwnTimes | None:
         return None
     own_ms = newest.facts.in_commit_timestamp_ms
     known = {} if own_ms is None else {newest.version: own_ms}
-    read = partial(_InCommitTimes, newest.log, known)
+
+    def time_of(log_file: LogFile) -> int:
+        if log_file.version not in known:  # each commit is read when its time is asked for, and a search needs few
+            known[log_file.version] = _in_commit_ms(newest.log, log_file)
+        return known[log_file.version]
+
     found = (properties.commit_times_since_version, properties.commit_times_since_ms)
     if found == (None, None):
-        return OwnTimes(since=0, since_ms=-math.inf, read=read)
+        return OwnTimes(since=0, since_ms=-math.inf, read=lambda _: time_of)
     numbers = [int(text) for text in found if text is not None and _NUMBER.fullmatch(text)]
     if len(numbers) < len(found):
         since = f"{names.IN_COMMIT_TIMESTAMPS_SINCE_VERSION} and {names.IN_COMMIT_TIMESTAMPS_SINCE_TIME}"
@@ -230,35 +239,13 @@ def in_commit_times(newest: Snapshot) -> OwnTimes | None:
             "version and no time. Set both, or neither.",
             url=url,
         )
-    return OwnTimes(since=numbers[0], since_ms=numbers[1], read=read)
+    return OwnTimes(since=numbers[0], since_ms=numbers[1], read=lambda _: time_of)
 
 
-class _InCommitTimes(Sequence[int]):
-    """The in-commit timestamps of `commits`; each commit is read when its time is asked for, and a search needs few."""
-
-    def __init__(self, log: TableLog, known: Mapping[Version, int], commits: Sequence[LogFile]) -> None:
-        self._log, self._commits, self._known = log, commits, dict(known)
-
-    def __len__(self) -> int:
-        return len(self._commits)
-
-    @overload
-    def __getitem__(self, index: int) -> int: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[int]: ...
-    def __getitem__(self, index: int | slice) -> int | list[int]:
-        if isinstance(index, slice):
-            return [self._at(log_file) for log_file in self._commits[index]]
-        return self._at(self._commits[index])
-
-    def _at(self, log_file: LogFile) -> int:
-        if log_file.version not in self._known:
-            self._known[log_file.version] = _in_commit_ms(self._log, log_file)
-        return self._known[log_file.version]
-
-
-def _growing(commits: Sequence[LogFile]) -> list[int]:
-    return [log_file.modified_ms for log_file in monotone(commits)]
+def growing(commits: Iterable[LogFile]) -> TimeOf:
+    """Gives the modification times of `commits`, which come in order, made to grow strictly."""
+    times = {log_file.version: log_file.modified_ms for log_file in monotone(commits)}
+    return lambda log_file: times[log_file.version]
 
 
 def _in_commit_ms(log: TableLog, log_file: LogFile) -> int:
