@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tablefeed.feed.upkeep.compaction import write_compaction
 
 from support.checkpoints import damage
 from support.logs import Action, a_log, add, commit_path, info, live_paths, log_of, metadata, protocol, put, remove
@@ -17,7 +16,7 @@ from tablefeed.errors import LogError, StoreError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint, write_compaction
 from tablefeed.feed.upkeep.delta_cleanup import clean_up
 from tablefeed.model.actions import Version
 from tablefeed.store import Fault, FaultyStore, MemoryStore, open_store
