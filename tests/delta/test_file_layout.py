@@ -8,8 +8,6 @@ from tablefeed.delta.file_layout import Codec, FileShape, file_shape, named_code
 from tablefeed.delta.properties import TableProperties
 from tablefeed.errors import UnsupportedFeatureError
 
-URL = "memory:t"
-
 
 @pytest.mark.parametrize(
     ("name", "codec"),
@@ -32,9 +30,9 @@ def test_a_codec_has_its_name_in_any_case_and_others_are_none_of_ours(name: str,
 def test_a_write_asks_before_the_table_does() -> None:
     zstd = TableProperties({"delta.parquet.compression.codec": "zstd", "delta.targetFileSize": "1mb"})
 
-    assert file_shape(TableProperties({}), url=URL) == FileShape(codec=Codec.SNAPPY, target_bytes=None, most_rows=None)
-    assert file_shape(zstd, url=URL) == FileShape(codec=Codec.ZSTD, target_bytes=1 << 20)
-    assert file_shape(zstd, codec=Codec.GZIP, most_rows=7, url=URL) == FileShape(
+    assert file_shape(TableProperties({})) == FileShape(codec=Codec.SNAPPY, target_bytes=None, most_rows=None)
+    assert file_shape(zstd) == FileShape(codec=Codec.ZSTD, target_bytes=1 << 20)
+    assert file_shape(zstd, codec=Codec.GZIP, most_rows=7) == FileShape(
         codec=Codec.GZIP, target_bytes=1 << 20, most_rows=7
     )
 
@@ -43,16 +41,16 @@ def test_small_files_are_gathered_where_the_write_or_else_the_table_asks_for_it(
     table, other = TableProperties({"delta.autoOptimize.optimizeWrite": "TRUE"}), TableProperties({})
 
     asked = (None, False, True)
-    assert [file_shape(table, gathered=said, url=URL).is_gathered for said in asked] == [True, False, True]
-    assert [file_shape(other, gathered=said, url=URL).is_gathered for said in asked] == [False, False, True]
+    assert [file_shape(table, gathered=said).is_gathered for said in asked] == [True, False, True]
+    assert [file_shape(other, gathered=said).is_gathered for said in asked] == [False, False, True]
 
 
 def test_a_codec_that_is_not_written_refuses_the_write_unless_that_names_another() -> None:
     hadoops = TableProperties({"delta.parquet.compression.codec": "lz4"})
 
-    with pytest.raises(UnsupportedFeatureError, match=r"memory:t asks for files compressed by 'lz4' \(delta\.parquet"):
-        file_shape(hadoops, url=URL)
-    assert file_shape(hadoops, codec=Codec.LZ4_RAW, url=URL).codec is Codec.LZ4_RAW
+    with pytest.raises(UnsupportedFeatureError, match=r"<table> asks for files compressed by 'lz4' \(delta\.parquet"):
+        file_shape(hadoops)
+    assert file_shape(hadoops, codec=Codec.LZ4_RAW).codec is Codec.LZ4_RAW
 
 
 @pytest.mark.parametrize(
@@ -67,6 +65,6 @@ def test_a_codec_that_is_not_written_refuses_the_write_unless_that_names_another
     ],
 )
 def test_folders_are_random_where_the_table_says_so(properties: dict[str, str], letters: int | None) -> None:
-    shape = file_shape(TableProperties(properties), url=URL)
+    shape = file_shape(TableProperties(properties))
 
     assert (shape.folder_letters if shape.random_folders else None) == letters

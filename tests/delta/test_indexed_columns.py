@@ -138,10 +138,10 @@ def test_a_list_of_columns_is_read_as_spark_reads_it(text: str, parts: list[list
 )
 def test_what_can_have_no_statistics_is_refused_by_name(text: str, error_class: str) -> None:
     with pytest.raises(SchemaMismatchError) as refused:
-        check_indexed(TableProperties({"delta.dataSkippingStatsColumns": text}), TABLE, ("p",), url="t")
+        check_indexed(TableProperties({"delta.dataSkippingStatsColumns": text}), TABLE, ("p",))
     assert refused.value.error_class == error_class
 
 
 @pytest.mark.parametrize("text", ["", "id, s", "id, ID", "st", "st.deep.ys"])
 def test_columns_in_any_case_are_taken_and_members_of_a_struct_need_no_order(text: str) -> None:
-    check_indexed(TableProperties({"delta.dataSkippingStatsColumns": text}), TABLE, ("p",), url="t")
+    check_indexed(TableProperties({"delta.dataSkippingStatsColumns": text}), TABLE, ("p",))

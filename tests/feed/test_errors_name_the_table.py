@@ -17,13 +17,14 @@ from tablefeed.errors import (
     LogError,
     SchemaMismatchError,
     UnsupportedExpressionError,
+    UnsupportedFeatureError,
 )
 
 ROWS = pa.table({"id": [1, 2], "s": ["a", "b"]})
 
 
-def write(rows: Any, **options: Any) -> Callable[[Path], object]:
-    return lambda path: tablefeed.append(path, rows, **options)
+def write(rows: Any, folder: str = "", **options: Any) -> Callable[[Path], object]:
+    return lambda path: tablefeed.append(path / folder, rows, **options)
 
 
 def write_with_rule(rule: str) -> Callable[[Path], object]:
@@ -37,6 +38,14 @@ def read_after(damage: Callable[[Path], object], files: str) -> Callable[[Path],
         return tablefeed.open_table(path).to_arrow()
 
     return read
+
+
+def optimize_with_lz4(path: Path) -> object:
+    tablefeed.append(path / "new", ROWS, properties={"delta.parquet.compression.codec": "zstd"})
+    tablefeed.append(path / "new", ROWS)
+    commit = path / "new" / "_delta_log" / f"{0:020d}.json"
+    commit.write_text(commit.read_text().replace("zstd", "lz4"))
+    return tablefeed.optimize(path / "new")
 
 
 def in_splits(then: Callable[[Path], object]) -> Callable[[Path], object]:
@@ -55,6 +64,8 @@ EARLY = pa.table({"id": [3], "s": ["c"], "at": pa.array([-(10**17)], pa.timestam
     [
         (write_with_rule("id > 1"), InvalidRowsError),
         (write_with_rule("rand() > 0"), UnsupportedExpressionError),
+        (write(ROWS, "new", properties={"delta.dataSkippingStatsColumns": "x"}), SchemaMismatchError),
+        (optimize_with_lz4, UnsupportedFeatureError),
         (read_after(Path.unlink, "*.parquet"), DataFileError),
         (read_after(lambda file: file.write_bytes(b"no Parquet"), "*.parquet"), DataFileError),
         (in_splits(read_after(Path.unlink, "*.split")), DataFileError),

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from tablefeed.delta import names
 from tablefeed.delta.properties import TableProperties
-from tablefeed.errors import UnsupportedFeatureError
+from tablefeed.errors import TABLE, UnsupportedFeatureError
 
 
 class Codec(StrEnum):
@@ -49,7 +49,6 @@ def file_shape(
     codec: Codec | None = None,
     most_rows: int | None = None,
     gathered: bool | None = None,
-    url: str,
 ) -> FileShape:
     """The shape that the write asks for, and where it does not, the table's `properties`.
 
@@ -59,10 +58,9 @@ def file_shape(
     wanted = named_codec(properties.codec) if properties.codec else Codec.SNAPPY
     if codec is None and wanted is None:
         raise UnsupportedFeatureError(
-            f"{url} asks for files compressed by {properties.codec!r} ({names.COMPRESSION_CODEC}), which this "
+            f"{TABLE} asks for files compressed by {properties.codec!r} ({names.COMPRESSION_CODEC}), which this "
             "version of tablefeed does not write. Nothing was written. Set another with the option compression, or "
             "change the property.",
-            url=url,
             features=(names.COMPRESSION_CODEC,),
         )
     return FileShape(

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from tablefeed.delta import names
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import nested_id_keys
-from tablefeed.errors import UnsupportedFeatureError
+from tablefeed.errors import TABLE, UnsupportedFeatureError
 from tablefeed.model.actions import Protocol
 from tablefeed.model.schema import Array, Field, Map, Primitive, Struct, describe, fields_of, walk
 
@@ -48,7 +48,6 @@ def check_compatible(
     partition_columns: tuple[str, ...],
     *,
     before: tuple[str, ...],
-    url: str,
 ) -> None:
     """Raises UnsupportedFeatureError where a write would make a table inconvertible that must stay convertible.
 
@@ -60,9 +59,8 @@ def check_compatible(
     )
     if reason is not None:
         raise UnsupportedFeatureError(
-            f"{url} must stay convertible to Iceberg (icebergCompatV{version}), but {reason}. Nothing was written. "
+            f"{TABLE} must stay convertible to Iceberg (icebergCompatV{version}), but {reason}. Nothing was written. "
             f"Change that first, or set {names.ENABLE_ICEBERG_COMPAT_PREFIX}V{version} to false.",
-            url=url,
             features=(f"icebergCompatV{version}",),
             error_class="DELTA_ICEBERG_COMPAT_VIOLATION",
         )

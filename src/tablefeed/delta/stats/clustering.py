@@ -14,7 +14,7 @@ from tablefeed.delta import names
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import physical_name
 from tablefeed.delta.stats.indexed_columns import has_bounds, indexed_columns
-from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, LogError, SchemaMismatchError
+from tablefeed.errors import TABLE, ConflictingOptionsError, IllegalOptionError, LogError, SchemaMismatchError
 from tablefeed.model.actions import DomainMetadata, Protocol
 from tablefeed.model.schema import Field, Primitive, Struct, fields_along, leaves
 from tablefeed.model.statistics import LeafPath
@@ -49,9 +49,7 @@ def clustering_columns(protocol: Protocol, domains: Mapping[str, DomainMetadata]
     )
 
 
-def check_clustered(
-    columns: tuple[LeafPath, ...], schema: Struct, partition_columns: tuple[str, ...], *, url: str
-) -> None:
+def check_clustered(columns: tuple[LeafPath, ...], schema: Struct, partition_columns: tuple[str, ...]) -> None:
     """Raises SchemaMismatchError where `schema`, the schema after a write, cannot be clustered by `columns`."""
     missing = next((path for path in columns if not _is_leaf(path, schema)), None)
     if missing is not None:
@@ -61,9 +59,8 @@ def check_clustered(
     else:
         return
     raise SchemaMismatchError(
-        f"Nothing was written to {url}: {reason}. Keep its columns, or change its clustering first "
+        f"Nothing was written to {TABLE}: {reason}. Keep its columns, or change its clustering first "
         "(ALTER TABLE ... CLUSTER BY).",
-        url=url,
     )
 
 
@@ -105,9 +102,7 @@ def new_clustering(
     return physical
 
 
-def check_same_clustering(
-    columns: Sequence[LeafPath], actual: tuple[LeafPath, ...], schema: Struct, *, url: str
-) -> None:
+def check_same_clustering(columns: Sequence[LeafPath], actual: tuple[LeafPath, ...], schema: Struct) -> None:
     """Raises SchemaMismatchError where `columns` are given and are not those (`actual`) that cluster the table."""
     if not columns:
         return
@@ -115,9 +110,8 @@ def check_same_clustering(
     if wanted != actual:
         found = _listed(_logical(actual, schema)) or "no column"
         raise SchemaMismatchError(
-            f"{url} is clustered by {found}, not by {_listed(columns)}. Leave {OPTION} out: an existing table keeps "
+            f"{TABLE} is clustered by {found}, not by {_listed(columns)}. Leave {OPTION} out: an existing table keeps "
             "its clustering.",
-            url=url,
             error_class="DELTA_CLUSTERING_COLUMNS_MISMATCH",
         )
 

@@ -14,7 +14,7 @@ from tablefeed.delta.features import supported_features
 from tablefeed.delta.properties import MOST_LEAVES, TableProperties
 from tablefeed.delta.schema.column_mapping import physical_schema
 from tablefeed.delta.stats.stats_text import PREFIX_LENGTH, StatisticsShape
-from tablefeed.errors import SchemaMismatchError
+from tablefeed.errors import TABLE, SchemaMismatchError
 from tablefeed.model.actions import Protocol
 from tablefeed.model.schema import DataType, Decimal, Path, Primitive, Struct, fields_along, leaves, pruned
 from tablefeed.model.statistics import LeafPath
@@ -69,7 +69,7 @@ def indexed_columns(schema: Struct, properties: TableProperties, *, partition_co
     return pruned(data, lambda _, kind: kind if next(numbers) < most else None)
 
 
-def check_indexed(properties: TableProperties, schema: Struct, partition_columns: Sequence[str], *, url: str) -> None:
+def check_indexed(properties: TableProperties, schema: Struct, partition_columns: Sequence[str]) -> None:
     """Raises SchemaMismatchError where `properties` name a column twice for statistics, or one that can have none."""
     partitions = {column.lower() for column in partition_columns}
     seen: Counter[LeafPath] = Counter()
@@ -77,19 +77,19 @@ def check_indexed(properties: TableProperties, schema: Struct, partition_columns
         column = ".".join(path)
         if len(path) == 1 and path[0].lower() in partitions:
             error_class = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN"
-            raise _refused(f"{column!r} is a partition column", error_class, url)
+            raise _refused(f"{column!r} is a partition column", error_class)
         kind = _type_at(path, schema)
         if kind is None:
-            raise _refused(f"there is no column {column!r}", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", url)
+            raise _refused(f"there is no column {column!r}", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA")
         if len(path) == 1 and not isinstance(kind, Struct) and not has_bounds(kind):
             error_class = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"
-            raise _refused(f"values of {column!r} have no order", error_class, url)
+            raise _refused(f"values of {column!r} have no order", error_class)
         # Names are compared with their case, as in Delta-Spark.
         named = tuple(path)
         seen.update((named + inner for inner, _ in leaves(kind)) if isinstance(kind, Struct) else [named])
     twice = next((path for path, count in seen.items() if count > 1), None)
     if twice is not None:
-        raise _refused(f"{'.'.join(twice)!r} is named twice", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS", url)
+        raise _refused(f"{'.'.join(twice)!r} is named twice", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS")
 
 
 def _in_files(schema: Struct, *, is_mapped: bool) -> Struct:
@@ -115,10 +115,9 @@ def _type_at(path: Sequence[str], schema: Struct) -> DataType | None:
     return found[-1].type if len(found) == len(path) else None
 
 
-def _refused(reason: str, error_class: str, url: str) -> SchemaMismatchError:
+def _refused(reason: str, error_class: str) -> SchemaMismatchError:
     return SchemaMismatchError(
-        f"Nothing was written to {url}: its property {names.INDEXED_COLUMNS} says which columns have statistics, but "
+        f"Nothing was written to {TABLE}: its property {names.INDEXED_COLUMNS} says which columns have statistics, but "
         f"{reason}. Correct the property, or keep the columns that it names.",
-        url=url,
         error_class=error_class,
     )

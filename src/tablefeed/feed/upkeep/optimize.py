@@ -23,7 +23,7 @@ from tablefeed.delta import names, row_tracking
 from tablefeed.delta.columns import FILE_COLUMNS, to_add_files
 from tablefeed.delta.commit_info import Optimize
 from tablefeed.delta.stats.stats_columns import record_counts
-from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatureError
+from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatureError, naming
 from tablefeed.feed.arguments import location, store_options, whole_number
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction
@@ -237,7 +237,8 @@ def _folded(snapshot: Snapshot, folding: Folding, upkeep: UpkeepOptions) -> Iter
     """Folds, and gives the outcome of each commit after it was made."""
     _check_foldable(snapshot)
     log = snapshot.log
-    plan = plan_delta_write(log, snapshot, snapshot.schema, kind=WriteKind.OPTIMIZE)
+    with naming(log.url):
+        plan = plan_delta_write(log, snapshot, snapshot.schema, kind=WriteKind.OPTIMIZE)
     # A bin becomes one file, however its rows compress. Otherwise the number of files might never fall.
     plan = replace(plan, shape=replace(plan.shape, target_bytes=_WHOLE))
     columns = table_columns(snapshot.schema, snapshot.metadata, url=log.url)

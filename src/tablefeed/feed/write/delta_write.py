@@ -81,12 +81,12 @@ def plan_delta_write(
         target = _existing(snapshot, rows, partition_by=partition_by, kind=kind, rules=rules)
     check_storable(target.schema, url=log.url)
     check_zone(target.schema, rows, rules.assignment, url=log.url)
-    clustered_by = _clustering(snapshot, target, rules, url=log.url)
+    clustered_by = _clustering(snapshot, target, rules)
     before = () if snapshot is None else snapshot.metadata.partition_columns
-    check_compatible(target.properties, target.schema, target.partition_columns, before=before, url=log.url)
-    check_clustered(clustered_by, target.schema, target.partition_columns, url=log.url)
+    check_compatible(target.properties, target.schema, target.partition_columns, before=before)
+    check_clustered(clustered_by, target.schema, target.partition_columns)
     if snapshot is None or target.metadata is not None:
-        check_indexed(target.properties, target.schema, target.partition_columns, url=log.url)
+        check_indexed(target.properties, target.schema, target.partition_columns)
     alignment, identity, kept = _fitted(target, rows, rules, kind=kind, now_ms=now_ms, url=log.url)
     mapping = mapping_mode(target.properties, url=log.url)
     replaces = planned_replacement(rules, target, kind=kind, mapping=mapping)
@@ -114,7 +114,6 @@ def plan_delta_write(
             codec=rules.codec,
             most_rows=rules.most_rows_of_a_file,
             gathered=rules.gathers_files,
-            url=log.url,
         ),
         replaces=replaces,
         kept=kept,
@@ -148,11 +147,11 @@ def new_protocol_and_metadata(plan: DeltaPlan, *, created_ms: int) -> tuple[Prot
     return protocol, metadata
 
 
-def _clustering(snapshot: Snapshot | None, target: Target, rules: WriteRules, *, url: str) -> tuple[LeafPath, ...]:
+def _clustering(snapshot: Snapshot | None, target: Target, rules: WriteRules) -> tuple[LeafPath, ...]:
     if snapshot is None:
         return new_clustering(rules.cluster_by, target.schema, target.partition_columns, target.properties)
     actual = clustering_of(snapshot)
-    check_same_clustering(rules.cluster_by, actual, snapshot.schema, url=url)
+    check_same_clustering(rules.cluster_by, actual, snapshot.schema)
     return actual
 
 

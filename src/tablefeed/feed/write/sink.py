@@ -43,11 +43,13 @@ def plan_write(
     OptionError.
     """
     rows = incoming if isinstance(incoming, Struct) else from_arrow(incoming, url=log.url)
-    if isinstance(log, DeltaLog):
-        return plan_delta_write(log, snapshot, rows, partition_by=partition_by, kind=kind, rules=rules, now_ms=now_ms)
-    from tablefeed.feed.write.split_write import plan_split_write
-
     with naming(log.url):
+        if isinstance(log, DeltaLog):
+            return plan_delta_write(
+                log, snapshot, rows, partition_by=partition_by, kind=kind, rules=rules, now_ms=now_ms
+            )
+        from tablefeed.feed.write.split_write import plan_split_write
+
         return plan_split_write(log, snapshot, rows, partition_by=partition_by, rules=rules or WriteRules())
 
 
