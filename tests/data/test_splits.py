@@ -211,7 +211,7 @@ def test_several_values_of_a_field_are_the_elements_of_an_array_in_their_order()
 def test_several_values_of_a_column_that_is_no_array_are_refused() -> None:
     split = a_split(["c"], [[[(0, 1), (0, 2)]]])
 
-    with pytest.raises(DataFileError, match="value in column c that is no int64: a document has several"):
+    with pytest.raises(DataFileError, match="column c that is not of type int64: a document has several values"):
         rows(split, pa.schema([("c", pa.int64())]))
 
 
@@ -293,14 +293,16 @@ def test_values_are_nested_in_each_other_at_any_depth(count: int) -> None:
 def test_a_value_that_does_not_fit_its_column_is_refused_with_the_columns_name(
     given: object, kind: pa.DataType, count: int
 ) -> None:
-    with pytest.raises(DataFileError, match=r"part-0.split of <table> has a value in column c that is no ") as refused:
+    with pytest.raises(
+        DataFileError, match=r"part-0.split of <table> has a value in column c that is not of type "
+    ) as refused:
         stored(given, kind, count=count)
 
     assert (refused.value.url, refused.value.path) == ("<table>", "part-0.split")
 
 
 def test_json_that_holds_bytes_is_refused() -> None:
-    with pytest.raises(DataFileError, match="has a value of JSON that is none"):
+    with pytest.raises(DataFileError, match="has a value that JSON cannot hold"):
         stored({"b": b"x"}, pa.string())
 
 
@@ -373,7 +375,7 @@ def test_a_store_that_does_not_have_its_checksum_is_refused_before_a_row_of_it_i
     split = a_split(["s"], [[[(0, "abcd")]]], compressor=NONE)
     other = split.replace(b"abcd", b"abce")
 
-    with pytest.raises(DataFileError, match="does not have its checksum"):
+    with pytest.raises(DataFileError, match="does not match its checksum"):
         rows(other, pa.schema([("s", pa.string())]))
 
 
@@ -466,7 +468,7 @@ def test_a_chunk_that_the_split_does_not_have_is_refused() -> None:
     split = a_large_split([5, 5])
     for first, count in ((0, 2), (2, 1), (1, 2), (0, 0)):
         chunk = Chunk(first_block=first, block_count=count, first_row=0, row_count=5, size_bytes=0)
-        with pytest.raises(DataFileError, match="not the one planned"):
+        with pytest.raises(DataFileError, match="not the split that was planned"):
             rows(split, pa.schema([("id", pa.int64())]), chunks=[chunk])
 
 
@@ -498,5 +500,5 @@ def test_the_checksum_of_a_store_in_many_chunks_is_found_wrong_at_its_end() -> N
     taken = sum(next(batches).num_rows for _ in range(6))
 
     assert taken == 60_000
-    with pytest.raises(DataFileError, match="does not have its checksum"):
+    with pytest.raises(DataFileError, match="does not match its checksum"):
         next(batches)

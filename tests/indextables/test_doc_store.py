@@ -75,7 +75,7 @@ def test_an_index_that_is_longer_than_one_look_is_read_by_another(monkeypatch: p
 @pytest.mark.parametrize("compressor", [LZ4, ZSTD])
 def test_a_block_of_no_bytes_is_not_given_to_the_codec(compressor: int) -> None:
     # Arrow takes no empty LZ4 payload; but no writer leaves a block without the count of its documents.
-    with pytest.raises(DamagedSplitError, match="another number of documents"):
+    with pytest.raises(DamagedSplitError, match="number of documents differs"):
         documents(with_payload(struct.pack("<I", 0), compressor=compressor))
 
 
@@ -101,9 +101,9 @@ def test_a_block_that_claims_more_than_its_bytes_can_become_takes_no_memory_for_
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
-        (b"", "another number of documents"),
-        (struct.pack("<I", 0), "another number of documents"),
-        (b"ab" + struct.pack("<II", 0, 2), "another number of documents"),
+        (b"", "number of documents differs"),
+        (struct.pack("<I", 0), "number of documents differs"),
+        (b"ab" + struct.pack("<II", 0, 2), "number of documents differs"),
         (b"ab" + struct.pack("<II", 1, 1), "do not follow each other"),
         (b"ab" + struct.pack("<II", 3, 1), "do not follow each other"),
     ],

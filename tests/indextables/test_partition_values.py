@@ -94,4 +94,4 @@ def test_a_text_that_is_no_value_of_its_type_is_refused_with_the_columns_name(ki
     with pytest.raises(LogError) as refused:
         Constants(texts={"c": text}, columns=pa.schema([("c", kind)]), refuse=refuse)["c"]
 
-    assert str(refused.value) == f"the partition value {text!r} of c is no {kind}"
+    assert str(refused.value) == f"the partition value {text!r} of c is not of type {kind}"

@@ -82,7 +82,7 @@ def test_an_overwrite_takes_rows_away() -> None:
     ids=["fewer rows", "unknown rows", "nothing removed", "part of the rows"],
 )
 def test_a_rewrite_whose_rows_do_not_balance_is_refused(after: Mapping[str, Iterable[AddFile]]) -> None:
-    with pytest.raises(ChangeDataError, match=r"^\[INDEXTABLES_CHANGES_NOT_TOLD\]") as refused:
+    with pytest.raises(ChangeDataError, match=r"^\[INDEXTABLES_CHANGES_UNKNOWN\]") as refused:
         a_log({1: {**A, **B}, 2: after}).change(2)
 
     assert refused.value.version == 2

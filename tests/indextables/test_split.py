@@ -112,7 +112,7 @@ def test_a_footer_of_another_version_is_refused_by_name() -> None:
         ({"segments": ["0a0b"]}, "a segment that is"),
         ({"segments": [{**SEGMENT, "segment_id": "other"}]}, "no file other.store"),
         ({"schema": [{"name": 1, "type": "text", "options": {}}]}, "a field that is"),
-        ({"schema": [a_field("s"), a_field("s")]}, "two fields of one name"),
+        ({"schema": [a_field("s"), a_field("s")]}, "two fields with the same name"),
     ],
 )
 def test_a_list_of_segments_that_is_none_is_refused(changed: dict[str, Any], reason: str) -> None:
@@ -122,7 +122,7 @@ def test_a_list_of_segments_that_is_none_is_refused(changed: dict[str, Any], rea
 
 @pytest.mark.parametrize("meta", [b"", b"{", b"[]", b'{"segments": []'])
 def test_a_list_of_segments_that_is_no_json_object_is_refused(meta: bytes) -> None:
-    with pytest.raises(DamagedSplitError, match="list of segments that is no JSON"):
+    with pytest.raises(DamagedSplitError, match="list of segments that is not"):
         opened(bundle({"meta.json": meta}))
 
 

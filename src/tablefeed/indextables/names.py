@@ -1,6 +1,6 @@
 """The wire strings of IndexTables' log, and what a log file's name says.
 
-Names only: contents are the codecs'. The fields of each action stand in one table in fields.py, those of the Avro
+Names only: contents are the codecs'. The fields of each action are in one table in fields.py, those of the Avro
 files in avro_schemas.py.
 """
 
@@ -13,13 +13,13 @@ from tablefeed.model.logfile import LogFile, LogFileKind
 
 LOG_DIR = "_transaction_log"
 
-# "names": what is not told by a pattern below
+# "names": those without a pattern below
 LAST_CHECKPOINT = "_last_checkpoint"
 MANIFESTS_DIR = "manifests"
 STATE_MANIFEST = "_manifest.avro"
 
-# "actions": the one key of a line. TXN and COMMIT_INFO are lines of ours, which IndexTables passes over in commits
-# and refuses in checkpoints: there TXNS, a list of what TXN holds, stands beside the key of a line that it knows.
+# "actions": the one key of a line. TXN and COMMIT_INFO are lines of ours, which IndexTables ignores in commits
+# and refuses in checkpoints: there TXNS, a list of what TXN holds, is a second key in a line that it knows.
 PROTOCOL = "protocol"
 METADATA = "metaData"
 ADD = "add"

@@ -111,7 +111,7 @@ def test_rows_that_came_in_a_hole_and_were_merged_with_others_are_not_told(opene
     for gone in (3, 4):
         store.delete(f"_transaction_log/state-v{gone:020d}/_manifest.avro")
 
-    with pytest.raises(ChangeDataError, match="INDEXTABLES_CHANGES_NOT_TOLD"):
+    with pytest.raises(ChangeDataError, match="INDEXTABLES_CHANGES_UNKNOWN"):
         list(Tail(log, clock=lambda: 0.0, fail_on_data_loss=False).commits(Version(3)))
 
 

@@ -37,8 +37,8 @@ def bounds_of(partitions: Iterable[Mapping[str, str | None]]) -> Mapping[str, Te
     for row in partitions:
         for column, text in row.items():
             found.setdefault(column, set()).add(text or names.HIVE_DEFAULT_PARTITION)
-    told = {column: _enclosing(texts) for column, texts in sorted(found.items())}
-    return {column: bounds for column, bounds in told.items() if bounds is not None} or None
+    enclosing = {column: _enclosing(texts) for column, texts in sorted(found.items())}
+    return {column: bounds for column, bounds in enclosing.items() if bounds is not None} or None
 
 
 def _enclosing(texts: Collection[str]) -> TextBounds | None:
@@ -124,20 +124,20 @@ def _overlaps(low: Any, high: Any, value: Any, operator: Operator) -> bool:  # A
 
 def _date(text: str) -> datetime.date:
     if len(text) != len("2024-01-01"):
-        raise ValueError(f"{text!r} is no date")
+        raise ValueError(f"{text!r} is not a date")
     return datetime.date.fromisoformat(text)
 
 
 def _integer(text: str) -> int:
     if not _INTEGER.fullmatch(text):
-        raise ValueError(f"{text!r} is no whole number")
+        raise ValueError(f"{text!r} is not a whole number")
     return int(text)
 
 
 def _double(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text!r} has no place in an order")
+        raise ValueError(f"{text!r} is not a finite number")
     return number
 
 

@@ -1,7 +1,7 @@
-"""The Arrow columns in which files travel in bulk: a manifest's entries, a checkpoint's lines, a commit's files.
+"""Many files as Arrow columns: the entries of a manifest, the lines of a checkpoint, the files of a commit.
 
-One row is one add or remove. `key`, `is_add`, `modified_ms`, `log_path` and `stats` are what `tablefeed.log` replays
-by; a file is told by its path alone. No value per file is built here until `to_add_files` is asked for one.
+One row is one add or remove. `tablefeed.log` replays by `key`, `is_add`, `modified_ms`, `log_path` and `stats`. The key
+is the path alone. Only `to_add_files` makes a Python value of each file.
 """
 
 from __future__ import annotations
@@ -55,30 +55,30 @@ FILE_COLUMNS: pa.Schema = pa.schema(
         ("added_ms", pa.int64()),
     ]
 )
-"""One row per add or remove; null is what its log left out, and for a remove all that only an add has.
+"""One row per add or remove. Null: the log left it out, or the row is a remove and only adds have it.
 
-`doc_mapping` is a dictionary: the native log repeats it in every entry. `added_version` and `added_ms` are said by
-states alone, and kept for the states that follow; the Scala log says version 0 of all.
+`doc_mapping` is a dictionary, because the native log repeats it in every entry. Only states have `added_version` and
+`added_ms`, which later states repeat; in the Scala log every version is 0.
 """
 
 
 class BadRowsError(ValueError):
-    """Some row is not what it should be. Never leaves the dialect."""
+    """A row is malformed. Never leaves `indextables`: callers raise CorruptLogError."""
 
 
 def of_entries(entries: Sequence[fields.JsonObject]) -> pa.RecordBatch:
     """The entries of a manifest, as parsed. Raises BadRowsError."""
-    # records of one schema have the same names, each
-    return _batch(entries, [True] * len(entries), told=entries[0].keys() if entries else ())
+    # all records of one schema have the same names
+    return _batch(entries, [True] * len(entries), present=entries[0].keys() if entries else ())
 
 
 def of_lines(lines: Sequence[tuple[bool, fields.JsonObject]]) -> pa.RecordBatch:
-    """The adds (true) and removes (false) of a JSON file, as parsed, in their order. Raises BadRowsError."""
+    """The adds (true) and removes (false) of a JSON file, as parsed and in order. Raises BadRowsError."""
     return _batch([values for _, values in lines], [is_add for is_add, _ in lines])
 
 
 def of_commit(commit: Commit) -> pa.RecordBatch:
-    """The adds and removes of `commit`, in its order: a turn of `tablefeed.log.replay.live_files`."""
+    """The adds and removes of `commit`, in its order, as `tablefeed.log.replay.live_files` takes them."""
     rows: list[fields.JsonObject] = []
     for file in commit.files:
         match file:
@@ -92,14 +92,14 @@ def of_commit(commit: Commit) -> pa.RecordBatch:
 
 
 def of_adds(adds: Sequence[AddFile]) -> pa.RecordBatch:
-    """`adds` in their order, null as partition value as Hive's word for it."""
+    """`adds` in their order. A partition value of null becomes Hive's word for it."""
     return _batch([fields.write_add(add, native=False) for add in adds], [True] * len(adds))
 
 
 def to_entries(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """The adds of `batch`, each as all that an add or an entry of a manifest can have, by its name on disk.
+    """The adds of `batch`, each with every field of an add and of a manifest's entry, by its name on disk.
 
-    What is not told is None. Partition values have Hive's word for null, as the maps of both writers have none.
+    A field that the log left out is None. Null partition values become Hive's word for it: the maps have no null.
     """
     files = batch.filter(batch["is_add"])
     values = {name: _values(files[name]) for name in _OF_ENTRIES}
@@ -162,10 +162,10 @@ _TEXT_OR_NUMBER = ("time_range_start", "time_range_end")
 
 
 def _batch(
-    rows: Sequence[fields.JsonObject], is_add: Sequence[bool], *, told: Collection[str] | None = None
+    rows: Sequence[fields.JsonObject], is_add: Sequence[bool], *, present: Collection[str] | None = None
 ) -> pa.RecordBatch:
-    """The columns of `rows`; `told` are all the names that any of them has, where that is known."""
-    wires = {name: wire for name, wire in _WIRE.items() if told is None or wire in told}
+    """The columns of `rows`; `present` are all names that occur in them, None where that is not known."""
+    wires = {name: wire for name, wire in _WIRE.items() if present is None or wire in present}
     try:
         columns = {name: _column(name, [row.get(wire) for row in rows]) for name, wire in wires.items()}
     except (ValueError, TypeError, AttributeError, OverflowError, pa.ArrowException) as error:
@@ -186,7 +186,7 @@ def _batch(
 
 
 def _first_fault(rows: Sequence[fields.JsonObject], is_add: Sequence[bool]) -> str | None:
-    """The fault in words, found by judging the rows one by one as fields.py does."""
+    """What is wrong with the first malformed row, found by reading the rows one by one as fields.py does."""
     for row, add in zip(rows, is_add, strict=True):
         try:
             if add:
@@ -199,7 +199,7 @@ def _first_fault(rows: Sequence[fields.JsonObject], is_add: Sequence[bool]) -> s
 
 
 def _column(name: str, values: list[Any]) -> pa.Array:
-    """The values of one field, as strict as fields.py is. Raises what pyarrow raises."""
+    """The values of one field, checked as strictly as in fields.py. Raises what pyarrow raises."""
     kind = FILE_COLUMNS.field(name).type
     if values.count(None) == len(values):
         return pa.nulls(len(values), kind)
@@ -211,7 +211,7 @@ def _column(name: str, values: list[Any]) -> pa.Array:
         values = [str(value) if type(value) is int else value for value in values]
     if not pa.types.is_integer(kind):
         return pa.array(values, type=kind)
-    # Given the type, pyarrow would cut floats: so it is asked what it sees.
+    # With a given type pyarrow would truncate floats, so it infers the type first.
     integers = pa.array(values)
     if integers.type not in (pa.int64(), pa.null()):
         raise TypeError(f"{name} is {integers.type}")
@@ -219,14 +219,14 @@ def _column(name: str, values: list[Any]) -> pa.Array:
 
 
 def _maps_of(name: str, values: list[Any]) -> pa.MapArray:
-    # pyarrow would take lists of pairs for maps, and take twice as long
+    # pyarrow would also accept lists of pairs as maps, and takes twice as long
     offsets: list[int | None] = []
     keys: list[Any] = []
     items: list[Any] = []
     for value in values:
         offsets.append(None if value is None else len(keys))
         if value is not None:
-            # a null in a map of text says what an absent key says; in partition values it is the value
+            # a null in a map of texts means the same as an absent key; in partition values it is the value
             kept = value if name == "partition_values" or None not in value.values() else _without_nulls(value)
             keys += kept.keys()
             items += kept.values()
@@ -241,7 +241,7 @@ def _without_nulls(value: Any) -> dict[str, Any]:
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """The values of a column as Python has them, maps as dicts: pyarrow's own way takes several times as long."""
+    """The Python values of a column, maps as dicts. pyarrow's own conversion takes several times as long."""
     if column.null_count == len(column):
         return [None] * len(column)
     if pa.types.is_map(column.type):

@@ -73,7 +73,7 @@ def read_remove(values: JsonObject) -> RemoveFile:
 
 
 def write_remove(remove: RemoveFile, *, native: bool) -> dict[str, object]:
-    """What stands in the line of `remove`."""
+    """The object in the line of `remove`."""
     return _write(REMOVE, remove, native=native) if native else _write_nulls(REMOVE, remove)
 
 
@@ -86,7 +86,7 @@ def read_metadata(values: JsonObject) -> Metadata:
 
 
 def write_metadata(metadata: Metadata, *, native: bool) -> dict[str, object]:
-    """What stands in the line of `metadata`, what was kept of unknown fields last."""
+    """The object in the line of `metadata`, with unknown fields last."""
     encoding = {"provider": metadata.format_provider, "options": dict(metadata.format_options)}
     values = {**_write_nulls(_METADATA_HEAD, metadata), "format": encoding, **_write_nulls(_METADATA_TAIL, metadata)}
     known = {name: value for name, value in values.items() if value is not None} if native else values
@@ -99,7 +99,7 @@ def read_protocol(values: JsonObject) -> Protocol:
 
 
 def write_protocol(protocol: Protocol, *, native: bool) -> dict[str, object]:
-    """What stands in the line of `protocol`."""
+    """The object in the line of `protocol`."""
     return _write(PROTOCOL, protocol, native=native) if native else _write_nulls(PROTOCOL, protocol)
 
 
@@ -109,7 +109,7 @@ def read_txn(values: JsonObject) -> Txn:
 
 
 def write_txn(txn: Txn) -> dict[str, object]:
-    """What stands in the line of `txn`."""
+    """The object in the line of `txn`."""
     return _write(TXN, txn, native=True)
 
 

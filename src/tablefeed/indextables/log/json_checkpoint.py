@@ -57,12 +57,12 @@ def part_list(data: bytes, *, version: Version, url: str, log_file: str) -> Part
     Raises CorruptLogError, and UnsupportedFeatureError for an unknown compression, as `version_file.decode_commit`.
     """
     for _, values in version_file.read_objects(data, url=url, log_file=log_file):
-        found = _told_parts(values)
+        found = _listed_parts(values)
         if found is None:
             return None
         parts, checkpoint_id = found
         if not all(_is_part(part) for part in parts):
-            raise CorruptLogError("it lists a part by a name that is not a part's", url=url, log_file=log_file)
+            raise CorruptLogError("it lists a part under a name that no part can have", url=url, log_file=log_file)
         return PartList(version=version, checkpoint_id=checkpoint_id, parts=tuple(parts))
     return None
 
@@ -126,7 +126,7 @@ def _live(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return [batch for each in rows.to_batches() if (batch := each.filter(each["is_add"])).num_rows]
 
 
-def _told_parts(values: dict[str, Any]) -> tuple[list[Any], str | None] | None:
+def _listed_parts(values: dict[str, Any]) -> tuple[list[Any], str | None] | None:
     """The parts and the id in a line that is a list of parts, itself or under the one key that it has."""
     inner = next(iter(values.values())) if len(values) == 1 else values
     if not isinstance(inner, dict) or "checkpointId" not in inner or not isinstance(inner.get("parts"), list):

@@ -1,8 +1,7 @@
-"""`_last_checkpoint`: a hint where the newest checkpoint or state is. The listing decides ("states").
+"""`_last_checkpoint`: a hint where the newest checkpoint or state is ("states"). The listing decides.
 
-Bytes to a hint, or to none; and what we write of a state or a checkpoint, for the readers of IndexTables that look
-there first. A writer replaces the file only by a newer version, and on a local disk removes its sibling
-`._last_checkpoint.crc`.
+Decodes the hint, and encodes it for readers of IndexTables that look there first. A writer replaces the file only by
+one of a newer version, and on a local disk removes its sibling `._last_checkpoint.crc`.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from tablefeed.indextables import names
 from tablefeed.model.actions import Version
 
 AVRO_STATE = "avro-state"
-"""The format that points to a state; with any other, or none, it is a JSON checkpoint."""
+"""The format of a hint at a state. Any other format, or none, is a hint at a JSON checkpoint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hint:
-    """What is told of the checkpoint or state of `version`; None: not said."""
+    """What the file says about the checkpoint or state of `version`; None: nothing."""
 
     version: Version
     action_count: int | None = None
@@ -33,7 +32,7 @@ class Hint:
 
 
 def parse_last_checkpoint(data: bytes) -> Hint | None:
-    """The hint that `data` holds, None where it is malformed: whatever is wrong, the listing tells the same."""
+    """The hint in `data`, None where it is malformed: readers find the checkpoint in the listing too."""
     try:
         values = orjson.loads(data)
     except orjson.JSONDecodeError:

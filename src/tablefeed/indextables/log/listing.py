@@ -92,7 +92,7 @@ class Log:
 
     @property
     def flavour(self) -> Flavour:
-        """The flavour as names tell it. An empty state-only table looks like an empty JSON one, and is the same."""
+        """The flavour, by file names. An empty state-only table looks like an empty JSON one, and is the same."""
         if not self.states:
             return Flavour.JSON
         if not any(version > 0 for version in self.commits):
@@ -119,7 +119,7 @@ class Log:
         """
         found = None
         for version in range(self.newest if self.newest is not None else -1, -1, -1):
-            if version not in self.commits and not self._is_told_by_states(Version(version)):
+            if version not in self.commits and not self._is_change_of_states(Version(version)):
                 break
             found = Version(version)
         return found
@@ -133,7 +133,7 @@ class Log:
         """The log without the JSON commit of `version`."""
         return replace(self, commits={each: file for each, file in self.commits.items() if each != version})
 
-    def _is_told_by_states(self, version: Version) -> bool:
+    def _is_change_of_states(self, version: Version) -> bool:
         before = Version(version - 1)
         return version in self.states and (before in self.states or _segment(self, before) is not None)
 
@@ -265,10 +265,10 @@ def _hole(log: Log, version: Version, *, url: str) -> LogError:
 
 def _parted(commit: Version, state: Version, *, url: str) -> LogError:
     return LogError(
-        f"The log of {url} was written by two generations of IndexTables that do not see each other: version {commit} "
-        f"is a JSON commit after version {state}, which is only a state. Readers of the states never see that commit, "
-        "and the next state will not hold its files. Move the commit's file out of the log, and write its rows again "
-        "with the one generation that shall write this table (0.5.4 and before, or 0.5.5 and after).",
+        f"The log of {url} was written by IndexTables 0.5.4 or before and by 0.5.5 or after, which ignore each other's "
+        f"files: version {commit} is a JSON commit after version {state}, which is only a state. Readers of states "
+        "never see that commit, and the next state will not have its files. Move the commit's file out of the log, and "
+        "write its rows again with the version of IndexTables that will write this table.",
         url=url,
         error_class=MIXED_CLASS,
     )

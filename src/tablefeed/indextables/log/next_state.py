@@ -287,8 +287,8 @@ def _refuse_unknown_mappings(update: StateUpdate, known: Collection[str], *, url
 
 def _used_again(path: str, update: StateUpdate, *, url: str) -> LogError:
     return LogError(
-        f"Version {update.version} of {url} would add {path!r}, a path that the log already has. Readers know one file "
-        "for each path, and a removed path stays removed. Write the rows to a file with another name.",
+        f"Version {update.version} of {url} would add {path!r}, a path that the log already has. A path names one "
+        "file, and a removed path stays removed. Write the rows to a file with another name.",
         url=url,
         error_class=PATH_CLASS,
     )

@@ -1,8 +1,9 @@
-"""Partition values of an IndexTables table: what an add says of a column that its split does not store.
+"""Partition values of an IndexTables table: values of columns that a split does not store, from the texts in its add.
 
-The writer by Arrow leaves partition columns out of the documents and their text in the add as it is. The writer by
-rows has them in both, and most texts in the adds escaped for good: there the documents count, and no text is judged.
-The two spell timestamps in two ways, and so does this module (PartitionUtils.scala, arrow_ffi_import.rs).
+The writer by Arrow does not store partition columns in the documents, and writes their text to the add unchanged. The
+writer by rows stores them in both, and escapes most texts in the adds so that they cannot be restored: there the
+documents count, and no text is parsed. The two spell timestamps differently (PartitionUtils.scala,
+arrow_ffi_import.rs).
 """
 
 from __future__ import annotations
@@ -18,19 +19,18 @@ from tablefeed.indextables.split.indexing import Style
 from tablefeed.model.spark_texts import DAY_US, date_text, time_text
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
-"""The text of null, with both writers."""
-
+"""The text of null, by both writers."""
 
 Refusal = Callable[[str], TablefeedError]
-"""Makes the error of a reason: the caller knows the table and the split to name."""
+"""Makes the error for a reason. The caller knows the names of the table and the split."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Constants(Mapping[str, pa.Scalar]):
     """The value of each of the partition `columns` by its name, in the column's type; null where `texts` has none.
 
-    Timestamps are in UTC. A text is judged when its value is asked for: that raises what `refuse` makes of the reason
-    where the text is no value of its column's type. `known` are values from elsewhere, which come first.
+    Timestamps are in UTC. A text is parsed when its value is needed; if it is not a value of its column's type, the
+    error that `refuse` makes is raised. Values in `known` replace those of `texts`.
     """
 
     texts: Mapping[str, str | None]
@@ -56,7 +56,7 @@ class Constants(Mapping[str, pa.Scalar]):
 
 
 def timestamp_text(micros: int, style: Style) -> str:
-    """The text of a timestamp, in microseconds since 1970, as the writer of splits of that style has it.
+    """The text of a timestamp, in microseconds since 1970, as the writer of splits of that style writes it.
 
     By rows it is Java's `Instant`: `T`, `Z`, and a fraction of no, three or six digits. By Arrow it has a space, no
     zone and whole seconds: the fraction is lost.
@@ -74,7 +74,7 @@ def _scalar(column: pa.Field, text: str | None, refuse: Refusal) -> pa.Scalar:
     try:
         return _parsed(text, column.type)
     except (pa.ArrowException, ValueError) as error:
-        raise refuse(f"the partition value {text!r:.80} of {column.name} is no {column.type}") from error
+        raise refuse(f"the partition value {text!r:.80} of {column.name} is not of type {column.type}") from error
 
 
 _PLAIN = {
@@ -89,7 +89,7 @@ def _parsed(text: str, kind: pa.DataType) -> pa.Scalar:
     if is_a.is_string(kind):
         return pa.scalar(text, kind)
     for name, form in _PLAIN.items():
-        # Arrow reads more than these, hexadecimal numbers among it.
+        # Arrow accepts other texts too, such as hexadecimal numbers.
         if getattr(is_a, f"is_{name}")(kind) and not form.fullmatch(text):
             raise ValueError(text)
     if is_a.is_timestamp(kind):

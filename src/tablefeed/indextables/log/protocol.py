@@ -35,7 +35,7 @@ def refuse_writing(protocol: Protocol, *, url: str) -> None:
 def refuse_companion(metadata: Metadata, adds: Iterable[AddFile] = (), *, url: str) -> None:
     """Raises UnsupportedFeatureError for a companion: an index of another table's files, whose splits hold no rows.
 
-    The metadata tells it; `adds`, where they are at hand, tell it of a table whose configuration was lost.
+    The configuration says so. `adds` show it too, of a table whose configuration was lost.
     """
     configuration = metadata.configuration
     enabled = configuration.get(names.COMPANION_ENABLED, "").lower() == "true"

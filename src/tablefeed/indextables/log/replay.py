@@ -19,7 +19,7 @@ from tablefeed.indextables.log.listing import MIXED_CLASS
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Commit, RemoveFile, Version
 
-UNTOLD_CLASS = "INDEXTABLES_CHANGES_NOT_TOLD"
+UNKNOWN_CLASS = "INDEXTABLES_CHANGES_UNKNOWN"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ def state_commit(
     If some added files are marked as no data change and have as many rows as the removed files, the removes are no data
     change either. If none is so marked, the removes deleted rows. Adds have the doc mapping that the state keeps.
 
-    Raises ChangeDataError (INDEXTABLES_CHANGES_NOT_TOLD) where the rows do not balance, and LogError where the
+    Raises ChangeDataError (INDEXTABLES_CHANGES_UNKNOWN) where the rows do not balance, and LogError where the
     difference is not that of the counts of the two states.
     """
     old, new = list(before), list(files)
@@ -131,8 +131,8 @@ def is_orphan(commit: Commit, state: State, state_files: Iterable[pa.RecordBatch
     younger than the state: if the state were later, its writer would have lost rows that readers could see.
     """
     adds, removes = commit.added, commit.removed
-    told_more = commit.metadata or commit.protocol or commit.info or commit.txns
-    if not adds or told_more or state.metadata is not None or forms != Forms(commit=Writer.NATIVE, table=Writer.SCALA):
+    has_more = commit.metadata or commit.protocol or commit.info or commit.txns
+    if not adds or has_more or state.metadata is not None or forms != Forms(commit=Writer.NATIVE, table=Writer.SCALA):
         return False
     times = [add.modified_ms for add in adds] + [remove.deletion_timestamp_ms or 0 for remove in removes]
     if min(times) <= state.created_ms:
@@ -147,10 +147,10 @@ def parted_error(version: Version, where: str, *, url: str) -> LogError:
     One of the two lost rows, and nothing shows which.
     """
     return LogError(
-        f"The log of {url} was written by two generations of IndexTables that do not see each other: version {version} "
-        f"is a JSON commit and a state, but the state {where}. Decide which is right, move the other's files "
-        "out of the log, and write their rows again with the one generation that shall write this table (0.5.4 and "
-        "before, or 0.5.5 and after).",
+        f"The log of {url} was written by IndexTables 0.5.4 or before and by 0.5.5 or after, which ignore each other's "
+        f"files: version {version} is a JSON commit and a state, but the state {where}. One of the two lost rows. "
+        "Decide which is right, move the files of the other out of the log, and write their rows again with the "
+        "version of IndexTables that will write this table.",
         url=url,
         error_class=MIXED_CLASS,
     )
@@ -181,7 +181,7 @@ def _is_compaction(adds: Sequence[AddFile], gone: Sequence[AddFile], *, version:
         f"{_rows(before)}. Start the stream again from a later version.",
         url=url,
         version=version,
-        error_class=UNTOLD_CLASS,
+        error_class=UNKNOWN_CLASS,
     )
 
 

@@ -20,12 +20,12 @@ _HASH_CHARACTERS = 16
 
 
 def registry_of(entries: Mapping[str, str]) -> dict[str, str]:
-    """Hash to doc mapping, of a state's registry: both forms of its keys."""
+    """The doc mappings by hash in a state's registry, whose keys have two forms."""
     return {key.removeprefix(names.DOC_MAPPING_PREFIX): text for key, text in entries.items()}
 
 
 def registry_of_configuration(configuration: Mapping[str, str]) -> dict[str, str]:
-    """Hash to doc mapping, of the metadata's configuration, in which other keys stand too."""
+    """The doc mappings by hash in the metadata's configuration, which has other keys too."""
     prefix = names.DOC_MAPPING_PREFIX
     return {key.removeprefix(prefix): text for key, text in configuration.items() if key.startswith(prefix)}
 
@@ -48,10 +48,10 @@ def canonical(doc_mapping: str) -> str:
 
 
 class DocMappings:
-    """The doc mappings of a table as a state of it is written; `registry` takes in what entries bring along.
+    """The doc mappings of a table while a state of it is written. New ones of entries are added to `registry`.
 
-    `registry` is doc mappings by hash. With `renormalise`, each gets the hash of its canonical form and equal ones
-    become one, for writers have been known to hash the text as it stood.
+    `registry` has the doc mappings by hash. With `renormalise`, each gets the hash of its canonical form and equal ones
+    become one, because some writers hash the text as they received it.
     """
 
     def __init__(self, registry: Mapping[str, str], *, renormalise: bool = False) -> None:
@@ -61,7 +61,7 @@ class DocMappings:
             self.registry.setdefault(self._moved.get(key, key), text)
 
     def by_hash(self, text: str | None, key: str | None) -> str | None:
-        """The hash by which an entry refers to its doc mapping, told as text, by hash, or by both."""
+        """The hash by which an entry refers to its doc mapping, given as text, by hash, or as both."""
         if text is None:
             return None if key is None else self._moved.get(key, key)
         found = self._moved.get(key, key) if key is not None else _key(text)
@@ -69,13 +69,13 @@ class DocMappings:
         return found
 
     def inline(self, text: str | None, key: str | None) -> str | None:
-        """The text of a doc mapping told as text, by hash, or by both; None where it is not known."""
+        """The text of a doc mapping, given as text, by hash, or as both; None where it is not known."""
         return text if text is not None or key is None else self.registry.get(self._moved.get(key, key))
 
 
 @functools.lru_cache(maxsize=64)  # of many entries alike
 def _key(text: str) -> str:
-    """The hash of a doc mapping; of what is no JSON that of its text, as IndexTables has it."""
+    """The hash of a doc mapping. If it is not JSON, the hash of its text, as in IndexTables."""
     try:
         return doc_mapping_hash(text)
     except ValueError:
@@ -88,9 +88,9 @@ def _hash(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def plain_texts(doc_mapping: str) -> Mapping[str, bool] | None:
-    """Whether each column of an index with this mapping is a text that is stored as it was written; None: not told.
+    """Whether each column of an index with this mapping is stored as the text that was written; None: not known.
 
-    What is stored of JSON and of addresses is what they mean; of texts that are cut into words, perhaps not all.
+    JSON and addresses are parsed and stored in another spelling. A text that is cut into words may be stored in part.
     """
     try:
         mapped = json.loads(doc_mapping)
@@ -99,7 +99,7 @@ def plain_texts(doc_mapping: str) -> Mapping[str, bool] | None:
     match mapped:
         case list() if all(isinstance(each, dict) and isinstance(each.get("name"), str) for each in mapped):
             return {each["name"]: (each.get("type"), each.get("tokenizer")) == ("text", "raw") for each in mapped}
-    return None  # as Quickwit has them, or what 0.5.3 makes up where it was told none
+    return None  # Quickwit's form, or the default of 0.5.3 for a split without a mapping
 
 
 def _sorted(value: Any) -> Any:  # Any: JSON

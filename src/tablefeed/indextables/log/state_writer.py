@@ -1,7 +1,7 @@
-"""The Avro files of a state, as either writer of IndexTables would write them ("states").
+"""Encodes the Avro files of a state in the form of either writer of IndexTables ("states").
 
-A state is put in this order: manifests, then `_manifest.avro` where there is none yet, which is the commit of a
-state-only table. Each file takes 16 bytes of chance, its sync marker.
+The manifests are put first, then `_manifest.avro`, only where none exists: in a state-only table that is the commit.
+Each file has a sync marker of 16 random bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tablefeed.model.actions import Metadata
 
 
 def encode_state(state: State, *, writer: Writer, sync: bytes, url: str) -> bytes:
-    """The bytes of `_manifest.avro`; `decode_state` gives `state` back. `sync`: 16 bytes of chance."""
+    """The bytes of `_manifest.avro`; `decode_state` gives `state` back. `sync`: 16 random bytes."""
     prefix = names.DOC_MAPPING_PREFIX if writer is Writer.NATIVE else ""
     record = {
         "formatVersion": FORMAT_VERSION,
@@ -43,9 +43,9 @@ def encode_state(state: State, *, writer: Writer, sync: bytes, url: str) -> byte
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """What a manifest's entries say of when they were added; with no time, each says when its file was written.
+    """When the entries of a manifest were added. Without `added_ms`, each gets the time its file was written.
 
-    The Scala log writes version 0 in all of them.
+    The Scala log writes version 0 for all entries.
     """
 
     version: int
@@ -53,13 +53,13 @@ class Stamp:
 
 
 def stamped(rows: pa.Table, stamp: Stamp) -> pa.Table:
-    """`rows` with `stamp` where nothing is said of when a file was added; its own time where `stamp` has none."""
+    """`rows` with `stamp` where they lack when a file was added. Where `stamp` has no time, the file's own time."""
     times = rows["modified_ms"] if stamp.added_ms is None else pa.scalar(stamp.added_ms, pa.int64())
-    said = {
+    filled = {
         "added_version": pc.fill_null(rows["added_version"], stamp.version),
         "added_ms": pc.coalesce(rows["added_ms"], times),
     }
-    return pa.table([said.get(name, rows[name]) for name in rows.schema.names], schema=rows.schema)
+    return pa.table([filled.get(name, rows[name]) for name in rows.schema.names], schema=rows.schema)
 
 
 def encode_entries(
@@ -73,19 +73,19 @@ def encode_entries(
 ) -> bytes:
     """The bytes of a manifest of the adds in `batches` (`columns.FILE_COLUMNS`, `stamped`); memory is that of a batch.
 
-    Doc mappings that `mappings` does not have yet are taken into it where `writer` refers to them by hash.
+    Where `writer` refers to doc mappings by hash, those that `mappings` lacks are added to it.
     """
-    words = _native_words if writer is Writer.NATIVE else _scala_words
-    records = (words(entry, mappings) for batch in batches for entry in columns.to_entries(batch))
+    to_record = _native_entry if writer is Writer.NATIVE else _scala_entry
+    records = (to_record(entry, mappings) for batch in batches for entry in columns.to_entries(batch))
     return avro_file.encode_records(records, schema=avro_schemas.file_entry(writer), codec=codec, sync=sync, url=url)
 
 
-def _scala_words(entry: dict[str, Any], mappings: schema_registry.DocMappings) -> dict[str, Any]:
+def _scala_entry(entry: dict[str, Any], mappings: schema_registry.DocMappings) -> dict[str, Any]:
     entry["docMappingRef"] = mappings.by_hash(entry["docMappingJson"], entry["docMappingRef"])
     return entry
 
 
-def _native_words(entry: dict[str, Any], mappings: schema_registry.DocMappings) -> dict[str, Any]:
+def _native_entry(entry: dict[str, Any], mappings: schema_registry.DocMappings) -> dict[str, Any]:
     text, key = entry["docMappingJson"], entry["docMappingRef"]
     entry["docMappingJson"] = mappings.inline(text, key)
     entry["docMappingRef"] = None if key is None else mappings.by_hash(text, key)

@@ -121,7 +121,7 @@ def compress(text: bytes, *, writer: Writer) -> bytes:
 
 
 def mark(writer: Writer) -> bytes:
-    """What stands before the gzip of a file."""
+    """The bytes before the gzip of a file."""
     return b"" if writer is Writer.NATIVE else _MARKED + _GZIP_CODEC
 
 
@@ -207,13 +207,13 @@ def _file_line(file: FileAction, *, native: bool) -> dict[str, object]:
         case RemoveFile():
             return {names.REMOVE: fields.write_remove(file, native=native)}
         case _:
-            raise TypeError(f"{type(file).__name__} is no action of IndexTables")
+            raise TypeError(f"{type(file).__name__} is not an action of IndexTables")
 
 
 def _committed_at_ms(info: dict[str, Any] | None, files: list[FileAction], modified_ms: int | None) -> int | None:
-    told = (info or {}).get(names.COMMIT_TIMESTAMP)
-    if type(told) is int:
-        return told
+    timestamp = (info or {}).get(names.COMMIT_TIMESTAMP)
+    if type(timestamp) is int:
+        return timestamp
     times = [file.modified_ms for file in files if isinstance(file, AddFile)]
     times += [file.deletion_timestamp_ms or 0 for file in files if isinstance(file, RemoveFile)]
     return max(times, default=0) or modified_ms

@@ -26,14 +26,14 @@ def doc_mapping(schema: pa.Schema, indexing: Indexing, objects: Mapping[str, Seq
     members of maps and JSON columns come from `objects`, where IndexTables takes those of all columns from the rows. An
     object column without members is left out, because IndexTables cannot read one.
     """
-    told = (_mapping(field, schema, objects) for field in fields(schema, indexing))
-    return orjson.dumps([each for each in told if each is not None], option=orjson.OPT_SORT_KEYS).decode()
+    entries = (_mapping(field, schema, objects) for field in fields(schema, indexing))
+    return orjson.dumps([each for each in entries if each is not None], option=orjson.OPT_SORT_KEYS).decode()
 
 
 def mapped(field: Json) -> Json:
     """The entry of a doc mapping for a field of the index, without the members of objects."""
     kind, options = field["type"], field["options"]
-    told: Json = {
+    entry: Json = {
         "name": field["name"],
         "type": _MAPPED_TYPES.get(kind, kind),
         "stored": True,
@@ -41,16 +41,16 @@ def mapped(field: Json) -> Json:
         "fast": bool(options["fast"]),
     }
     if "indexing" in options:
-        told["tokenizer"] = options["indexing"]["tokenizer"]
+        entry["tokenizer"] = options["indexing"]["tokenizer"]
     if "expand_dots_enabled" in options:
-        told["expand_dots"] = options["expand_dots_enabled"]
-    return told
+        entry["expand_dots"] = options["expand_dots_enabled"]
+    return entry
 
 
 def _mapping(field: Json, schema: pa.Schema, objects: Mapping[str, Sequence[Mapping[str, object]]]) -> Json | None:
-    told, name = mapped(field), field["name"]
-    if told["type"] != "object":
-        return told
+    entry, name = mapped(field), field["name"]
+    if entry["type"] != "object":
+        return entry
     members = dict(_typed_members(schema.field(name).type, "")) or _discovered(objects.get(name, ()))
     if not members:
         return None
@@ -58,7 +58,7 @@ def _mapping(field: Json, schema: pa.Schema, objects: Mapping[str, Sequence[Mapp
         {"name": path, "type": kind, "stored": False, "indexed": True, "fast": kind != "text"}
         for path, kind in sorted(members.items())
     ]
-    return {**told, "field_mappings": inside}
+    return {**entry, "field_mappings": inside}
 
 
 # --- the members of objects ------------------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def read_store(read: Read, begin: int, end: int) -> DocStore:
     tail = exactly(read, begin + first, size - first)
     body, _, crc32 = split_marks(tail)
     if body < _FOOTER.size:
-        raise DamagedSplitError("has a doc store that ends in its footer")
+        raise DamagedSplitError("has a doc store that is shorter than its footer")
     version, index, compressor = _FOOTER.unpack_from(tail, body - _FOOTER.size)
     if version not in _UNITS_A_US:
         raise UnsupportedSplitError(f"has a doc store of version {version}", feature="docStoreVersion")
@@ -85,7 +85,7 @@ def read_store(read: Read, begin: int, end: int) -> DocStore:
         raise UnsupportedSplitError(f"has a doc store with compressor {compressor}", feature="docStoreCompressor")
     index_end = first + body - _FOOTER.size
     if index > index_end:
-        raise DamagedSplitError("has a doc store whose index begins behind its end")
+        raise DamagedSplitError("has a doc store whose index begins after its end")
     rest = tail[index - first : body] if index >= first else exactly(read, begin + index, first + body - index)
     row_ends, byte_ends = _block_ends(rest[: index_end - index], index)
     return DocStore(
@@ -162,7 +162,7 @@ class Checksum:
         self._crc32 = zlib.crc32(packed, self._crc32)
         self._next = store, blocks.stop
         if blocks.stop == store.block_count and zlib.crc32(store.rest, self._crc32) != store.crc32:
-            raise DamagedSplitError("has a doc store that does not have its checksum")
+            raise DamagedSplitError("has a doc store that does not match its checksum")
 
 
 def _block_ends(index: bytes, size: int) -> tuple[array[int], array[int]]:
@@ -214,7 +214,7 @@ def _raw(packed: memoryview, compressor: int) -> bytes:
     if compressor == _NONE:
         return bytes(packed)
     if len(packed) < 4:
-        raise DamagedSplitError("has a block of fewer bytes than its length takes")
+        raise DamagedSplitError("has a block that is too short to begin with its length")
     (size,) = struct.unpack_from("<I", packed)
     payload = packed[4:]
     if not size:
@@ -236,7 +236,7 @@ def _document_ends(block: bytes, count: int) -> tuple[list[int], int]:
     """Where each of the `count` documents of a block ends, and where the list of their begins follows the last."""
     base = len(block) - 4 * (count + 1)
     if base < 0 or block[-4:] != struct.pack("<I", count):
-        raise DamagedSplitError("has a block with another number of documents than the index says")
+        raise DamagedSplitError("has a block whose number of documents differs from the index")
     begins = struct.unpack_from(f"<{count}I", block, base)
     ends = [*begins[1:], base]
     if not count or begins[0] or ends != sorted(ends):

@@ -23,7 +23,7 @@ _HEAD = struct.Struct("<QQ")
 _TAIL = struct.Struct("<QQ")
 _FST_VERSION = 2
 _NO_EDGES = 0
-"""The address that stands for the node without edges, where a term ends; no bytes are stored for it."""
+"""The address of the node without edges, where a term ends. No bytes are stored for it."""
 
 _BY_FREQUENCY = (
     b"te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHGWUV,YKJZXQ;)(~[]$!'*@"  # the rest in their order
@@ -84,7 +84,7 @@ def _keys(data: bytes) -> Iterator[bytes]:
         for byte, adds, to in reversed(edges):
             waiting.append((_inside(to), tail + bytes((byte,)), number + adds))
     if found != count:
-        raise DamagedSplitError(f"has a term dictionary of {found} terms that claims {count}")
+        raise DamagedSplitError(f"has a term dictionary of {found} terms that says it has {count}")
 
 
 def _along(data: bytes, at: int, term: bytes, number: int) -> tuple[int, int, bytes]:

@@ -40,7 +40,7 @@ def objects(column: pa.Array) -> list[dict[str, Any] | None]:
 
 
 def json_objects(column: pa.Array) -> list[dict[str, Any] | None]:
-    """The object as which each text of a JSON column is stored: {"_raw": text} for a text that is no JSON object."""
+    """The object as which each text of a JSON column is stored: {"_raw": text} for a text that is not a JSON object."""
     return [None if text is None else _object(text) for text in column.to_pylist()]
 
 
@@ -50,7 +50,7 @@ def addresses(column: pa.Array) -> list[str | None]:
         try:
             ip = ip_address(text)
         except ValueError as error:
-            raise UnfitValueError(f"{text!r:.80} is no IP address") from error
+            raise UnfitValueError(f"{text!r:.80} is not an IP address") from error
         if (spelled := str(getattr(ip, "ipv4_mapped", None) or ip)) != text or "%" in text:
             raise UnfitValueError(f"{text!r} is stored as the address {spelled}")
     return list(column.to_pylist())
@@ -93,7 +93,7 @@ def _map(to_key: Callable[[Any], str], to_value: _Plain) -> _Plain:
     def make(entries: Any) -> object:
         found = {to_key(key): to_value(value) for key, value in entries}
         if len(found) != len(entries):
-            raise UnfitValueError("a map has one key twice")
+            raise UnfitValueError("a map has the same key twice")
         return found
 
     return make

@@ -33,7 +33,7 @@ def column(name: str, pieces: Sequence[Piece], kind: pa.DataType, *, row_count: 
             pieces = [_several(pieces)]
         return _Columns(units_a_us, name).merged(pieces, kind, row_count)
     except (pa.ArrowException, ValueError, TypeError, ArithmeticError) as error:
-        raise DamagedSplitError(f"has a value in column {name} that is no {kind}: {error}") from error
+        raise DamagedSplitError(f"has a value in column {name} that is not of type {kind}: {error}") from error
 
 
 _WHOLE = frozenset({Code.OBJECT, Code.ARRAY, Code.NULL})
@@ -87,7 +87,7 @@ class _Columns:
             return pa.nulls(count, kind)
         rows = pa.concat_arrays([piece.rows for piece in pieces])
         if len(pieces) > 1 and pc.count_distinct(rows).as_py() != len(rows):
-            raise UnfitValueError("a document has several")
+            raise UnfitValueError("a document has several values")
         return pa.concat_arrays(arrays).take(pc.index_in(counting(count), value_set=rows))
 
     def _converted(self, piece: Piece, kind: pa.DataType) -> pa.Array:
@@ -193,7 +193,7 @@ def _from_moments(units: pa.Int64Array, kind: pa.DataType, units_a_us: int) -> p
         return pc.floor_temporal(moments, unit="day").cast(kind)
     if pa.types.is_timestamp(kind):
         return moments.cast(pa.timestamp("us")).cast(pa.int64()).cast(kind)
-    raise UnfitValueError("it is stored as a moment")
+    raise UnfitValueError("it is stored as a time")
 
 
 # --- from texts ------------------------------------------------------------------------------------------------------

@@ -214,4 +214,4 @@ def _text(name: bytes) -> str:
     try:
         return name.decode()
     except UnicodeDecodeError as error:
-        raise DamagedSplitError("has a text that is no UTF-8") from error
+        raise DamagedSplitError("has a text that is not UTF-8") from error

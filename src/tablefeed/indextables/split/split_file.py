@@ -75,7 +75,7 @@ def read_split(read: Read, *, size_bytes: int, footer: tuple[int, int] | None) -
     meta = _meta(read, files)
     fields = tuple(_fields(meta))
     if len({field.name for field in fields}) != len(fields):
-        raise DamagedSplitError("has two fields of one name")
+        raise DamagedSplitError("has two fields with the same name")
     if _COMPANION_FILE in files or any(field.name.startswith(_COMPANION_FIELDS) for field in fields):
         raise UnsupportedSplitError("refers to Parquet files instead of holding rows", feature="companion")
     stores = []
@@ -127,7 +127,9 @@ def blocks_of(split: SplitStores, chunk: Chunk) -> tuple[DocStore, range]:
                 break
             return store, blocks
         first -= store.block_count
-    raise DamagedSplitError(f"has no {chunk.block_count} blocks from {chunk.first_block} on: it is not the one planned")
+    raise DamagedSplitError(
+        f"has no {chunk.block_count} blocks from {chunk.first_block} on: it is not the split that was planned"
+    )
 
 
 def _first_block_from(store: DocStore, row: int) -> int:
@@ -185,7 +187,7 @@ def _file_range(name: str, where: Any, size_bytes: int) -> tuple[int, int]:  # A
     match where:
         case {"start": int(begin), "end": int(end)} if 0 <= begin <= end <= size_bytes:
             return begin, end
-    raise DamagedSplitError(f"has a footer that says where {name!r:.60} is as {where!r:.60}")
+    raise DamagedSplitError(f"has a footer that gives the place of {name!r:.60} as {where!r:.60}")
 
 
 def _range(files: _Files, name: str) -> tuple[int, int]:
@@ -206,9 +208,9 @@ def _object(text: bytes, what: str) -> dict[str, Any]:  # Any: JSON, as above
     try:
         found = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise DamagedSplitError(f"has a {what} that is no JSON") from error
+        raise DamagedSplitError(f"has a {what} that is not JSON") from error
     if not isinstance(found, dict):
-        raise DamagedSplitError(f"has a {what} that is no JSON object")
+        raise DamagedSplitError(f"has a {what} that is not a JSON object")
     return found
 
 

@@ -39,11 +39,11 @@ def indexing_of(
     found = _Found(schema, url)
     seen: set[str] = set()
     for text in doc_mappings:
-        for told in _fields_of(text, url):
-            found.narrow({word: told[word] for word in _WORDS if word in told}, mapped)
-            seen.add(told["name"])
-    for told in index:
-        found.narrow(told, _as_it_is)
+        for described in _fields_of(text, url):
+            found.narrow({word: described[word] for word in _WORDS if word in described}, mapped)
+            seen.add(described["name"])
+    for field in index:
+        found.narrow(field, _as_it_is)
     first = [field["name"] for field in index]
     left_out = set(partition_by).difference(first or seen) if first or seen else set()
     return Indexing(
@@ -82,47 +82,47 @@ class _Found:
         self._schema, self._url = schema, url
         self._styles = dict.fromkeys(Style)
 
-    def narrow(self, told: Json, as_told: _As) -> None:
-        """Keeps only the choices that produce the field `told`; raises UnsupportedFeatureError where none does."""
-        name = told["name"]
+    def narrow(self, theirs: Json, as_described: _As) -> None:
+        """Keeps only the choices that produce the field `theirs`; raises UnsupportedFeatureError where none does."""
+        name = theirs["name"]
         if name not in self._schema.names:
-            raise self._refused(name, "is no column of the table", "unknownField")
-        ours = list(self._choices(name, as_told))
-        fits = [(style, indexed) for style, indexed, field in ours if field == told]
+            raise self._refused(name, "is not a column of the table", "unknownField")
+        ours = list(self._choices(name, as_described))
+        fits = [(style, indexed) for style, indexed, field in ours if field == theirs]
         if not fits:
-            nearest = max((field for _, _, field in ours), key=lambda field: _alike(field, told))
-            raise self._refused(name, f"is {_text(told)}", _difference(nearest, told))
+            nearest = max((field for _, _, field in ours), key=lambda field: _alike(field, theirs))
+            raise self._refused(name, f"is {_text(theirs)}", _difference(nearest, theirs))
         ((_, indexed), *_) = fits
         if self.strings.setdefault(name, indexed) is not indexed:
             raise self._refused(name, f"is both {self.strings[name]} and {indexed}", "typemap")
         self._styles = {style: None for style, _ in fits if style in self._styles}
         if not self._styles:
-            raise self._refused(name, f"is {_text(told)}, and others are by the other writer", "twoWriters")
+            raise self._refused(name, f"is {_text(theirs)}, and other fields are by the other writer", "twoWriters")
 
     def style(self, default: Style) -> Style:
         """The only style that is left, or `default` where both are possible."""
         return default if default in self._styles else next(iter(self._styles))
 
-    def _choices(self, name: str, as_told: _As) -> Iterator[tuple[Style, Indexed, Json]]:
+    def _choices(self, name: str, as_described: _As) -> Iterator[tuple[Style, Indexed, Json]]:
         column = self._schema.field(name)
         ways = tuple(Indexed) if column.type == pa.string() else (Indexed.STRING,)
         for style in Style:
             for indexed in ways:
                 indexing = Indexing(style=style, strings={name: indexed}, columns=(name,))
                 (field,) = fields(self._schema, indexing)
-                yield style, indexed, as_told(field)
+                yield style, indexed, as_described(field)
 
     def _refused(self, name: str, what: str, feature: str) -> UnsupportedFeatureError:
         return UnsupportedFeatureError(
-            f"{self._url} cannot be written: in the index of its splits {name} {what}, which this version of tablefeed "
-            "does not make. Write to it with IndexTables itself, or to a table of its own.",
+            f"{self._url} cannot be written: in the index of its splits {name} {what}, which tablefeed cannot write. "
+            "Write to it with IndexTables, or write to another table.",
             url=self._url,
             features=(feature,),
         )
 
 
-def _alike(field: Json, told: Json) -> int:
-    return sum(told.get(word) == value for word, value in field.items())
+def _alike(field: Json, theirs: Json) -> int:
+    return sum(theirs.get(word) == value for word, value in field.items())
 
 
 def _difference(ours: Json, theirs: Json) -> str:
@@ -140,17 +140,17 @@ def _fields_of(text: str, url: str) -> Iterator[Json]:
     try:
         found: Any = orjson.loads(text)  # Any: JSON that is checked here
     except orjson.JSONDecodeError as error:
-        raise _no_mapping(text, url) from error
+        raise _bad_mapping(text, url) from error
     if not isinstance(found, list):
-        raise _no_mapping(text, url)
+        raise _bad_mapping(text, url)
     for each in found:
         if not (isinstance(each, dict) and isinstance(each.get("name"), str)):
-            raise _no_mapping(text, url)
+            raise _bad_mapping(text, url)
         yield each
 
 
-def _no_mapping(text: str, url: str) -> LogError:
+def _bad_mapping(text: str, url: str) -> LogError:
     return LogError(
-        f"The log of {url} has a doc mapping that is no list of fields: {text!r:.80}. Restore the log from a copy.",
+        f"The log of {url} has a doc mapping that is not a list of fields: {text!r:.80}. Restore the log from a copy.",
         url=url,
     )

@@ -28,7 +28,7 @@ Raises UnfitValueError, or another ValueError, TypeError or ArithmeticError, whe
 """
 
 RAW = "_raw"
-"""The name under which an object holds a text of a JSON column that is no JSON object."""
+"""The name under which an object holds a text of a JSON column that is not a JSON object."""
 _DAY_MS = 86_400_000
 _DAY_US = 1000 * _DAY_MS
 
@@ -42,8 +42,8 @@ def typed(kind: pa.DataType, units_a_us: int) -> Typed:
 def json_text(value: object, units_a_us: int) -> str:
     """The text of a value of a JSON column: without spaces, its members in the order of the index, not of the writer.
 
-    For {"_raw": text}, as which a text that is no JSON object is stored, it is that text. Raises DamagedSplitError for
-    a value that JSON does not have, such as bytes.
+    A text that is not a JSON object is stored as {"_raw": text}, and returned as it is. Raises DamagedSplitError for a
+    value that JSON cannot hold, such as bytes.
     """
     if isinstance(value, dict) and list(value) == [RAW]:
         raw = value[RAW]
@@ -52,7 +52,7 @@ def json_text(value: object, units_a_us: int) -> str:
     try:
         return orjson.dumps(value, default=lambda inner: _json_leaf(inner, units_a_us)).decode()
     except (orjson.JSONEncodeError, OverflowError) as error:
-        raise DamagedSplitError(f"has a value of JSON that is none: {error}") from error
+        raise DamagedSplitError(f"has a value that JSON cannot hold: {error}") from error
 
 
 def typed_key(kind: pa.DataType, units_a_us: int) -> Callable[[str], object]:
