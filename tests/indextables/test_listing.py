@@ -7,7 +7,7 @@ from hypothesis import given
 from tablefeed.errors import LogError, LogGapError, TableNotFoundError, VersionNotFoundError
 from tablefeed.indextables import names
 from tablefeed.indextables.log import listing
-from tablefeed.indextables.log.listing import Flavour, Log, StateChange
+from tablefeed.indextables.log.listing import Log, StateChange
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFile
 
@@ -32,25 +32,6 @@ def segment(
     """The base's name, and the versions of the commits after it."""
     got = listing.segment_of(found, None if version is None else Version(version), url=URL, without=without)
     return None if got.base is None else got.base.name, [file.version for file in got.commits]
-
-
-@pytest.mark.parametrize(
-    ("found", "flavour"),
-    [
-        (log(json="0"), Flavour.JSON),
-        (log(json="0 1 2"), Flavour.JSON),
-        (log(json="0 1 2 3", checkpoints="2"), Flavour.JSON),
-        (log(json="0", states="0"), Flavour.JSON),
-        (log(json="0", states="1 2 3"), Flavour.STATES),
-        (log(json="0", states="0 1 2 3"), Flavour.STATES),
-        (log(states="7 8"), Flavour.STATES),
-        (log(json="0 1 2", states="1 2"), Flavour.NATIVE),
-        (log(json="0 1 2 3", states="1 2"), Flavour.NATIVE),
-        (log(json="0 1", states="1 2 3"), Flavour.MIXED),
-    ],
-)
-def test_the_names_tell_the_flavour(found: Log, flavour: Flavour) -> None:
-    assert found.flavour is flavour
 
 
 def test_a_state_directory_without_its_manifest_is_no_state() -> None:

@@ -21,8 +21,8 @@ def _optional(name: str, kind: object, field_id: int) -> Schema:
     return {"name": name, "type": ["null", kind], "default": None, "field-id": field_id}
 
 
-def _required(name: str, kind: object, field_id: int) -> Schema:
-    return {"name": name, "type": kind, "field-id": field_id}
+def _required(name: str, kind: object, field_id: int, **default: object) -> Schema:
+    return {"name": name, "type": kind, **default, "field-id": field_id}
 
 
 _FILE = (
@@ -37,22 +37,14 @@ _FILE = (
     _optional("numRecords", "long", 113),
     _optional("footerStartOffset", "long", 120),
     _optional("footerEndOffset", "long", 121),
-    {"name": "hasFooterOffsets", "type": "boolean", "default": False, "field-id": 124},
+    _required("hasFooterOffsets", "boolean", 124, default=False),
 )
 _COMPANION = (
     _optional("companionSourceFiles", _STRINGS, 150),
     _optional("companionDeltaVersion", "long", 151),
     _optional("companionFastFieldMode", "string", 152),
 )
-_SCALA_SPLIT = (
-    _optional("splitTags", _STRINGS, 132),
-    _optional("numMergeOps", "int", 134),
-    _optional("docMappingRef", "string", 135),
-    _optional("uncompressedSizeBytes", "long", 136),
-    _required("addedAtVersion", "long", 140),
-    _required("addedAtTimestamp", "long", 141),
-)
-_NATIVE_SPLIT = (
+_SPLIT = (
     _optional("deleteOpstamp", "long", 123),
     _optional("splitTags", _STRINGS, 132),
     _optional("numMergeOps", "int", 134),
@@ -61,20 +53,19 @@ _NATIVE_SPLIT = (
     _optional("uncompressedSizeBytes", "long", 136),
     _optional("timeRangeStart", "string", 137),
     _optional("timeRangeEnd", "string", 138),
-    {"name": "addedAtVersion", "type": "long", "default": 0, "field-id": 140},
-    {"name": "addedAtTimestamp", "type": "long", "default": 0, "field-id": 141},
 )
+_ONLY_NATIVE = frozenset({"deleteOpstamp", "docMappingJson", "timeRangeStart", "timeRangeEnd"})
+_ADDED = (("addedAtVersion", 140), ("addedAtTimestamp", 141))
 
 
 def file_entry(writer: Writer) -> Schema:
     """The schema of a manifest's records."""
-    split = _NATIVE_SPLIT if writer is Writer.NATIVE else _SCALA_SPLIT
-    return {
-        "type": "record",
-        "name": "FileEntry",
-        "namespace": _NAMESPACE,
-        "fields": [*_FILE, *split, *_COMPANION],
-    }
+    if writer is Writer.NATIVE:
+        own = [*_SPLIT, *(_required(name, "long", field_id, default=0) for name, field_id in _ADDED)]
+    else:
+        own = [field for field in _SPLIT if field["name"] not in _ONLY_NATIVE]
+        own += (_required(name, "long", field_id) for name, field_id in _ADDED)
+    return {"type": "record", "name": "FileEntry", "namespace": _NAMESPACE, "fields": [*_FILE, *own, *_COMPANION]}
 
 
 _BOUNDS = {

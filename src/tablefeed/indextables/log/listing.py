@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from tablefeed.errors import LogError, LogGapError, TableNotFoundError, VersionNotFoundError
 from tablefeed.model.actions import Version
@@ -20,15 +19,6 @@ from tablefeed.model.logfile import LogFile, LogFileKind
 GAP_CLASS = "INDEXTABLES_VERSIONS_NOT_CONTIGUOUS"
 VERSION_CLASS = "INDEXTABLES_VERSION_NOT_FOUND"
 MIXED_CLASS = "INDEXTABLES_MIXED_LOG"
-
-
-class Flavour(StrEnum):
-    """Who writes the log, by its file names. MIXED: it has commits and states, and some version is only a state."""
-
-    JSON = "json"
-    STATES = "state-only"
-    NATIVE = "native"
-    MIXED = "mixed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,15 +79,6 @@ class Log:
     checkpoints: Mapping[Version, LogFile]
     parts: tuple[LogFile, ...] = ()
     zeroth: LogFile | None = None
-
-    @property
-    def flavour(self) -> Flavour:
-        """The flavour, by file names. An empty state-only table looks like an empty JSON one, and is the same."""
-        if not self.states:
-            return Flavour.JSON
-        if not any(version > 0 for version in self.commits):
-            return Flavour.STATES
-        return Flavour.NATIVE if self.states.keys() <= self.commits.keys() else Flavour.MIXED
 
     @property
     def newest(self) -> Version | None:
