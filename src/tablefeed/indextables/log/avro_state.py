@@ -169,44 +169,30 @@ def _batch(entries: list[avro_file.Record], *, url: str, log_file: str) -> pa.Re
 
 
 def _state(record: avro_file.Record, version: Version) -> State:
-    def long(name: str, default: int | None = None) -> int:
-        value = record.get(name)
-        try:
-            return default if value is None and default is not None else fields.read_long(value)
-        except BadActionError as bad:
-            raise BadActionError(bad.reason, name) from None
-
     manifests = record.get("manifests")
     if not isinstance(manifests, list) or not all(isinstance(each, dict) for each in manifests):
         raise BadActionError("is not a list of manifests", "manifests")
     return State(
         version=version,
-        created_ms=long("createdAt"),
-        file_count=long("numFiles"),
-        total_bytes=long("totalBytes", 0),
+        **{"total_bytes": 0, **fields.read_values(fields.STATE, record)},
         manifests=tuple(_manifest(each, version) for each in manifests),
         tombstones=_texts(record.get("tombstones")),
         registry=schema_registry.registry_of(_text_map(record.get("schemaRegistry"))),
-        protocol_version=long("protocolVersion", 4),
         metadata=_metadata(record.get("metadata")),
     )
 
 
 def _manifest(record: avro_file.Record, version: Version) -> Manifest:
-    path = fields.read_text(record.get("path"))
+    values = fields.read_values(fields.MANIFEST, record)
+    path = values["path"]
     name = names.manifest_name(path, version=version)
     if name is None:
         raise BadActionError(f"leads out of the log: {path!r:.200}", "manifests", "path")
     bounds = record.get("partitionBounds")
     return Manifest(
         name=name,
-        path=path,
-        entry_count=fields.read_long(record.get("numEntries")),
-        min_added_version=fields.read_long(record.get("minAddedAtVersion", 0)),
-        max_added_version=fields.read_long(record.get("maxAddedAtVersion", 0)),
         bounds=None if not isinstance(bounds, dict) else {column: _bounds(each) for column, each in bounds.items()},
-        tombstone_count=fields.read_long(record.get("tombstoneCount", 0)),
-        live_count=fields.read_long(record.get("liveEntryCount", -1)),
+        **values,
     )
 
 

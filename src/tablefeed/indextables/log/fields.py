@@ -48,8 +48,8 @@ def read_add(values: JsonObject) -> AddFile:
     A path is not decoded: the file on disk has the same name, with any percent signs. `dataChange` is true where it is
     absent.
     """
-    attributes = _read(ADD, values)
-    split = Split(**_read(SPLIT, values))
+    attributes = read_values(ADD, values)
+    split = Split(**read_values(SPLIT, values))
     return AddFile(path=attributes["log_path"], **{**_ADD_DEFAULTS, **attributes}, split=split)
 
 
@@ -59,7 +59,7 @@ def write_add(add: AddFile, *, native: bool) -> dict[str, object]:
     A partition value of null is written as Hive's word for it.
     """
     split = add.split or Split()
-    both = {**_write(ADD, add, native=native), **_write(SPLIT, split, native=native)}
+    both = {**write_values(ADD, add, native=native), **write_values(SPLIT, split, native=native)}
     if native:
         return both
     both["hasFooterOffsets"] = split.footer_start is not None and split.footer_end is not None
@@ -68,18 +68,18 @@ def write_add(add: AddFile, *, native: bool) -> dict[str, object]:
 
 def read_remove(values: JsonObject) -> RemoveFile:
     """The remove that `values` spell. Raises BadActionError."""
-    attributes = _read(REMOVE, values)
+    attributes = read_values(REMOVE, values)
     return RemoveFile(path=attributes["log_path"], **{"data_change": True, **attributes})
 
 
 def write_remove(remove: RemoveFile, *, native: bool) -> dict[str, object]:
     """The object in the line of `remove`."""
-    return _write(REMOVE, remove, native=native) if native else _write_nulls(REMOVE, remove)
+    return write_values(REMOVE, remove, native=native) if native else _write_nulls(REMOVE, remove)
 
 
 def read_metadata(values: JsonObject) -> Metadata:
     """The metaData that `values` spell; fields that are not known are kept. Raises BadActionError."""
-    attributes = _read(METADATA, values)
+    attributes = read_values(METADATA, values)
     encoding = attributes.pop("format", {})
     extra = {name: value for name, value in values.items() if name not in _METADATA_NAMES}
     return Metadata(**attributes, **encoding, extra=extra)
@@ -95,22 +95,22 @@ def write_metadata(metadata: Metadata, *, native: bool) -> dict[str, object]:
 
 def read_protocol(values: JsonObject) -> Protocol:
     """The protocol that `values` spell. Raises BadActionError."""
-    return Protocol(**_read(PROTOCOL, values))
+    return Protocol(**read_values(PROTOCOL, values))
 
 
 def write_protocol(protocol: Protocol, *, native: bool) -> dict[str, object]:
     """The object in the line of `protocol`."""
-    return _write(PROTOCOL, protocol, native=native) if native else _write_nulls(PROTOCOL, protocol)
+    return write_values(PROTOCOL, protocol, native=native) if native else _write_nulls(PROTOCOL, protocol)
 
 
 def read_txn(values: JsonObject) -> Txn:
     """The txn that `values` spell: a line of ours. Raises BadActionError."""
-    return Txn(**_read(TXN, values))
+    return Txn(**read_values(TXN, values))
 
 
 def write_txn(txn: Txn) -> dict[str, object]:
     """The object in the line of `txn`."""
-    return _write(TXN, txn, native=True)
+    return write_values(TXN, txn, native=True)
 
 
 def partition_words(values: Mapping[str, str | None]) -> dict[str, str]:
@@ -133,7 +133,7 @@ def read_text(value: object) -> str:
     raise BadActionError(f"is {value!r:.60}, not a string")
 
 
-def _read(table: tuple[Field, ...], values: JsonObject) -> dict[str, Any]:
+def read_values(table: tuple[Field, ...], values: JsonObject) -> dict[str, Any]:
     """The attributes that `values` gives; what is absent or null is left to the model's defaults."""
     attributes: dict[str, Any] = {}
     for field in table:
@@ -148,14 +148,15 @@ def _read(table: tuple[Field, ...], values: JsonObject) -> dict[str, Any]:
     return attributes
 
 
-def _write(table: tuple[Field, ...], action: object, *, native: bool) -> dict[str, object]:
+def write_values(table: tuple[Field, ...], action: object, *, native: bool) -> dict[str, object]:
+    """What is on disk of the attributes of `action` that are not None. `native`: only what the native log writes."""
     fields = (field for field in table if field.native or not native)
     values = ((field, getattr(action, field.attribute)) for field in fields)
     return {field.wire: field.write(value) for field, value in values if value is not None}
 
 
 def _write_nulls(table: tuple[Field, ...], action: object) -> dict[str, object]:
-    written = _write(table, action, native=False)
+    written = write_values(table, action, native=False)
     return {field.wire: written.get(field.wire) for field in table}
 
 
@@ -224,7 +225,7 @@ _METADATA_TAIL = (
 )
 METADATA = (
     *_METADATA_HEAD,
-    Field(wire="format", attribute="format", read=lambda value: _read(_FORMAT, _object(value))),
+    Field(wire="format", attribute="format", read=lambda value: read_values(_FORMAT, _object(value))),
     *_METADATA_TAIL,
 )
 _METADATA_NAMES = frozenset(field.wire for field in METADATA)
@@ -284,6 +285,22 @@ REMOVE = (
     Field(wire="size", attribute="size_bytes", read=read_long),
     Field(wire="tags", attribute="tags", read=_string_map, write=dict, native=False),
 )
+STATE = (
+    Field(wire="createdAt", attribute="created_ms", read=read_long, required=True),
+    Field(wire="numFiles", attribute="file_count", read=read_long, required=True),
+    Field(wire="totalBytes", attribute="total_bytes", read=read_long),
+    Field(wire="protocolVersion", attribute="protocol_version", read=read_long),
+)
+MANIFEST = (
+    Field(wire="path", attribute="path", read=read_text, required=True),
+    Field(wire="numEntries", attribute="entry_count", read=read_long, required=True),
+    Field(wire="minAddedAtVersion", attribute="min_added_version", read=read_long),
+    Field(wire="maxAddedAtVersion", attribute="max_added_version", read=read_long),
+    Field(wire="tombstoneCount", attribute="tombstone_count", read=read_long),
+    Field(wire="liveEntryCount", attribute="live_count", read=read_long),
+)
+"""The plain fields of a state, and of a manifest that it names. avro_state.py has the others."""
+
 TXN = (
     Field(wire="appId", attribute="app_id", read=read_text, required=True),
     Field(wire="version", attribute="txn_version", read=read_long, required=True),

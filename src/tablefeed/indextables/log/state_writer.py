@@ -27,13 +27,10 @@ def encode_state(state: State, *, writer: Writer, sync: bytes, url: str) -> byte
     record = {
         "formatVersion": FORMAT_VERSION,
         "stateVersion": state.version,
-        "createdAt": state.created_ms,
-        "numFiles": state.file_count,
-        "totalBytes": state.total_bytes,
+        **fields.write_values(fields.STATE, state, native=True),
         "manifests": [_manifest_record(manifest) for manifest in state.manifests],
         "tombstones": state.tombstones.to_pylist(),
         "schemaRegistry": {prefix + key: text for key, text in state.registry.items()},
-        "protocolVersion": state.protocol_version,
         "metadata": None if state.metadata is None else _metadata_text(state.metadata, writer),
     }
     return avro_file.encode_records(
@@ -95,13 +92,8 @@ def _native_entry(entry: dict[str, Any], mappings: schema_registry.DocMappings) 
 def _manifest_record(manifest: Manifest) -> dict[str, object]:
     bounds = manifest.bounds
     return {
-        "path": manifest.path,
-        "numEntries": manifest.entry_count,
-        "minAddedAtVersion": manifest.min_added_version,
-        "maxAddedAtVersion": manifest.max_added_version,
+        **fields.write_values(fields.MANIFEST, manifest, native=True),
         "partitionBounds": None if bounds is None else {c: {"min": b.low, "max": b.high} for c, b in bounds.items()},
-        "tombstoneCount": manifest.tombstone_count,
-        "liveEntryCount": manifest.live_count,
     }
 
 
