@@ -167,7 +167,7 @@ def test_a_large_table_is_folded_by_several_commits(tmp_path: Path, monkeypatch:
 # --- which files -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("where", ["p = 'a'", pc.field("p") == "a"], ids=["sql", "arrow"])
+@pytest.mark.parametrize("where", ["p = 'a'", pc.field("p") == "a", pc.starts_with(pc.field("p"), "a")], ids=str)
 def test_a_predicate_over_partitions_chooses_which_are_folded(tmp_path: Path, where: Any) -> None:
     for n in range(2):
         tablefeed.append(tmp_path, pa.table({"id": [n, n], "p": ["a", "b"]}), partition_by="p")
@@ -176,7 +176,16 @@ def test_a_predicate_over_partitions_chooses_which_are_folded(tmp_path: Path, wh
     assert [path.partition("/")[0] for path in live(tmp_path)] == ["p=a", "p=b", "p=b"]
 
 
-@pytest.mark.parametrize("where", ["id = 1", "p = 'a' AND id = 1", pc.field("id") == 1, "no = 1", 5], ids=str)
+def test_a_predicate_that_names_no_column_speaks_of_partitions_alone(tmp_path: Path) -> None:
+    five_files(tmp_path)
+
+    assert tablefeed.optimize(tmp_path, where=pc.scalar(value=False)).files_removed == 0
+    assert tablefeed.optimize(tmp_path, where=pc.scalar(value=True)).files_removed == 5
+
+
+@pytest.mark.parametrize(
+    "where", ["id = 1", "p = 'a' AND id = 1", pc.field("id") == 1, pc.field(1), "no = 1", 5], ids=str
+)
 def test_a_predicate_over_anything_else_is_refused(tmp_path: Path, where: Any) -> None:
     tablefeed.append(tmp_path, pa.table({"id": [1], "p": ["a"]}), partition_by="p")
 

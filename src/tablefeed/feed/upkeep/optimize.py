@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablefeed.data.predicate import Unknown, columns_in
 from tablefeed.delta import names, row_tracking
 from tablefeed.delta.columns import FILE_COLUMNS, to_add_files
 from tablefeed.delta.commit_info import Optimize
@@ -151,7 +152,9 @@ def _partitions(where: object, snapshot: Snapshot) -> tuple[RowFilter | None, tu
     if rows is None:
         return None, ()
     shown = str(where)
-    if not {*rows.fields.names} <= {*snapshot.metadata.partition_columns}:
+    asked = {column.path[0] for column in columns_in(rows.predicate)}
+    # What cannot be read names no column in its tree, but may ask about any.
+    if rows.predicate == Unknown(frozenset()) or not asked <= {*snapshot.metadata.partition_columns}:
         named = ", ".join(snapshot.metadata.partition_columns) or "none"
         raise IllegalOptionError(
             option="where", value=shown, explain=f"must speak of partition columns alone; the table's are {named}"
