@@ -196,6 +196,13 @@ def test_an_error_that_does_not_know_its_table_gets_the_url_from_the_caller(
         assert (str(error), error.args, fields(error)) == (str(of(URL)), of(URL).args, fields(of(URL)))
 
 
+def test_a_tag_of_html_that_an_error_quotes_stays() -> None:
+    with pytest.raises(errors.InvalidRowsError) as caught, errors.naming(URL):
+        raise errors.InvalidRowsError(f"The row '<table>' breaks a rule of {errors.TABLE}.")
+
+    assert str(caught.value) == f"The row '<table>' breaks a rule of {URL}."
+
+
 def test_the_url_of_an_error_that_has_one_stays() -> None:
     with pytest.raises(errors.LogError) as caught, errors.naming("s3://other"):
         raise errors.LogError(f"The log of {URL} is damaged.", url=URL)

@@ -48,8 +48,9 @@ from typing import Any
 _END_CHARACTERS = 4_000  # of each end of a text: more than any list of columns that is still read
 _LEFT_OUT = " [...] "
 
-TABLE = "<table>"
-"""The url in an error that code raises which does not know the table; `naming` replaces it."""
+TABLE = "<unnamed table>"
+"""The url in an error that code raises which does not know the table; `naming` replaces it. Errors quote rows and
+names of columns, so it is no text that these have, as HTML has `<table>`."""
 
 
 class TablefeedError(Exception):

@@ -463,7 +463,7 @@ def test_a_damaged_file_is_refused_by_name(tmp_path: Path) -> None:
         b"",
         b"not Parquet at all, whatever its name says",
     ):
-        with pytest.raises(DataFileError, match=r"part-0\.parquet of <table> cannot be read") as caught:
+        with pytest.raises(DataFileError, match=r"part-0\.parquet of <unnamed table> cannot be read") as caught:
             read(io.BytesIO(damaged), schema)
         assert caught.value.__cause__ is not None
     (tmp_path / "short.parquet").write_bytes(whole[:100])
@@ -482,7 +482,7 @@ def test_a_file_whose_pages_end_before_its_footer_says_loses_no_row_in_silence(c
     data[start + 1] = 2
 
     for wanted in (schema, pa.schema([schema.field(column)])):
-        with pytest.raises(DataFileError, match=r"part-0\.parquet of <table>"):
+        with pytest.raises(DataFileError, match=r"part-0\.parquet of <unnamed table>"):
             read(io.BytesIO(data), wanted)
 
 

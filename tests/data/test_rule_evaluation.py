@@ -58,7 +58,7 @@ def test_a_condition_that_is_false_or_null_is_broken_and_named_with_the_columns_
         "[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint c1 (X > 0 AND s <> 'b') violated by row with values:\n"
         f" - s : c\n - x : {'null' if broken is None else broken}\n"
     )
-    assert "<table>" in caught.value.message
+    assert "<unnamed table>" in caught.value.message
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_a_default_that_its_column_does_not_hold_is_refused_before_a_row_is_look
     with pytest.raises(SchemaMismatchError) as caught:
         RowRules(TableRules(defaults={"m": "1", "n": default}), _schema(x=_INT, m=_INT, n=_INT), setting)
 
-    assert f"no column 'n', and its default in <table>, {default}, cannot be stored there" in str(caught.value)
+    assert f"no column 'n', and its default in <unnamed table>, {default}, cannot be stored there" in str(caught.value)
     assert "filter" not in str(caught.value)
 
 
@@ -258,7 +258,7 @@ def test_a_text_is_measured_in_characters_and_a_null_has_none() -> None:
 
 def test_a_text_that_is_too_long_by_a_blank_alone_is_refused() -> None:
     with pytest.raises(
-        InvalidRowsError, match=r"\[DELTA_EXCEED_CHAR_VARCHAR_LIMIT\] Value \"abc \" exceeds.*s of <table>"
+        InvalidRowsError, match=r"\[DELTA_EXCEED_CHAR_VARCHAR_LIMIT\] Value \"abc \" exceeds.*s of <unnamed table>"
     ):
         _kept(_limit("s"), _schema(s=_STRING), {"s": ["abc "]})
 
@@ -299,7 +299,7 @@ def test_a_text_that_is_no_utf_8_is_refused_and_names_the_table() -> None:
     setting = Setting(absent=frozenset(), time_zone=None, now_us=_NOW_US)
     rules = RowRules(_checks("upper(s) = s"), _schema(s=_STRING), setting)
 
-    with pytest.raises(InvalidRowsError, match="The rules of <table> cannot be evaluated on these rows"):
+    with pytest.raises(InvalidRowsError, match="The rules of <unnamed table> cannot be evaluated on these rows"):
         rules(pa.record_batch({"s": broken}))
 
 

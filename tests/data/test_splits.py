@@ -294,11 +294,11 @@ def test_a_value_that_does_not_fit_its_column_is_refused_with_the_columns_name(
     given: object, kind: pa.DataType, count: int
 ) -> None:
     with pytest.raises(
-        DataFileError, match=r"part-0.split of <table> has a value in column c that is not of type "
+        DataFileError, match=r"part-0.split of <unnamed table> has a value in column c that is not of type "
     ) as refused:
         stored(given, kind, count=count)
 
-    assert (refused.value.url, refused.value.path) == ("<table>", "part-0.split")
+    assert (refused.value.url, refused.value.path) == ("<unnamed table>", "part-0.split")
 
 
 def test_json_that_holds_bytes_is_refused() -> None:
@@ -367,7 +367,7 @@ def test_a_split_that_is_gone_is_refused_by_name(gone: Exception) -> None:
         gone.add_note(f"{length} bytes from {at}")
         raise gone
 
-    with pytest.raises(DataFileError, match=r"part-0.split of <table> is gone, but the log still names it"):
+    with pytest.raises(DataFileError, match=r"part-0.split of <unnamed table> is gone, but the log still names it"):
         list(read_split_batches(read, a_plan(SCHEMA), SplitFile(path="part-0.split", size_bytes=100, num_records=1)))
 
 

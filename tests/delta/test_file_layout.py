@@ -48,7 +48,7 @@ def test_small_files_are_gathered_where_the_write_or_else_the_table_asks_for_it(
 def test_a_codec_that_is_not_written_refuses_the_write_unless_that_names_another() -> None:
     hadoops = TableProperties({"delta.parquet.compression.codec": "lz4"})
 
-    with pytest.raises(UnsupportedFeatureError, match=r"<table> asks for files compressed by 'lz4' \(delta\.parquet"):
+    with pytest.raises(UnsupportedFeatureError, match=r"table> asks for files compressed by 'lz4' \(delta\.parquet"):
         file_shape(hadoops)
     assert file_shape(hadoops, codec=Codec.LZ4_RAW).codec is Codec.LZ4_RAW
 
