@@ -227,6 +227,22 @@ def test_a_struct_without_members_is_refused_before_anything_is_written(tmp_path
         tablefeed.append(tmp_path / "t", pa.table({"a": [1], "s": hollow}), merge_schema=True)
 
 
+@pytest.mark.parametrize(
+    ("columns", "partition_columns"), [((), ()), ((("v", "void"),), ()), ((("p", "string"),), ("p",))]
+)
+def test_rows_of_which_no_file_could_store_a_column_are_refused(
+    tmp_path: Path, columns: tuple[tuple[str, str], ...], partition_columns: tuple[str, ...]
+) -> None:
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in columns]
+    schema_string = json.dumps({"type": "struct", "fields": fields})
+    a_log(LocalStore(str(tmp_path)), v0=[protocol(), metadata(schema_string, partition_columns=partition_columns)])
+
+    with pytest.raises(SchemaMismatchError, match=r"DELTA_EMPTY_DATA.* has no column that files can store"):
+        tablefeed.append(
+            tmp_path, pa.table({name: ["a"] if kind == "string" else pa.nulls(1) for name, kind in columns})
+        )
+
+
 NO_UTF8 = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xff\xfe", b"a"]).buffers())
 """What Spark makes of CAST(binary AS STRING)."""
 

@@ -24,7 +24,7 @@ from tablefeed.errors import UnsupportedOptionError
 from tablefeed.feed.snapshot.table_files import for_store
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.align import Alignment, align, aligned, check_zone
-from tablefeed.feed.write.evolution import SchemaMode, check_storable
+from tablefeed.feed.write.evolution import SchemaMode, check_has_columns, check_storable
 from tablefeed.feed.write.orphans import new_files
 from tablefeed.feed.write.replacement import Replacement, as_replaced, check_replaceable, planned_replacement
 from tablefeed.feed.write.row_rules import (
@@ -80,6 +80,8 @@ def plan_delta_write(
     else:
         target = _existing(snapshot, rows, partition_by=partition_by, kind=kind, rules=rules)
     check_storable(target.schema, url=log.url)
+    if kind is not WriteKind.OPTIMIZE:
+        check_has_columns(target.schema, target.partition_columns, url=log.url)
     check_zone(target.schema, rows, rules.assignment, url=log.url)
     clustered_by = _clustering(snapshot, target, rules)
     before = () if snapshot is None else snapshot.metadata.partition_columns

@@ -7,7 +7,7 @@ Only types are decided here: `tablefeed.data.storing` converts the values. Pure:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -140,6 +140,17 @@ def check_storable(schema: Struct, *, url: str) -> None:
             f"Column {hollow.name!r} of {url} is or has a struct without members, which Parquet cannot store. Nothing "
             "was written. Drop it from the rows, or give it a member.",
             url=url,
+        )
+
+
+def check_has_columns(schema: Struct, partition_columns: Sequence[str], *, url: str) -> None:
+    """Raises SchemaMismatchError where a file has no column: all are partition columns or of type void."""
+    if all(column.name in partition_columns or column.type == Primitive("void") for column in schema):
+        raise SchemaMismatchError(
+            f"{url} has no column that files can store. Nothing was written. Write rows that have one, and set "
+            "mergeSchema (merge_schema in Python).",
+            url=url,
+            error_class="DELTA_EMPTY_DATA",
         )
 
 
