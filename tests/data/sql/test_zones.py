@@ -38,3 +38,23 @@ def test_a_wall_clock_means_the_earlier_instant_and_goes_on_over_a_gap(zone: str
     assert instants == pa.array([clock.replace(tzinfo=there).astimezone(UTC) for clock in _HALF_HOURS], instants.type)
     seen = [moment.replace(tzinfo=UTC).astimezone(there).replace(tzinfo=None) for moment in _HALF_HOURS]
     assert clocks == pa.array(seen, clocks.type)
+
+
+@pytest.mark.parametrize(
+    ("zone", "moment", "midnight"),
+    [
+        # 0:00 is shown twice on that day: a moment after the clock was put back belongs to the second one.
+        ("America/Havana", datetime(2020, 11, 1, 15, tzinfo=UTC), datetime(2020, 11, 1, 5, tzinfo=UTC)),
+        ("America/Havana", datetime(2020, 11, 1, 4, 30, tzinfo=UTC), datetime(2020, 11, 1, 4, tzinfo=UTC)),
+        ("America/Sao_Paulo", datetime(2018, 11, 4, 15, tzinfo=UTC), datetime(2018, 11, 4, 3, tzinfo=UTC)),
+        ("America/Toronto", datetime(1919, 3, 31, 15, tzinfo=UTC), datetime(1919, 3, 31, 5, tzinfo=UTC)),
+    ],
+)
+def test_the_day_of_a_timestamp_begins_as_in_java_where_midnight_is_shown_twice_or_never(
+    zone: str, moment: datetime, midnight: datetime
+) -> None:
+    batch = pa.record_batch({"t": pa.array([moment], pa.timestamp("us", tz="UTC"))})
+
+    (day,) = compile_expressions([Asked(text="DATE_TRUNC('DAY', t)")], _SCHEMA, time_zone=zone).evaluate(batch)
+
+    assert day == pa.array([midnight], day.type)

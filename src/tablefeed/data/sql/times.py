@@ -22,6 +22,7 @@ AS_DATE = f"CASE WHEN {{0}} BETWEEN {_FIRST_DAY} AND {_LAST_DAY + 366} THEN DATE
 _OF_DAY = f"(({{0}} % {DAY_US} + {DAY_US}) % {DAY_US})"
 """The microseconds of a wall clock since midnight."""
 UNITS_US = {"HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000}
+_CLOCK_UNITS_US = {**UNITS_US, **dict.fromkeys(("DAY", "DD"), DAY_US)}
 
 
 def zone_of(scope: Scope) -> tzinfo:
@@ -88,10 +89,10 @@ def truncated_date(scope: Scope, date: Term, unit: str) -> Term:
 
 def truncated_clock(scope: Scope, moment: Term, unit: str) -> Term:
     """The date or wall clock to which DATE_TRUNC('unit', timestamp) cuts, before it is a timestamp again."""
-    if unit.upper() in UNITS_US:
-        return strict(scope, kinds.NTZ, [clock_of(scope, moment)], floored(UNITS_US[unit.upper()]))
-    days = day_of(scope, moment)
-    return days if unit.upper() in ("DAY", "DD") else truncated_date(scope, days, unit)
+    width = _CLOCK_UNITS_US.get(unit.upper())
+    if width is not None:
+        return strict(scope, kinds.NTZ, [clock_of(scope, moment)], floored(width))
+    return truncated_date(scope, day_of(scope, moment), unit)
 
 
 def kept_offset(scope: Scope, moment: Term, clock: Term, instant: Term) -> Term:
