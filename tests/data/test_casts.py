@@ -168,6 +168,16 @@ def test_the_single_nearest_to_a_decimal_is_not_taken_by_way_of_a_double(single:
         assert nearest_single(exact.add(middle, nudge)) == above
 
 
+@pytest.mark.parametrize(
+    ("text", "single"),
+    [("3.4028235677973366e38", 3.4028234663852886e38), ("340282356779733661637539395458142568448", math.inf)],
+)
+def test_a_number_is_infinite_only_from_the_middle_between_the_largest_single_and_the_next(
+    text: str, single: float
+) -> None:
+    assert stored([text, f"-{text}"], pa.string(), pa.float32()) == [single, -single]
+
+
 def test_a_clock_that_jumps_goes_on_and_one_that_is_put_back_is_read_the_first_time() -> None:
     gap, twice = wall(2024, 3, 31, 2, 30), wall(2024, 10, 27, 2, 30)
 

@@ -34,6 +34,8 @@ _LONG_EXPONENT = re.compile(r"[+-]?[0-9.]+[eE][+-]?[0-9]{10,}[dDfF]?", re.ASCII)
 _HEXADECIMAL = re.compile(r"[+-]?0[xX].*[pP].*", re.DOTALL)
 _INFINITIES = {"inf": "inf", "+inf": "inf", "infinity": "inf", "+infinity": "inf", "-inf": "-inf", "-infinity": "-inf"}
 _WORDS = {**_INFINITIES, "nan": "nan"}
+_MOST_SINGLE, _LEAST_INFINITE_SINGLE = float(2**128 - 2**104), 2**128 - 2**103
+"""The largest finite 32-bit float, and the least number that is rounded to infinity instead."""
 _TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
 _JAVA_WORDS = re.compile(r"[+-]?(?:NaN|Infinity)")
 
@@ -112,7 +114,7 @@ def nearest_single(number: Decimal) -> float:
     try:
         single = float(struct.unpack("<f", struct.pack("<f", double))[0])
     except OverflowError:
-        single = float("inf") if double > 0 else float("-inf")
+        single = math.copysign(math.inf if number.copy_abs() >= _LEAST_INFINITE_SINGLE else _MOST_SINGLE, double)
     if single == double or single - single != 0:  # exact, or infinite
         return single
     exact, bits = Fraction(number), struct.unpack("<i", struct.pack("<f", single))[0]
