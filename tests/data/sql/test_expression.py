@@ -136,6 +136,7 @@ def test_an_expression_that_nests_too_deep_is_refused() -> None:
         ("s RLIKE 'a|b'", "patterns are evaluated of"),
         (f"s RLIKE '[{'a-z' * 40}é]'", "patterns are evaluated of"),  # in no time
         ("CAST(t AS INT) = 1", "CAST\\(timestamp AS int\\)"),
+        ("CAST(s = 'a' AS TIMESTAMP) = t", "CAST\\(boolean AS timestamp\\)"),
         ("-CAST(Id AS DECIMAL(35,0)) < 0", "34 digits"),
     ],
 )

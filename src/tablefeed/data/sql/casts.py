@@ -49,14 +49,13 @@ def assigned(scope: Scope, term: Term, to: DataType) -> Term:
 
 def _sql(kind: DataType, to: DataType) -> str | None:
     """The cast in DuckDB; None where a value can fail."""
-    whole = kind in kinds.INTEGRALS or kind == kinds.BOOLEAN
     if to == kinds.BOOLEAN and kinds.is_numeric(kind):
         return "({} <> 0)"
-    if to == kinds.STRING and (whole or isinstance(kind, Decimal)):
+    if to == kinds.STRING and (kind in (*kinds.INTEGRALS, kinds.BOOLEAN) or isinstance(kind, Decimal)):
         return "{}::VARCHAR"
     if to in kinds.INTEGRALS and kind == kinds.TIMESTAMP:
         return f"({times.floored(1_000_000)} // 1000000)" if to == kinds.LONG else None
-    if to == kinds.TIMESTAMP and whole:
+    if to == kinds.TIMESTAMP and kind in kinds.INTEGRALS:
         # From seconds; as in TimeUnit.toMicros, the result is limited to the extreme values.
         most = 9_223_372_036_854
         outer = f"WHEN {{0}}::BIGINT > {most} THEN 9223372036854775807 WHEN {{0}}::BIGINT < -{most}"
