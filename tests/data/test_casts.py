@@ -178,6 +178,33 @@ def test_a_number_is_infinite_only_from_the_middle_between_the_largest_single_an
     assert stored([text, f"-{text}"], pa.string(), pa.float32()) == [single, -single]
 
 
+@pytest.mark.parametrize(
+    ("values", "found", "wanted"),
+    [
+        (["1", "x", None, "2", "x", "y"], pa.string(), pa.int32()),
+        ([1.0, math.nan, None, 2.0, 1e10, -1e10], pa.float64(), pa.int32()),
+        ([1, 2**31, None, 2, -(2**40), 2**31], pa.int64(), pa.int32()),
+        (["1e2", "1e9", None, "3", "1e400", "12345"], pa.string(), pa.decimal128(4, 0)),
+    ],
+)
+def test_an_error_says_which_values_the_wanted_type_cannot_hold(
+    values: list[Any], found: pa.DataType, wanted: pa.DataType
+) -> None:
+    with pytest.raises(CastError) as caught:
+        stored(values, found, wanted)
+
+    assert caught.value.failed == pa.array([False, True, False, False, True, True, False])
+
+
+def test_a_day_beyond_all_timestamps_is_refused() -> None:
+    last = pa.array([2**31 - 1], pa.int32()).view(pa.date32())
+    convert = assigned(pa.date32(), WALL_US, Assignment())
+
+    assert convert is not None
+    with pytest.raises(CastError):
+        convert(last)
+
+
 def test_a_clock_that_jumps_goes_on_and_one_that_is_put_back_is_read_the_first_time() -> None:
     gap, twice = wall(2024, 3, 31, 2, 30), wall(2024, 10, 27, 2, 30)
 

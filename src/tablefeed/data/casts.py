@@ -29,10 +29,15 @@ _EXACT = decimal.Context(prec=2_000, rounding=decimal.ROUND_HALF_UP)
 
 
 class CastError(LossyConversionError):
-    """A value that the wanted type cannot hold, or a text that is no value of it. `error_class` is Spark's."""
+    """A value that the wanted type cannot hold, or a text that is no value of it. `error_class` is Spark's.
 
-    def __init__(self, found: pa.DataType, wanted: pa.DataType, value: object, error_class: str) -> None:
-        self.value, self.error_class = value, error_class
+    `value` is the first such value. `failed` is true for each such value of the array; None: they are not known.
+    """
+
+    def __init__(
+        self, found: pa.DataType, wanted: pa.DataType, value: object, error_class: str, failed: pa.Array | None = None
+    ) -> None:
+        self.value, self.error_class, self.failed = value, error_class, failed
         shown = f"{value!r:.100}" if isinstance(value, str) else f"{value!s:.100}"
         super().__init__(found, wanted, reason=f"the value {shown}")
 
@@ -82,22 +87,29 @@ def is_bytes(kind: pa.DataType) -> bool:
 def by_value(found: pa.DataType, wanted: pa.DataType, value_of: Value, error_class: str) -> Conversion:
     """Casts each distinct value once. A ValueError or ArithmeticError of `value_of` becomes a CastError."""
 
-    def one(value: Any) -> object:
-        try:
-            return value_of(value)
-        except (ValueError, ArithmeticError) as error:
-            raise CastError(found, wanted, value, error_class) from error
-
     def convert(array: pa.Array) -> pa.Array:
-        if pa.types.is_floating(array.type):  # Arrow's dictionaries do not distinguish 0.0 from -0.0
-            return pa.array([None if v is None else one(v) for v in array.to_pylist()], wanted)
-        encoded = array.dictionary_encode()
+        places = pa.array(range(len(array)), pa.int64())
+        if not pa.types.is_floating(array.type):  # Arrow's dictionaries do not distinguish 0.0 from -0.0
+            encoded = array.dictionary_encode()
+            array, places = encoded.dictionary, encoded.indices
         try:
-            distinct = encoded.dictionary.to_pylist()
+            distinct = array.to_pylist()
         except UnicodeDecodeError as error:  # Spark's texts may hold any bytes
             raise CastError(found, wanted, error.object, error_class) from error
-        values = pa.array([one(value) for value in distinct], wanted)
-        return values.take(encoded.indices)
+        values: list[object] = []
+        bad: list[int] = []
+        cause: Exception | None = None
+        for place, value in enumerate(distinct):
+            try:
+                values.append(None if value is None else value_of(value))
+            except (ValueError, ArithmeticError) as error:
+                values.append(None)
+                bad.append(place)
+                cause = cause or error.with_traceback(None)  # which would keep this frame, and so the values, alive
+        if bad:
+            failed = pc.is_in(places, value_set=pa.array(bad, places.type))
+            raise CastError(found, wanted, distinct[bad[0]], error_class, failed) from cause
+        return pa.array(values, wanted).take(places)
 
     return convert
 
@@ -200,10 +212,9 @@ def _from_floating(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     limit = float(1 << wanted.bit_width - 1)
     whole = pc.trunc(array.cast(pa.float64()))
     fits = pc.and_(pc.greater_equal(whole, -limit), pc.less(whole, limit))
-    if not pc.all(fits).as_py():  # null where there are no values
-        bad = [v for v, fit in zip(array.to_pylist(), fits.to_pylist(), strict=True) if fit is False]
-        if bad:
-            raise CastError(array.type, wanted, bad[0], OVERFLOW)
+    failed = pc.invert(fits).fill_null(False)  # noqa: FBT003  # Arrow's words
+    if pc.any(failed).as_py():
+        raise CastError(array.type, wanted, array.filter(failed)[0].as_py(), OVERFLOW, failed)
     return whole.cast(pa.int64()).cast(wanted)
 
 
@@ -212,9 +223,8 @@ def _narrowed(array: pa.Array, whole: pa.Array, wanted: pa.DataType) -> pa.Array
         return whole.cast(wanted)
     except pa.ArrowInvalid as error:
         limit = 1 << wanted.bit_width - 1
-        both = zip(array.to_pylist(), whole.to_pylist(), strict=True)
-        bad = next(v for v, w in both if w is not None and not -limit <= w < limit)
-        raise CastError(array.type, wanted, bad, OVERFLOW) from error
+        failed = pa.array([w is not None and not -limit <= w < limit for w in whole.to_pylist()])
+        raise CastError(array.type, wanted, array.filter(failed)[0].as_py(), OVERFLOW, failed) from error
 
 
 def _to_decimal(found: pa.DataType, wanted: pa.Decimal128Type) -> Conversion:
@@ -281,7 +291,7 @@ def _moved(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Call
             to_utc = spark_texts.start_of_day if is_date(found) else spark_texts.to_utc
             return lambda value: to_utc(value, given)
         case _:
-            return lambda value: value * into // out
+            return lambda value: _within_64_bits(value * into) // out
 
 
 def _micros(found: pa.DataType) -> Conversion | None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, tzinfo
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablefeed.data import casts
 from tablefeed.data.retype import Conversion, LossyConversionError
@@ -104,12 +105,12 @@ def _conversion(scope: Scope, kind: DataType, to: DataType, zone: tzinfo | None)
         raise refused from error
 
     def converted(array: pa.Array) -> pa.Array:
-        try:
-            return kinds.taken(convert(array))
-        except (LossyConversionError, pa.ArrowInvalid):
-            if len(array) == 1:
-                return pa.nulls(1, kinds.term_arrow(to))
-            half = len(array) // 2
-            return pa.concat_arrays([converted(array[:half]), converted(array[half:])])
+        while True:
+            try:
+                return kinds.taken(convert(array))
+            except casts.CastError as error:
+                if error.failed is None:
+                    raise
+                array = pc.if_else(error.failed, None, array)
 
     return converted
