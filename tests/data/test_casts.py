@@ -219,6 +219,25 @@ def test_a_day_whose_midnight_was_skipped_begins_at_the_jump_or_is_refused() -> 
         stored([date(1919, 3, 31)], pa.date32(), UTC_US, toronto)  # from 23:30 to 0:30, where to_utc gives 1:00
 
 
+@pytest.mark.parametrize(
+    ("zone", "day", "instant"),
+    [
+        ("Europe/Stockholm", date(1941, 7, 1), utc(1941, 6, 30, 22)),  # as in Berlin, where clocks were set forward
+        ("Europe/Oslo", date(1960, 7, 1), utc(1960, 6, 30, 23)),
+        ("Europe/Amsterdam", date(1930, 1, 1), utc(1930, 1, 1)),  # as in Brussels
+        ("Asia/Kuala_Lumpur", date(1937, 1, 1), utc(1936, 12, 31, 16, 40)),  # as in Singapore
+        ("Europe/Stockholm", date(2024, 7, 1), utc(2024, 6, 30, 22)),
+    ],
+)
+def test_before_1970_a_zone_has_the_rules_of_the_zone_that_java_merges_it_into(
+    zone: str, day: date, instant: datetime
+) -> None:
+    there = ZoneInfo(zone)
+
+    assert stored([day], pa.date32(), UTC_US, there) == [instant]
+    assert stored([instant], UTC_US, pa.string(), there) == [f"{day} 00:00:00"]
+
+
 @pytest.mark.parametrize("year", [-200_000, -1, 0, 1, 9999, 10_000, 200_000])
 def test_zones_have_rules_in_years_that_python_has_not(year: int) -> None:
     day = round((year - 1970) * 365.2425 * 86_400_000_000)

@@ -20,6 +20,8 @@ from decimal import Decimal
 from fractions import Fraction
 from zoneinfo import ZoneInfo
 
+from tablefeed.model.merged_zones import rules_at
+
 _BLANKS = "".join(map(chr, (*range(0x21), 0x7F)))
 """What Spark strips from a text: ASCII control characters and the space (UTF8String.trimAll, by bytes)."""
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
@@ -208,7 +210,8 @@ def to_utc(local_us: int, zone: tzinfo) -> int:
     """
     offset = zone.utcoffset(None)
     if offset is None:
-        offset = (_EPOCH + timedelta(microseconds=_in_calendar(local_us))).replace(tzinfo=zone).utcoffset()
+        rules = rules_at(zone, local_us)
+        offset = (_EPOCH + timedelta(microseconds=_in_calendar(local_us))).replace(tzinfo=rules).utcoffset()
     return _within_64_bits(local_us - (offset or timedelta()) // _MICROSECOND)
 
 
@@ -216,7 +219,8 @@ def to_local(moment_us: int, zone: tzinfo) -> int:
     """The wall-clock time in `zone` at an instant. Raises ValueError as `to_utc` does."""
     offset = zone.utcoffset(None)
     if offset is None:
-        offset = (_EPOCH_UTC + timedelta(microseconds=_in_calendar(moment_us))).astimezone(zone).utcoffset()
+        rules = rules_at(zone, moment_us)
+        offset = (_EPOCH_UTC + timedelta(microseconds=_in_calendar(moment_us))).astimezone(rules).utcoffset()
     return _within_64_bits(moment_us + (offset or timedelta()) // _MICROSECOND)
 
 

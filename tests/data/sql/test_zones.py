@@ -40,6 +40,17 @@ def test_a_wall_clock_means_the_earlier_instant_and_goes_on_over_a_gap(zone: str
     assert clocks == pa.array(seen, clocks.type)
 
 
+@pytest.mark.parametrize("zone", ["Europe/Stockholm", "Europe/Amsterdam", "Asia/Kuala_Lumpur", "Africa/Accra"])
+def test_a_clock_and_its_instant_have_the_same_rules_before_1970(zone: str) -> None:
+    noons = [datetime(1900, 1, 1, 12) + timedelta(days=7 * i) for i in range(52 * 80)]  # noqa: DTZ001  # wall clocks
+    batch = pa.record_batch({"n": pa.array(noons, pa.timestamp("us"))})
+    asked = [Asked(text="CAST(CAST(n AS TIMESTAMP) AS TIMESTAMP_NTZ)")]
+
+    (clocks,) = compile_expressions(asked, _SCHEMA, time_zone=zone).evaluate(batch)
+
+    assert clocks == batch.column("n")
+
+
 @pytest.mark.parametrize(
     ("zone", "moment", "midnight"),
     [
