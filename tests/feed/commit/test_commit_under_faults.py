@@ -75,6 +75,19 @@ def test_a_lost_answer_of_a_put_that_lost_the_race_is_no_commit_of_ours() -> Non
     assert live_paths(log) == ["ours", "theirs"]
 
 
+def test_a_commit_of_which_only_the_beginning_is_read_back_is_not_taken_for_that_of_a_rival() -> None:
+    # The first read of version 1 is before the put.
+    cut = [Fault(operation="read", name=commit_path(1), when="short", at=n) for n in (2, 3)]
+    store, log = faulty(Fault(operation="put_if_absent", when="after"), *cut)
+    snapshot = log.load()
+
+    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "a"), still())
+
+    assert outcome == committed(1)
+    assert puts(store) == [commit_path(1)]
+    assert log.load().version == 1
+
+
 def test_a_put_that_the_store_repeats_and_answers_no_is_ours_all_the_same() -> None:
     class RepeatingStore(MemoryStore):
         """Sends each put twice and gives the second answer, as clients do that retry on their own."""

@@ -63,11 +63,14 @@ class Put:
         return f"{self.log.directory}/{self.name}"
 
     def is_ours(self) -> bool:
-        """Reads the log file back; says whether it is this commit."""
+        """Reads the log file back; says whether it is this commit. Raises StoreError if only its beginning is read."""
         try:
-            return self.log.store.read(self.path) == self.data
+            found = self.log.store.read(self.path)
         except ObjectNotFoundError:
             return False
+        if found and found != self.data and self.data.startswith(found):
+            raise StoreError(f"Only the beginning of {self.path} at {self.log.url} was read.", url=self.log.url)
+        return found == self.data
 
     @property
     def within(self) -> Within | None:
