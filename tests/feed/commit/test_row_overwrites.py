@@ -496,17 +496,18 @@ def test_a_write_that_the_table_records_rewrites_nothing(tmp_path: Path) -> None
     assert (ids(tmp_path), data_files(tmp_path)) == ([1, 2, 4, 7, 8], files)
 
 
-def test_a_run_that_loses_its_put_to_its_twin_leaves_none_of_its_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize("new", [(4,), ()], ids=["with new rows", "without new rows"])
+def test_a_run_that_loses_its_put_to_its_twin_leaves_none_of_its_files(tmp_path: Path, new: tuple[int, ...]) -> None:
     two_files(tmp_path)
     again = Txn(app_id="app", txn_version=1)
     plain = open_log(str(tmp_path))
-    twin, ours = (a_transaction(plain, numbered(4), "id > 2 AND id < 6", again) for _ in range(2))
+    twin, ours = (a_transaction(plain, numbered(*new), "id > 2 AND id < 6", again) for _ in range(2))
     log = raced(tmp_path, lambda: commit(plain, plain.load(), twin, still()))
 
     outcome, _ = commit(log, log.load(), ours, still())
 
     assert outcome == already_applied(2, recorded=1)
-    assert ids(tmp_path) == [1, 2, 4, 7, 8]
+    assert ids(tmp_path) == sorted([1, 2, *new, 7, 8])
     assert data_files(tmp_path) == {path for version in range(3) for path in paths_added(tmp_path, version)}
 
 

@@ -56,10 +56,11 @@ class DeltaCommit(FormatCommit):
 
     def replayed(self, state: Snapshot | None) -> Replay | None:
         """As `FormatCommit`; the commit is looked for only where there are files that it may name."""
-        txn, files = self._write.transaction.txn, self._write.transaction.files
+        txn = self._write.transaction.txn
         recorded = recorded_version(state, txn)
         if txn is None or recorded is None:
             return None
+        files = (*self._write.transaction.files, *self.own_files)
         commit = first_recording(self._log, txn, self._write.plan.next_version) if files else None
         return Replay(txn_version=recorded, commit=commit)
 
