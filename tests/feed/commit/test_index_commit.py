@@ -449,6 +449,22 @@ def test_a_state_that_its_writer_could_not_put_is_made_up_for(tmp_path: Path) ->
     assert len(rows_of(table)) == 9
 
 
+def test_no_state_is_made_up_for_in_a_table_that_cannot_be_written_any_more(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    tablefeed.append(table, ROWS, table_format="indextables")
+    log = log_of(table)
+    state, (first, again) = log.load(), (a_write(log, ROWS, app_id="loader", batch=0) for _ in range(2))
+    commit(log, state, first, still())
+    newer = b'{"protocol":{"minReaderVersion":4,"minWriterVersion":9}}\n'
+    log.store.replace(f"{names.LOG_DIR}/{names.commit_name(3)}", newer)
+    there = log_files(table)
+
+    outcome, _ = commit(log, state, again, still())
+
+    assert outcome == AlreadyApplied(version=Version(3), recorded_txn_version=0)
+    assert log_files(table) == there
+
+
 @pytest.mark.parametrize("appends", [1, 2])
 def test_states_that_go_on_from_before_a_commit_without_a_state_are_refused_by_name(
     tmp_path: Path, appends: int

@@ -24,7 +24,7 @@ from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.orphans import delete_orphans
 from tablefeed.indextables import names
-from tablefeed.indextables.log import last_checkpoint, schema_registry
+from tablefeed.indextables.log import last_checkpoint, protocol, schema_registry
 from tablefeed.indextables.log.avro_state import State
 from tablefeed.indextables.log.last_checkpoint import Hint
 from tablefeed.indextables.log.next_state import NextState, StateShape, StateUpdate, hint_of, next_state
@@ -121,8 +121,12 @@ def follow(log: IndexTablesLog, after: Snapshot, entry: Commit, *, writer: Write
 
 
 def complete(log: IndexTablesLog, state: Snapshot, *, now_ms: int) -> None:
-    """Puts the state of version `state` where its writer died before it did. A failure is only logged as a warning."""
+    """Puts the state of version `state` where its writer died before it did. A failure is only logged as a warning.
+
+    It also fails where the table cannot be written any more.
+    """
     try:
+        protocol.refuse_writing(state.protocol, url=log.url)
         form = form_of(log, state)
         if form.has_commits and form.has_states and state.version and log.state(state.version) is None:
             put_whole(log, state, writer=form.writer, now_ms=now_ms)
