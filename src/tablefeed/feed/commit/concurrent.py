@@ -6,9 +6,6 @@ valid.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
-
 from tablefeed.delta import features
 from tablefeed.delta.schema.enablement import only_adds_features, only_enables, only_moves_marks
 from tablefeed.delta.schema.iceberg_compat import stores_partition_columns
@@ -24,9 +21,8 @@ from tablefeed.feed.write.row_replacement import Rewriting, reader_of
 from tablefeed.feed.write.row_rules import rules_in_force
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.conflicts import Tolerance, WriteKind, conflict_with
-from tablefeed.model.actions import Commit, Metadata, Version
+from tablefeed.model.actions import Commit, Version
 from tablefeed.model.rules import TableRules
-from tablefeed.model.schema import Struct
 
 METADATA_CHANGED = "DELTA_METADATA_CHANGED"
 
@@ -110,8 +106,10 @@ def _rules(state: Snapshot, url: str) -> TableRules | None:
 
 
 def _check_shape(log: TableLog, plan: DeltaPlan, state: Snapshot) -> None:
+    expected = plan if plan.found is None else plan.found
+    same_partitions = state.metadata.partition_columns == expected.partition_columns
     # High-water marks that moved were checked with the commits that moved them.
-    if not _has_shape(state.metadata, plan, differ_in_marks_alone):
+    if not (same_partitions and differ_in_marks_alone(state.schema, expected.schema)):
         raise _changed(log, "the schema or partitioning changed", state.version)
     if not set(clustering_of(state)) <= set(plan.clustered_by):
         raise _changed(log, "the table is clustered by columns for which our files have no statistics", state.version)
@@ -143,7 +141,8 @@ def _tolerance(theirs: Commit, write: DeltaWrite) -> Tolerance:
         or (
             theirs.metadata is not None
             and theirs.metadata.table_id == found.table_id
-            and _has_shape(theirs.metadata, plan)
+            and theirs.metadata.partition_columns == found.partition_columns
+            and parse_schema(theirs.metadata.schema_string, url=plan.url) == found.schema
             and only_enables(found.configuration, theirs.metadata)
         ),
     )
@@ -161,13 +160,6 @@ def _what_changed(theirs: Commit, plan: DeltaPlan) -> str:
         url=plan.url,
     )
     return f"{said}; run the write again (restart the query)"
-
-
-def _has_shape(metadata: Metadata, plan: DeltaPlan, alike: Callable[[Struct, Struct], bool] = operator.eq) -> bool:
-    expected = plan if plan.found is None else plan.found
-    return metadata.partition_columns == expected.partition_columns and alike(
-        parse_schema(metadata.schema_string, url=plan.url), expected.schema
-    )
 
 
 def _changed(log: TableLog, reason: str, version: int) -> ConflictError:
