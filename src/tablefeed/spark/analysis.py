@@ -14,12 +14,10 @@ from tablefeed.feed.stream.schema_analysis import tracked_schema
 from tablefeed.feed.timestamp_text import in_zone
 from tablefeed.spark.char import CHAR_TYPE
 from tablefeed.spark.options import (
-    parse_options,
+    parse_at_load,
     refuse_time_travel,
-    refuse_unknown,
     table_path,
-    tracking_of,
-    wants_changes,
+    tracking_options,
 )
 
 if TYPE_CHECKING:
@@ -54,11 +52,7 @@ def analyse(options: Mapping[str, str]) -> Analysis:
     With schemaTrackingLocation it is the tracked schema instead, once the tracking log has one.
     """
     path = table_path(options, call="load")
-    refuse_unknown(options)
-    judged = ("versionasof", "timestampasof", "timezone", "columns", "where")
-    given = {k: v for k, v in options.items() if k.lower() in judged}
-    storage = {k: v for k, v in options.items() if k.lower().startswith("storage.")}
-    parsed = parse_options({**given, **storage}, "batch read")
+    parsed = parse_at_load(options)
     timestamp = parsed["timestampAsOf"]
     if timestamp is not None and parsed["timeZone"] is not None:
         timestamp = in_zone(timestamp, parsed["timeZone"])
@@ -74,11 +68,11 @@ def analyse(options: Mapping[str, str]) -> Analysis:
             url=path,
             error_class="DELTA_SCHEMA_NOT_SET",
         )
-    tracking = tracking_of(options)
+    tracking = tracking_options(parsed)
     tracked = None if tracking is None else tracked_schema(path, storage_options=parsed.storage, tracking=tracking)
     schema_string = table.metadata.schema_string if tracked is None else tracked
     names = tuple(field["name"] for field in json.loads(schema_string)["fields"])
-    change_feed = wants_changes(options)
+    change_feed = parsed["readChangeFeed"] or parsed["readChangeData"]
     if change_feed:
         refuse_reserved_names(names, url=path)
     if parsed["where"] is not None:

@@ -13,13 +13,12 @@ from tablefeed.feed.api.changes import change_tasks
 from tablefeed.feed.changes.change_range import ChangeBounds
 from tablefeed.spark.options import (
     ParsedOptions,
-    check_one_end,
-    check_one_start,
+    check_bounds,
     parse_options,
     schema_given,
     table_path,
 )
-from tablefeed.spark.partition import TaskPartition, read_partition
+from tablefeed.spark.partition import read_partition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +65,7 @@ class BatchReader(DataSourceReader):
             tasks = snapshot_tasks(self._path, **chosen)
         else:
             tasks = change_tasks(self._path, self._bounds, **chosen)
-        return [TaskPartition(task) for task in tasks]
+        return [InputPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
@@ -80,8 +79,7 @@ def change_bounds(parsed: ParsedOptions) -> ChangeBounds:
             options=("readChangeFeed", "versionAsOf"),
             remedy="Changes are read from a range of versions. Set startingVersion instead.",
         )
-    check_one_start(parsed["startingVersion"], parsed["startingTimestamp"])
-    check_one_end(parsed["endingVersion"], parsed["endingTimestamp"])
+    check_bounds(parsed)
     if parsed["startingVersion"] is None and parsed["startingTimestamp"] is None:
         raise IllegalOptionError(
             option="readChangeFeed",

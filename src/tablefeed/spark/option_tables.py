@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import tzinfo
-from typing import Any, Literal
+from enum import StrEnum
+from typing import Any
 
 from tablefeed.data.assignment import Policy
 from tablefeed.errors import IllegalOptionError
@@ -22,14 +23,18 @@ from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.write.write_rules import Scope, codec, column_paths
 from tablefeed.spark import foreign_settings
 
+Parse = Callable[[str, str], Any]
+"""Gives the value for an option's name and text; raises IllegalOptionError. The docs show its docstring."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True)
 class OptionSpec:
     """One option: how its text becomes a value, what it is without one, and what the docs say."""
 
     name: str
-    parse: Callable[[str, str], Any]
-    default: Any
+    parse: Parse
+    _: KW_ONLY
+    default: Any = None
     doc: str
 
 
@@ -40,28 +45,46 @@ def boolean(option: str, text: str) -> bool:
     return text.lower() == "true"
 
 
-def positive_int(option: str, text: str) -> int:
-    """A whole number from 1 to 2^31 - 1, as Java reads it."""
-    number = _number(text, below=1 << 31)
-    if not number:
-        raise IllegalOptionError(option=option, value=text, explain="must be a positive integer")
-    return number
+def _number(text: str, *, below: int) -> int | None:
+    # As Java reads a number, but for its sign: a plus and leading zeros are fine. Longer ones Python would not convert.
+    digits = re.fullmatch(r"\+?0*([0-9]{1,19})", text)
+    number = int(digits[1]) if digits else below
+    return number if number < below else None
 
 
-def compacted_commits(option: str, text: str) -> int:
-    """A whole number from 2 to 2^31 - 1."""
-    number = _number(text, below=1 << 31)
-    if not number or number < 2:
-        raise IllegalOptionError(option=option, value=text, explain="must be a whole number of at least 2")
-    return number
+def _whole(doc: str, must_be: str, *, least: int = 0, below: int = 1 << 63, error_class: str | None = None) -> Parse:
+    """Gives the parser, described as `doc`, of whole numbers from `least` to before `below`."""
+
+    def parse(option: str, text: str) -> int:
+        number = _number(text, below=below)
+        if number is None or number < least:
+            raise IllegalOptionError(option=option, value=text, explain=f"must be {must_be}", error_class=error_class)
+        return number
+
+    parse.__doc__ = doc
+    return parse
 
 
-def positive_long(option: str, text: str) -> int:
-    """A whole number from 1 to 2^63 - 1."""
-    number = _number(text, below=1 << 63)
-    if not number:
-        raise IllegalOptionError(option=option, value=text, explain="must be a positive integer")
-    return number
+def _keyword_or_version(keyword: str, must_be: str) -> Parse:
+    """Gives the parser of `keyword` or a version."""
+    version = _whole("", must_be)
+
+    def parse(option: str, text: str) -> int | str:
+        return keyword if text == keyword else version(option, text)
+
+    parse.__doc__ = f"`{keyword}`, in lower case, or a version from 0."
+    return parse
+
+
+_POSITIVE = "a positive integer"
+positive_int = _whole("A whole number from 1 to 2^31 - 1, as Java reads it.", _POSITIVE, least=1, below=1 << 31)
+positive_long = _whole("A whole number from 1 to 2^63 - 1.", _POSITIVE, least=1)
+whole_number = _whole("A whole number from 0 to 2^63 - 1.", "a non-negative integer")
+
+
+def row_limit(option: str, text: str) -> int | None:
+    """A whole number; one below 1 is no limit, as Spark has it."""
+    return None if re.fullmatch(r"-[0-9]{1,19}", text) else whole_number(option, text) or None
 
 
 _SIZE_UNITS = {"": 0, "b": 0, "k": 10, "kb": 10, "m": 20, "mb": 20, "g": 30, "gb": 30, "t": 40, "tb": 40, "p": 50}
@@ -78,44 +101,6 @@ def size_in_bytes(option: str, text: str) -> int:
     return number << unit
 
 
-def starting_version(option: str, text: str) -> int | Literal["latest"]:
-    """`latest`, in lower case, or a version from 0."""
-    if text == "latest":
-        return "latest"
-    number = _number(text, below=1 << 63)
-    if number is None:
-        raise IllegalOptionError(option=option, value=text, explain="must be greater than or equal to zero")
-    return number
-
-
-def whole_number(option: str, text: str) -> int:
-    """A whole number from 0 to 2^63 - 1."""
-    number = _number(text, below=1 << 63)
-    if number is None:
-        raise IllegalOptionError(option=option, value=text, explain="must be a non-negative integer")
-    return number
-
-
-def version_as_of(option: str, text: str) -> int:
-    """A version from 0."""
-    number = _number(text, below=1 << 63)
-    if number is None:
-        raise IllegalOptionError(
-            option=option,
-            value=text,
-            explain="must be a version of the table, from 0",
-            error_class="DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
-        )
-    return number
-
-
-def _number(text: str, *, below: int) -> int | None:
-    # As Java reads a number, but for its sign: a plus and leading zeros are fine. Longer ones Python would not convert.
-    digits = re.fullmatch(r"\+?0*([0-9]{1,19})", text)
-    number = int(digits[1]) if digits else below
-    return number if number < below else None
-
-
 def time_zone(option: str, value: str) -> tzinfo:
     """A time zone: a name such as 'Europe/Berlin', or an offset such as '+01:00'."""
     zone = read_zone(value.strip())
@@ -126,36 +111,20 @@ def time_zone(option: str, value: str) -> tzinfo:
     return zone
 
 
-def store_assignment(option: str, value: str) -> Policy:
-    """`ansi`, `strict` or `legacy`, in any case."""
-    return word(Policy, value, argument=option)
+def _one_of(words: type[StrEnum]) -> Parse:
+    """Gives the parser of one of `words`."""
 
+    def parse(option: str, value: str) -> StrEnum:
+        return word(words, value, argument=option)
 
-def table_format(option: str, value: str) -> TableFormat:
-    """`delta` or `indextables`, in any case."""
-    return word(TableFormat, value, argument=option)
+    *most, last = (f"`{each}`" for each in words)
+    parse.__doc__ = f"{', '.join(most)} or {last}, in any case."
+    return parse
 
 
 def compression(option: str, value: str) -> str:
     """A codec's name, in any case."""
     return codec(value, option)
-
-
-def row_limit(option: str, text: str) -> int | None:
-    """A whole number; one below 1 is no limit, as Spark has it."""
-    if re.fullmatch(r"-[0-9]{1,19}", text):
-        return None
-    return whole_number(option, text) or None
-
-
-def overwrite_scope(option: str, value: str) -> Scope:
-    """`static` or `dynamic`, in any case."""
-    return word(Scope, value, argument=option)
-
-
-def on_collision(option: str, value: str) -> OnCollision:
-    """`skip`, `warn` or `fail`, in any case."""
-    return word(OnCollision, value, argument=option)
 
 
 def path_pattern(option: str, value: str) -> JavaRegex:
@@ -182,16 +151,6 @@ def tracking_id(option: str, value: str) -> str:
     return value
 
 
-def always_or_version(option: str, text: str) -> int | Literal["always"]:
-    """`always`, in lower case, or a version from 0."""
-    if text == "always":
-        return "always"
-    number = _number(text, below=1 << 63)
-    if number is None:
-        raise IllegalOptionError(option=option, value=text, explain="must be 'always' or a version of the table")
-    return number
-
-
 def column(option: str, value: str) -> str:
     """A column's name."""
     if not value:
@@ -212,36 +171,38 @@ def cluster_columns(option: str, value: str) -> tuple[tuple[str, ...], ...]:
     return column_paths(value, option)
 
 
-_FALSE_SPECS = (
-    ("ignoreDeletes", "Skip commits that only delete rows."),
-    ("ignoreChanges", "Deliver rewritten files whole, unchanged rows included; implies ignoreDeletes."),
-    ("ignoreFileDeletion", "Older name of ignoreChanges."),
-    ("skipChangeCommits", "Deliver nothing of a commit that deletes or rewrites rows. It overrides ignoreChanges."),
-    (
-        "ignoreAddedColumns",
-        "Continue if nullable columns are added to the table, or members to its structs at any depth. Rows come in the "
-        "DataFrame's schema, without them, until the stream is started again with a new DataFrame. Those rows do not "
-        "come again. Not together with schemaTrackingLocation.",
-    ),
-)
+_FALSE = {
+    "ignoreDeletes": "Skip commits that only delete rows.",
+    "ignoreChanges": "Deliver rewritten files whole, unchanged rows included; implies ignoreDeletes.",
+    "ignoreFileDeletion": "Older name of ignoreChanges.",
+    "skipChangeCommits": "Deliver nothing of a commit that deletes or rewrites rows. It overrides ignoreChanges.",
+    "ignoreAddedColumns": "Continue if nullable columns are added to the table, or members to its structs at any "
+    "depth. Rows come in the DataFrame's schema, without them, until the stream is started again with a new "
+    "DataFrame. Those rows do not come again. Not together with schemaTrackingLocation.",
+}
 
-_TIME_ZONE = OptionSpec(
-    name="timeZone",
-    parse=time_zone,
-    default=None,
-    doc="The time zone of a timestamp option that names none. Unset: UTC.",
-)
+_TIME_ZONE = OptionSpec("timeZone", time_zone, doc="The time zone of a timestamp option that names none. Unset: UTC.")
 
+_STARTING_TIMESTAMP = OptionSpec(
+    "startingTimestamp",
+    text,
+    doc="Start with the first commit at or after this time, a timestamp or a date. Not together with startingVersion.",
+)
+_ENDING_TIMESTAMP = OptionSpec(
+    "endingTimestamp",
+    text,
+    doc="End with the last commit at or before this time, a timestamp or a date. Not together with endingVersion.",
+)
 _BOUNDS_INCLUSIVE = (
     OptionSpec(
-        name="startingBoundInclusive",
-        parse=boolean,
+        "startingBoundInclusive",
+        boolean,
         default=True,
         doc="false: start after startingVersion or startingTimestamp, without the bound itself.",
     ),
     OptionSpec(
-        name="endingBoundInclusive",
-        parse=boolean,
+        "endingBoundInclusive",
+        boolean,
         default=True,
         doc="false: end before endingVersion or endingTimestamp, without the bound itself.",
     ),
@@ -249,36 +210,33 @@ _BOUNDS_INCLUSIVE = (
 
 CHANGE_FEED = (
     OptionSpec(
-        name="readChangeFeed",
-        parse=boolean,
+        "readChangeFeed",
+        boolean,
         default=False,
         doc="Deliver the rows that commits inserted, deleted and updated, with `_change_type`, `_commit_version` and "
         "`_commit_timestamp`. The table must record its changes.",
     ),
-    OptionSpec(name="readChangeData", parse=boolean, default=False, doc="Older name of readChangeFeed."),
+    OptionSpec("readChangeData", boolean, default=False, doc="Older name of readChangeFeed."),
 )
 
 TRACKING = (
     OptionSpec(
-        name="schemaTrackingLocation",
-        parse=location,
-        default=None,
+        "schemaTrackingLocation",
+        location,
         doc="A folder below the stream's checkpoint that belongs to this stream alone. Changes of the table's schema, "
         "properties and protocol are tracked there: the stream stops at each change, and continues after it when "
         "it is started again.",
     ),
-    OptionSpec(name="schemaLocation", parse=location, default=None, doc="Another name of schemaTrackingLocation."),
+    OptionSpec("schemaLocation", location, doc="Another name of schemaTrackingLocation."),
     OptionSpec(
-        name="streamingSourceTrackingId",
-        parse=tracking_id,
-        default=None,
+        "streamingSourceTrackingId",
+        tracking_id,
         doc="Distinguishes the sources of one query that read the same table and share a schemaTrackingLocation.",
     ),
     *(
         OptionSpec(
-            name=f"allowSourceColumn{what}",
-            parse=always_or_version,
-            default=None,
+            f"allowSourceColumn{what}",
+            _keyword_or_version("always", "'always' or a version of the table"),
             doc=f"`always`, or the version of a change: a stream that tracks schemas continues after {which}.",
         )
         for what, which in (
@@ -290,9 +248,8 @@ TRACKING = (
 )
 
 _TASKS = OptionSpec(
-    name="minPartitions",
-    parse=positive_int,
-    default=None,
+    "minPartitions",
+    positive_int,
     doc="The least number of tasks for a batch, as far as it has files and row groups. Usually it is the number of "
     "cores in the cluster. Planning then reads the footers of the files that may be shared. Unset: the cores "
     "of the machine that plans, because Spark does not report those of the cluster to a Python source.",
@@ -300,16 +257,14 @@ _TASKS = OptionSpec(
 
 _ROWS_AND_COLUMNS = (
     OptionSpec(
-        name="columns",
-        parse=columns,
-        default=None,
+        "columns",
+        columns,
         doc="Read only these columns, in this order. With readChangeFeed the columns of the feed may be named too. "
         "Unset: all columns.",
     ),
     OptionSpec(
-        name="where",
-        parse=text,
-        default=None,
+        "where",
+        text,
         doc="Deliver only rows for which this predicate is true, such as `day >= DATE'2026-01-01' AND kind <> 'test'`. "
         "Files that partition values and statistics rule out are not opened, but count towards the limits; offsets "
         "do not change. With readChangeFeed all files are opened, and each side of an update is tested separately. "
@@ -321,64 +276,47 @@ _ROWS_AND_COLUMNS = (
 STREAM_READ: tuple[OptionSpec, ...] = (
     *CHANGE_FEED,
     OptionSpec(
-        name="startingVersion",
-        parse=starting_version,
-        default=None,
+        "startingVersion",
+        _keyword_or_version("latest", "greater than or equal to zero"),
         doc="The first version to deliver, or `latest` for what is committed after the start. Unset: the whole table "
         "first.",
     ),
+    _STARTING_TIMESTAMP,
     OptionSpec(
-        name="startingTimestamp",
-        parse=text,
-        default=None,
-        doc="Start with the first commit at or after this time, a timestamp or a date. Not together with "
-        "startingVersion.",
-    ),
-    OptionSpec(
-        name="endingVersion",
-        parse=whole_number,
-        default=None,
+        "endingVersion",
+        whole_number,
         doc="The last version to deliver; it may not exist yet. With Trigger.AvailableNow the query ends there; with "
         "other triggers it stays idle.",
     ),
-    OptionSpec(
-        name="endingTimestamp",
-        parse=text,
-        default=None,
-        doc="Deliver nothing that was committed after this time, a timestamp or a date. Not together with "
-        "endingVersion.",
-    ),
+    _ENDING_TIMESTAMP,
     *_BOUNDS_INCLUSIVE,
     _TIME_ZONE,
     OptionSpec(
-        name="maxFilesPerTrigger",
-        parse=positive_int,
-        default=None,
+        "maxFilesPerTrigger",
+        positive_int,
         doc="The most data files in one batch; at least one is taken. If no limit is set, it is 1000.",
     ),
     OptionSpec(
-        name="maxBytesPerTrigger",
-        parse=size_in_bytes,
-        default=None,
+        "maxBytesPerTrigger",
+        size_in_bytes,
         doc="A batch ends after this many bytes of data files; it may exceed the limit by one file.",
     ),
     OptionSpec(
-        name="maxRowsPerTrigger",
-        parse=positive_long,
-        default=None,
+        "maxRowsPerTrigger",
+        positive_long,
         doc="A batch ends after this many rows, by the files' statistics; it may exceed the limit by one file. A file "
         "without a row count uses up the rest of the limit.",
     ),
     OptionSpec(
-        name="splitCommits",
-        parse=boolean,
+        "splitCommits",
+        boolean,
         default=True,
         doc="false: a batch has whole commits only. A commit larger than the limits is a batch of its own. Only the "
         "initial snapshot is split.",
     ),
     OptionSpec(
-        name="withEventTimeOrder",
-        parse=boolean,
+        "withEventTimeOrder",
+        boolean,
         default=False,
         doc="true: the initial snapshot is delivered in the order of the times in eventTimeColumn, so that a watermark "
         "does not drop rows of older files as late. A batch has the rows between two times. It meets the limits as "
@@ -386,26 +324,24 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         "change it before the snapshot is delivered. No effect with startingVersion or startingTimestamp.",
     ),
     OptionSpec(
-        name="eventTimeColumn",
-        parse=column,
-        default=None,
+        "eventTimeColumn",
+        column,
         doc="With withEventTimeOrder, the column of the query's `withWatermark`, which Spark does not report to a "
         "Python source. Its type is timestamp or timestamp_ntz, and it is not a member of a struct. Upper and lower "
         "case do not matter.",
     ),
-    *(OptionSpec(name=name, parse=boolean, default=False, doc=doc) for name, doc in _FALSE_SPECS),
+    *(OptionSpec(name, boolean, default=False, doc=doc) for name, doc in _FALSE.items()),
     OptionSpec(
-        name="failOnDataLoss",
-        parse=boolean,
+        "failOnDataLoss",
+        boolean,
         default=True,
         doc="true: fail if log files were removed before they were read. false: continue with the files that are left, "
         "in the schema of the query. It still fails if the removed files changed that schema, or if nothing shows "
         "whether they did.",
     ),
     OptionSpec(
-        name="excludeRegex",
-        parse=path_pattern,
-        default=None,
+        "excludeRegex",
+        path_pattern,
         doc="Do not read files whose path, as the log has it, contains a match of the pattern. They count towards the "
         "limits.",
     ),
@@ -416,12 +352,17 @@ STREAM_READ: tuple[OptionSpec, ...] = (
 
 BATCH_READ: tuple[OptionSpec, ...] = (
     *CHANGE_FEED,
-    OptionSpec(name="versionAsOf", parse=version_as_of, default=None, doc="Read the table as of this version."),
     OptionSpec(
-        name="timestampAsOf",
-        parse=text,
-        default=None,
-        doc="Read the newest version committed at or before this time, a timestamp or a date.",
+        "versionAsOf",
+        _whole(
+            "A version from 0.",
+            "a version of the table, from 0",
+            error_class="DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
+        ),
+        doc="Read the table as of this version.",
+    ),
+    OptionSpec(
+        "timestampAsOf", text, doc="Read the newest version committed at or before this time, a timestamp or a date."
     ),
     _TIME_ZONE,
     _TASKS,
@@ -430,48 +371,36 @@ BATCH_READ: tuple[OptionSpec, ...] = (
 
 CHANGES_READ: tuple[OptionSpec, ...] = (
     *BATCH_READ,
-    OptionSpec(name="startingVersion", parse=whole_number, default=None, doc="The first version to deliver."),
-    OptionSpec(
-        name="startingTimestamp",
-        parse=text,
-        default=None,
-        doc="Start with the first commit at or after this time, a timestamp or a date. Set this or startingVersion.",
-    ),
-    OptionSpec(
-        name="endingVersion", parse=whole_number, default=None, doc="The last version to deliver. Unset: the newest."
-    ),
-    OptionSpec(
-        name="endingTimestamp",
-        parse=text,
-        default=None,
-        doc="End with the last commit at or before this time, a timestamp or a date. Not together with endingVersion.",
-    ),
+    OptionSpec("startingVersion", whole_number, doc="The first version to deliver."),
+    _STARTING_TIMESTAMP,
+    OptionSpec("endingVersion", whole_number, doc="The last version to deliver. Unset: the newest."),
+    _ENDING_TIMESTAMP,
     *_BOUNDS_INCLUSIVE,
 )
 
 _INDEX_WRITE: tuple[OptionSpec, ...] = (
     OptionSpec(
-        name="spark.indextables.checkpoint.enabled",
-        parse=boolean,
+        "spark.indextables.checkpoint.enabled",
+        boolean,
         default=True,
         doc="For an IndexTables table with a log of JSON: write the checkpoints that are due. A table that never had a "
         "checkpoint gets none.",
     ),
     OptionSpec(
-        name="spark.indextables.checkpoint.interval",
-        parse=whole_number,
+        "spark.indextables.checkpoint.interval",
+        whole_number,
         default=10,
         doc="For such a table: the least number of versions between two checkpoints. 0: no checkpoint is written.",
     ),
     OptionSpec(
-        name="spark.indextables.checkpoint.actionsPerPart",
-        parse=positive_int,
+        "spark.indextables.checkpoint.actionsPerPart",
+        positive_int,
         default=100_000,
         doc="For such a table: the most actions in one file of a checkpoint. A larger checkpoint has several parts.",
     ),
     OptionSpec(
-        name="spark.indextables.checkpoint.multiPart.enabled",
-        parse=boolean,
+        "spark.indextables.checkpoint.multiPart.enabled",
+        boolean,
         default=True,
         doc="For such a table: false: a checkpoint is one file, whatever its size.",
     ),
@@ -479,96 +408,87 @@ _INDEX_WRITE: tuple[OptionSpec, ...] = (
 
 _WRITE: tuple[OptionSpec, ...] = (
     OptionSpec(
-        name="tableFormat",
-        parse=table_format,
-        default=None,
+        "tableFormat",
+        _one_of(TableFormat),
         doc="The format of a table that the write creates: `delta` or `indextables`. If it is set, an existing table "
         "must have this format. Unset: `delta`.",
     ),
     OptionSpec(
-        name="partitionBy",
-        parse=columns,
-        default=None,
+        "partitionBy",
+        columns,
         doc="The partition columns of a new table, separated by commas. An existing table keeps its own.",
     ),
     OptionSpec(
-        name="clusterBy",
-        parse=cluster_columns,
-        default=None,
+        "clusterBy",
+        cluster_columns,
         doc="The clustering columns of a new table, up to four, separated by commas; a member of a struct is `a.b`. "
         "The table records them, its files have statistics of them, and Spark's OPTIMIZE clusters by them. An "
         "existing table must have the same. Not together with partitionBy.",
     ),
-    OptionSpec(name="userMetadata", parse=text, default=None, doc="Text kept in each commit's commitInfo."),
+    OptionSpec("userMetadata", text, doc="Text kept in each commit's commitInfo."),
     OptionSpec(
-        name="mergeSchema",
-        parse=boolean,
+        "mergeSchema",
+        boolean,
         default=False,
         doc="Add the columns and struct members that the table does not have, at the end. If the table has "
         "`delta.enableTypeWidening`, also widen its types to those of the rows.",
     ),
     OptionSpec(
-        name="overwriteSchema",
-        parse=boolean,
+        "overwriteSchema",
+        boolean,
         default=False,
         doc="Replace the schema and the partitioning of an overwritten table by those of the write. No effect on an "
         "append.",
     ),
     OptionSpec(
-        name="storeAssignmentPolicy",
-        parse=store_assignment,
+        "storeAssignmentPolicy",
+        _one_of(Policy),
         default=Policy.ANSI,
         doc="How values are cast to the table's types. `ansi`: a value that does not fit fails the write. `strict`: a "
         "type that could have such a value fails the write. `legacy`: numbers that do not fit are wrapped and text "
         "that cannot be read becomes null, without a warning.",
     ),
     OptionSpec(
-        name="timeZone",
-        parse=time_zone,
-        default=None,
+        "timeZone",
+        time_zone,
         doc="The time zone for casts between `timestamp` on one side and `date`, `timestamp_ntz` or text on the other. "
         "The table's generated columns, defaults and constraints are evaluated in it too. Spark does not report "
         "the session's time zone to a Python sink. Unset: casts and rules that depend on a time zone are refused.",
     ),
     OptionSpec(
-        name="txnVersionCollision",
-        parse=on_collision,
+        "txnVersionCollision",
+        _one_of(OnCollision),
         default=OnCollision.WARN,
         doc="What to do if the table already records a later version of this application (for a stream: a later batch "
         "of this query). A batch that is run again never meets one. `skip`: skip the write. `warn`: skip it with a "
         "warning. `fail`: fail.",
     ),
     OptionSpec(
-        name="compression",
-        parse=compression,
-        default=None,
+        "compression",
+        compression,
         doc="The codec of data files: `snappy`, `zstd`, `gzip`, `brotli`, `lz4_raw` or `uncompressed`. Unset: the "
         "table's `delta.parquet.compression.codec`, else snappy.",
     ),
     OptionSpec(
-        name="maxRecordsPerFile",
-        parse=row_limit,
-        default=None,
+        "maxRecordsPerFile",
+        row_limit,
         doc="The most rows in a data file; 0: no limit. A file is also closed at the table's `delta.targetFileSize`.",
     ),
     OptionSpec(
-        name="optimizeWrite",
-        parse=boolean,
-        default=None,
+        "optimizeWrite",
+        boolean,
         doc="true: before the commit, the process that commits merges the small files of the tasks into files of about "
         "128 MiB, or `delta.targetFileSize`. Unset: the table's `delta.autoOptimize.optimizeWrite`, else false.",
     ),
     OptionSpec(
-        name="logCompactionEvery",
-        parse=compacted_commits,
-        default=None,
+        "logCompactionEvery",
+        _whole("A whole number from 2 to 2^31 - 1.", "a whole number of at least 2", least=2, below=1 << 31),
         doc="After each commit that completes this many versions, counted from version 0, these versions are also "
         "written as one log compaction file, for readers that use such files. Unset: never.",
     ),
     OptionSpec(
-        name="checkpointPartSize",
-        parse=positive_long,
-        default=None,
+        "checkpointPartSize",
+        positive_long,
         doc="About how many actions one file of a checkpoint has, like Delta-Spark's `checkpoint.partSize`. A larger "
         "checkpoint has several parts. No effect if the table supports V2 checkpoints. Unset: one file.",
     ),
@@ -578,15 +498,14 @@ _WRITE: tuple[OptionSpec, ...] = (
 STREAM_WRITE: tuple[OptionSpec, ...] = (
     *_WRITE,
     OptionSpec(
-        name="compactEvery",
-        parse=positive_int,
-        default=None,
+        "compactEvery",
+        positive_int,
         doc="After each such number of batches, small files are merged into larger ones in the background, in a commit "
         "that streams do not see ([maintenance.md](maintenance.md)). No effect in complete mode. Unset: never.",
     ),
     OptionSpec(
-        name="recordEmptyBatches",
-        parse=boolean,
+        "recordEmptyBatches",
+        boolean,
         default=True,
         doc="Commit a batch without rows too, as Delta-Spark does. `false`: a batch that changes nothing makes no "
         "version.",
@@ -596,44 +515,41 @@ STREAM_WRITE: tuple[OptionSpec, ...] = (
 BATCH_WRITE: tuple[OptionSpec, ...] = (
     *_WRITE,
     OptionSpec(
-        name="txnAppId",
-        parse=text,
-        default=None,
+        "txnAppId",
+        text,
         doc="Together with txnVersion: skip this write if the table already records that version of this application.",
     ),
-    OptionSpec(name="txnVersion", parse=whole_number, default=None, doc="See txnAppId."),
+    OptionSpec("txnVersion", whole_number, doc="See txnAppId."),
     OptionSpec(
-        name="replaceWhere",
-        parse=text,
-        default=None,
+        "replaceWhere",
+        text,
         doc="Overwrite only the rows for which this predicate is true; it must be true for the written rows. The "
         "syntax is that of `where`, and it needs sqlglot too. If it names columns that are not partition columns, "
         "the driver rewrites the files that have such rows.",
     ),
     OptionSpec(
-        name="partitionOverwriteMode",
-        parse=overwrite_scope,
+        "partitionOverwriteMode",
+        _one_of(Scope),
         default=Scope.TABLE,
         doc="`dynamic`: overwrite only the partitions that the new rows belong to. `static`: overwrite the whole "
         "table.",
     ),
 )
 
-NOT_YET: Mapping[str, str] = {
-    "replaceOn": "Overwrite the whole table, or append.",
-    "replaceUsing": "Overwrite the whole table, or append.",
-    "useNullIntolerantEqualityWithDPO": "Leave it out: a null partition that is written to is overwritten as well.",
-    "dataChange": "Rewrite files with OPTIMIZE: every write of this version changes data.",
-    **{name: remedy for name, (_, remedy) in foreign_settings.HELD.items()},
+NOT_YET: Mapping[str, tuple[str | None, str]] = {
+    "replaceOn": (None, "Overwrite the whole table, or append."),
+    "replaceUsing": (None, "Overwrite the whole table, or append."),
+    "useNullIntolerantEqualityWithDPO": (
+        "false",
+        "Leave it out: a null partition that is written to is overwritten as well.",
+    ),
+    "dataChange": ("true", "Rewrite files with OPTIMIZE: every write of this version changes data."),
+    **foreign_settings.HELD,
 }
-"""Names that would change rows or rules, and that this version does not do: refused, with what to do instead."""
+"""Names that would change rows or rules in a way that this version does not support.
 
-AS_IF_UNSET: Mapping[str, str] = {
-    "useNullIntolerantEqualityWithDPO": "false",
-    "dataChange": "true",
-    **{name: value for name, (value, _) in foreign_settings.HELD.items()},
-}
-"""The one value of a name in `NOT_YET` that says what holds without it: accepted."""
+By name: the one value that is accepted because it says what holds anyway, and what to do instead of any other.
+"""
 
 _REPLACING = frozenset({"replaceOn", "replaceUsing", "useNullIntolerantEqualityWithDPO", "dataChange"})
 
@@ -656,13 +572,14 @@ def _without_effect(specs: tuple[OptionSpec, ...], *refused: frozenset[str]) -> 
     return _ACCEPTED_BY_DELTA.difference({spec.name for spec in specs}, ours, *refused)
 
 
+ANY_READ = (*BATCH_READ, *TRACKING)
+"""The options that decide about a DataFrame's schema: Spark asks for it before it says whether the read is a stream."""
+
 IGNORED: Mapping[str, frozenset[str]] = {
-    "stream read": _without_effect(
-        STREAM_READ,
-        frozenset({"versionAsOf", "timestampAsOf"}),
-    ),
+    "stream read": _without_effect(STREAM_READ, frozenset({"versionAsOf", "timestampAsOf"})),
     "batch read": _without_effect(BATCH_READ),
     "read of changes": _without_effect(CHANGES_READ),
+    "any read": _without_effect(ANY_READ) | {spec.name for spec in STREAM_READ}.difference(s.name for s in ANY_READ),
     "stream write": _without_effect(STREAM_WRITE) | foreign_settings.WITHOUT_EFFECT,
     "batch write": _without_effect(BATCH_WRITE, _REPLACING) | foreign_settings.WITHOUT_EFFECT,
 }
@@ -675,6 +592,7 @@ SPECS: Mapping[str, tuple[OptionSpec, ...]] = {
     "stream read": STREAM_READ,
     "batch read": BATCH_READ,
     "read of changes": CHANGES_READ,
+    "any read": ANY_READ,
     "stream write": STREAM_WRITE,
     "batch write": BATCH_WRITE,
 }

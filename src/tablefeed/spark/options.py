@@ -23,7 +23,7 @@ from tablefeed.errors import (
 from tablefeed.feed.stream.schema_tracking import TrackingOptions
 from tablefeed.feed.stream.schema_unblock import Allowed
 from tablefeed.feed.write.write_rules import TYPEMAP_PREFIX
-from tablefeed.spark.option_tables import AS_IF_UNSET, CHANGE_FEED, IGNORED, NOT_YET, SPECS, TRACKING, version_as_of
+from tablefeed.spark.option_tables import IGNORED, NOT_YET, SPECS
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ def parse_options(options: Mapping[str, str], direction: str) -> ParsedOptions:
     """Parses `options` for a direction of `SPECS`. Raises OptionError for the first option that cannot be obeyed."""
     specs = {spec.name.lower(): spec for spec in SPECS[direction]}
     ignored = {name.lower() for name in IGNORED[direction]}
-    not_yet = {name.lower(): (name, remedy) for name, remedy in NOT_YET.items()}
+    not_yet = {name.lower(): (name, *known) for name, known in NOT_YET.items()}
     values = {spec.name: spec.default for spec in specs.values()}
     storage: dict[str, str] = {}
     properties: dict[str, str] = {}
@@ -80,30 +80,29 @@ def parse_options(options: Mapping[str, str], direction: str) -> ParsedOptions:
             if folded not in _SPARKS_OWN:
                 logger.warning("option=%s has no effect on a %s", key, direction)
         elif folded in not_yet:
-            name, remedy = not_yet[folded]
-            if _says_the_same(value, AS_IF_UNSET.get(name)):
-                continue
-            raise UnsupportedOptionError(option=name, remedy=remedy)
+            name, accepted, remedy = not_yet[folded]
+            if accepted is None or not _says_the_same(value, accepted):
+                raise UnsupportedOptionError(option=name, remedy=remedy)
         else:
             raise UnknownOptionError(option=key, nearest=_nearest(key, direction))
     return ParsedOptions(values=values, storage=storage, properties=properties, index_as=index_as)
 
 
-def _says_the_same(value: str, held: str | None) -> bool:
-    """Whether `value` equals `held`, as text in any case or as a number; False where `held` is None."""
-    if held is None or value.lower() == held:
-        return held is not None
+def _says_the_same(value: str, accepted: str) -> bool:
+    """Whether `value` equals `accepted`, as text in any case or as a number."""
     try:
-        return float(value) == float(held)
+        return value.lower() == accepted or float(value) == float(accepted)
     except ValueError:
         return False
 
 
-def refuse_unknown(options: Mapping[str, str]) -> None:
-    """Refuses options that no read can obey, before it is known whether this read is a batch or a stream."""
-    directions = ("stream read", "batch read")
-    known = {s.name.lower() for d in directions for s in SPECS[d]} | {n.lower() for d in directions for n in IGNORED[d]}
-    parse_options({key: value for key, value in options.items() if key.lower() not in known}, "stream read")
+def parse_at_load(options: Mapping[str, str]) -> ParsedOptions:
+    """Parses the options on which a DataFrame's schema depends. It is not known yet whether the read is a stream.
+
+    Raises OptionError for one of them that cannot be obeyed, and for an option that neither kind of read knows.
+    """
+    later = {name.lower() for name in IGNORED["any read"]}
+    return parse_options({key: value for key, value in options.items() if key.lower() not in later}, "any read")
 
 
 def table_path(options: Mapping[str, str], *, call: str) -> str:
@@ -122,8 +121,6 @@ def table_path(options: Mapping[str, str], *, call: str) -> str:
 
 def refuse_time_travel(options: Mapping[str, str], path: str) -> None:
     """Refuses a version or a time on a stream, as an option or as `path@v3`."""
-    if "versionasof" in {k.lower() for k in options}:
-        version_as_of("versionAsOf", next(v for k, v in options.items() if k.lower() == "versionasof"))
     named = [k for k in options if k.lower() in ("versionasof", "timestampasof")]
     if named or re.search(r"@(v[0-9]+|[0-9]{17})$", path):
         raise UnsupportedOptionError(
@@ -131,16 +128,6 @@ def refuse_time_travel(options: Mapping[str, str], path: str) -> None:
             remedy="A stream has no time travel. Set startingVersion, or use versionAsOf in a batch read.",
             error_class="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
         )
-
-
-def wants_changes(options: Mapping[str, str]) -> bool:
-    """Says whether a read asks for row changes. Whether it is a batch or a stream need not be known yet."""
-    return any(
-        spec.parse(key, value)
-        for key, value in options.items()
-        for spec in CHANGE_FEED
-        if spec.name.lower() == key.lower()
-    )
 
 
 def event_time_column(parsed: ParsedOptions) -> str | None:
@@ -163,20 +150,10 @@ def event_time_column(parsed: ParsedOptions) -> str | None:
 
 
 def tracking_options(parsed: ParsedOptions) -> TrackingOptions | None:
-    """Gives where and how a stream tracks its table's schema; None: it does not. Raises ConflictingOptionsError."""
+    """Gives where and how a stream tracks its table's schema; None: it does not."""
     location = parsed["schemaTrackingLocation"] or parsed["schemaLocation"]
     if location is None:
         return None
-    if not parsed["failOnDataLoss"]:
-        raise ConflictingOptionsError(
-            options=("schemaTrackingLocation", "failOnDataLoss"),
-            remedy="A missing commit may have changed the schema. Leave failOnDataLoss=false out.",
-        )
-    if parsed["ignoreAddedColumns"]:
-        raise ConflictingOptionsError(
-            options=("schemaTrackingLocation", "ignoreAddedColumns"),
-            remedy="The first stops at an added column to read it, the second leaves it out. Set one of them.",
-        )
     return TrackingOptions(
         location=location,
         tracking_id=parsed["streamingSourceTrackingId"],
@@ -188,10 +165,20 @@ def tracking_options(parsed: ParsedOptions) -> TrackingOptions | None:
     )
 
 
-def tracking_of(options: Mapping[str, str]) -> TrackingOptions | None:
-    """Gives `tracking_options` for a read before it is known whether the read is a stream."""
-    known = {spec.name.lower() for spec in TRACKING}
-    return tracking_options(parse_options({k: v for k, v in options.items() if k.lower() in known}, "stream read"))
+def check_tracking(parsed: ParsedOptions) -> None:
+    """Refuses options that contradict schemaTrackingLocation."""
+    if tracking_options(parsed) is None:
+        return
+    if not parsed["failOnDataLoss"]:
+        raise ConflictingOptionsError(
+            options=("schemaTrackingLocation", "failOnDataLoss"),
+            remedy="A missing commit may have changed the schema. Leave failOnDataLoss=false out.",
+        )
+    if parsed["ignoreAddedColumns"]:
+        raise ConflictingOptionsError(
+            options=("schemaTrackingLocation", "ignoreAddedColumns"),
+            remedy="The first stops at an added column to read it, the second leaves it out. Set one of them.",
+        )
 
 
 def schema_given() -> UnsupportedOptionError:
@@ -203,24 +190,14 @@ def schema_given() -> UnsupportedOptionError:
     )
 
 
-def check_one_start(version: object, timestamp: object) -> None:
-    """Refuses startingVersion and startingTimestamp together; None is unset."""
-    if version is not None and timestamp is not None:
-        raise ConflictingOptionsError(
-            options=("startingVersion", "startingTimestamp"),
-            remedy="Set one of them.",
-            error_class="DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
-        )
-
-
-def check_one_end(version: object, timestamp: object) -> None:
-    """Refuses endingVersion and endingTimestamp together; None is unset."""
-    if version is not None and timestamp is not None:
-        raise ConflictingOptionsError(
-            options=("endingVersion", "endingTimestamp"),
-            remedy="Set one of them.",
-            error_class="DELTA_MULTIPLE_CDC_BOUNDARY",
-        )
+def check_bounds(parsed: ParsedOptions) -> None:
+    """Refuses a version and a timestamp for the same end of a stream or of a range of changes."""
+    for option, other, error_class in (
+        ("startingVersion", "startingTimestamp", "DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET"),
+        ("endingVersion", "endingTimestamp", "DELTA_MULTIPLE_CDC_BOUNDARY"),
+    ):
+        if parsed[option] is not None and parsed[other] is not None:
+            raise ConflictingOptionsError(options=(option, other), remedy="Set one of them.", error_class=error_class)
 
 
 def check_txn_pair(app_id: str | None, txn_version: int | None) -> None:
@@ -235,7 +212,7 @@ def check_txn_pair(app_id: str | None, txn_version: int | None) -> None:
 
 def _nearest(key: str, direction: str) -> str | None:
     # Names of batch and stream options alike: when a read is analysed, it is not known which of the two it is.
-    side = [d for d in SPECS if d.split()[1] == direction.split()[1]]
+    side = [d for d in SPECS if d.endswith("write") == direction.endswith("write")]
     names = [name for d in side for name in (*(s.name for s in SPECS[d]), *IGNORED[d])]
     known = {name.lower(): name for name in (*names, *NOT_YET)}
     close = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.6)

@@ -1,26 +1,19 @@
-"""A scan task as Spark's input partition, and its rows in the Arrow schema that Spark expects."""
+"""The rows of a partition, whose value is a `ScanTask`, in the Arrow schema that Spark expects."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from tablefeed.feed.scan.task import ScanTask, read_task
+from tablefeed.feed.scan.task import read_task
 from tablefeed.spark.worker import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.datasource import InputPartition
     from pyspark.sql.types import StructType
-
-
-class TaskPartition(InputPartition):
-    """A partition whose `value` is one `ScanTask`."""
-
-    def __init__(self, task: ScanTask) -> None:
-        super().__init__(task)
 
 
 def read_partition(partition: InputPartition, schema: StructType) -> Iterator[pa.RecordBatch]:

@@ -35,8 +35,8 @@ from tablefeed.model.offset import Offset
 from tablefeed.spark.char import padded
 from tablefeed.spark.options import (
     ParsedOptions,
-    check_one_end,
-    check_one_start,
+    check_bounds,
+    check_tracking,
     event_time_column,
     parse_options,
     refuse_time_travel,
@@ -44,7 +44,7 @@ from tablefeed.spark.options import (
     table_path,
     tracking_options,
 )
-from tablefeed.spark.partition import TaskPartition, read_partition
+from tablefeed.spark.partition import read_partition
 from tablefeed.spark.worker import acknowledge_at_once, write_json_without_blanks
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
         """The files of a batch as tasks."""
-        return [TaskPartition(task) for task in self._source.tasks(self._offset(start), self._offset(end))]
+        return [InputPartition(task) for task in self._source.tasks(self._offset(start), self._offset(end))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
@@ -182,8 +182,8 @@ def source_options(parsed: ParsedOptions) -> SourceOptions:
     Raises ConflictingOptionsError for options that exclude each other, such as two starts. Raises IllegalOptionError
     where only one of withEventTimeOrder and eventTimeColumn is set.
     """
-    check_one_start(parsed["startingVersion"], parsed["startingTimestamp"])
-    check_one_end(parsed["endingVersion"], parsed["endingTimestamp"])
+    check_bounds(parsed)
+    check_tracking(parsed)
     files, size_bytes, rows = (parsed[f"max{what}PerTrigger"] for what in ("Files", "Bytes", "Rows"))
     change_feed = parsed["readChangeFeed"] or parsed["readChangeData"]
     if change_feed and rows is not None:

@@ -1,4 +1,4 @@
-"""Generates docs/options.md from option_tables.py: `python -m tablefeed.spark.options_page > docs/options.md`.
+"""Generates docs/options.md from option_tables.py: `PYTHONPATH=src python scripts/options_page.py > docs/options.md`.
 
 All that the page says about a single option comes from those tables.
 """
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from tablefeed.feed.write.write_rules import TYPEMAP_PREFIX
-from tablefeed.spark.option_tables import AS_IF_UNSET, IGNORED, NOT_YET, SPECS, OptionSpec
+from tablefeed.spark.option_tables import IGNORED, NOT_YET, SPECS, OptionSpec
 from tablefeed.spark.options import PROPERTY_PREFIX, STORAGE_PREFIX
 
 _TITLES = {
@@ -23,7 +23,7 @@ _TITLES = {
 _INTRODUCTION = f"""\
 # Options
 
-Made by `python -m tablefeed.spark.options_page` from the tables that parse the options: change those, not this page.
+Made by `python scripts/options_page.py` from the tables that parse the options: change those, not this page.
 
 Names and defaults are Delta-Spark's if it has the option. Names are matched in any case, and values are text. A name
 that is not on this page is refused, and the error suggests the nearest one. `{STORAGE_PREFIX}<key>` goes to the store
@@ -58,7 +58,7 @@ def options_page() -> str:
         blocks += [f"## {title}\n", _table(_rows(SPECS[direction]), ("option", "value", "default", "what it does"))]
         names = ", ".join(f"`{name}`" for name in sorted(IGNORED[direction], key=str.lower))
         blocks.append(f"These are accepted and have no effect on rows; all but Spark's own give a warning: {names}.\n")
-    refused = ((f"`{name}`", *_as_if_unset(name), remedy) for name, remedy in NOT_YET.items())
+    refused = ((f"`{name}`", f"`{value}`" if value else "", remedy) for name, (value, remedy) in NOT_YET.items())
     blocks += [_REFUSED, _table(refused, ("option", "accepted value", "instead"))]
     return "\n".join(blocks)
 
@@ -77,10 +77,6 @@ def _default(value: object) -> str:
             return f"`{str(value).lower()}`"
         case _:
             return f"`{value}`"
-
-
-def _as_if_unset(name: str) -> tuple[str]:
-    return (f"`{AS_IF_UNSET[name]}`",) if name in AS_IF_UNSET else ("",)
 
 
 def _table(rows: Iterable[tuple[str, ...]], heading: tuple[str, ...]) -> str:
