@@ -1,21 +1,20 @@
-"""An IndexTables log held as bytes by name, and the one way to read it that its pure functions leave to a reader.
-
-The log is a folder's, or made here. What a feed does with a store this does with a dict: list, plan, read, replay.
-"""
+"""An IndexTables log held as bytes by name, a folder's or made here, read as the feed reads it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
 import pyarrow as pa
 
-from tablefeed.errors import CorruptLogError, LogError
+from tablefeed.feed.snapshot.index_log import IndexTablesLog
+from tablefeed.feed.snapshot.index_reader import IndexReader, log_path
+from tablefeed.feed.snapshot.next_best import NextBest
 from tablefeed.indextables import names
-from tablefeed.indextables.log import avro_file, avro_state, columns, listing, replay, state_writer, version_file
-from tablefeed.indextables.log import json_checkpoint as checkpoint
+from tablefeed.indextables.log import avro_file, columns, listing, replay, state_writer, version_file
 from tablefeed.indextables.log.avro_state import Manifest, State
 from tablefeed.indextables.log.schema_registry import DocMappings
 from tablefeed.indextables.log.version_file import Writer
@@ -30,10 +29,11 @@ from tablefeed.model.actions import (
     RemoveFile,
     Version,
 )
-from tablefeed.model.logfile import LogFile, LogFileKind
+from tablefeed.model.logfile import LogFile
 from tablefeed.model.split import Split
+from tablefeed.store import MemoryStore
 
-URL = "mem://events"
+URL = "memory:events"
 SYNC = bytes(range(16))
 FIRST_STAMP = state_writer.Stamp(version=0, added_ms=1)
 PROTOCOL = Protocol(min_reader_version=4, min_writer_version=4)
@@ -48,7 +48,7 @@ class Snapshot:
     files: Mapping[str, AddFile]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IndexLog:
     """The files of a log directory by their names below it."""
 
@@ -60,6 +60,14 @@ class IndexLog:
         log = folder / names.LOG_DIR
         return cls({str(path.relative_to(log)): path.read_bytes() for path in log.rglob("*") if path.is_file()})
 
+    @cached_property
+    def reader(self) -> IndexReader:
+        """Reads these files from a store in memory."""
+        store = MemoryStore("events", now_ms=lambda: 7)
+        for name, data in self.files.items():
+            store.replace(log_path(name), data)
+        return IndexReader(store)
+
     @property
     def log(self) -> listing.Log:
         """What the listing shows."""
@@ -68,45 +76,35 @@ class IndexLog:
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         """The table at `version`, by default the newest: from another base where one cannot be read."""
-        unreadable: frozenset[str] = frozenset()
-        reason: CorruptLogError | None = None
-        while True:
-            try:
-                segment = listing.segment_of(self.log, _version(version), url=URL, without=unreadable)
-            except LogError as error:
-                raise reason or error from error
-            try:
-                return self._read(segment)
-            except CorruptLogError as error:
-                if segment.base is None:
-                    raise
-                unreadable, reason = unreadable | {segment.base.name}, error
+        wanted = None if version is None else Version(version)
+        best = NextBest(
+            lambda without: listing.segment_of(self.log, wanted, url=URL, without=without),
+            lambda segment, _: frozenset({segment.base.name} if segment.base else ()),
+        )
+        return best.read(self._read)
 
     def change(self, version: int) -> Commit:
         """What `version` changed."""
         source = listing.change_source(self.log, Version(version), url=URL)
-        return self._state_change(source) if isinstance(source, listing.StateChange) else self.commit(source)
+        if not isinstance(source, listing.StateChange):
+            return self.commit(source)
+        store = self.reader.store
+        return IndexTablesLog(store, location=store.url, storage_options={})._state_change(source)
 
     def commit(self, file: LogFile) -> Commit:
         """The JSON commit in `file`."""
-        return version_file.decode_commit(
-            self.files[file.name], version=file.version, url=URL, log_file=file.name, modified_ms=file.modified_ms
-        )
+        return self.reader.commit(file)
 
     def state(self, file: LogFile) -> State:
         """The state in `file`."""
-        return avro_state.decode_state(self.files[file.name], version=file.version, url=URL, log_file=file.name)
-
-    def bytes_of(self, manifests: Iterable[Manifest]) -> Iterator[tuple[Manifest, bytes]]:
-        """The manifests with their bytes, each read when it is asked for."""
-        return ((manifest, self.files[manifest.name]) for manifest in manifests)
+        return self.reader.state(file)
 
     def live_in(self, state: State) -> Iterator[pa.RecordBatch]:
         """The live files of a state."""
-        return avro_state.live_files(state, self.bytes_of(state.newest_first), url=URL)
+        return self.reader.live_in(state)
 
     def _read(self, segment: listing.Segment) -> Snapshot:
-        facts, base = self._base(segment.base)
+        base, _ = self.reader.base_facts(self.log, segment.base)
         if segment.twin is not None:
             twin = segment.twin
             where = replay.parted(self.commit(twin.commit), self.live_in(self.state(twin.state)))
@@ -114,52 +112,9 @@ class IndexLog:
                 raise replay.parted_error(twin.commit.version, where, url=URL)
         commits = [self.commit(file) for file in segment.commits]
         turns = ([columns.of_commit(commit)] for commit in reversed(commits))
-        adds = [add for batch in live_files(base, turns) for add in columns.to_add_files(batch)]
-        return Snapshot(facts=fold(facts, commits), files={add.path: add for add in adds})
-
-    def _base(self, file: LogFile | None) -> tuple[Facts, Iterable[pa.RecordBatch]]:
-        if file is None:
-            return Facts(), ()
-        if file.kind is LogFileKind.CHECKPOINT:
-            read = checkpoint.decode_checkpoint(self._checkpoint_files(file), url=URL)
-            return read.facts, read.files
-        state = self.state(file)
-        return replace(state.facts, metadata=state.metadata or self._metadata(file.version)), self.live_in(state)
-
-    def _checkpoint_files(self, file: LogFile) -> list[tuple[str, bytes]]:
-        data = self.files[file.name]
-        parts = checkpoint.part_list(data, version=file.version, url=URL, log_file=file.name)
-        if parts is None:
-            return [(file.name, data)]
-        found = parts.names_among(self.files)
-        if found is None:
-            raise CorruptLogError("a part of it is missing", url=URL, log_file=file.name)
-        return [(name, self.files[name]) for name in found]
-
-    def _metadata(self, version: Version) -> Metadata | None:
-        for file in listing.metadata_sources(self.log, version):
-            said = self.commit(file) if file.kind is LogFileKind.COMMIT else self.state(file)
-            if said.metadata is not None:
-                return said.metadata
-        return None
-
-    def _state_change(self, source: listing.StateChange) -> Commit:
-        after, base = self.state(source.after), source.before.base
-        if base is not None and base.kind is LogFileKind.STATE and not source.before.commits:
-            before = self.state(base)
-            read = replay.compared(before, after)
-            return replay.state_commit(
-                after,
-                avro_state.live_among(after, self.bytes_of(read.after), url=URL),
-                before=avro_state.live_among(before, self.bytes_of(read.before), url=URL),
-                file_count_before=before.file_count,
-                url=URL,
-            )
-        _, batches = self._base(base)
-        turns = ([columns.of_commit(self.commit(file))] for file in reversed(source.before.commits))
-        return replay.state_commit(
-            after, self.live_in(after), before=live_files(batches, turns), file_count_before=None, url=URL
-        )
+        files = live_files(self.reader.base_files(self.log, segment.base), turns)
+        adds = [add for batch in files for add in columns.to_add_files(batch)]
+        return Snapshot(facts=fold(base, commits), files={add.path: add for add in adds})
 
 
 def rows_by_version(log: IndexLog, versions: Iterable[int]) -> list[tuple[int, int, int]]:
@@ -262,7 +217,3 @@ def states_of(
             registry={},
         )
     return {**files, **state_log(states)}
-
-
-def _version(version: int | None) -> Version | None:
-    return None if version is None else Version(version)
