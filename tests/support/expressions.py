@@ -11,6 +11,7 @@ from decimal import Decimal as Number
 
 import pyarrow as pa
 
+from tablefeed.delta.schema.schema_string import to_arrow
 from tablefeed.model.schema import Array, DataType, Decimal, Field, Map, Primitive, Struct
 
 _NAN, _INF = float("nan"), float("inf")
@@ -20,146 +21,43 @@ _I32 = [0, 1, None, -1, 2147483647, -2147483648, 42, 100, -7, 3, 1000000]
 _I64 = [1, 0, -1, None, 9223372036854775807, -9223372036854775808, 4294967296, 9007199254740993, -42, 2147483648]
 _F32 = [0.0, -0.0, 1.5, None, _NAN, _INF, -_INF, 3.4028234663852886e38, 1e-45, 0.1, 16777217.0]
 _F64 = [
-    0.0,
-    -0.0,
-    0.1,
-    None,
-    _NAN,
-    _INF,
-    -_INF,
-    1.7976931348623157e308,
-    5e-324,
-    2.5,
-    -2.5,
-    9.223372036854775807e18,
+    *(0.0, -0.0, 0.1, None, _NAN, _INF, -_INF, 1.7976931348623157e308, 5e-324, 2.5, -2.5, 9.223372036854775807e18),
     1e17,
 ]
 _DEC = ["0.00", "0.01", "-0.01", None, "99999999.99", "-99999999.99", "1.50", "2.50", "-2.50", "12.34", "100.00"]
 _BIG = [
-    "0",
-    "1.5",
-    None,
-    "99999999999999999999.999999999999999999",
-    "-0.000000000000000001",
+    *("0", "1.5", None, "99999999999999999999.999999999999999999", "-0.000000000000000001"),
     "-12345.678901234567890123",
 ]
 _WIDE = [
-    "0",
-    "1",
-    None,
-    "99999999999999999999999999999999999999",
-    "-99999999999999999999999999999999999999",
-    "10",
-    "12345678901234567890123456789012345678",
-    "-12345678901234567890123456789012345000",
-    "12345678901234567890123456789012335000",
-    "-1234567890123456789012345678901234",
+    *("0", "1", None, "99999999999999999999999999999999999999", "-99999999999999999999999999999999999999", "10"),
+    *("12345678901234567890123456789012345678", "-12345678901234567890123456789012345000"),
+    *("12345678901234567890123456789012335000", "-1234567890123456789012345678901234"),
 ]
 _S = [
-    "",
-    "a",
-    None,
-    "A",
-    " lead and trail ",
-    "\ttab\n",
-    "Straße",
-    "ΑΣ",
-    "e\u0301te\u0301",
-    "🤦🏼‍♂️x",
-    "İstanbul",
-    "ﬁn",
-    "a%b_c",
-    "o'neil",
-    "éa",
-    "z\u0000z",
-    "foo@bar.com",
-    "line\r\n",
-    "ABC-123",
-    "\ufeffbom\uffff",
-    "ǅ",
+    *("", "a", None, "A", " lead and trail ", "\ttab\n", "Straße", "ΑΣ", "e\u0301te\u0301", "🤦🏼‍♂️x", "İstanbul", "ﬁn"),
+    *("a%b_c", "o'neil", "éa", "z\u0000z", "foo@bar.com", "line\r\n", "ABC-123", "\ufeffbom\uffff", "ǅ"),
 ]
 _N = [
-    "1",
-    " 12 ",
-    None,
-    "-7",
-    "+3",
-    "1.5",
-    "abc",
-    "",
-    "9223372036854775808",
-    "000000000000000000000000042",
-    "1e3",
-    "NaN",
-    "-Infinity",
-    "0x10",
-    "1_000",
-    "٣",
-    "2147483648",
-    "-0",
-    "true",
-    "N",
-    ".5",
-    "5.",
-    "1d",
+    *("1", " 12 ", None, "-7", "+3", "1.5", "abc", "", "9223372036854775808", "000000000000000000000000042", "1e3"),
+    *("NaN", "-Infinity", "0x10", "1_000", "٣", "2147483648", "-0", "true", "N", ".5", "5.", "1d"),
 ]
 _T = [
-    "2024-02-29",
-    "2024-2-9",
-    None,
-    "2023-02-29",
-    "2024",
-    "2024-05",
-    " 2024-05-06 ",
-    "2024-05-06T10:11:12Z",
-    "2024-05-06 10:11:12.123456789",
-    "2024-03-31 02:30:00",
-    "2024-10-27 02:30:00",
-    "1582-10-10",
-    "0001-01-01",
-    "24-01-01",
-    "x",
-    "2024-05-06 10:11:12+02:30",
-    "2024-05-06 10",
-    "2024-05-06 25:00:00",
-    "9999-12-31 23:59:59.999999",
-    "2024-05-06 10:11",
-    "2024-13-01",
-    "1883-11-18 12:00:00",
+    *("2024-02-29", "2024-2-9", None, "2023-02-29", "2024", "2024-05", " 2024-05-06 ", "2024-05-06T10:11:12Z"),
+    *("2024-05-06 10:11:12.123456789", "2024-03-31 02:30:00", "2024-10-27 02:30:00", "1582-10-10", "0001-01-01"),
+    *("24-01-01", "x", "2024-05-06 10:11:12+02:30", "2024-05-06 10", "2024-05-06 25:00:00"),
+    *("9999-12-31 23:59:59.999999", "2024-05-06 10:11", "2024-13-01", "1883-11-18 12:00:00"),
 ]
 _D = [
-    date(1970, 1, 1),
-    date(2024, 2, 29),
-    None,
-    date(1969, 12, 31),
-    date(1582, 10, 4),
-    date(1582, 10, 15),
-    date(1, 1, 1),
-    date(9999, 12, 31),
-    date(2024, 3, 31),
-    date(2024, 12, 30),
-    date(2021, 1, 3),
-    date(1900, 3, 1),
+    *(date(1970, 1, 1), date(2024, 2, 29), None, date(1969, 12, 31), date(1582, 10, 4), date(1582, 10, 15)),
+    *(date(1, 1, 1), date(9999, 12, 31), date(2024, 3, 31), date(2024, 12, 30), date(2021, 1, 3), date(1900, 3, 1)),
     date(2000, 12, 31),
 ]
 _TS = [
-    "1970-01-01T00:00:00",
-    "2024-03-31T00:59:59.999999",
-    None,
-    "2024-03-31T01:00:00",
-    "2024-10-27T00:30:00",
-    "2024-10-27T01:30:00",
-    "1969-12-31T23:59:59.999999",
-    "1582-10-10T12:00:00",
-    "1800-06-01T12:34:56.789012",
-    "2024-02-29T12:30:45.000001",
-    "0001-01-02T00:00:00",
-    "9999-12-31T22:59:59.999999",
-    "2500-07-01T00:00:00.5",
-    "1893-03-31T23:06:32",
-    "1945-05-24T01:00:00",
-    "2024-12-31T23:30:00.100000",
-    "1980-04-06T01:00:00",
+    *("1970-01-01T00:00:00", "2024-03-31T00:59:59.999999", None, "2024-03-31T01:00:00", "2024-10-27T00:30:00"),
+    *("2024-10-27T01:30:00", "1969-12-31T23:59:59.999999", "1582-10-10T12:00:00", "1800-06-01T12:34:56.789012"),
+    *("2024-02-29T12:30:45.000001", "0001-01-02T00:00:00", "9999-12-31T22:59:59.999999", "2500-07-01T00:00:00.5"),
+    *("1893-03-31T23:06:32", "1945-05-24T01:00:00", "2024-12-31T23:30:00.100000", "1980-04-06T01:00:00"),
 ]
 _NTZ = ["2024-03-31T02:30:00", "2024-10-27T02:30:00.25", None, "1969-12-31T23:59:59.999999", "1583-01-01T00:00:00"]
 _BIN = [b"", b"\x00\xff", None, "Straße".encode(), b"abc"]
@@ -177,75 +75,47 @@ _MEMBERS = (
     Field("b", Primitive("string"), nullable=True),
     Field("t", _TIME, nullable=True),
 )
-_KINDS: Mapping[str, DataType] = {
-    "i8": Primitive("byte"),
-    "i16": Primitive("short"),
-    "i32": Primitive("integer"),
-    "i64": Primitive("long"),
-    "j64": Primitive("long"),
-    "f32": Primitive("float"),
-    "f64": Primitive("double"),
-    "dec": Decimal(10, 2),
-    "big": Decimal(38, 18),
-    "wide": Decimal(38, 0),
-    "b": Primitive("boolean"),
-    "s": Primitive("string"),
-    "n": Primitive("string"),
-    "t": Primitive("string"),
-    "d": Primitive("date"),
-    "d2": Primitive("date"),
-    "ts": _TIME,
-    "ts2": _TIME,
-    "ntz": Primitive("timestamp_ntz"),
-    "bin": Primitive("binary"),
-    "st": Struct(_MEMBERS),
-    "arr": Array(Primitive("integer"), contains_null=True),
-    "m": Map(Primitive("string"), Primitive("integer"), value_contains_null=True),
+_COLUMNS: Mapping[str, tuple[DataType, Sequence[object]]] = {
+    "i8": (Primitive("byte"), _I8),
+    "i16": (Primitive("short"), _I16),
+    "i32": (Primitive("integer"), _I32),
+    "i64": (Primitive("long"), _I64),
+    "j64": (Primitive("long"), _I64[3:]),
+    "f32": (Primitive("float"), _F32),
+    "f64": (Primitive("double"), _F64),
+    "dec": (Decimal(10, 2), [v and Number(v) for v in _DEC]),
+    "big": (Decimal(38, 18), [v and Number(v) for v in _BIG]),
+    "wide": (Decimal(38, 0), [v and Number(v) for v in _WIDE]),
+    "b": (Primitive("boolean"), _BOOL),
+    "s": (Primitive("string"), _S),
+    "n": (Primitive("string"), _N),
+    "t": (Primitive("string"), _T),
+    "d": (Primitive("date"), _D),
+    "d2": (Primitive("date"), _D[4:]),
+    "ts": (_TIME, [v and datetime.fromisoformat(v).replace(tzinfo=UTC) for v in _TS]),
+    "ts2": (_TIME, [v and datetime.fromisoformat(v).replace(tzinfo=UTC) for v in _TS[6:]]),
+    "ntz": (Primitive("timestamp_ntz"), [v and datetime.fromisoformat(v) for v in _NTZ]),
+    "bin": (Primitive("binary"), _BIN),
+    "st": (Struct(_MEMBERS), _ST),
+    "arr": (Array(Primitive("integer"), contains_null=True), _ARR),
+    "m": (Map(Primitive("string"), Primitive("integer"), value_contains_null=True), _M),
 }
 SCHEMA = Struct(
     (
         Field("id", Primitive("integer"), nullable=False),
-        *(Field(name, kind, nullable=True) for name, kind in _KINDS.items()),
+        *(Field(name, kind, nullable=True) for name, (kind, _) in _COLUMNS.items()),
     )
 )
 
 
 def rows() -> pa.RecordBatch:
     """The rows, as SCHEMA says."""
-    utc = pa.timestamp("us", tz="UTC")
-    member = pa.struct([("a", pa.int32()), ("b", pa.string()), ("t", utc)])
-    return pa.record_batch(
-        {
-            "id": pa.array(range(_ROWS), pa.int32()),
-            "i8": _column(_I8, pa.int8()),
-            "i16": _column(_I16, pa.int16()),
-            "i32": _column(_I32, pa.int32()),
-            "i64": _column(_I64, pa.int64()),
-            "j64": _column(_I64[3:], pa.int64()),
-            "f32": _column(_F32, pa.float32()),
-            "f64": _column(_F64, pa.float64()),
-            "dec": _column([v and Number(v) for v in _DEC], pa.decimal128(10, 2)),
-            "big": _column([v and Number(v) for v in _BIG], pa.decimal128(38, 18)),
-            "wide": _column([v and Number(v) for v in _WIDE], pa.decimal128(38, 0)),
-            "b": _column(_BOOL, pa.bool_()),
-            "s": _column(_S, pa.string()),
-            "n": _column(_N, pa.string()),
-            "t": _column(_T, pa.string()),
-            "d": _column(_D, pa.date32()),
-            "d2": _column(_D[4:], pa.date32()),
-            "ts": _column([v and datetime.fromisoformat(v).replace(tzinfo=UTC) for v in _TS], utc),
-            "ts2": _column([v and datetime.fromisoformat(v).replace(tzinfo=UTC) for v in _TS[6:]], utc),
-            "ntz": _column([v and datetime.fromisoformat(v) for v in _NTZ], pa.timestamp("us")),
-            "bin": _column(_BIN, pa.binary()),
-            "st": _column(_ST, member),
-            "arr": _column(_ARR, pa.list_(pa.int32())),
-            "m": _column(_M, pa.map_(pa.string(), pa.int32())),
-        }
-    )
-
-
-def _column(values: Sequence[object], kind: pa.DataType) -> pa.Array:
-    return pa.array([values[i % len(values)] for i in range(_ROWS)], kind)
+    kinds = to_arrow(SCHEMA)
+    columns = {
+        name: pa.array([values[i % len(values)] for i in range(_ROWS)], kinds.field(name).type)
+        for name, (_, values) in _COLUMNS.items()
+    }
+    return pa.record_batch({"id": pa.array(range(_ROWS), pa.int32()), **columns})
 
 
 _COMPARISONS = """

@@ -22,16 +22,8 @@ from tablefeed.model.schema import DataType, Field, Primitive, Struct
 
 SMALL, LARGE, HUGE = model.Decimal(10, 2), model.Decimal(38, 18), model.Decimal(38, 0)
 LEAVES: Mapping[str, DataType] = {
-    "long": Primitive("long"),
-    "short": Primitive("short"),
-    "double": Primitive("double"),
-    "float": Primitive("float"),
-    "string": Primitive("string"),
-    "date": Primitive("date"),
-    "timestamp": Primitive("timestamp"),
-    "timestamp_ntz": Primitive("timestamp_ntz"),
-    "boolean": Primitive("boolean"),
-    "binary": Primitive("binary"),
+    **{name: Primitive(name) for name in ("long", "short", "double", "float", "string", "date", "timestamp")},
+    **{name: Primitive(name) for name in ("timestamp_ntz", "boolean", "binary")},
     "small": SMALL,
     "large": LARGE,
     "huge": HUGE,
@@ -89,20 +81,9 @@ MOMENTS = [MOMENT + timedelta(microseconds=us) for us in (-1000, -1, 0, 1, 999, 
 MOMENTS += [datetime(1969, 12, 31, 23, 59, 59, 999_999), datetime(1, 1, 1), datetime(1582, 10, 14)]  # noqa: DTZ001
 A = "a" * 15
 TEXTS = [
-    "",
-    "a",
-    "b",
-    "é",
-    A,
-    A + "a",
-    A + "b",
-    A + "aa",
-    A * 3,
-    A * 3 + "b",
-    "\U0001f600" * 40,
-    A * 2 + "aa\U0001f600",
+    *("", "a", "b", "é", A, A + "a", A + "b", A + "aa", A * 3, A * 3 + "b", "\U0001f600" * 40, A * 2 + "aa\U0001f600"),
+    *("\U0010ffff" * 70, A * 2 + "aa\ufffd", A * 5, "x" * 31 + "\U0010ffff" * 40),
 ]
-TEXTS += ["\U0010ffff" * 70, A * 2 + "aa\ufffd", A * 5, "x" * 31 + "\U0010ffff" * 40]
 FLOATS = [0.0, -0.0, 1.5, 0.1, -0.1, math.nan, math.inf, -math.inf, 5e-324, 1e308, 16777217.0, 2.0**53]
 VALUES: Mapping[str, Sequence[Any]] = {
     "long": [*near([0, 5, 2**53], 1), 2**63 - 1, -(2**63)],
