@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from deltalake import write_deltalake
 
 from support.logs import TABLE_ID, Action, metadata
@@ -23,10 +22,6 @@ from support.micro_batches import Batch, Frame, Query, SparkModel
 BY_NAME = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "2"}
 Row = Any  # the value of a table of one column, and of another a tuple of its values
 Offset = tuple[int, int, bool]  # reservoirVersion, index and isStartingVersion of the JSON
-
-
-class Stopped(Exception):  # noqa: N818 (no error)
-    """What a test stops a query with."""
 
 
 @dataclass(slots=True)
@@ -61,12 +56,6 @@ class Stream:
         (writer.trigger(once=True) if once else writer.trigger(availableNow=True)).start()
         return self.batches[before:]
 
-    def run_until(self, *, batches: int) -> None:
-        """Runs a query that is stopped when so many batches are done, in the midst of the next."""
-        stop_at = len(self.batches) + batches
-        with pytest.raises(Stopped):
-            self._writer(self.frame(), stop_at=stop_at).trigger(availableNow=True).start()
-
     def stand_at(self, version: int) -> None:
         """Makes the query one that has delivered all before `version`, in whatever way."""
         offset = {"sourceVersion": 1, "reservoirId": TABLE_ID, "reservoirVersion": version, "index": -1}
@@ -80,10 +69,8 @@ class Stream:
         query: Query = self._writer(self.frame() if frame is None else frame).start()
         return query
 
-    def _writer(self, frame: Frame, *, stop_at: int | None = None) -> Any:
+    def _writer(self, frame: Frame) -> Any:
         def keep(batch: Batch, _number: int) -> None:
-            if len(self.batches) == stop_at:
-                raise Stopped
             columns = batch.toArrow().to_pydict()
             rows = list(zip(*columns.values(), strict=True))
             if rows:
@@ -104,13 +91,6 @@ def append(table: Path, *values: Row, name: str = "value", **columns: list[Any])
     """A commit of one file, by delta-rs; it makes the table, and adds columns that are new."""
     rows = pa.table(columns or {name: list(values)})
     write_deltalake(str(table), rows, mode="append", schema_mode="merge")
-
-
-def grown(table: Path, *values: Row) -> Path:
-    """A table with a commit of one row for each of `values`."""
-    for value in values:
-        append(table, value)
-    return table
 
 
 def commit_file(table: Path, version: int) -> Path:
