@@ -164,6 +164,17 @@ def own_name(name: str, *, url: str) -> str:
     return name
 
 
+def check_after(name: str, within: Within | None, undo: Callable[[], None]) -> None:
+    """Does what `within` asks for after an object appeared as `name`; where the check raises, calls `undo`."""
+    try:
+        if within is not None:
+            within.appeared(name)
+            within.check()
+    except BaseException:
+        undo()
+        raise
+
+
 def failed(operation: str, name: str, error: Exception, *, url: str) -> StoreError:
     """Gives the StoreError for a foreign `error`, to be raised from it."""
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

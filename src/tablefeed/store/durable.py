@@ -1,8 +1,9 @@
 """How bytes become durable and whole on a local disk. Knows paths and system calls, no store.
 
-Paths are `str` and calls go to `os`, not to pathlib: a listing may have 100,000 files.
+Paths are `str` and calls go to `os`, not to pathlib: a listing may have 100,000 files. Where an open directory `folder`
+is given, a path is relative to it.
 """
-# ruff: noqa: PTH102, PTH108, PTH112, PTH120
+# ruff: noqa: PTH102, PTH112, PTH120
 
 from __future__ import annotations
 
@@ -88,8 +89,7 @@ class Folder:
 
     def abandon(self, name: str) -> None:
         """Does what the function `abandon` does, for a file in this directory."""
-        with contextlib.suppress(OSError):
-            os.unlink(name, dir_fd=self.fd)
+        abandon(name, folder=self.fd)
 
 
 def open_folder(path: str, disk: Disk) -> Folder:
@@ -124,10 +124,7 @@ def make_empty(path: str) -> None:
 
 
 def write_new(path: str, data: bytes, disk: Disk, *, folder: int | None = None) -> None:
-    """Creates `path` with `data`, durable. Where that fails nothing remains. The mode honours the umask.
-
-    `path` is relative to the open directory `folder`, if that is given.
-    """
+    """Creates `path` with `data`, durable. Where that fails nothing remains. The mode honours the umask."""
     fd = _open_new(path, folder=folder)
     try:
         try:
@@ -138,8 +135,7 @@ def write_new(path: str, data: bytes, disk: Disk, *, folder: int | None = None) 
         finally:
             os.close(fd)
     except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(path, dir_fd=folder)
+        abandon(path, folder=folder)
         raise
 
 
@@ -165,16 +161,10 @@ def make_directories(directory: str, disk: Disk) -> None:
         sync_path(os.path.dirname(made), disk)
 
 
-def remove_if_there(path: str) -> None:
-    """Removes a file that may not exist."""
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        os.unlink(path)
-
-
-def abandon(path: str) -> None:
+def abandon(path: str, *, folder: int | None = None) -> None:
     """Removes a file of ours that nothing refers to. Where the disk refuses, the file stays; no reader uses it."""
     with contextlib.suppress(OSError):
-        os.unlink(path)
+        os.unlink(path, dir_fd=folder)
 
 
 def _open_new(path: str, *, folder: int | None = None) -> int:

@@ -10,9 +10,12 @@ from tablefeed.store.base import Store
 
 
 class Elsewhere:
-    """Finds the store of an object named by URL. Each store is opened once, by `open_root`, and closed by `close`."""
+    """Finds the store of an object named by URL. Each store is opened once, by `open_root`, and closed by `close`.
 
-    def __init__(self, open_root: Callable[[str], Store]) -> None:
+    Without `open_root` none is found.
+    """
+
+    def __init__(self, open_root: Callable[[str], Store] | None) -> None:
         self._open_root = open_root
         self._stores: dict[str, Store] = {}
         self._lock = threading.Lock()
@@ -20,7 +23,7 @@ class Elsewhere:
     def find(self, name: str) -> tuple[Store, str] | None:
         """Gives the store of an absolute URL and the name in it; None where `name` is no URL."""
         parts = split_absolute(name)
-        if parts is None:
+        if parts is None or self._open_root is None:
             return None
         root, below = parts
         with self._lock:

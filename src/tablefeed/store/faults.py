@@ -4,6 +4,7 @@
 
 The third put happens and its answer is lost. `calls` holds every call in order, for tests that count requests.
 """
+# ruff: noqa: D102 - see Store
 
 from __future__ import annotations
 
@@ -12,10 +13,13 @@ import io
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, Literal, NamedTuple
+from typing import BinaryIO, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, cast
 
 from tablefeed.errors import StoreError
 from tablefeed.store.base import Entry, Store, Within
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 Operation = Literal[
     "list",
@@ -64,6 +68,18 @@ class Fault:
             raise ValueError(f"only read, open_input and list can be short: {self}")
 
 
+def _forwarded(method: Callable[Concatenate[Store, P], R]) -> Callable[Concatenate[FaultyStore, P], R]:
+    """A method of FaultyStore that does, with faults, what the inner store's of the same name does."""
+    operation = cast("Operation", method.__name__)
+
+    def call(self: FaultyStore, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._call(operation, str(next(iter((*args, *kwargs.values())), ""))):
+            result: R = getattr(self._inner, operation)(*args, **kwargs)
+        return result
+
+    return call
+
+
 class FaultyStore:
     """`inner` with `faults`. `calls` grows by one at each call, before the call does anything."""
 
@@ -75,7 +91,6 @@ class FaultyStore:
 
     @property
     def url(self) -> str:
-        """The inner store's."""
         return self._inner.url
 
     def list(self, directory: str, *, start: str = "") -> Iterator[Entry]:
@@ -90,29 +105,12 @@ class FaultyStore:
             found = list(self._inner.directories(directory))
         yield from found
 
-    def exists(self, name: str) -> bool:
-        """See Store."""
-        with self._call("exists", name):
-            return self._inner.exists(name)
-
-    def is_file_at_root(self) -> bool:
-        """See Store."""
-        with self._call("is_file_at_root", ""):
-            return self._inner.is_file_at_root()
-
     def read(self, name: str, *, start: int = 0, end: int | None = None) -> bytes:
-        """See Store."""
         with self._call("read", name) as short:
             data = self._inner.read(name, start=start, end=end)
         return data[: len(data) // 2] if short else data
 
-    def stat(self, name: str) -> Entry | None:
-        """See Store."""
-        with self._call("stat", name):
-            return self._inner.stat(name)
-
     def open_input(self, name: str) -> BinaryIO:
-        """See Store."""
         with self._call("open_input", name) as short:
             handle = self._inner.open_input(name)
         if not short:
@@ -120,11 +118,6 @@ class FaultyStore:
         with handle:
             data = handle.read()
         return io.BytesIO(data[: len(data) // 2])
-
-    def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
-        """See Store."""
-        with self._call("put_if_absent", name):
-            return self._inner.put_if_absent(name, data, within=within)
 
     @contextlib.contextmanager
     def create(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
@@ -138,25 +131,14 @@ class FaultyStore:
         with self._call("publish", name), self._inner.publish(name, within=within) as handle:
             yield handle
 
-    def replace(self, name: str, data: bytes, *, within: Within | None = None) -> None:
-        """See Store."""
-        with self._call("replace", name):
-            self._inner.replace(name, data, within=within)
-
-    def delete(self, name: str) -> None:
-        """See Store."""
-        with self._call("delete", name):
-            self._inner.delete(name)
-
-    def sweep(self, directory: str, *, before_ms: int) -> int:
-        """See Store."""
-        with self._call("sweep", directory):
-            return self._inner.sweep(directory, before_ms=before_ms)
-
-    def wait(self, directory: str, *, timeout_s: float) -> bool:
-        """See Store."""
-        with self._call("wait", directory):
-            return self._inner.wait(directory, timeout_s=timeout_s)
+    exists = _forwarded(Store.exists)
+    is_file_at_root = _forwarded(Store.is_file_at_root)
+    stat = _forwarded(Store.stat)
+    put_if_absent = _forwarded(Store.put_if_absent)
+    replace = _forwarded(Store.replace)
+    delete = _forwarded(Store.delete)
+    sweep = _forwarded(Store.sweep)
+    wait = _forwarded(Store.wait)
 
     def local_path(self, name: str) -> str | None:
         """Gives the inner store's path. This call is not counted."""

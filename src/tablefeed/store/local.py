@@ -6,7 +6,7 @@ system the link fails where the name exists, and readers see only the whole file
 
 Paths are `str` and calls go to `os`, not to pathlib: a listing may have 100,000 files.
 """
-# ruff: noqa: PTH108, PTH112, PTH113, PTH116, PTH118, PTH119, PTH120, PTH123, PTH206, PTH208
+# ruff: noqa: D102, PTH108, PTH112, PTH113, PTH116, PTH118, PTH119, PTH120, PTH123, PTH206, PTH208
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import stat
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
-from tablefeed.errors import NotExclusiveError, ObjectNotFoundError, StoreError
+from tablefeed.errors import NotExclusiveError, ObjectNotFoundError
 from tablefeed.store import durable
-from tablefeed.store.base import Entry, Store, Within, failed, own_name
+from tablefeed.store.base import Entry, Store, Within, check_after, failed, own_name
 from tablefeed.store.elsewhere import Elsewhere
 from tablefeed.store.wake import Wake
 
@@ -42,7 +42,7 @@ class LocalStore:
         wake: Wake | None = None,
     ) -> None:
         self._root = os.path.normpath(root)
-        self._elsewhere = Elsewhere(open_elsewhere) if open_elsewhere else None
+        self._elsewhere = Elsewhere(open_elsewhere)
         self._disk = disk or durable.Disk()
         self._wake = wake or Wake()
         self._settled: set[str] = set()
@@ -68,7 +68,6 @@ class LocalStore:
                 yield entry
 
     def directories(self, directory: str) -> Iterator[str]:
-        """Yields the directories in `directory`, links left out; see Store."""
         try:
             with os.scandir(self._path(directory)) as entries:
                 names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
@@ -79,16 +78,13 @@ class LocalStore:
         yield from names
 
     def exists(self, name: str) -> bool:
-        """Says whether there is a file; see Store."""
         return self.stat(name) is not None
 
     def is_file_at_root(self) -> bool:
-        """Says whether the root is a file; see Store."""
         return os.path.isfile(self._root)
 
     def read(self, name: str, *, start: int = 0, end: int | None = None) -> bytes:
-        """Gives a file's bytes; see Store."""
-        if (other := self._find_elsewhere(name)) is not None:
+        if (other := self._elsewhere.find(name)) is not None:
             return other[0].read(other[1], start=start, end=end)
         size_bytes = self._regular(name).size_bytes
         try:
@@ -103,8 +99,7 @@ class LocalStore:
             raise failed("read", name, error, url=self.url) from error
 
     def stat(self, name: str) -> Entry | None:
-        """Gives a file's entry; see Store."""
-        if (other := self._find_elsewhere(name)) is not None:
+        if (other := self._elsewhere.find(name)) is not None:
             return other[0].stat(other[1])
         return self._entry(self._path(name), name)
 
@@ -113,7 +108,7 @@ class LocalStore:
 
         The file is read, not memory-mapped: if it is truncated meanwhile, the reader gets an error and not a signal.
         """
-        if (other := self._find_elsewhere(name)) is not None:
+        if (other := self._elsewhere.find(name)) is not None:
             return other[0].open_input(other[1])
         import pyarrow as pa
 
@@ -127,7 +122,6 @@ class LocalStore:
         return handle
 
     def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
-        """Creates a file whole, durable and only once; see Store."""
         path = self._own_path(name)
         base_name = os.path.basename(path)
         temporary = durable.temporary_name(base_name)
@@ -142,7 +136,6 @@ class LocalStore:
 
     @contextlib.contextmanager
     def create(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
-        """Gives a native pyarrow handle to a new file; see Store."""
         import pyarrow as pa
 
         path = self._own_path(name)
@@ -163,7 +156,6 @@ class LocalStore:
 
     @contextlib.contextmanager
     def publish(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
-        """Gives a native pyarrow handle to a hidden file that becomes `name`; see Store."""
         import pyarrow as pa
 
         path = self._own_path(name)
@@ -197,20 +189,20 @@ class LocalStore:
                 folder.abandon(temporary)
                 raise
             folder.sync()
-            _check_after(within, folder, name, ours)
+            check_after(name, within, lambda: folder.remove(base_name, ours))
 
     def delete(self, name: str) -> None:
         """Removes a file and Hadoop's checksum of it; see Store."""
         path = self._own_path(name)
+        directory, base_name = os.path.split(path)
         try:
-            directory, base_name = os.path.split(path)
-            durable.remove_if_there(os.path.join(directory, _checksum_name(base_name)))
-            durable.remove_if_there(path)
+            for doomed in (os.path.join(directory, _checksum_name(base_name)), path):
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    os.unlink(doomed)
         except OSError as error:
             raise failed("delete", name, error, url=self.url) from error
 
     def sweep(self, directory: str, *, before_ms: int) -> int:
-        """Removes the temporary files of interrupted writers; see Store."""
         try:
             with os.scandir(self._path(directory)) as entries:
                 own = [entry for entry in entries if durable.is_own_temporary(entry.name)]
@@ -221,20 +213,16 @@ class LocalStore:
         return sum(_is_swept(entry, before_ms) for entry in own)
 
     def wait(self, directory: str, *, timeout_s: float) -> bool:
-        """Waits for the system to report a change; see Store."""
         return self._wake.wait(self._path(directory), timeout_s=timeout_s)
 
     def local_path(self, name: str) -> str | None:
-        """Gives the path of `name`, or None for a URL that is not of this machine."""
-        if (other := self._find_elsewhere(name)) is not None:
+        if (other := self._elsewhere.find(name)) is not None:
             return other[0].local_path(other[1])
         return self._path(name)
 
     def close(self) -> None:
-        """Ends the watching; see Store."""
         self._wake.close()
-        if self._elsewhere is not None:
-            self._elsewhere.close()
+        self._elsewhere.close()
 
     def _path(self, name: str) -> str:
         # os.path.join gives an absolute name back as it is.
@@ -242,9 +230,6 @@ class LocalStore:
 
     def _own_path(self, name: str) -> str:
         return os.path.join(self._root, own_name(name, url=self.url))
-
-    def _find_elsewhere(self, name: str) -> tuple[Store, str] | None:
-        return self._elsewhere.find(name) if self._elsewhere is not None and ":/" in name else None
 
     def _regular(self, name: str) -> Entry:
         """The entry of a regular file. A log may name a pipe or a device, and opening one can block forever."""
@@ -291,11 +276,11 @@ class LocalStore:
         """Links `temporary` to `name`, durably, while `within` holds; False where another file has the name."""
         if within is not None:
             within.check()
-        ours = folder.identity(temporary)
-        created = self._link(folder, temporary, os.path.basename(name))
+        ours, base_name = folder.identity(temporary), os.path.basename(name)
+        created = self._link(folder, temporary, base_name)
         if created:
             folder.sync()
-            _check_after(within, folder, name, ours)
+            check_after(name, within, lambda: folder.remove(base_name, ours))
         return created
 
     def _link(self, folder: durable.Folder, temporary: str, base_name: str) -> bool:
@@ -303,7 +288,12 @@ class LocalStore:
             return folder.link(temporary, base_name)
         except OSError as error:
             if error.errno in durable.LINKS_REFUSED:
-                raise self._not_exclusive(error) from error
+                raise NotExclusiveError(
+                    f"The file system of {self.url} has no hard links ({error.strerror}), so two writers of one "
+                    "version could both succeed. Nothing was written. Put the table on a file system with hard links "
+                    "(ext4, xfs, btrfs, zfs, apfs, nfs).",
+                    url=self.url,
+                ) from error
             raise
 
     def _refuse_without_links(self, path: str, folder: durable.Folder) -> None:
@@ -319,14 +309,6 @@ class LocalStore:
             raise
         folder.abandon(linked)
         self._has_links = True
-
-    def _not_exclusive(self, error: OSError) -> StoreError:
-        return NotExclusiveError(
-            f"The file system of {self.url} has no hard links ({error.strerror}), so two writers of one version "
-            "could both succeed. Nothing was written. Put the table on a file system with hard "
-            "links (ext4, xfs, btrfs, zfs, apfs, nfs).",
-            url=self.url,
-        )
 
     def _settle(self, directory: str) -> None:
         """Makes `directory`. The entries of all directories from the root to it are made durable, whoever made them."""
@@ -350,17 +332,6 @@ def _is_swept(entry: os.DirEntry[str], before_ms: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def _check_after(within: Within | None, folder: durable.Folder, name: str, ours: tuple[int, int] | None) -> None:
-    """Runs the check again after the file `ours` appeared as `name`; where it raises, removes that file."""
-    try:
-        if within is not None:
-            within.appeared(name)
-            within.check()
-    except BaseException:
-        folder.remove(os.path.basename(name), ours)
-        raise
 
 
 def _checksum_name(base_name: str) -> str:

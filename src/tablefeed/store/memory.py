@@ -1,4 +1,5 @@
 """A store in this process's memory, with exclusive and atomic puts. For tests and for temporary tables."""
+# ruff: noqa: D102 - see Store
 
 from __future__ import annotations
 
@@ -7,11 +8,11 @@ import io
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from tablefeed.errors import ObjectNotFoundError, StoreError
-from tablefeed.store.base import Entry, Within, own_name
+from tablefeed.store.base import Entry, Within, check_after, own_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,39 +39,28 @@ class MemoryStore:
         return f"memory:{self._name}"
 
     def list(self, directory: str, *, start: str = "") -> Iterator[Entry]:
-        """Yields the objects in `directory` from `start` on; see Store."""
-        prefix = f"{directory.rstrip('/')}/" if directory else ""
-        with self._condition:
-            below = [name[len(prefix) :] for name in self._objects if name.startswith(prefix)]
+        below = self._below(directory)
         for base_name in sorted(name for name in below if "/" not in name and name >= start):
-            entry = self.stat(prefix + base_name)
+            entry = self.stat(below[base_name])
             if entry is not None:
-                yield Entry(name=base_name, size_bytes=entry.size_bytes, modified_ms=entry.modified_ms)
+                yield replace(entry, name=base_name)
 
     def directories(self, directory: str) -> Iterator[str]:
-        """Yields the directories that the names of objects imply; see Store."""
-        prefix = f"{directory.rstrip('/')}/" if directory else ""
-        with self._condition:
-            below = [name[len(prefix) :] for name in self._objects if name.startswith(prefix)]
-        yield from sorted({name.partition("/")[0] for name in below if "/" in name})
+        yield from sorted({name.partition("/")[0] for name in self._below(directory) if "/" in name})
 
     def exists(self, name: str) -> bool:
-        """Says whether there is an object; see Store."""
         return name in self._objects
 
     def is_file_at_root(self) -> bool:
-        """Gives False: the root is no object."""
         return False
 
     def read(self, name: str, *, start: int = 0, end: int | None = None) -> bytes:
-        """Gives an object's bytes; see Store."""
         found = self._objects.get(name)
         if found is None:
             raise ObjectNotFoundError(url=self.url, name=name)
         return found.data[start:end]
 
     def stat(self, name: str) -> Entry | None:
-        """Gives an object's entry; see Store."""
         found = self._objects.get(name)
         return Entry(name=name, size_bytes=len(found.data), modified_ms=found.modified_ms) if found else None
 
@@ -79,15 +69,7 @@ class MemoryStore:
         return io.BytesIO(self.read(name))
 
     def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
-        """Creates an object only once; see Store."""
-        name = own_name(name, url=self.url)
-        if name in self._objects:
-            return False
-        with self._checked(name, within), self._condition:
-            if name in self._objects:
-                return False
-            self._set(name, data)
-        return True
+        return own_name(name, url=self.url) not in self._objects and self._put(name, data, within, once=True)
 
     @contextlib.contextmanager
     def create(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:  # noqa: ARG002 - none is made
@@ -108,13 +90,9 @@ class MemoryStore:
         self.put_if_absent(name, buffer.getvalue(), within=within)
 
     def replace(self, name: str, data: bytes, *, within: Within | None = None) -> None:
-        """Sets an object's content; see Store."""
-        name = own_name(name, url=self.url)
-        with self._checked(name, within), self._condition:
-            self._set(name, data)
+        self._put(own_name(name, url=self.url), data, within, once=False)
 
     def delete(self, name: str) -> None:
-        """Removes an object; see Store."""
         name = own_name(name, url=self.url)
         with self._condition:
             if self._objects.pop(name, None) is not None:
@@ -125,7 +103,6 @@ class MemoryStore:
         return 0
 
     def wait(self, directory: str, *, timeout_s: float) -> bool:
-        """Waits for another thread's change; see Store."""
         directory = directory.rstrip("/")
         with self._condition:
             seen = self._condition.wait_for(lambda: self._news.get(directory, True), timeout_s)
@@ -139,30 +116,29 @@ class MemoryStore:
     def close(self) -> None:
         """Does nothing: nothing runs."""
 
-    @contextlib.contextmanager
-    def _checked(self, name: str, within: Within | None) -> Iterator[None]:
-        """Runs the check before and after the block; if the second raises, deletes what the block put as `name`."""
-        if within is None:
-            yield
-            return
-        within.check()
-        before = self._objects.get(name)
-        yield
-        ours = self._objects.get(name)
-        if ours is before:
-            return
-        try:
-            within.appeared(name)
-            within.check()
-        except BaseException:
-            with self._condition:
-                if self._objects.get(name) is ours:
-                    self.delete(name)
-            raise
+    def _below(self, directory: str) -> dict[str, str]:
+        """The names of all objects below `directory`, by what follows it in them."""
+        prefix = f"{directory.rstrip('/')}/" if directory else ""
+        with self._condition:
+            return {name[len(prefix) :]: name for name in self._objects if name.startswith(prefix)}
 
-    def _set(self, name: str, data: bytes) -> None:
-        self._objects[name] = _Object(data=bytes(data), modified_ms=self._now_ms())
-        self._notify(name)
+    def _put(self, name: str, data: bytes, within: Within | None, *, once: bool) -> bool:
+        """Sets the object, `once` only where there is none, and says whether it did."""
+        if within is not None:
+            within.check()
+        ours = _Object(data=bytes(data), modified_ms=self._now_ms())
+        with self._condition:
+            if once and name in self._objects:
+                return False
+            self._objects[name] = ours
+            self._notify(name)
+        check_after(name, within, lambda: self._remove(name, ours))
+        return True
+
+    def _remove(self, name: str, ours: _Object) -> None:
+        with self._condition:
+            if self._objects.get(name) is ours:
+                self.delete(name)
 
     def _notify(self, name: str) -> None:
         self._news[name.rpartition("/")[0]] = True

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from tablefeed.errors import StoreConfigError
 from tablefeed.store import options
@@ -40,22 +41,23 @@ def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, str] |
     open_elsewhere = functools.partial(open_store, storage_options=given)
     if address.scheme == "file":
         return LocalStore(address.location, open_elsewhere=open_elsewhere)
-    return _open_remote(address, given)
+    hidden = (*options.secrets(given), *credentials(address.location))
+    kind = S3Store if address.scheme == "s3" else FsspecStore
+    return kind(_filesystem(address, given, hidden), address.location, open_elsewhere=open_elsewhere, hidden=hidden)
 
 
-def _open_remote(address: Address, given: Mapping[str, str]) -> Store:
+def _filesystem(address: Address, given: Mapping[str, str], hidden: Iterable[str]) -> Any:  # Any: fsspec has no types
     url = shown(address.location)
     arguments = options.for_fsspec(address.scheme, given, url=url)
-    hidden = (*options.secrets(given), *credentials(address.location))
     # Imported here: the import is slow, and a local table does not need it.
     import fsspec
 
     try:
-        filesystem, _ = fsspec.url_to_fs(address.location, use_listings_cache=False, **arguments)
+        return fsspec.url_to_fs(address.location, use_listings_cache=False, **arguments)[0]
     except ImportError as error:
-        raise StoreConfigError(
-            f"The store at {url} needs a package: {_remedy(address.scheme, error)}.", url=url
-        ) from error
+        package = _PACKAGES.get(address.scheme)
+        remedy = f"pip install {package}" if package else str(error)
+        raise StoreConfigError(f"The store at {url} needs a package: {remedy}.", url=url) from error
     except Exception as error:
         reason = str(error)
         for secret in hidden:
@@ -65,11 +67,3 @@ def _open_remote(address: Address, given: Mapping[str, str]) -> Store:
             f"({', '.join(sorted(given)) or 'none given'}).",
             url=url,
         ) from error
-    open_elsewhere = functools.partial(open_store, storage_options=given)
-    kind = S3Store if address.scheme == "s3" else FsspecStore
-    return kind(filesystem, address.location, open_elsewhere=open_elsewhere, hidden=hidden)
-
-
-def _remedy(scheme: str, error: ImportError) -> str:
-    package = _PACKAGES.get(scheme)
-    return f"pip install {package}" if package else str(error)

@@ -2,6 +2,7 @@
 
 On many of them fsspec's exclusive create first checks and then writes, so two writers can both succeed.
 """
+# ruff: noqa: D102 - see Store
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from typing import Any, BinaryIO
 
 from tablefeed.errors import NotExclusiveError, ObjectNotFoundError, StoreError, TablefeedError
 from tablefeed.store.address import shown
-from tablefeed.store.base import Entry, Store, Within, failed
+from tablefeed.store.base import Entry, Store, failed
 from tablefeed.store.elsewhere import Elsewhere
 
 _ABSENT = (FileNotFoundError, NotADirectoryError)
@@ -44,7 +45,7 @@ class FsspecStore:
         self._root = _path_in(filesystem, location)
         scheme, _, rest = location.partition("://")
         self._authority_root = _path_in(filesystem, f"{scheme}://{rest.partition('/')[0]}/")
-        self._elsewhere = Elsewhere(open_elsewhere) if open_elsewhere else None
+        self._elsewhere = Elsewhere(open_elsewhere)
 
     @property
     def url(self) -> str:
@@ -64,24 +65,21 @@ class FsspecStore:
             yield self._entry(base_name, files[base_name])
 
     def directories(self, directory: str) -> Iterator[str]:
-        """Yields the directories in `directory`, or those that its objects' names imply; see Store."""
         path = self._path(directory).rstrip("/")
         places = [str(info["name"]).rstrip("/") for info in self._listed(directory) if info["type"] == "directory"]
         yield from sorted({place.rpartition("/")[2] for place in places if place != path})
 
     def exists(self, name: str) -> bool:
-        """Says whether there is an object; see Store."""
         return self.stat(name) is not None
 
     def is_file_at_root(self) -> bool:
-        """Says whether the root is an object; see Store."""
         with self._translated("look at", ""):
             self._fs.invalidate_cache(self._root)
             return bool(self._fs.isfile(self._root))
 
     def read(self, name: str, *, start: int = 0, end: int | None = None) -> bytes:
         """Gives an object's bytes by one request for its range; see Store."""
-        if (other := self._find_elsewhere(name)) is not None:
+        if (other := self._elsewhere.find(name)) is not None:
             return other[0].read(other[1], start=start, end=end)
         if end is not None and end <= start and self.exists(name):
             return b""
@@ -99,8 +97,7 @@ class FsspecStore:
         return data
 
     def stat(self, name: str) -> Entry | None:
-        """Gives an object's entry; see Store."""
-        if (other := self._find_elsewhere(name)) is not None:
+        if (other := self._elsewhere.find(name)) is not None:
             return other[0].stat(other[1])
         path = self._path(name)
         try:
@@ -113,31 +110,21 @@ class FsspecStore:
 
     def open_input(self, name: str) -> BinaryIO:
         """Opens an object as a file that reads ranges ahead; see Store."""
-        if (other := self._find_elsewhere(name)) is not None:
+        if (other := self._elsewhere.find(name)) is not None:
             return other[0].open_input(other[1])
         with self._translated("open", name):
             file = self._fs.open(self._path(name), "rb")
         return io.BufferedReader(_Translated(file, lambda: self._translated("read", name)))
 
-    def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:  # noqa: ARG002 - no name can be written
-        """Raises NotExclusiveError."""
-        raise self._not_exclusive()
+    def _refused(self, *_: Any, **__: Any) -> Any:  # Any: S3Store overrides it as each of the methods below
+        """Raises NotExclusiveError: no name can be written or deleted."""
+        raise NotExclusiveError(
+            f"The store at {self.url} can be read but not written: two writers of one version could both succeed "
+            "there, and a commit would be lost. Nothing was written. Write to a local path or to S3.",
+            url=self.url,
+        )
 
-    def create(self, name: str, *, within: Within | None = None) -> AbstractContextManager[BinaryIO]:  # noqa: ARG002 - no name can be written
-        """Raises NotExclusiveError."""
-        raise self._not_exclusive()
-
-    def publish(self, name: str, *, within: Within | None = None) -> AbstractContextManager[BinaryIO]:  # noqa: ARG002 - no name can be written
-        """Raises NotExclusiveError."""
-        raise self._not_exclusive()
-
-    def replace(self, name: str, data: bytes, *, within: Within | None = None) -> None:  # noqa: ARG002 - no name can be written
-        """Raises NotExclusiveError."""
-        raise self._not_exclusive()
-
-    def delete(self, name: str) -> None:  # noqa: ARG002 - no name can be deleted
-        """Raises NotExclusiveError."""
-        raise self._not_exclusive()
+    put_if_absent = create = publish = replace = delete = _refused
 
     def sweep(self, directory: str, *, before_ms: int) -> int:  # noqa: ARG002 - a put is whole or not at all
         """Gives 0: no object is ever half done."""
@@ -150,21 +137,17 @@ class FsspecStore:
 
     def local_path(self, name: str) -> str | None:
         """Gives the path of a name that is a `file:` URL, else None."""
-        other = self._find_elsewhere(name)
+        other = self._elsewhere.find(name)
         return other[0].local_path(other[1]) if other is not None else None
 
     def close(self) -> None:
         """Closes the stores of absolute names; connections belong to fsspec, which shares them."""
-        if self._elsewhere is not None:
-            self._elsewhere.close()
+        self._elsewhere.close()
 
     def _path(self, name: str) -> str:
         if name.startswith("/"):
             return self._authority_root + name
         return f"{self._root}/{name}" if name else self._root
-
-    def _find_elsewhere(self, name: str) -> tuple[Store, str] | None:
-        return self._elsewhere.find(name) if self._elsewhere is not None else None
 
     def _listed(self, directory: str) -> Sequence[Mapping[str, Any]]:
         """The current entries of `directory`, read past fsspec's cache; none where there is no such directory."""
@@ -204,13 +187,6 @@ class FsspecStore:
             for secret in self._hidden:
                 text = text.replace(secret, "***")
             raise StoreError(text, url=self.url) from error
-
-    def _not_exclusive(self) -> NotExclusiveError:
-        return NotExclusiveError(
-            f"The store at {self.url} can be read but not written: two writers of one version could both succeed "
-            "there, and a commit would be lost. Nothing was written. Write to a local path or to S3.",
-            url=self.url,
-        )
 
 
 class _Translated(io.RawIOBase):

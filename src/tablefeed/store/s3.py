@@ -4,6 +4,7 @@
 a server two writers of one version would both succeed, so writing to it is refused. Each process tests this before its
 first write to a bucket, with an object of its own.
 """
+# ruff: noqa: D102 - see Store
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from typing import Any, BinaryIO
 from weakref import WeakKeyDictionary
 
 from tablefeed.errors import NotExclusiveError, ObjectNotFoundError, StoreError
-from tablefeed.store.base import Entry, Within, own_name
+from tablefeed.store.base import Entry, Within, check_after, own_name
 from tablefeed.store.remote import FsspecStore
 
 PART_BYTES = 8 * 2**20
@@ -60,7 +61,7 @@ class S3Store(FsspecStore):
 
     def stat(self, name: str) -> Entry | None:
         """Gives an object's entry by one request; see Store."""
-        if (other := self._find_elsewhere(name)) is not None:
+        if (other := self._elsewhere.find(name)) is not None:
             return other[0].stat(other[1])
         try:
             with self._translated("look at", name):
@@ -77,7 +78,7 @@ class S3Store(FsspecStore):
             within.check()
         created = self._put_if_absent(name, data)
         if created:
-            self._check_after(name, within)
+            check_after(name, within, lambda: self.delete(name))
         return created
 
     @contextlib.contextmanager
@@ -100,7 +101,7 @@ class S3Store(FsspecStore):
             if within is not None:
                 within.check()
         if upload.created:
-            self._check_after(name, within)
+            check_after(name, within, lambda: self.delete(name))
 
     def replace(self, name: str, data: bytes, *, within: Within | None = None) -> None:
         """Sets an object's content, which S3 does atomically; see Store."""
@@ -109,23 +110,13 @@ class S3Store(FsspecStore):
             within.check()
         with self._translated("replace", name):
             self._fs.pipe_file(self._path(name), data)
-        self._check_after(name, within)
+        check_after(name, within, lambda: self.delete(name))
 
     def delete(self, name: str) -> None:
-        """Removes an object; see Store."""
         own_name(name, url=self.url)
         with self._translated("delete", name):
             # Not s3fs's rm: that lists first, and takes the name for a pattern.
             self._fs.call_s3("delete_object", Bucket=self._bucket, Key=self._key(name))
-
-    def _check_after(self, name: str, within: Within | None) -> None:
-        try:
-            if within is not None:
-                within.appeared(name)
-                within.check()
-        except BaseException:
-            self.delete(name)
-            raise
 
     @property
     def _bucket(self) -> str:
@@ -167,7 +158,7 @@ class S3Store(FsspecStore):
                 except OSError as error:
                     if _is_taken(error):
                         return False
-                    if not _is_contended(error) or attempt == PUTS - 1:
+                    if _code(error) not in _CONTENDED or attempt == PUTS - 1:
                         raise
                 else:
                     return True
@@ -205,17 +196,12 @@ def _just_before(name: str) -> str:
     return name[:-1] + chr(ord(name[-1]) - 1) if name[-1] > " " else name[:-1]
 
 
-def _is_taken(error: BaseException | None) -> bool:
-    """Whether S3 refused a conditional put since the object exists; s3fs keeps botocore's error as the cause."""
-    if isinstance(error, FileExistsError):
-        return True
-    return _code(error) in _TAKEN
+def _is_taken(error: OSError) -> bool:
+    """Whether S3 refused a conditional put since the object exists."""
+    return isinstance(error, FileExistsError) or _code(error) in _TAKEN
 
 
-def _is_contended(error: BaseException) -> bool:
-    return _code(error) in _CONTENDED
-
-
-def _code(error: BaseException | None) -> str:
-    response = getattr(error.__cause__, "response", None) if error is not None else None
+def _code(error: OSError) -> str:
+    """S3's code for an error; s3fs keeps botocore's error as the cause."""
+    response = getattr(error.__cause__, "response", None)
     return str(response.get("Error", {}).get("Code")) if isinstance(response, dict) else ""
