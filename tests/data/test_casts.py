@@ -113,6 +113,7 @@ def test_a_value_becomes_what_sparks_cast_makes_of_it(
         (Decimal("999.995"), pa.decimal128(6, 3), pa.decimal128(5, 2), "CAST_OVERFLOW_IN_TABLE_INSERT"),
         (Decimal("128.0"), pa.decimal128(6, 3), pa.int8(), "CAST_OVERFLOW_IN_TABLE_INSERT"),
         ("1" * 30, pa.string(), pa.decimal128(5, 2), "CAST_OVERFLOW_IN_TABLE_INSERT"),
+        ("1e999999999", pa.string(), pa.decimal128(5, 2), "CAST_OVERFLOW_IN_TABLE_INSERT"),
         ("1.0", pa.string(), pa.int32(), "CAST_INVALID_INPUT"),
         ("128", pa.string(), pa.int8(), "CAST_INVALID_INPUT"),
         ("", pa.string(), pa.float64(), "CAST_INVALID_INPUT"),

@@ -135,7 +135,7 @@ def _from_text(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> 
         read = spark_texts.read_double if is_a.is_float64(wanted) else spark_texts.read_float
         return by_value(found, wanted, read, INVALID_INPUT)
     if is_a.is_decimal(wanted):
-        numbers = by_value(found, pa.string(), lambda text: format(spark_texts.read_decimal(text), "f"), INVALID_INPUT)
+        numbers = by_value(found, pa.string(), lambda text: str(spark_texts.read_decimal(text)), INVALID_INPUT)
         rounded = by_value(pa.string(), wanted, lambda text: as_decimal(Decimal(text), wanted), OVERFLOW)
         return lambda array: rounded(numbers(array))
     if is_a.is_date(wanted):
