@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablefeed.data.retype import Conversion, LossyConversionError, lossless
+from tablefeed.data.retype import Conversion, LossyConversionError, is_bytes, is_text, lossless
 from tablefeed.model import spark_texts
 from tablefeed.model.spark_texts import DAY_US, date_text, java_double, java_float, timestamp_text
 
@@ -43,16 +43,19 @@ class CastError(LossyConversionError):
 
 
 Value = Callable[[Any], object]  # Any: each takes its own type's value
+By = Callable[[pa.DataType, pa.DataType, Value, str], Conversion]
+"""How values are cast one by one: `by_value`, or a function with its parameters that does not raise for each."""
 
 
-def cast(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Conversion:
+def cast(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None, by: By | None = None) -> Conversion:
     """Gives the conversion from `found` to `wanted`. Texts, dates and timestamps without zone are read in `zone`.
 
-    Raises LossyConversionError for a pair that has no cast here.
+    `by` casts texts, and decimals that Arrow does not cast; None: `by_value`. Raises LossyConversionError for a pair
+    that has no cast here.
     """
-    is_a = pa.types
+    is_a, by = pa.types, by or by_value
     if is_text(found):
-        return _from_text(found, wanted, zone)
+        return _from_text(found, wanted, zone, by)
     if is_a.is_string(wanted):
         return _to_text(found, wanted, zone)
     if is_a.is_integer(wanted):
@@ -63,22 +66,10 @@ def cast(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Conver
     if is_a.is_floating(wanted) and (is_a.is_integer(found) or is_a.is_floating(found)):
         return lambda array: array.cast(wanted, safe=False)  # to the nearest, and to infinity, as Java does
     if is_a.is_decimal(wanted):
-        return _to_decimal(found, wanted)
+        return _to_decimal(found, wanted, by)
     if is_a.is_temporal(wanted) and is_a.is_temporal(found):
         return _temporal(found, wanted, zone)
     raise LossyConversionError(found, wanted)
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Whether that is one of Arrow's forms of text."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def is_bytes(kind: pa.DataType) -> bool:
-    """Whether that is one of Arrow's forms of bytes."""
-    is_a = pa.types
-    checks = (is_a.is_binary, is_a.is_large_binary, is_a.is_binary_view, is_a.is_fixed_size_binary)
-    return any(check(kind) for check in checks)
 
 
 # --- value by value ------------------------------------------------------------------------------------------------
@@ -122,34 +113,32 @@ def _counted(array: pa.Array) -> pa.Array:
 # --- texts ---------------------------------------------------------------------------------------------------------
 
 
-def _from_text(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Conversion:
+def _from_text(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None, by: By) -> Conversion:
     is_a = pa.types
     if is_a.is_binary(wanted):
         return lambda array: array.cast(wanted)
     if is_a.is_boolean(wanted):
-        return by_value(found, wanted, spark_texts.read_boolean, INVALID_INPUT)
+        return by(found, wanted, spark_texts.read_boolean, INVALID_INPUT)
     if is_a.is_integer(wanted):
         bits = wanted.bit_width
-        return by_value(found, wanted, lambda text: spark_texts.read_integer(text, bits), INVALID_INPUT)
+        return by(found, wanted, lambda text: spark_texts.read_integer(text, bits), INVALID_INPUT)
     if is_a.is_floating(wanted):
         read = spark_texts.read_double if is_a.is_float64(wanted) else spark_texts.read_float
-        return by_value(found, wanted, read, INVALID_INPUT)
+        return by(found, wanted, read, INVALID_INPUT)
     if is_a.is_decimal(wanted):
-        numbers = by_value(found, pa.string(), lambda text: str(spark_texts.read_decimal(text)), INVALID_INPUT)
-        rounded = by_value(pa.string(), wanted, lambda text: as_decimal(Decimal(text), wanted), OVERFLOW)
+        numbers = by(found, pa.string(), lambda text: str(spark_texts.read_decimal(text)), INVALID_INPUT)
+        rounded = by(pa.string(), wanted, lambda text: as_decimal(Decimal(text), wanted), OVERFLOW)
         return lambda array: rounded(numbers(array))
     if is_a.is_date(wanted):
-        days = by_value(found, pa.int32(), spark_texts.read_date, INVALID_INPUT)
+        days = by(found, pa.int32(), spark_texts.read_date, INVALID_INPUT)
         return lambda array: days(array).view(wanted)
     if is_a.is_timestamp(wanted):
-        read_moment = reader_of_moments(wanted, zone)
-        micros = by_value(found, pa.int64(), read_moment, INVALID_INPUT)
+        micros = by(found, pa.int64(), _reader_of_moments(wanted, zone), INVALID_INPUT)
         return lambda array: micros(array).view(wanted)
     raise LossyConversionError(found, wanted)
 
 
-def reader_of_moments(wanted: pa.TimestampType, zone: tzinfo | None) -> Callable[[str], int]:
-    """Gives a function from text to microseconds. Raises LossyConversionError where a zone is needed and not given."""
+def _reader_of_moments(wanted: pa.TimestampType, zone: tzinfo | None) -> Callable[[str], int]:
     if wanted.tz is None:
         return spark_texts.read_timestamp_ntz
     given = _given(zone, wanted)
@@ -227,18 +216,18 @@ def _narrowed(array: pa.Array, whole: pa.Array, wanted: pa.DataType) -> pa.Array
         raise CastError(array.type, wanted, array.filter(failed)[0].as_py(), OVERFLOW, failed) from error
 
 
-def _to_decimal(found: pa.DataType, wanted: pa.Decimal128Type) -> Conversion:
+def _to_decimal(found: pa.DataType, wanted: pa.Decimal128Type, by: By) -> Conversion:
     is_a = pa.types
     if is_a.is_integer(found):
-        return lambda array: _rescaled(array.cast(pa.int64()).cast(pa.decimal128(19, 0)), wanted)
+        return lambda array: _rescaled(array.cast(pa.int64()).cast(pa.decimal128(19, 0)), wanted, by)
     if is_a.is_floating(found):
-        return by_value(found, wanted, lambda number: float_as_decimal(number, wanted), OVERFLOW)
+        return by(found, wanted, lambda number: _float_as_decimal(number, wanted), OVERFLOW)
     if is_a.is_decimal(found):
-        return lambda array: _rescaled(array, wanted)
+        return lambda array: _rescaled(array, wanted, by)
     raise LossyConversionError(found, wanted)
 
 
-def _rescaled(array: pa.Array, wanted: pa.Decimal128Type) -> pa.Array:
+def _rescaled(array: pa.Array, wanted: pa.Decimal128Type, by: By) -> pa.Array:
     """Decimals of another precision and scale, halves rounded away from zero."""
     if array.type.scale <= wanted.scale:
         try:
@@ -247,7 +236,7 @@ def _rescaled(array: pa.Array, wanted: pa.Decimal128Type) -> pa.Array:
             pass
     # Not by Arrow: some versions divide decimals beyond 64 bits wrongly (26 rounds 2^64 - 0.5 to a quite different
     # number).
-    return by_value(array.type, wanted, lambda number: as_decimal(number, wanted), OVERFLOW)(array)
+    return by(array.type, wanted, lambda number: as_decimal(number, wanted), OVERFLOW)(array)
 
 
 def as_decimal(number: Decimal, wanted: pa.Decimal128Type) -> Decimal:
@@ -260,7 +249,7 @@ def as_decimal(number: Decimal, wanted: pa.Decimal128Type) -> Decimal:
     return rounded
 
 
-def float_as_decimal(number: float, wanted: pa.Decimal128Type) -> Decimal | None:
+def _float_as_decimal(number: float, wanted: pa.Decimal128Type) -> Decimal | None:
     """As `as_decimal`, for the shortest decimal that reads back as `number`; None for NaN and the infinities."""
     return as_decimal(Decimal(repr(number)), wanted) if math.isfinite(number) else None
 

@@ -238,7 +238,7 @@ def _holds(found: pa.DataType, wanted: pa.DataType) -> bool:
     if is_a.is_date(wanted):
         return bool(is_a.is_date(found))
     if is_a.is_string(wanted) or is_a.is_binary(wanted):
-        return _is_text_or_bytes(found) or (is_a.is_fixed_size_binary(found) and is_a.is_binary(wanted))
+        return is_text(found) or (is_bytes(found) and (is_a.is_binary(wanted) or not is_a.is_fixed_size_binary(found)))
     return bool(found == wanted)
 
 
@@ -249,10 +249,16 @@ def _holds_timestamp(found: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(pa.types.is_date(found) and wanted.tz is None)
 
 
-def _is_text_or_bytes(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether that is one of Arrow's forms of text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    """Whether that is one of Arrow's forms of bytes."""
     is_a = pa.types
-    checks = (is_a.is_string, is_a.is_large_string, is_a.is_string_view)
-    return any(check(kind) for check in (*checks, is_a.is_binary, is_a.is_large_binary, is_a.is_binary_view))
+    checks = (is_a.is_binary, is_a.is_large_binary, is_a.is_binary_view, is_a.is_fixed_size_binary)
+    return any(check(kind) for check in checks)
 
 
 def _is_any_list(kind: pa.DataType) -> bool:
