@@ -17,8 +17,8 @@ from tablefeed.data.partition import by_partition, empty_is_null
 
 def grouped(table: pa.Table, *partition_by: str) -> dict[tuple[str, ...], list[int]]:
     return {
-        tuple(repr(scalar.as_py()) for scalar in key): part.column("row").to_pylist()
-        for key, part in by_partition(table, partition_by)
+        tuple(repr(scalar.as_py()) for scalar in values.values()): part.column("row").to_pylist()
+        for values, part in by_partition(table, partition_by)
     }
 
 

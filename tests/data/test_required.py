@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from tablefeed.data.required import RequiredColumns, null_to_write
+from tablefeed.data.required import RequiredColumns, refuse_nulls
+from tablefeed.errors import InvalidRowsError
 
 REQUIRED = pa.field("x", pa.int64(), nullable=False)
 STRUCT = pa.struct([REQUIRED, pa.field("y", pa.string())])
@@ -66,4 +68,5 @@ def test_a_null_struct_is_found_where_it_has_a_required_member(
 ) -> None:
     table = pa.Table.from_arrays([pa.array(values, field.type)], schema=pa.schema([field]))
 
-    assert null_to_write(table) == found
+    with nullcontext() if found is None else pytest.raises(InvalidRowsError, match=rf"for column: {found}\. "):
+        refuse_nulls(table)

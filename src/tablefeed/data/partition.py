@@ -1,23 +1,52 @@
-"""Groups rows by their partition values, without a Python step per row."""
+"""Groups rows by their partition values, without a Python step per row, and gathers those of one partition."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablefeed.data.row_changes import row_classes
+
 _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
-PartitionKey = tuple[pa.Scalar, ...]
-"""The values of one partition, in the order of the partition columns; typed, null is a null scalar."""
+PartitionValues = Mapping[str, pa.Scalar]
+"""The values of one partition by the partition columns, in their order; typed, null is a null scalar."""
 
 
-def hashable(key: PartitionKey) -> Hashable:
+def hashable(values: PartitionValues) -> Hashable:
     """A value that is equal only for equal partitions; for scalars themselves 0.0 == -0.0, and NaN != NaN."""
-    return tuple(repr(scalar.as_py()) if pa.types.is_floating(scalar.type) else scalar for scalar in key)
+    return tuple(repr(value.as_py()) if pa.types.is_floating(value.type) else value for value in values.values())
+
+
+class Waiting:
+    """The rows of one partition that wait until there are enough to be written at once."""
+
+    def __init__(self, values: PartitionValues) -> None:
+        self.values = values
+        self.row_count = self.size_bytes = 0
+        self._rows: list[pa.Table] = []
+
+    def has_room_for(self, rows: pa.Table, *, most_rows: int, most_bytes: int) -> bool:
+        """Whether `rows` can be added within these limits, which one addition alone may exceed."""
+        return self.row_count == 0 or (
+            self.row_count + rows.num_rows <= most_rows and self.size_bytes + rows.nbytes <= most_bytes
+        )
+
+    def add(self, rows: pa.Table) -> None:
+        """Adds `rows` behind the others."""
+        self._rows.append(rows)
+        self.row_count += rows.num_rows
+        self.size_bytes += rows.nbytes
+
+    def take(self) -> pa.Table:
+        """Gives all rows, which no longer wait."""
+        rows = pa.concat_tables(self._rows)
+        self._rows, self.row_count, self.size_bytes = [], 0, 0
+        return rows
 
 
 def empty_is_null(rows: _Rows, partition_by: Sequence[str]) -> _Rows:
@@ -37,7 +66,7 @@ def empty_is_null(rows: _Rows, partition_by: Sequence[str]) -> _Rows:
     return rows
 
 
-def by_partition(rows: pa.Table, partition_by: Sequence[str]) -> Iterator[tuple[PartitionKey, pa.Table]]:
+def by_partition(rows: pa.Table, partition_by: Sequence[str]) -> Iterator[tuple[PartitionValues, pa.Table]]:
     """Yield each partition's rows, in their order, as a table with memory of its own.
 
     Different values are different partitions: 0.0 and -0.0 are two, all NaN are one, null is one.
@@ -45,46 +74,16 @@ def by_partition(rows: pa.Table, partition_by: Sequence[str]) -> Iterator[tuple[
     if not rows.num_rows:
         return
     if not partition_by:
-        yield (), rows
+        yield {}, rows
         return
-    keys = [_with_one_nan(rows.column(name).combine_chunks()) for name in partition_by]
-    codes = _codes(keys)
-    order = pc.array_sort_indices(codes)  # stable: each partition keeps its rows' order
-    starts = _run_starts(codes.take(order))
-    if len(starts) == 1:
-        yield _key(keys, 0), rows
-        return
-    rows = rows.combine_chunks()
-    for start, end in zip(starts, [*starts[1:], rows.num_rows], strict=True):
+    keys = rows.select(list(partition_by)).combine_chunks()
+    classes = row_classes(keys)
+    order = pc.array_sort_indices(classes)  # stable: each partition keeps its rows' order
+    ends = pc.run_end_encode(classes.take(order), run_end_type=pa.int64()).run_ends.to_pylist()
+    if len(ends) > 1:
+        rows = rows.combine_chunks()
+    for start, end in pairwise([0, *ends]):
         picked = order.slice(start, end - start)
-        yield _key(keys, picked[0].as_py()), rows.take(picked)
-
-
-def _with_one_nan(column: pa.Array) -> pa.Array:
-    if not pa.types.is_floating(column.type):
-        return column
-    return pc.if_else(pc.is_nan(column), pa.scalar(math.nan, column.type), column)
-
-
-def _key(keys: Sequence[pa.Array], row: int) -> PartitionKey:
-    return tuple(column[row] for column in keys)
-
-
-def _codes(keys: Sequence[pa.Array]) -> pa.Array:
-    # One number per distinct tuple. Encoding anew after each column keeps it below the row count, so it cannot wrap.
-    codes, _ = _encoded(keys[0])
-    for column in keys[1:]:
-        inner, count = _encoded(column)
-        codes, _ = _encoded(pc.add(pc.multiply(codes, count), inner))
-    return codes
-
-
-def _encoded(column: pa.Array) -> tuple[pa.Array, int]:
-    # Arrow encodes floats by their bits, so 0.0 and -0.0 differ, as `by_partition` promises.
-    encoded = column.dictionary_encode(null_encoding="encode")
-    return encoded.indices.cast(pa.int64()), len(encoded.dictionary)
-
-
-def _run_starts(codes: pa.Array) -> list[int]:
-    lengths = pc.run_end_encode(codes, run_end_type=pa.int64()).run_ends.to_pylist()
-    return [0, *lengths[:-1]]
+        row = picked[0].as_py()
+        values = {name: keys.column(name)[row] for name in partition_by}
+        yield values, rows.take(picked) if len(ends) > 1 else rows

@@ -6,19 +6,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.data.retype import is_variant
+from tablefeed.errors import TABLE, InvalidRowsError
 
 
-def null_to_write(rows: pa.Table) -> str | None:
-    """As `RequiredColumns.first_null`; also gives the path of a required member whose struct is null, at any depth.
+def refuse_nulls(rows: pa.Table, *, error_class: str | None = None) -> None:
+    """Raises InvalidRowsError for what `RequiredColumns` finds, and for a null struct with a required member.
 
-    Delta-Spark refuses to write such a struct, because it reads the member as null. Variants are exempt.
+    Delta-Spark refuses to write such a struct, at any depth, because it reads the member as null. Variants are exempt.
     """
     for field, column in zip(rows.schema, rows.columns, strict=True):
         for chunk in column.chunks if _may_break(field) else ():
             path = _null_at(field.name, chunk, nullable=field.nullable, in_null=True)
             if path is not None:
-                return path
-    return None
+                raise InvalidRowsError(
+                    f"NOT NULL constraint violated for column: {path}. {TABLE} takes no null there, and nothing of "
+                    "this write was committed: filter these rows out, or fill the column.",
+                    error_class=error_class,
+                )
 
 
 class RequiredColumns:

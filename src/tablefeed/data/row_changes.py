@@ -20,7 +20,7 @@ def without_carryovers(deleted: pa.Table, inserted: pa.Table) -> tuple[pa.Table,
     """
     if not deleted.num_rows or not inserted.num_rows:
         return deleted, inserted
-    classes = _row_classes(pa.concat_tables([deleted, inserted]))
+    classes = row_classes(pa.concat_tables([deleted, inserted])).to_pylist()
     before, after = classes[: deleted.num_rows], classes[deleted.num_rows :]
     common = Counter(before) & Counter(after)
     return _without(deleted, before, common), _without(inserted, after, common)
@@ -43,11 +43,9 @@ def _without(rows: pa.Table, classes: list[int], common: Counter[int]) -> pa.Tab
     return rows.filter(pa.array(keep, pa.bool_()))
 
 
-def _row_classes(rows: pa.Table) -> list[int]:
-    """A number for each row: the same for equal rows, different for different ones."""
-    classes = [_classes(column) for column in rows.columns]
-    numbers: list[int] = _joined(classes).to_pylist()
-    return numbers
+def row_classes(rows: pa.Table) -> pa.Array:
+    """Gives a number for each row: the same for equal rows, different for different ones (see `without_carryovers`)."""
+    return _joined([_classes(column) for column in rows.columns])
 
 
 def _joined(columns: list[pa.Array]) -> pa.Array:
@@ -55,12 +53,9 @@ def _joined(columns: list[pa.Array]) -> pa.Array:
     joined = columns[0]
     for column in columns[1:]:
         # Each number is below 2**31 unless there are that many rows, so the product fits in a long.
-        joined = _encoded(pa.chunked_array([pc.add(pc.multiply(joined, _count(column)), column)]))
+        count = 1 + (pc.max(column).as_py() or 0)
+        joined = _encoded(pa.chunked_array([pc.add(pc.multiply(joined, count), column)]))
     return joined
-
-
-def _count(classes: pa.Array) -> int:
-    return 1 + int(pc.max(classes).as_py() or 0)
 
 
 def _classes(values: pa.ChunkedArray) -> pa.Array:
@@ -97,10 +92,9 @@ def _of_lists(lists: pa.ChunkedArray) -> pa.Array:
 
 
 def _encoded(values: pa.ChunkedArray) -> pa.Array:
-    """Numbers for plain values; 0 is null's."""
-    encoded = values.dictionary_encode().unify_dictionaries()
-    numbers = _each(encoded, lambda chunk: chunk.indices.cast(pa.int64()), pa.int64()).combine_chunks()
-    return pc.fill_null(pc.add(numbers, 1), 0)
+    """Numbers for plain values, in the order in which they occur first. All chunks have one dictionary."""
+    encoded = values.dictionary_encode(null_encoding="encode")
+    return _each(encoded, lambda chunk: chunk.indices.cast(pa.int64()), pa.int64()).combine_chunks()
 
 
 def _each(values: pa.ChunkedArray, make: Callable[[pa.Array], pa.Array], kind: pa.DataType) -> pa.ChunkedArray:

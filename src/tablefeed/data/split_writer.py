@@ -8,15 +8,15 @@ some texts as timestamps.
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
-from tablefeed.data.partition import by_partition, hashable
+from tablefeed.data.partition import PartitionValues, Waiting, by_partition, hashable
 from tablefeed.data.read import ReadPlan
-from tablefeed.data.required import null_to_write
+from tablefeed.data.required import refuse_nulls
 from tablefeed.data.split_bounds import bounds
 from tablefeed.data.split_index import index_rows, require_tantivy
 from tablefeed.data.splits import SplitFile, read_split_batches
@@ -83,7 +83,7 @@ class WrittenSplit:
 
     path: str
     size_bytes: int
-    partition_values: Mapping[str, pa.Scalar]
+    partition_values: PartitionValues
     split: Split
 
 
@@ -107,47 +107,20 @@ def write_splits(batches: Iterable[pa.RecordBatch], layout: SplitLayout, open_fi
     return writing.finish()
 
 
-class _Partition:
-    """One partition's rows that wait for their split."""
-
-    def __init__(self, values: Mapping[str, pa.Scalar]) -> None:
-        self.values = values
-        self.rows: list[pa.Table] = []
-        self.row_count = self.size_bytes = 0
-
-    def add(self, rows: pa.Table) -> None:
-        self.rows.append(rows)
-        self.row_count += rows.num_rows
-        self.size_bytes += rows.nbytes
-
-    def take(self) -> pa.Table:
-        rows = pa.concat_tables(self.rows)
-        self.rows, self.row_count, self.size_bytes = [], 0, 0
-        return rows
-
-
 class _Writing:
     """The state of one `write_splits`."""
 
     def __init__(self, layout: SplitLayout, open_file: OpenFile) -> None:
         self._layout, self._open_file = layout, open_file
-        self._partitions: dict[Hashable, _Partition] = {}
+        self._partitions: dict[Hashable, Waiting] = {}
         self._done: list[WrittenSplit] = []
 
     def add(self, window: pa.Table) -> None:
         layout = self._layout
-        if (broken := null_to_write(window)) is not None:
-            raise InvalidRowsError(
-                f"NOT NULL constraint violated for column: {broken}. {TABLE} takes no null there, and nothing of "
-                "this write was committed: filter these rows out, or fill the column.",
-            )
-        for key, rows in by_partition(window, layout.partition_by):
-            values = dict(zip(layout.partition_by, key, strict=True))
-            partition = self._partitions.setdefault(hashable(key), _Partition(values))
-            if partition.row_count and (
-                partition.row_count + rows.num_rows > layout.most_rows
-                or partition.size_bytes + rows.nbytes > layout.most_bytes
-            ):
+        refuse_nulls(window)
+        for values, rows in by_partition(window, layout.partition_by):
+            partition = self._partitions.setdefault(hashable(values), Waiting(values))
+            if not partition.has_room_for(rows, most_rows=layout.most_rows, most_bytes=layout.most_bytes):
                 self._write(partition)
             partition.add(rows)
         waiting = sorted(self._partitions.values(), key=lambda partition: partition.size_bytes)
@@ -160,7 +133,7 @@ class _Writing:
                 self._write(partition)
         return self._done
 
-    def _write(self, partition: _Partition) -> None:
+    def _write(self, partition: Waiting) -> None:
         rows, layout = partition.take(), self._layout
         new = self._open_file(partition.values, len(self._done))
         with new.opened as stream:

@@ -7,7 +7,7 @@ row group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import BinaryIO, Literal
@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from tablefeed.data.conform import Conformer
 from tablefeed.data.parquet_file import OpenParquet
-from tablefeed.data.partition import by_partition, empty_is_null, hashable
-from tablefeed.data.required import null_to_write
+from tablefeed.data.partition import PartitionValues, Waiting, by_partition, empty_is_null, hashable
+from tablefeed.data.required import refuse_nulls
 from tablefeed.data.retype import LossyConversionError, extra_columns
 from tablefeed.data.statistics import all_leaves
 from tablefeed.data.windows import windows
-from tablefeed.errors import TABLE, InvalidRowsError, SchemaMismatchError
+from tablefeed.errors import TABLE, SchemaMismatchError
 from tablefeed.model.statistics import FileStatistics, LeafPath
 
 _MIB = 1024 * 1024
@@ -114,7 +114,7 @@ class NewFile:
     opened: AbstractContextManager[BinaryIO]
 
 
-OpenFile = Callable[[Mapping[str, pa.Scalar], int], NewFile]
+OpenFile = Callable[[PartitionValues, int], NewFile]
 """Names a new file for the partition with these values; the number counts the files of one `write_files` from 0."""
 
 
@@ -125,7 +125,7 @@ class WrittenFile:
     path: str
     size_bytes: int
     statistics: FileStatistics
-    partition_values: Mapping[str, pa.Scalar]
+    partition_values: PartitionValues
 
 
 def write_files(batches: Iterable[pa.RecordBatch], layout: FileLayout, open_file: OpenFile) -> list[WrittenFile]:
@@ -185,32 +185,11 @@ def _conformer(found: pa.Schema, schema: pa.Schema) -> Conformer | None:
     return conform
 
 
-class _Partition:
+class _Partition(Waiting):
     """One partition's rows that wait for their row group, and its open file if it has one."""
 
-    def __init__(self, values: Mapping[str, pa.Scalar]) -> None:
-        self.values = values
-        self.file: OpenParquet | None = None
-        self.file_rows = 0
-        self._waiting: list[pa.Table] = []
-        self.waiting_rows = 0
-        self.waiting_bytes = 0
-
-    def has_room_for(self, rows: pa.Table, layout: FileLayout) -> bool:
-        return self.waiting_rows == 0 or (
-            self.waiting_rows + rows.num_rows <= layout.row_group_rows
-            and self.waiting_bytes + rows.nbytes <= layout.row_group_bytes
-        )
-
-    def add(self, rows: pa.Table) -> None:
-        self._waiting.append(rows)
-        self.waiting_rows += rows.num_rows
-        self.waiting_bytes += rows.nbytes
-
-    def take(self) -> pa.Table:
-        rows = pa.concat_tables(self._waiting)
-        self._waiting, self.waiting_rows, self.waiting_bytes = [], 0, 0
-        return rows
+    file: OpenParquet | None = None
+    file_rows = 0
 
 
 _MOST_OPEN_FILES = 64
@@ -236,36 +215,29 @@ class _Writing:
     def add(self, window: pa.Table) -> None:
         layout = self._layout
         window = empty_is_null(window, layout.partition_by)
-        broken = null_to_write(window)
-        if broken is not None:
-            raise InvalidRowsError(
-                f"NOT NULL constraint violated for column: {broken}. {TABLE} takes no null there, and nothing of "
-                f"this write was committed: filter these rows out, or fill the column.",
-                error_class="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
-            )
-        for key, rows in by_partition(window, layout.partition_by):
-            values = dict(zip(layout.partition_by, key, strict=True))
-            partition = self._partitions.setdefault(hashable(key), _Partition(values))
+        refuse_nulls(window, error_class="DELTA_NOT_NULL_CONSTRAINT_VIOLATED")
+        for values, rows in by_partition(window, layout.partition_by):
+            partition = self._partitions.setdefault(hashable(values), _Partition(values))
             rows = rows.select(self._stored.names)
-            if not partition.has_room_for(rows, layout):
+            if not partition.has_room_for(rows, most_rows=layout.row_group_rows, most_bytes=layout.row_group_bytes):
                 self._write_row_group(partition)
             partition.add(rows)
         self._make_room()
 
     def _make_room(self) -> None:
         # Largest first, and down to half of the limit: this gives fewer and larger row groups than one at a time.
-        waiting = sum(p.waiting_bytes for p in self._partitions.values())
+        waiting = sum(p.size_bytes for p in self._partitions.values())
         if waiting <= self._layout.buffered_bytes:
             return
-        for partition in sorted(self._partitions.values(), key=lambda p: p.waiting_bytes, reverse=True):
-            waiting -= partition.waiting_bytes
+        for partition in sorted(self._partitions.values(), key=lambda p: p.size_bytes, reverse=True):
+            waiting -= partition.size_bytes
             self._write_row_group(partition)
             if waiting <= self._layout.buffered_bytes // 2:
                 return
 
     def finish(self) -> list[WrittenFile]:
         for partition in self._partitions.values():
-            if partition.waiting_rows:
+            if partition.row_count:
                 self._write_row_group(partition)
             self._close(partition)
         return self._done
@@ -296,7 +268,7 @@ class _Writing:
         ):
             self._close(partition)
 
-    def _open(self, values: Mapping[str, pa.Scalar]) -> OpenParquet:
+    def _open(self, values: PartitionValues) -> OpenParquet:
         if len(self._open_partitions) >= _MOST_OPEN_FILES:
             self._close(self._open_partitions[0])
         new = self._open_file(values, self._opened_count)
