@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from tablefeed.data.retype import Conversion, Leaf, LossyConversionError, StoredFields, conversion, lossless
+from tablefeed.data.retype import Conversion, Leaf, LossyConversionError, StoredFields, lossless, member_conversion
 
 _NO_CONSTANTS: Mapping[str, pa.Scalar] = {}
 
@@ -47,11 +47,7 @@ class Conformer:
                 self._makers.append(_filled(pa.scalar(None, field.type)))
             else:
                 names.append(name)
-                found_type = found.field(name).type
-                try:
-                    convert = conversion(found_type, field.type, stored_field.type, leaf)
-                except LossyConversionError as error:
-                    raise error.inside(field.name) from error
+                convert = member_conversion(found.field(name).type, field, stored_field.type, leaf)
                 self._makers.append(_taken(name, convert, field))
         self.source_names = tuple(names)
 
@@ -75,8 +71,6 @@ def _taken(name: str, convert: Conversion | None, field: pa.Field) -> Callable[[
         array = batch.column(name)
         try:
             return convert(array)
-        except LossyConversionError as error:
-            raise error.inside(field.name) from error
         except pa.ArrowException as error:
             raise LossyConversionError(array.type, field.type, reason=str(error)).inside(field.name) from error
 

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tablefeed.data.retype import inner_fields
 from tablefeed.data.statistics import RunningStatistics
 from tablefeed.model.statistics import FileStatistics, LeafPath
 
@@ -30,13 +31,9 @@ def _bounded_leaves(parent: str, fields: list[pa.Field]) -> Iterator[str]:
     # DataFusion) would then skip row groups that have matching rows. The bounds in the log include NaN.
     for field in fields:
         kind, path = field.type, f"{parent}{field.name}"
-        if pa.types.is_struct(kind):
-            yield from _bounded_leaves(f"{path}.", list(kind))
-        elif pa.types.is_list(kind):
-            yield from _bounded_leaves(f"{path}.list.", [kind.value_field.with_name("element")])
-        elif pa.types.is_map(kind):
-            entries = [kind.key_field.with_name("key"), kind.item_field.with_name("value")]
-            yield from _bounded_leaves(f"{path}.key_value.", entries)
+        if inner := inner_fields(kind):
+            group = "list." if pa.types.is_list(kind) else "key_value." if pa.types.is_map(kind) else ""
+            yield from _bounded_leaves(f"{path}.{group}", inner)
         elif not pa.types.is_floating(kind):
             yield path
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablefeed.data.retype import is_variant
+from tablefeed.data.retype import inner_fields, is_variant
 from tablefeed.errors import TABLE, InvalidRowsError
 
 
@@ -44,43 +44,30 @@ class RequiredColumns:
 
 
 def _may_break(field: pa.Field) -> bool:
-    return not field.nullable or any(_may_break(member) for member in _members(field.type))
+    return not field.nullable or any(_may_break(member) for member in inner_fields(field.type))
 
 
-def _has_members(kind: pa.DataType) -> bool:
+def _hasinner_fields(kind: pa.DataType) -> bool:
     return pa.types.is_struct(kind) and not is_variant(kind)
-
-
-def _members(kind: pa.DataType) -> list[pa.Field]:
-    if pa.types.is_struct(kind):
-        return list(kind)
-    if pa.types.is_map(kind):
-        # A key itself is never null: Arrow cannot build such a map.
-        return [pa.field("key", kind.key_type), kind.item_field]
-    if pa.types.is_list(kind):
-        return [kind.value_field]
-    return []
 
 
 def _null_at(path: str, array: pa.Array, *, nullable: bool, in_null: bool = False) -> str | None:
     if array.null_count and not nullable:
         return path
     kind = array.type
-    if in_null and array.null_count and _has_members(kind) and (member := _required_member(kind)):
+    if in_null and array.null_count and _hasinner_fields(kind) and (member := _required_member(kind)):
         return f"{path}.{member}"
-    if not any(_may_break(member) for member in _members(kind)):
+    if not any(_may_break(member) for member in inner_fields(kind)):
         return None
     present = array.drop_null() if array.null_count else array
     if pa.types.is_struct(kind):
-        parts = [(f"{path}.{f.name}", pc.struct_field(present, [i]), f) for i, f in enumerate(kind)]
+        parts = [pc.struct_field(present, [i]) for i in range(kind.num_fields)]
     elif pa.types.is_map(kind):
-        key, value = _members(kind)
-        parts = [(f"{path}.key", _entries(present, present.keys), key)]
-        parts.append((f"{path}.value", _entries(present, present.items), value))
+        parts = [_entries(present, present.keys), _entries(present, present.items)]
     else:
-        parts = [(f"{path}.element", pc.list_flatten(present), kind.value_field)]
-    for inner, values, field in parts:
-        broken = _null_at(inner, values, nullable=field.nullable, in_null=in_null)
+        parts = [pc.list_flatten(present)]
+    for field, values in zip(inner_fields(kind), parts, strict=True):
+        broken = _null_at(f"{path}.{field.name}", values, nullable=field.nullable, in_null=in_null)
         if broken is not None:
             return broken
     return None
@@ -94,7 +81,7 @@ def _entries(maps: pa.MapArray, side: pa.Array) -> pa.Array:
 
 def _required_member(kind: pa.DataType) -> str | None:
     for field in kind:
-        inner = _required_member(field.type) if _has_members(field.type) else None
+        inner = _required_member(field.type) if _hasinner_fields(field.type) else None
         if not field.nullable or inner is not None:
             return str(field.name) if not field.nullable else f"{field.name}.{inner}"
     return None

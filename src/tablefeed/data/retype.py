@@ -33,7 +33,7 @@ class Rereading(ABC):
 
     def rereads_within(self, kind: pa.DataType) -> bool:
         """Whether it may change values of `kind`, or of a type inside it."""
-        inner = _inner_fields(kind)
+        inner = inner_fields(kind)
         return any(self.rereads_within(field.type) for field in inner) if inner else self.rereads(kind)
 
 
@@ -104,7 +104,7 @@ def _several(name: str, by: str, matches: list[str]) -> LossyConversionError:
 
 def has_field_ids(fields: Iterable[pa.Field]) -> bool:
     """Whether any of `fields`, at any depth, has a field id."""
-    return any(_field_id(field) is not None or has_field_ids(_inner_fields(field.type)) for field in fields)
+    return any(_field_id(field) is not None or has_field_ids(inner_fields(field.type)) for field in fields)
 
 
 class ShreddedVariantError(LossyConversionError):
@@ -127,14 +127,13 @@ def conversion(
     `leaf` converts types that are not nested, at every depth. The parts of a null variant become empty, not null.
     """
     stored = wanted if stored is None else stored
-    is_plain = not has_field_ids(_inner_fields(stored)) and not _has_variants(wanted)
+    is_plain = not has_field_ids(inner_fields(stored)) and not _has_variants(wanted)
     rereads = isinstance(leaf, Rereading) and leaf.rereads_within(found)
     if found == wanted and stored == wanted and is_plain and not rereads:
         return None
-    if leaf is not lossless and _has_views(found):
+    if leaf is not lossless and (plain := _without_views(found)) != found:
         # First change the layout, then the values: a cast below a null must `take` values, which Arrow cannot do for
         # views.
-        plain = _without_views(found)
         return _then(conversion(found, plain) or _as_it_is, conversion(plain, wanted, stored, leaf))
     if pa.types.is_dictionary(found):
         return _then(_decoded, conversion(_without_views(found.value_type), wanted, stored, leaf))
@@ -159,40 +158,23 @@ def extra_columns(found: Iterable[pa.Field], wanted: Iterable[pa.Field], parent:
         if match is None:
             extra.append(path)
         else:
-            extra += extra_columns(_inner_fields(field.type), _inner_fields(match.type), f"{path}.")
+            extra += extra_columns(inner_fields(field.type), inner_fields(match.type), f"{path}.")
     return extra
 
 
-def _inner_fields(kind: pa.DataType) -> list[pa.Field]:
+def inner_fields(kind: pa.DataType) -> list[pa.Field]:
+    """The members of a struct, or `element`, or `key` and `value`. A key counts as nullable: Arrow has no null one."""
     if pa.types.is_struct(kind):
         return list(kind)
     if pa.types.is_map(kind):
-        return [kind.key_field.with_name("key"), kind.item_field.with_name("value")]
+        key = kind.key_field.with_name("key").with_nullable(True)  # noqa: FBT003  # Arrow's words
+        return [key, kind.item_field.with_name("value")]
     return [kind.value_field.with_name("element")] if _is_any_list(kind) else []
 
 
-def _has_views(kind: pa.DataType) -> bool:
-    """Whether a type, or one that it holds, is a view into buffers that several values may share."""
-    is_a = pa.types
-    if (
-        is_a.is_string_view(kind)
-        or is_a.is_binary_view(kind)
-        or is_a.is_list_view(kind)
-        or is_a.is_large_list_view(kind)
-    ):
-        return True
-    if is_a.is_dictionary(kind):
-        return _has_views(kind.value_type)
-    if isinstance(kind, pa.BaseExtensionType):
-        return _has_views(kind.storage_type)
-    return any(_has_views(field.type) for field in _inner_fields(kind))
-
-
 def _without_views(kind: pa.DataType) -> pa.DataType:
-    """The type with the same values, at every depth, that is no view."""
+    """The type with the same values that is, at every depth, no view, dictionary or extension."""
     is_a = pa.types
-    if not _has_views(kind):
-        return kind
     if is_a.is_string_view(kind) or is_a.is_binary_view(kind):
         return pa.string() if is_a.is_string_view(kind) else pa.binary()
     if is_a.is_dictionary(kind):
@@ -200,10 +182,12 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
     if isinstance(kind, pa.BaseExtensionType):
         return _without_views(kind.storage_type)
     # Without field ids: those belong to files.
-    inner = [pa.field(f.name, _without_views(f.type), nullable=f.nullable) for f in _inner_fields(kind)]
+    inner = [pa.field(f.name, _without_views(f.type), nullable=f.nullable) for f in inner_fields(kind)]
     if is_a.is_struct(kind):
         return pa.struct(inner)
-    return pa.map_(*inner) if is_a.is_map(kind) else pa.list_(inner[0])
+    if is_a.is_map(kind):
+        return pa.map_(inner[0].type, inner[1])
+    return pa.list_(inner[0]) if inner else kind
 
 
 def _as_it_is(array: pa.Array) -> pa.Array:
@@ -267,13 +251,14 @@ def _is_any_list(kind: pa.DataType) -> bool:
     return any(check(kind) for check in checks)
 
 
-def _member(found: pa.DataType, wanted: pa.Field, stored: pa.DataType, leaf: Leaf) -> Conversion | None:
+def member_conversion(found: pa.DataType, wanted: pa.Field, stored: pa.DataType, leaf: Leaf) -> Conversion | None:
+    """As `conversion`, for the values of a column or member: errors name it."""
     try:
         convert = conversion(found, wanted.type, stored, leaf)
     except LossyConversionError as error:
         raise error.inside(wanted.name) from error
-    if convert is None or leaf is lossless:
-        return convert
+    if convert is None:
+        return None
 
     def convert_member(array: pa.Array) -> pa.Array:
         try:
@@ -300,7 +285,7 @@ def is_variant(kind: pa.StructType) -> bool:
 def _has_variants(kind: pa.DataType) -> bool:
     if pa.types.is_struct(kind) and is_variant(kind):
         return True
-    return any(_has_variants(field.type) for field in _inner_fields(kind))
+    return any(_has_variants(field.type) for field in inner_fields(kind))
 
 
 def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType, leaf: Leaf) -> Conversion:
@@ -316,7 +301,7 @@ def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType, 
         field, stored_field = wanted.field(i), stored.field(i)
         name = there.find(stored_field)
         index = None if name is None else indexes[name]
-        convert = None if index is None else _member(found.field(index).type, field, stored_field.type, leaf)
+        convert = None if index is None else member_conversion(found.field(index).type, field, stored_field.type, leaf)
         plan.append((index, convert, field))
 
     hides_members = leaf is not lossless or _has_variants(wanted)
@@ -341,7 +326,7 @@ def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType, 
 
 
 def _list(found: pa.DataType, wanted: pa.ListType, stored: pa.ListType, leaf: Leaf) -> Conversion:
-    convert = _member(found.value_type, wanted.value_field, stored.value_type, leaf)
+    convert = member_conversion(found.value_type, wanted.value_field, stored.value_type, leaf)
 
     def convert_list(array: pa.Array) -> pa.ListArray:
         plain = _plain_list(array)
@@ -365,8 +350,8 @@ def _plain_list(array: pa.Array) -> pa.ListArray:
 
 
 def _map(found: pa.MapType, wanted: pa.MapType, stored: pa.MapType, leaf: Leaf) -> Conversion:
-    convert_key = _member(found.key_type, wanted.key_field, stored.key_type, leaf)
-    convert_item = _member(found.item_type, wanted.item_field, stored.item_type, leaf)
+    convert_key = member_conversion(found.key_type, wanted.key_field, stored.key_type, leaf)
+    convert_item = member_conversion(found.item_type, wanted.item_field, stored.item_type, leaf)
     entry_fields = [wanted.key_field, wanted.item_field]
 
     def convert_map(array: pa.MapArray) -> pa.MapArray:
