@@ -198,21 +198,27 @@ Change = Callable[[Path, Field], Field]
 """What becomes of the field at a path."""
 
 
-def rebuilt(schema: Struct, change: Change, above: Path = ()) -> Struct:
-    """Gives `schema` with each field, at every depth, as `change` gives it; a field is changed before its members."""
+def rebuilt(schema: Struct, change: Change, above: Path = (), *, has_nulls: bool = False) -> Struct:
+    """Gives `schema` with each field, at every depth, as `change` gives it; a field is changed before its members.
+
+    With `has_nulls` all elements, and all values of maps, become nullable.
+    """
     changed = (((*above, member.name), change((*above, member.name), member)) for member in schema)
-    return Struct(tuple(replace(member, type=_rebuilt(member.type, change, path)) for path, member in changed))
+    parts = ((member, _rebuilt(member.type, change, path, has_nulls=has_nulls)) for path, member in changed)
+    return Struct(tuple(replace(member, type=kind) for member, kind in parts))
 
 
-def _rebuilt(kind: DataType, change: Change, path: Path) -> DataType:
+def _rebuilt(kind: DataType, change: Change, path: Path, *, has_nulls: bool) -> DataType:
     match kind:
         case Struct():
-            return rebuilt(kind, change, path)
+            return rebuilt(kind, change, path, has_nulls=has_nulls)
         case Array(element):
-            return replace(kind, element=_rebuilt(element, change, (*path, ELEMENT)))
+            inner = _rebuilt(element, change, (*path, ELEMENT), has_nulls=has_nulls)
+            return Array(inner, has_nulls or kind.contains_null)
         case Map(key, value):
-            inner = _rebuilt(key, change, (*path, KEY)), _rebuilt(value, change, (*path, VALUE))
-            return Map(*inner, kind.value_contains_null)
+            new_key = _rebuilt(key, change, (*path, KEY), has_nulls=has_nulls)
+            new_value = _rebuilt(value, change, (*path, VALUE), has_nulls=has_nulls)
+            return Map(new_key, new_value, has_nulls or kind.value_contains_null)
         case _:
             return kind
 
@@ -260,24 +266,12 @@ _DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 
 def all_nullable(schema: Struct) -> Struct:
     """Gives `schema` with every field and element nullable, at every depth; keys of maps never are."""
-    return Struct(tuple(replace(member, type=_nullable(member.type), nullable=True) for member in schema))
-
-
-def _nullable(kind: DataType) -> DataType:
-    match kind:
-        case Struct():
-            return all_nullable(kind)
-        case Array(element):
-            return Array(_nullable(element), contains_null=True)
-        case Map(key, value):
-            return Map(_nullable(key), _nullable(value), value_contains_null=True)
-        case _:
-            return kind
+    return rebuilt(schema, lambda _, member: replace(member, nullable=True), has_nulls=True)
 
 
 def plain(schema: Struct) -> Struct:
     """Gives the names and types of `schema` alone: everything nullable, without column metadata."""
-    return all_nullable(rebuilt(schema, lambda _, member: Field(member.name, member.type, nullable=True)))
+    return rebuilt(schema, lambda _, member: Field(member.name, member.type, nullable=True), has_nulls=True)
 
 
 def describe(kind: DataType) -> str:
