@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from tablefeed.data.retype import Conversion, LossyConversionError, is_bytes, is_text, lossless
 from tablefeed.model import spark_texts
-from tablefeed.model.spark_texts import DAY_US, date_text, java_double, java_float, timestamp_text
+from tablefeed.model.spark_texts import DAY_US, date_text, java_double, java_float, timestamp_text, within
 
 INVALID_INPUT = "CAST_INVALID_INPUT"
 OVERFLOW = "CAST_OVERFLOW_IN_TABLE_INSERT"
@@ -185,16 +185,8 @@ def _to_integer(found: pa.DataType, wanted: pa.DataType) -> Conversion:
         raise LossyConversionError(found, wanted)
     # Spark converts a decimal of many digits to a double first, which may round up to the next whole number.
     by_double = found.precision > 18 and not is_a.is_int64(wanted)
-    whole = by_value(
-        found, pa.int64(), lambda number: _within_64_bits(int(float(number) if by_double else number)), OVERFLOW
-    )
+    whole = by_value(found, pa.int64(), lambda number: within(int(float(number) if by_double else number)), OVERFLOW)
     return lambda array: _narrowed(array, whole(array), wanted)
-
-
-def _within_64_bits(number: int) -> int:
-    if not -(1 << 63) <= number < 1 << 63:
-        raise OverflowError
-    return number
 
 
 def _from_floating(array: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -280,7 +272,7 @@ def _moved(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Call
             to_utc = spark_texts.start_of_day if is_date(found) else spark_texts.to_utc
             return lambda value: to_utc(value, given)
         case _:
-            return lambda value: _within_64_bits(value * into) // out
+            return lambda value: within(value * into) // out
 
 
 def _micros(found: pa.DataType) -> Conversion | None:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablefeed.data.retype import Conversion, Leaf, LossyConversionError, Rereading, lossless
+from tablefeed.model.spark_texts import DAY_US
 
 _VERSION = b"org.apache.spark.version"
 _LEGACY_DATETIME = b"org.apache.spark.legacyDateTime"
@@ -28,7 +29,6 @@ _TIME_ZONE = b"org.apache.spark.timeZone"
 _INSTANT = "Timestamp(isAdjustedToUTC=true"
 
 _SECOND_US = 1_000_000
-_DAY_US = 86_400 * _SECOND_US
 _FIRST_GREGORIAN_DAY = -141_427  # 1582-10-15
 _LAST_SWITCH_US = -2_208_988_800_000_000  # 1900-01-01, from which on both calendars agree in all zones
 
@@ -142,11 +142,11 @@ class Zone:
 def gregorian_micros(micros: pa.Array, zone: Zone) -> pa.Array:
     """Converts Julian timestamps to those at which clocks of `zone` show the same time in the Gregorian calendar."""
     local = pc.min_element_wise(pc.add_checked(micros, zone.offset_us), -1, skip_nulls=False)
-    days = pc.subtract(pc.divide(pc.add(local, 1), _DAY_US), 1)  # rounded down: dividing rounds towards 0
+    days = pc.subtract(pc.divide(pc.add(local, 1), DAY_US), 1)  # rounded down: dividing rounds towards 0
     added = pa.scalar(zone.first_us, pa.int64())
     for begin_us, added_us in zone.later:
         added = pc.if_else(pc.greater_equal(micros, begin_us), added_us, added)
-    return pc.add(pc.add(micros, pc.multiply(_days_between(days), _DAY_US)), added)
+    return pc.add(pc.add(micros, pc.multiply(_days_between(days), DAY_US)), added)
 
 
 _OFFSET = re.compile(r"GMT([+-])([01]?[0-9]|2[0-3])(?::?([0-5][0-9]))?")

@@ -34,8 +34,8 @@ _DECIMAL = re.compile(_NUMBER, re.ASCII)
 _FLOATING = re.compile(rf"({_NUMBER})[dDfF]?", re.ASCII)
 _LONG_EXPONENT = re.compile(r"[+-]?[0-9.]+[eE][+-]?[0-9]{10,}[dDfF]?", re.ASCII)
 _HEXADECIMAL = re.compile(r"[+-]?0[xX].*[pP].*", re.DOTALL)
-_INFINITIES = {"inf": "inf", "+inf": "inf", "infinity": "inf", "+infinity": "inf", "-inf": "-inf", "-infinity": "-inf"}
-_WORDS = {**_INFINITIES, "nan": "nan"}
+_INFINITIES = dict.fromkeys(("inf", "+inf", "infinity", "+infinity"), "inf")
+_WORDS = {**_INFINITIES, **dict.fromkeys(("-inf", "-infinity"), "-inf"), "nan": "nan"}
 _MOST_SINGLE, _LEAST_INFINITE_SINGLE = float(2**128 - 2**104), 2**128 - 2**103
 """The largest finite 32-bit float, and the least number that is rounded to infinity instead."""
 _TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
@@ -75,7 +75,11 @@ def read_integer(text: str, bits: int, *, cuts_fraction: bool = False) -> int:
         raise ValueError
     digits = stripped.partition(".")[0].lstrip("+-").lstrip("0")
     number = int(digits or "0") if len(digits) < 20 else 1 << 64
-    number = -number if stripped.startswith("-") else number
+    return within(-number if stripped.startswith("-") else number, bits)
+
+
+def within(number: int, bits: int = 64) -> int:
+    """`number`. Raises ValueError where a signed integer of `bits` bits does not hold it."""
     if not -(1 << bits - 1) <= number < 1 << bits - 1:
         raise ValueError
     return number
@@ -100,8 +104,7 @@ def read_boolean(text: str) -> bool:
 
 def read_double(text: str) -> float:
     """The double nearest to a number; the words for NaN and the infinities are read too."""
-    number = _floating(text)
-    return float(number)
+    return float(_floating(text))
 
 
 def read_float(text: str) -> float:
@@ -132,10 +135,7 @@ def read_date(text: str) -> int:
     found = _DATE.fullmatch(text.strip(_BLANKS))
     if found is None:
         raise ValueError
-    days = _days(found)
-    if not -(1 << 31) <= days < 1 << 31:
-        raise ValueError
-    return days
+    return within(_days(found), 32)
 
 
 def read_moment(text: str, zone_of: Callable[[str], tzinfo] | None = None) -> tuple[int, tzinfo | None]:
@@ -164,7 +164,7 @@ def read_timestamp(text: str, zone: tzinfo) -> int:
 
 def read_timestamp_ntz(text: str) -> int:
     """The wall-clock time of a timestamp or date. A zone in the text must be valid, and is ignored."""
-    return _within_64_bits(read_moment(text)[0])
+    return within(read_moment(text)[0])
 
 
 def names_zone(text: str) -> bool:
@@ -212,7 +212,7 @@ def to_utc(local_us: int, zone: tzinfo) -> int:
     if offset is None:
         rules = rules_at(zone, local_us)
         offset = (_EPOCH + timedelta(microseconds=_in_calendar(local_us))).replace(tzinfo=rules).utcoffset()
-    return _within_64_bits(local_us - (offset or timedelta()) // _MICROSECOND)
+    return within(local_us - (offset or timedelta()) // _MICROSECOND)
 
 
 def to_local(moment_us: int, zone: tzinfo) -> int:
@@ -221,7 +221,7 @@ def to_local(moment_us: int, zone: tzinfo) -> int:
     if offset is None:
         rules = rules_at(zone, moment_us)
         offset = (_EPOCH_UTC + timedelta(microseconds=_in_calendar(moment_us))).astimezone(rules).utcoffset()
-    return _within_64_bits(moment_us + (offset or timedelta()) // _MICROSECOND)
+    return within(moment_us + (offset or timedelta()) // _MICROSECOND)
 
 
 def start_of_day(days: int, zone: tzinfo) -> int:
@@ -266,12 +266,6 @@ def _single_of(bits: int) -> float:
 def _days(found: re.Match[str]) -> int:
     year = int(found["year"])
     return days_of(-year if found["sign"] == "-" else year, int(found["month"] or 1), int(found["day"] or 1))
-
-
-def _within_64_bits(micros: int) -> int:
-    if not -(1 << 63) <= micros < 1 << 63:
-        raise ValueError
-    return micros
 
 
 # --- written texts ------------------------------------------------------------------------------------------
