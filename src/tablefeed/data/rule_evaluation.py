@@ -63,14 +63,11 @@ class RowRules:
         given = [field for field in schema if field.name not in setting.absent]
         self._filling(_GENERATION, given, rules.generated)  # only to refuse an expression that cannot be evaluated
         absent = [field for field in schema if field.name in setting.absent]
+        ungenerated = [field for field in absent if field.name not in rules.generated]
         # In this order, because a generated column may name a column with a default.
         self._fillers = [
-            _Filler(program, names)
-            for program, names in (
-                self._filling("the default", [f for f in absent if f.name not in rules.generated], rules.defaults),
-                self._filling(_GENERATION, absent, rules.generated),
-            )
-            if program is not None
+            *self._filling("the default", ungenerated, rules.defaults),
+            *self._filling(_GENERATION, absent, rules.generated),
         ]
         self._checks = [*rules.checks, *_of_given(rules, setting.absent)]
         self._program = self._checking() if self._checks else None
@@ -83,8 +80,8 @@ class RowRules:
         checked here.
         """
         batch = empty_is_null(batch, self._setting.partition_by)
-        for filler in self._fillers:
-            batch = empty_is_null(self._filled(batch, filler), self._setting.partition_by)
+        for program, names in self._fillers:
+            batch = empty_is_null(self._filled(batch, program, names), self._setting.partition_by)
         if self._program is not None:
             self._check(batch, self._program)
         for limit in self._limits:
@@ -93,15 +90,18 @@ class RowRules:
 
     def _filling(
         self, what: str, fields: Sequence[Field], expressions: Mapping[str, str]
-    ) -> tuple[Program | None, tuple[str, ...]]:
+    ) -> list[tuple[Program, list[str]]]:
+        """The program that computes those of `fields` that have an expression, with their names, if there are any."""
         fields = [field for field in fields if field.name in expressions]
+        if not fields:
+            return []
         is_default = what == "the default"
-        programs = [(f"{what} of column {f.name}", Asked(text=expressions[f.name], wanted=f.type)) for f in fields]
+        asked = [(f"{what} of column {f.name}", Asked(text=expressions[f.name], wanted=f.type)) for f in fields]
         schema, now_us = (Struct(()), self._setting.now_us) if is_default else (self._ungenerated, None)
-        program = self._compiled(programs, schema, now_us) if programs else None
-        if is_default and program is not None:
+        program = self._compiled(asked, schema, now_us)
+        if is_default:
             self._try_defaults(program, fields)
-        return program, tuple(field.name for field in fields)
+        return [(program, [field.name for field in fields])]
 
     def _try_defaults(self, program: Program, fields: Sequence[Field]) -> None:
         """Refuses a default that fails: it would fail in each row, so no row is to blame."""
@@ -144,9 +144,8 @@ class RowRules:
                 error_class=_class_of(rule) if isinstance(error, NoColumnError) else None,
             ) from error
 
-    def _filled(self, batch: pa.RecordBatch, filler: _Filler) -> pa.RecordBatch:
-        values = self._evaluated("A column cannot be filled", filler.program, batch)
-        made = dict(zip(filler.names, values, strict=True))
+    def _filled(self, batch: pa.RecordBatch, program: Program, names: Sequence[str]) -> pa.RecordBatch:
+        made = dict(zip(names, self._evaluated("A column cannot be filled", program, batch), strict=True))
         columns = [
             column if (value := made.get(field.name)) is None else value.cast(field.type)
             for field, column in zip(batch.schema, batch.columns, strict=True)
@@ -194,14 +193,6 @@ class RowRules:
                     "shorten these values, or filter their rows out.",
                     error_class="DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
                 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Filler:
-    """Columns that are filled, and the program that computes them, in the same order."""
-
-    program: Program
-    names: tuple[str, ...]
 
 
 def _of_given(rules: TableRules, absent: frozenset[str]) -> Iterator[Check]:
