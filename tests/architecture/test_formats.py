@@ -19,7 +19,7 @@ CALLS = sorted(name for name in vars(TableLog) if not name.startswith("_") and n
 WHO_ASKS = {
     "feed/commit/delta_commit.py": 1,
     "feed/commit/index_commit.py": 1,
-    "feed/scan/task.py": 1,
+    "feed/scan/table_scan.py": 1,
     "feed/snapshot/index_log.py": 1,
     "feed/snapshot/open_log.py": 1,
     "feed/upkeep/after_commit.py": 2,

@@ -19,7 +19,8 @@ from tablefeed.delta.columns import to_add_files
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.scan.arrow_filter import read_filter
 from tablefeed.feed.scan.pruning import Pruner
-from tablefeed.feed.scan.task import ScanTask, columns_of, read_task, scan_file
+from tablefeed.feed.scan.table_scan import table_scan
+from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.model.actions import AddFile
@@ -66,13 +67,10 @@ def test_no_file_is_pruned_that_has_a_row_to_give(corpus: Path, table: str) -> N
 
 
 def _rows_of_files(snapshot: Snapshot) -> Iterator[tuple[AddFile, pa.Table]]:
-    log = snapshot.log
-    columns = columns_of(snapshot)
+    scan, schema = table_scan(snapshot), snapshot.arrow_schema
     adds = (add for batch in snapshot.live_files(with_stats=True) for add in to_add_files(batch.slice(0, MOST_FILES)))
     for add in islice(adds, MOST_FILES):
-        task = ScanTask(url=log.location, storage_options={}, files=(scan_file(add),), columns=columns)
-        schema = snapshot.arrow_schema
-        yield add, pa.Table.from_batches(read_task(task, schema, store=log.store), schema)
+        yield add, pa.Table.from_batches(read_task(scan.of([add]), schema, store=snapshot.log.store), schema)
 
 
 def _filters(path: tuple[str, ...], column: pa.ChunkedArray) -> Iterator[pc.Expression]:
@@ -99,7 +97,7 @@ def _leaves(snapshot: Snapshot, files: Files) -> Iterator[tuple[tuple[str, ...],
 
 def _asked(snapshot: Snapshot, files: Files, condition: pc.Expression) -> int:
     """How many files are ruled out, none of them wrongly."""
-    columns = columns_of(snapshot)
+    columns = table_scan(snapshot).columns
     pruner = Pruner(read_filter(condition, snapshot.arrow_schema), schema=snapshot.schema, columns=columns)
     chosen = pruner.choose([add.partition_values for add, _ in files], [add.stats for add, _ in files])
     for (add, rows), may in zip(files, chosen, strict=True):

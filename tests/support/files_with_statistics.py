@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from support.statistics_writers import WRITERS, Spelt, text_of
 from tablefeed.delta.partition_values import serialise
 from tablefeed.delta.schema.schema_string import to_arrow
-from tablefeed.feed.scan.task import PartitionColumn, TableColumns
+from tablefeed.feed.scan.delta_task import DeltaColumns
+from tablefeed.feed.scan.task import PartitionColumn
 from tablefeed.model import schema as model
 from tablefeed.model.schema import DataType, Field, Primitive, Struct
 
@@ -57,9 +58,9 @@ def with_physical_names(schema: Struct) -> Struct:
     )
 
 
-def columns(*, mapped: bool) -> TableColumns:
+def columns(*, mapped: bool) -> DeltaColumns:
     partitions = {f"p_{name}": kind for name, kind in LEAVES.items()}
-    return TableColumns(
+    return DeltaColumns(
         partitions={
             name: PartitionColumn(physical_name=in_log(name, mapped=mapped), type=kind)
             for name, kind in partitions.items()

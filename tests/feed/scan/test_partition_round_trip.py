@@ -14,7 +14,8 @@ from hypothesis import given, settings
 
 import tablefeed
 from tablefeed.errors import DataFileError
-from tablefeed.feed.scan.task import PartitionColumn, ScanTask, TableColumns, read_task, scan_file
+from tablefeed.feed.scan.delta_task import DeltaColumns, DeltaTask
+from tablefeed.feed.scan.task import PartitionColumn, read_task
 from tablefeed.model.actions import AddFile
 from tablefeed.model.schema import Primitive
 from tablefeed.store import MemoryStore
@@ -103,12 +104,8 @@ def test_a_partition_value_that_is_none_of_its_type_is_an_error_that_names_the_f
     add = AddFile(path="f", log_path="f", partition_values={"p": "x"}, size_bytes=1, modified_ms=0, data_change=True)
     store = MemoryStore("orders")
     store.replace("f", b"")
-    task = ScanTask(
-        url=store.url,
-        storage_options={},
-        files=(scan_file(add),),
-        columns=TableColumns(partitions={"p": PartitionColumn(physical_name="p", type=Primitive("long"))}),
-    )
+    columns = DeltaColumns(partitions={"p": PartitionColumn(physical_name="p", type=Primitive("long"))})
+    task = DeltaTask(url=store.url, storage_options={}, columns=columns).of([add])
 
     with pytest.raises(DataFileError, match="'x' is not of type long") as caught:
         list(read_task(task, pa.schema([("p", pa.int64())]), store=store))

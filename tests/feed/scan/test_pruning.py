@@ -19,8 +19,9 @@ from tablefeed.data.predicate import columns_in
 from tablefeed.delta.columns import FILE_COLUMNS
 from tablefeed.delta.schema.schema_string import to_arrow
 from tablefeed.feed.scan.arrow_filter import predicate, read_filter
+from tablefeed.feed.scan.delta_task import DeltaColumns
 from tablefeed.feed.scan.pruning import Pruner
-from tablefeed.feed.scan.task import PartitionColumn, TableColumns
+from tablefeed.feed.scan.task import PartitionColumn
 from tablefeed.model import schema as model
 from tablefeed.model.schema import Array, DataType, Field, Primitive, Struct
 
@@ -46,7 +47,7 @@ SCHEMA = Struct(
         field("region", "string"),
     )
 )
-COLUMNS = TableColumns(
+COLUMNS = DeltaColumns(
     partitions={
         "day": PartitionColumn(physical_name="day", type=Primitive("date")),
         "region": PartitionColumn(physical_name="region", type=Primitive("string")),
@@ -66,7 +67,7 @@ def may_match(condition: pc.Expression, text: str | None = None, **values: str |
     return answer
 
 
-def pruner(condition: pc.Expression, schema: Struct = SCHEMA, columns: TableColumns = COLUMNS) -> Pruner:
+def pruner(condition: pc.Expression, schema: Struct = SCHEMA, columns: DeltaColumns = COLUMNS) -> Pruner:
     return Pruner(read_filter(condition, to_arrow(schema)), schema=schema, columns=columns)
 
 
@@ -285,20 +286,20 @@ def test_mapped_columns_are_found_by_their_physical_names() -> None:
     physical = "delta.columnMapping.physicalName"
     inner = Struct((field("x", "long", **{physical: "col-2"}),))
     schema = Struct((field("x", "long", **{physical: "col-1"}), field("s", inner, **{physical: "col-3"})))
-    mapped = TableColumns(
+    mapped = DeltaColumns(
         partitions={}, stored={f.name: pa.field(str(f.metadata[physical]), pa.int64()) for f in schema}
     )
     text = stats(
         {"col-1": 1, "x": 5, "col-3": {"col-2": 1}, "s": {"x": 5}}, {"col-1": 2, "x": 9, "col-3": {"col-2": 2}}
     )
 
-    def answer(condition: pc.Expression, columns: TableColumns) -> bool:
+    def answer(condition: pc.Expression, columns: DeltaColumns) -> bool:
         return pruner(condition, schema, columns).choose([{}], [text])[0]
 
     assert not answer(x > 2, mapped)
     assert answer(x < 5, mapped)
     assert not answer(pc.field("s", "x") > 2, mapped)
-    assert not answer(x < 5, TableColumns(partitions={}))
+    assert not answer(x < 5, DeltaColumns(partitions={}))
 
 
 @pytest.mark.parametrize(
@@ -324,7 +325,7 @@ def test_statistics_older_than_a_wider_type_bound_it(
     schema = Struct((field("c", kind),))
 
     assert (
-        pruner(condition, schema, TableColumns(partitions={})).choose([{}], [stats({"c": low}, {"c": high})])[0] is may
+        pruner(condition, schema, DeltaColumns(partitions={})).choose([{}], [stats({"c": low}, {"c": high})])[0] is may
     )
 
 

@@ -23,7 +23,7 @@ from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.scan import comparison
 from tablefeed.feed.scan.arrow_filter import read_filter
 from tablefeed.feed.scan.pruning import Pruner
-from tablefeed.feed.scan.task import SplitColumns
+from tablefeed.feed.scan.split_task import SplitColumns
 from tablefeed.feed.snapshot.split_statistics import Told, statistics
 from tablefeed.model.schema import DataType, Field, Primitive, Struct
 
@@ -41,7 +41,7 @@ SCHEMA = Struct(
     )
 )
 ARROW = to_arrow(SCHEMA)
-COLUMNS = SplitColumns(partitions={}, partition_columns=frozenset(f"p_{name}" for name in PARTITIONS))
+COLUMNS = SplitColumns(partitioned_by=frozenset(f"p_{name}" for name in PARTITIONS))
 
 GRIN, X, LAST = "\U0001f600", "x" * 31, "\U0010ffff"
 TEXTS = ["", "a", "b", "a b", "a%20b", "a?", "a@", "?", "é", "\ud7ff", "\ue000", "\uffff", GRIN, "9", "10", HIVE]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from itertools import pairwise
 from typing import Any
@@ -18,7 +20,8 @@ from tablefeed.delta.columns import to_add_files
 from tablefeed.errors import DataFileError
 from tablefeed.feed.api.table import Table
 from tablefeed.feed.scan.spread import spread
-from tablefeed.feed.scan.task import ScanFile, ScanTask, columns_of, read_task, scan_file
+from tablefeed.feed.scan.table_scan import table_scan
+from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.scan.where import row_filter
 from tablefeed.store import FaultyStore, MemoryStore, Store
 
@@ -205,12 +208,11 @@ def test_a_filter_of_parts_within_parts_rules_no_manifest_out() -> None:
 def shared_by(memory: MemoryStore, least_tasks: int) -> list[list[int]]:
     """The ids that each task reads."""
     snapshot = log_of(memory).load()
-    columns = columns_of(snapshot)
-    files = tuple(scan_file(add) for batch in snapshot.live_files() for add in to_add_files(batch))
-    whole = ScanTask(url=memory.url, storage_options={}, files=files, columns=columns)
+    whole = table_scan(snapshot).of(add for batch in snapshot.live_files() for add in to_add_files(batch))
     wanted = pa.schema([SCHEMA.field("id")])
     tasks = spread(whole, least_tasks=least_tasks, store=memory)
-    return [[n for b in read_task(task, wanted, store=memory) for n in b["id"].to_pylist()] for task in tasks]
+    sent = [pickle.loads(pickle.dumps(task)) for task in tasks]  # noqa: S301 - bytes of its own
+    return [[n for b in read_task(task, wanted, store=memory) for n in b["id"].to_pylist()] for task in sent]
 
 
 def a_large_split(count: int) -> MemoryStore:
@@ -255,22 +257,16 @@ def test_a_split_that_is_damaged_is_one_task_which_says_so() -> None:
 @pytest.mark.parametrize("cuts", [(), (1,), (100, 101, 5_000), tuple(range(0, 60_000, 777))])
 def test_shares_that_follow_each_other_have_each_row_once(cuts: Sequence[int]) -> None:
     memory = a_large_split(1_000)
-    path = "part-00001-00000.split"
-    size = len(memory.read(path))
     snapshot = log_of(memory).load()
-    columns = columns_of(snapshot)
-    edges = [None, *(cut for cut in cuts if cut < size), None]
+    whole = table_scan(snapshot).of(add for batch in snapshot.live_files() for add in to_add_files(batch))
+    (file,) = whole.files
+    edges = [None, *(cut for cut in cuts if cut < file.size_bytes), None]
 
     found = [
         n
         for begin, end in pairwise(edges)
         for batch in read_task(
-            ScanTask(
-                url=memory.url,
-                storage_options={},
-                files=(ScanFile(path=path, size_bytes=size, partition_values={}, share=(begin, end)),),
-                columns=columns,
-            ),
+            replace(whole, files=(replace(file, share=(begin, end)),)),
             pa.schema([SCHEMA.field("id")]),
             store=memory,
         )

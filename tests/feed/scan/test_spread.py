@@ -12,22 +12,23 @@ from hypothesis import given
 
 from support.logs import a_source, add, metadata, protocol
 from support.recorded import log
+from tablefeed.feed.scan.delta_task import DeltaColumns, DeltaTask, ParquetFile
 from tablefeed.feed.scan.snapshot_tasks import snapshot_tasks
 from tablefeed.feed.scan.spread import MOST_SHARES, shared, shares_wanted, spread
-from tablefeed.feed.scan.task import ScanFile, ScanTask, TableColumns, read_task
+from tablefeed.feed.scan.task import ScanTask, read_task
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.log.plan import Limits
 
 MB = 1 << 20
-NO_COLUMNS = TableColumns(partitions={})
+NO_COLUMNS = DeltaColumns(partitions={})
 
 
-def a_file(size_bytes: int, path: str = "a.parquet") -> ScanFile:
-    return ScanFile(path=path, size_bytes=size_bytes, partition_values={})
+def a_file(size_bytes: int, path: str = "a.parquet") -> ParquetFile:
+    return ParquetFile(path=path, size_bytes=size_bytes, partition_values={})
 
 
-def tasks(*files: ScanFile) -> list[ScanTask]:
-    return spread(ScanTask(url="t", storage_options={}, files=files, columns=NO_COLUMNS))
+def tasks(*files: ParquetFile) -> list[ScanTask]:
+    return spread(DeltaTask(url="t", storage_options={}, files=files, columns=NO_COLUMNS))
 
 
 def test_a_file_of_a_tasks_worth_is_read_whole() -> None:
@@ -69,7 +70,7 @@ def test_shares_read_by_tasks_of_their_own_give_each_row_once(tmp_path: Path) ->
         [
             n
             for batch in read_task(
-                ScanTask(url=str(tmp_path), storage_options={}, files=(share,), columns=NO_COLUMNS), schema
+                DeltaTask(url=str(tmp_path), storage_options={}, files=(share,), columns=NO_COLUMNS), schema
             )
             for n in batch["id"].to_pylist()
         ]
@@ -86,7 +87,7 @@ def test_shares_read_by_tasks_of_their_own_give_each_row_once(tmp_path: Path) ->
 ID = pa.schema([("id", pa.int64())])
 
 
-def written(folder: Path, name: str, *group_rows: int, first: int = 0) -> ScanFile:
+def written(folder: Path, name: str, *group_rows: int, first: int = 0) -> ParquetFile:
     """A file with row groups of so many rows, which count up from `first`."""
     with pq.ParquetWriter(folder / name, ID) as writer:
         for rows in group_rows:
@@ -95,8 +96,8 @@ def written(folder: Path, name: str, *group_rows: int, first: int = 0) -> ScanFi
     return a_file((folder / name).stat().st_size, name)
 
 
-def spread_over(folder: Path, least_tasks: int, *files: ScanFile) -> list[ScanTask]:
-    whole = ScanTask(url=str(folder), storage_options={}, files=files, columns=NO_COLUMNS)
+def spread_over(folder: Path, least_tasks: int, *files: ParquetFile) -> list[ScanTask]:
+    whole = DeltaTask(url=str(folder), storage_options={}, files=files, columns=NO_COLUMNS)
     return spread(whole, least_tasks=least_tasks)
 
 

@@ -18,7 +18,8 @@ from support.recorded import recorded, schema
 from support.tracking import Checkpoint, passed, reached
 from tablefeed.errors import IllegalOptionError, LogError, MetadataEvolvedError, OffsetError
 from tablefeed.feed.changes.java_regex import java_regex
-from tablefeed.feed.scan.task import TableColumns, read_task
+from tablefeed.feed.scan.delta_task import DeltaColumns
+from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.stream.event_time import EventTimes
@@ -212,7 +213,7 @@ def test_a_batch_reads_no_more_than_the_rows_of_its_time(tmp_path: Path) -> None
 
 def test_a_task_is_sent_though_its_time_is_beyond_the_last_year_of_python() -> None:
     field = Field("at", Primitive("timestamp"), nullable=True)
-    times = EventTimes(field, schema=Struct((field,)), columns=TableColumns(partitions={}))
+    times = EventTimes(field, schema=Struct((field,)), columns=DeltaColumns(partitions={}))
     year_11476_us = 300_000_000_000_000_000
     at = pa.table({"at": pa.array([year_11476_us - 1, year_11476_us], pa.timestamp("us", "UTC"))})
 

@@ -21,6 +21,7 @@ from tablefeed.errors import (
     SchemaChangedError,
     SchemaLogError,
 )
+from tablefeed.feed.scan.delta_task import DeltaTask
 from tablefeed.feed.stream.schema_analysis import _replaced
 from tablefeed.feed.stream.schema_tracking import schema_log_of
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
@@ -336,6 +337,7 @@ def test_files_before_a_change_are_read_with_the_partitioning_and_the_names_of_t
 
     (task,) = source.tasks(at(2), source.latest(at(2), Limits()))
 
+    assert isinstance(task, DeltaTask)
     assert (dict(task.columns.partitions), task.columns.stored) == ({}, None)
 
 

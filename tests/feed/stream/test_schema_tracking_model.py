@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from support.logs import Action, a_log, add, at, info, metadata, protocol, put
 from support.tracking import ALWAYS, MAPPED, Checkpoint
 from tablefeed.errors import MetadataEvolvedError
+from tablefeed.feed.scan.delta_task import DeltaTask
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 from tablefeed.store import LocalStore
@@ -96,7 +97,12 @@ def run(query: Checkpoint, found: Delivered, *, steps: int, limits: Limits, **op
         spend()
         batch = len(query.ends) - 1
         tasks = source.tasks(start_of(batch), query.ends[batch])
-        read = sorted((file.path, sorted(task.columns.stored or {})) for task in tasks for file in task.files)
+        read = sorted(
+            (file.path, sorted(task.columns.stored or {}))
+            for task in tasks
+            if isinstance(task, DeltaTask)
+            for file in task.files
+        )
         found.batches[batch] = [(path, columns) for path, columns in read]
         spend()
         query.done += 1

@@ -22,7 +22,7 @@ import tablefeed
 from support.logs import metadata, protocol, put
 from support.maintained import Rows, delete_rows, ids, in_order, live, rows_of, said
 from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatureError
-from tablefeed.feed.scan.task import table_columns
+from tablefeed.feed.scan.delta_task import delta_columns
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
@@ -240,7 +240,7 @@ def test_a_file_of_any_size_with_many_deleted_rows_is_folded(tmp_path: Path) -> 
     size = tablefeed.open_table(tmp_path).files().__next__()["size_bytes"][0].as_py()
 
     snapshot = open_log(str(tmp_path)).load()
-    columns = table_columns(snapshot.schema, snapshot.metadata, url="")
+    columns = delta_columns(snapshot.schema, snapshot.metadata, url="")
     chosen = module._candidates(snapshot, Folding(target_bytes=size), columns)
 
     assert sorted(chosen["log_path"].to_pylist()) == paths[:2]

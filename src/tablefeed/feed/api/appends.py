@@ -18,7 +18,8 @@ from tablefeed.feed.arguments import (
     switch,
     whole_number,
 )
-from tablefeed.feed.scan.task import ScanTask, TableColumns, columns_of, read_task, scan_file
+from tablefeed.feed.scan.table_scan import table_scan
+from tablefeed.feed.scan.task import LoggedColumns, ScanTask, read_task
 from tablefeed.feed.snapshot.bounds import check_available, check_protocol, check_same_table, read_commits
 from tablefeed.feed.snapshot.in_force import metadata_at
 from tablefeed.feed.snapshot.open_log import open_log
@@ -113,27 +114,24 @@ def _rows(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of `commits` in `schema`; `metadata` is the one that holds at the first commit."""
     log = read.log
-    columns = _columns(read, metadata)
+    scan = _scan(read, metadata)
     for commit in commits:
         check_protocol(commit, read.metadata, log=log)
         if commit.metadata is not None:
             _check(commit.metadata, commit.version, read)
-            columns = _columns(read, commit.metadata)
+            scan = _scan(read, commit.metadata)
         files = [add for _, add in first_said(delivered_files(commit, policy, url=log.url))]
-        for add in files if row_filter is None else _matching(files, row_filter, read.schema, columns):
-            task = ScanTask(
-                url=log.location, storage_options=log.storage_options, files=(scan_file(add),), columns=columns
-            )
-            yield from read_task(task, schema, store=log.store)
+        for add in files if row_filter is None else _matching(files, row_filter, read.schema, scan.columns):
+            yield from read_task(scan.of([add]), schema, store=log.store)
 
 
-def _columns(read: Snapshot, metadata: Metadata) -> TableColumns:
-    """How files written under `metadata` store the columns of `read`. Their partition columns may be other ones."""
-    return columns_of(read, partitioned_by=partition_names(metadata, url=read.log.url))
+def _scan(read: Snapshot, metadata: Metadata) -> ScanTask:
+    """Reads the columns of `read` in files written under `metadata`. Their partition columns may be other ones."""
+    return table_scan(read, partitioned_by=partition_names(metadata, url=read.log.url))
 
 
 def _matching(
-    files: Sequence[AddFile], row_filter: RowFilter, schema: Struct, columns: TableColumns
+    files: Sequence[AddFile], row_filter: RowFilter, schema: Struct, columns: LoggedColumns
 ) -> Iterator[AddFile]:
     from tablefeed.feed.scan.pruning import Pruner
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Literal
 
 from tablefeed.feed.arguments import delivered, location, selected, store_options, switch
-from tablefeed.feed.changes.change_files import ChangeReader, change_schema, changed_scan_file, row_change
+from tablefeed.feed.changes.change_files import ChangeReader, change_schema, row_change
 from tablefeed.feed.changes.change_partitions import partitioned
 from tablefeed.feed.changes.change_range import ChangeBounds, change_versions
 from tablefeed.feed.changes.change_rules import (
@@ -26,7 +26,8 @@ from tablefeed.feed.changes.change_rules import (
 )
 from tablefeed.feed.changes.read_time import Deduplication, ReadTimeRows, deduplication
 from tablefeed.feed.scan.spread import spread
-from tablefeed.feed.scan.task import BATCH_ROWS, ScanTask, columns_of
+from tablefeed.feed.scan.table_scan import table_scan
+from tablefeed.feed.scan.task import BATCH_ROWS, ScanTask
 from tablefeed.feed.snapshot.bounds import check_protocol, read_commits
 from tablefeed.feed.snapshot.in_force import metadata_before
 from tablefeed.feed.snapshot.open_log import open_log
@@ -121,18 +122,15 @@ def change_tasks(
         return []
     feed = _open_feed(newest, versions, None, compute_updates=False, read=newest)
     _check_start(feed, log_files)
-    files = tuple(
-        changed_scan_file(file, row_change(commit, file.change_type, url=log.url))
+    whole = table_scan(newest, by_file=True).of_changes(
+        (file, row_change(commit, file.change_type, url=log.url))
         for commit, changed in _commits(feed, log_files)
         for file in changed
     )
-    columns = columns_of(newest, by_file=True)
-    rows = None
     if where is not None:
         from tablefeed.feed.scan.where import row_filter
 
-        rows = row_filter(where, newest.schema)
-    whole = ScanTask(url=url, storage_options=storage_options, files=files, columns=columns, rows=rows)
+        whole = replace(whole, rows=row_filter(where, newest.schema))
     return spread(whole, least_tasks=least_tasks, store=log.store)
 
 

@@ -20,7 +20,8 @@ from tablefeed.feed.arguments import (
     text,
     whole_number,
 )
-from tablefeed.feed.scan.task import ScanTask, columns_of, read_task, scan_file
+from tablefeed.feed.scan.table_scan import table_scan
+from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
 from tablefeed.feed.snapshot.timeline import file_times, parse_timestamp, version_at
@@ -105,8 +106,8 @@ class Table:
         """
         from tablefeed.feed.snapshot.files import described
 
-        columns = columns_of(self._snapshot)
-        logged = {column.physical_name: name for name, column in columns.partitions.items()}
+        partitions = table_scan(self._snapshot).columns.partitions
+        logged = {column.physical_name: name for name, column in partitions.items()}
         for batch in self._snapshot.live_files(with_stats=True):
             yield described(batch, logged)
 
@@ -168,20 +169,14 @@ class Table:
         """The rows of the files that may have rows that pass `row_filter`. The rows are not filtered here."""
         from tablefeed.delta.columns import to_add_files
 
-        columns = columns_of(self._snapshot)
+        scan = table_scan(self._snapshot)
         if row_filter is None:
             files = self._snapshot.live_files()
         else:
             from tablefeed.feed.scan.pruning import Pruner
 
-            pruner = Pruner(row_filter, schema=self._snapshot.schema, columns=columns)
+            pruner = Pruner(row_filter, schema=self._snapshot.schema, columns=scan.columns)
             files = pruner.matching(self._snapshot.live_files(with_stats=True, asked=row_filter.predicate))
         for batch in files:
             for add in to_add_files(batch):
-                task = ScanTask(
-                    url=self._log.location,
-                    storage_options=self._log.storage_options,
-                    files=(scan_file(add),),
-                    columns=columns,
-                )
-                yield from read_task(task, schema, store=self._log.store)
+                yield from read_task(scan.of([add]), schema, store=self._log.store)

@@ -13,11 +13,11 @@ from dataclasses import replace
 
 from tablefeed.delta.schema.partitioning import of_columns, partition_names
 from tablefeed.errors import LogError
-from tablefeed.feed.changes.change_files import changed_scan_file, row_change
+from tablefeed.feed.changes.change_files import row_change
 from tablefeed.feed.changes.change_partitions import partitioned
 from tablefeed.feed.changes.change_rules import ChangesRecorded
 from tablefeed.feed.changes.java_regex import JavaRegex
-from tablefeed.feed.scan.task import RowChange, ScanFile, scan_file
+from tablefeed.feed.scan.task import ChangedRows, RowChange
 from tablefeed.feed.snapshot.in_force import metadata_at, metadata_before
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.snapshot.timeline import CommitTimes
@@ -78,7 +78,7 @@ class ChangeDelivery:
         if start.in_snapshot:
             self._check_recorded(start.version)
 
-    def files(self, commit: Commit, begin: int, stop: int | None) -> Iterator[ScanFile]:
+    def files(self, commit: Commit, begin: int, stop: int | None) -> Iterator[ChangedRows]:
         """See `Delivery`. Raises ChangeDataError where the first version recorded no changes, or some are not known."""
         before, in_force = self._moved_to(commit)
         if self._batch is not None and self._batch[0].version == commit.version:
@@ -90,9 +90,9 @@ class ChangeDelivery:
             if begin <= file.index and (stop is None or file.index < stop) and not self._is_excluded(file.log_path)
         ]
         for file in partitioned(files, commit, in_force=in_force, before=before, url=self._url):
-            yield changed_scan_file(file, row_change(timed, file.change_type, url=self._url))
+            yield file, row_change(timed, file.change_type, url=self._url)
 
-    def snapshot_files(self, adds: Iterable[AddFile], version: Version) -> Iterator[ScanFile]:
+    def snapshot_files(self, adds: Iterable[AddFile], version: Version) -> Iterator[ChangedRows]:
         """See `Delivery`."""
         at_ms = self._times.of_version(version)
         change = RowChange(
@@ -102,8 +102,7 @@ class ChangeDelivery:
         names = partition_names(self._newest.metadata, url=self._url)
         for add in adds:
             if not self._is_excluded(add.log_path):
-                values = of_columns(add.partition_values, names)
-                yield replace(scan_file(add), change=change, partition_values=values)
+                yield replace(add, partition_values=of_columns(add.partition_values, names)), change
 
     def _moved_to(self, commit: Commit) -> tuple[Metadata | None, Metadata]:
         """The metadata before `commit` and the metadata at it, which is in force from then on.

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from tablefeed.delta import names
 from tablefeed.errors import ChangeDataError
-from tablefeed.feed.scan.task import RowChange, ScanFile, ScanTask, change_constants, columns_of, read_task
+from tablefeed.feed.scan.table_scan import table_scan
+from tablefeed.feed.scan.task import RowChange, change_constants, read_task
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.log.changes import ChangedFile, ChangeType
 from tablefeed.model.actions import Commit
@@ -48,28 +49,13 @@ def row_change(commit: Commit, change_type: ChangeType | None, *, url: str) -> R
     return RowChange(type=change_type and change_type.value, version=commit.version, committed_at_us=at_us)
 
 
-def changed_scan_file(file: ChangedFile, change: RowChange | None) -> ScanFile:
-    """Gives what a task needs to read `file`. `change` fills the feed's columns; None: rows are delivered without them.
-
-    `file` must have the values of exactly its partition columns (`change_partitions.partitioned`).
-    """
-    return ScanFile(
-        path=file.path,
-        size_bytes=file.size_bytes,
-        partition_values=file.partition_values or {},
-        deletion_vector=file.deletion_vector,
-        only_in=file.only_in,
-        change=change,
-    )
-
-
 class ChangeReader:
     """Reads the files that commits changed, in the schema of the version `read`. Not for use by several threads."""
 
     def __init__(self, read: Snapshot) -> None:
         self._read = read
         # A file's partition columns need not be those of `read`: an overwrite may have changed them.
-        self._columns = columns_of(read, by_file=True)
+        self._scan = table_scan(read, by_file=True)
 
     def rows(self, file: ChangedFile, commit: Commit, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Gives the rows of `file` that `commit` changed, as batches of `schema`: any columns of `change_schema`.
@@ -82,8 +68,8 @@ class ChangeReader:
         read = schema
         if file.change_type is None and names.CHANGE_TYPE not in schema.names:
             read = schema.append(pa.field(names.CHANGE_TYPE, pa.string()))
-        scanned = changed_scan_file(file, row_change(commit, file.change_type, url=self._read.log.url))
-        for batch in read_task(self._task(scanned), read, store=self._read.log.store):
+        change = row_change(commit, file.change_type, url=self._read.log.url)
+        for batch in read_task(self._scan.of_changes([(file, change)]), read, store=self._read.log.store):
             yield batch if read is schema else batch.select(schema.names)
 
     def stored_rows(
@@ -93,12 +79,8 @@ class ChangeReader:
 
         `positions` names the column of `schema` that gets each row's position in the file, counted from 0.
         """
-        task = self._task(changed_scan_file(file, None))
+        task = self._scan.of_changes([(file, None)])
         return read_task(task, schema, store=self._read.log.store, positions=positions)
-
-    def _task(self, file: ScanFile) -> ScanTask:
-        log = self._read.log
-        return ScanTask(url=log.location, storage_options=log.storage_options, files=(file,), columns=self._columns)
 
 
 def change_rows(batch: pa.RecordBatch, schema: pa.Schema, change: RowChange) -> pa.RecordBatch:

@@ -20,11 +20,10 @@ from tablefeed.data.predicate import Atom, Column, RowFilter, column_of, columns
 from tablefeed.data.windows import windows
 from tablefeed.delta import partition_values
 from tablefeed.delta.columns import STRING_MAP
-from tablefeed.delta.schema.column_mapping import physical_name
 from tablefeed.delta.schema.schema_string import arrow_type
 from tablefeed.delta.stats.column_bounds import ColumnBounds, Leaf, read_bounds
 from tablefeed.errors import TablefeedError
-from tablefeed.feed.scan.task import PartitionColumn, TableColumns
+from tablefeed.feed.scan.task import LoggedColumns, PartitionColumn
 from tablefeed.feed.snapshot.verdicts import Known, Verdict, answers, rows_may_pass, verdict_on
 from tablefeed.log.replay import without_statistics
 from tablefeed.model.schema import Decimal, Primitive, Struct, fields_along
@@ -44,7 +43,7 @@ class Pruner:
     `rows` may name columns that the table does not have. Nothing is known of those, so any file may match.
     """
 
-    def __init__(self, rows: RowFilter, *, schema: Struct, columns: TableColumns) -> None:
+    def __init__(self, rows: RowFilter, *, schema: Struct, columns: LoggedColumns) -> None:
         self._rows = rows
         paths = [column.path for column in columns_in(rows.predicate)]
         leaves = {path: leaf for path in paths if (leaf := leaf_at(path, schema, columns)) is not None}
@@ -123,13 +122,13 @@ def leaf_of(column: PartitionColumn) -> Leaf:
     return Leaf(path=(column.physical_name,), type=column.type)
 
 
-def leaf_at(path: LeafPath, schema: Struct, columns: TableColumns) -> Leaf | None:
+def leaf_at(path: LeafPath, schema: Struct, columns: LoggedColumns) -> Leaf | None:
     """Gives the leaf at `path`, by its names in the log; None for an unknown, nested, void or variant column."""
     fields = fields_along(schema, path, is_named=lambda field, name: field.name == name)
     kind = fields[-1].type if len(fields) == len(path) else None
     if not isinstance(kind, Primitive | Decimal) or kind in _WITHOUT_ORDER:
         return None
-    return Leaf(path=path if columns.stored is None else tuple(map(physical_name, fields)), type=kind)
+    return Leaf(path=columns.path_in_log(fields), type=kind)
 
 
 def _pairs(values: pa.MapArray) -> list[dict[str, str | None]]:

@@ -13,6 +13,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import TypeVar
 
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.scan.task import ScanFile, ScanTask, task_store
@@ -32,6 +33,7 @@ TASK_BYTES = 128 << 20
 FOOTER_READERS = 8
 """How many footers are read at a time: a store answers a few requests as fast as one."""
 
+_FileT = TypeVar("_FileT", bound=ScanFile)
 _Share = tuple[ScanFile, int]  # with its size in bytes
 
 
@@ -54,7 +56,7 @@ def spread(whole: ScanTask, *, least_tasks: int | None = None, store: Store | No
     return [replace(whole, files=tuple(shares[i][0] for i in task)) for task in tasks]
 
 
-def shared(file: ScanFile, *, most_bytes: int) -> list[_Share]:
+def shared(file: _FileT, *, most_bytes: int) -> list[tuple[_FileT, int]]:
     """Gives the shares of `file`, of at most `most_bytes`, with their sizes; the whole file where it is no larger.
 
     Shares are larger where there would be more than `MOST_SHARES`: the log may give any size.
@@ -112,7 +114,7 @@ def _places(files: Sequence[ScanFile], whole: ScanTask, store: Store | None) -> 
 
     def places(file: ScanFile) -> list[tuple[int, int]]:
         try:
-            return whole.columns.row_groups(file, whole, store, most=MOST_SHARES)
+            return whole.row_groups(file, store, most=MOST_SHARES)
         except TablefeedError:
             return []
 

@@ -62,6 +62,16 @@ class DeltaSnapshot(Snapshot):
         """Gives the log files that the version is read from, without those that are known to be unreadable."""
         return self.log.segments(self.version, self.unreadable)
 
+    def metadata_behind_hole(self, version: Version) -> Metadata:
+        """See `Snapshot`: a lost commit may have changed it."""
+        from tablefeed.feed.snapshot.in_force import metadata_at
+
+        newest = self if version <= self.version else self.log.load()
+        try:
+            return metadata_at(version, newest)
+        except VersionNotFoundError:
+            return newest.metadata  # another hole follows, so the newest state decides
+
     def own_times(self) -> OwnTimes | None:
         """See `Snapshot`: in-commit timestamps."""
         from tablefeed.feed.snapshot.timeline import in_commit_times
@@ -73,7 +83,6 @@ class DeltaLog(TablePlace):
     """The log at a store's root."""
 
     directory = names.LOG_DIR
-    schema_is_fixed = False
 
     def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:  # noqa: ARG002 - as of `commit`
         """See `TableLog`."""

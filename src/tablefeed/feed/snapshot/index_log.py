@@ -62,6 +62,10 @@ class IndexSnapshot(Snapshot):
         files = self.log.files_of(self.version, self.unreadable, choose=None if asked is None else self._choice(asked))
         return (described_files(batch, vocabulary) for batch in files)
 
+    def metadata_behind_hole(self, version: Version) -> Metadata:  # noqa: ARG002 - whichever it is
+        """See `Snapshot`: no version changes the schema."""
+        return self.metadata
+
     def own_times(self) -> OwnTimes:
         """See `Snapshot`: all commits have a time in their contents. Each of them is read."""
         return OwnTimes(since=0, since_ms=-math.inf, read=self._times)
@@ -83,7 +87,6 @@ class IndexTablesLog(TablePlace):
     """The log at a store's root."""
 
     directory = names.LOG_DIR
-    schema_is_fixed = True
     _has_states: bool | None = None
     """Whether the log has states beside its commits; None: not looked up yet."""
     _agreed: Version | None = None

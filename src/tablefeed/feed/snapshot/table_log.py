@@ -35,8 +35,6 @@ class TablePlace(Protocol):
     """
 
     directory: ClassVar[str]
-    schema_is_fixed: ClassVar[bool]
-    """Whether no version of a log in this format changes the table's schema."""
     store: Store
     url: str
     location: str
@@ -146,6 +144,13 @@ class Snapshot(ABC):
         Files without a row for which `asked` is true may be left out where that saves reads of the log; the caller
         still filters the rest. Each file is given once. A log file that cannot be read is left out as in
         `TableLog.load`. Raises CorruptLogError and ObjectNotFoundError where no other log files give the version.
+        """
+
+    @abstractmethod
+    def metadata_behind_hole(self, version: Version) -> Metadata:
+        """Gives the metadata at `version`, before which commits are lost; as of the newest version if it is not known.
+
+        `version` may be after this snapshot. Raises LogError where no state at `version` or later can be loaded.
         """
 
     @abstractmethod

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tablefeed.delta.stats.stats_text import num_records
 from tablefeed.feed.changes.java_regex import JavaRegex
-from tablefeed.feed.scan.task import ScanFile, scan_file
+from tablefeed.feed.scan.task import ChangedRows
 from tablefeed.log.admission import ChangePolicy, delivered_files, first_said
 from tablefeed.log.plan import Limits, Step, furthest
 from tablefeed.model.actions import AddFile, Commit, Version
@@ -46,10 +46,10 @@ class Delivery(Protocol[StepT]):
     def begin(self, start: Offset, end: Offset) -> None:
         """Begins to read the batch from `start` to `end`. Then `files` is called for each of its commits, in order."""
 
-    def files(self, commit: Commit, begin: int, stop: int | None) -> Iterator[ScanFile]:
+    def files(self, commit: Commit, begin: int, stop: int | None) -> Iterator[ChangedRows]:
         """Gives the files of `commit` to read, of those from index `begin` to before `stop` (None: to the last)."""
 
-    def snapshot_files(self, adds: Iterable[AddFile], version: Version) -> Iterator[ScanFile]:
+    def snapshot_files(self, adds: Iterable[AddFile], version: Version) -> Iterator[ChangedRows]:
         """Gives the files to read of `adds`, which are files of the initial snapshot at `version`."""
 
 
@@ -92,7 +92,7 @@ class AppendDelivery:
     def begin(self, start: Offset, end: Offset) -> None:
         """See `Delivery`."""
 
-    def files(self, commit: Commit, begin: int, stop: int | None) -> Iterator[ScanFile]:
+    def files(self, commit: Commit, begin: int, stop: int | None) -> Iterator[ChangedRows]:
         """See `Delivery`. A file that the commit adds twice has two indexes and is read once.
 
         Raises ChangeRefusedError.
@@ -104,12 +104,12 @@ class AppendDelivery:
             adds = list(compress(adds, may_match))
         return self._read(adds)
 
-    def snapshot_files(self, adds: Iterable[AddFile], version: Version) -> Iterator[ScanFile]:  # noqa: ARG002
+    def snapshot_files(self, adds: Iterable[AddFile], version: Version) -> Iterator[ChangedRows]:  # noqa: ARG002
         """See `Delivery`."""
         return self._read(adds)
 
     def _added(self, commit: Commit) -> tuple[AddFile, ...]:
         return delivered_files(commit, self.policy, url=self.url)
 
-    def _read(self, adds: Iterable[AddFile]) -> Iterator[ScanFile]:
-        return (scan_file(add) for add in adds if self.exclude is None or not self.exclude.finds(add.log_path))
+    def _read(self, adds: Iterable[AddFile]) -> Iterator[ChangedRows]:
+        return ((add, None) for add in adds if self.exclude is None or not self.exclude.finds(add.log_path))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tablefeed.data.predicate import RowFilter
-    from tablefeed.feed.scan.task import TableColumns
+    from tablefeed.feed.scan.task import LoggedColumns
 
 OPTION, COLUMN_OPTION = "withEventTimeOrder", "eventTimeColumn"
 
@@ -58,9 +58,9 @@ def check_order(offset: Offset, column: str | None, *, url: str) -> None:
 
 
 class EventTimes:
-    """The times in the column `field` of a table with `schema`; `columns` says how files store its columns."""
+    """The times in the column `field` of a table with `schema`; `columns` says how the log names its columns."""
 
-    def __init__(self, field: Field, *, schema: Struct, columns: TableColumns) -> None:
+    def __init__(self, field: Field, *, schema: Struct, columns: LoggedColumns) -> None:
         from tablefeed.delta.schema.schema_string import to_arrow
         from tablefeed.feed.scan.pruning import leaf_at
 

@@ -16,7 +16,8 @@ from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.errors import LogError
 from tablefeed.feed.changes.change_delivery import ChangeDelivery
 from tablefeed.feed.scan.spread import spread
-from tablefeed.feed.scan.task import ScanFile, ScanTask, TableColumns, columns_of
+from tablefeed.feed.scan.table_scan import table_scan
+from tablefeed.feed.scan.task import ChangedRows, LoggedColumns, ScanTask
 from tablefeed.feed.snapshot.bounds import check_protocol
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.same_table import SameTable
@@ -168,18 +169,12 @@ class StreamSource:
             return []
         self._begin_batch(start, end)
         self._delivery.begin(start, end)
-        columns = columns_of(self._metadata.read, self._metadata.schema, by_file=self._delivery.by_file)
+        scan = table_scan(self._metadata.read, self._metadata.schema, by_file=self._delivery.by_file)
         return [
             task
             for files, rows in self._parts(start, end)
             for task in spread(
-                ScanTask(
-                    url=self._log.location,
-                    storage_options=self._log.storage_options,
-                    files=tuple(files),
-                    columns=columns,
-                    rows=rows,
-                ),
+                replace(scan.of_changes(files), rows=rows),
                 least_tasks=self._options.least_tasks,
                 store=self._log.store,
             )
@@ -203,7 +198,7 @@ class StreamSource:
         """Closes the store, which ends its watch on the log."""
         self._log.store.close()
 
-    def _parts(self, start: Offset, end: Offset) -> Iterator[tuple[list[ScanFile], RowFilter | None]]:
+    def _parts(self, start: Offset, end: Offset) -> Iterator[tuple[list[ChangedRows], RowFilter | None]]:
         """The files of a batch and the filter for their rows: those of the initial snapshot, then those of commits."""
         first = start
         version = _snapshot_version(start, end)
@@ -220,7 +215,7 @@ class StreamSource:
         if not end.in_snapshot:
             yield list(self._committed_files(first, end)), self._rows
 
-    def _committed_files(self, first: Offset, end: Offset) -> Iterator[ScanFile]:
+    def _committed_files(self, first: Offset, end: Offset) -> Iterator[ChangedRows]:
         last = end.version if end.file_index else Version(end.version - 1)
         reads = self._tail.reads
         seen = Version(first.version - 1)
@@ -396,9 +391,9 @@ class StreamSource:
         return Pruner(self._rows, schema=self._metadata.schema, columns=self._columns)
 
     @cached_property
-    def _columns(self) -> TableColumns:
-        """How files store the table's columns, for files with the table's own partition columns."""
-        return columns_of(self._metadata.read, self._metadata.schema)
+    def _columns(self) -> LoggedColumns:
+        """How the log names the table's columns, for files with the table's own partition columns."""
+        return table_scan(self._metadata.read, self._metadata.schema).columns
 
     @cached_property
     def _meter(self) -> LagMeter:

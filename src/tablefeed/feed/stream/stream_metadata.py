@@ -161,20 +161,14 @@ def check_behind_hole(commit: Commit, metadata: StreamMetadata, *, expected: Ver
     A lost commit may have changed it. Raises as `StreamMetadata.check`. Raises LogGapError where no state at `commit`
     or later can be loaded, or where a lost commit changed the metadata and the stream tracks it.
     """
-    log = begun.log
-    if log.schema_is_fixed:
-        return
+    url = begun.log.url
     try:
-        newest = begun if commit.version <= begun.version else log.load()
+        held = begun.metadata_behind_hole(commit.version)
     except LogError as error:
-        raise _hole(log.url, expected, commit, "No checkpoint after the gap gives the schema.") from error
-    try:
-        held = metadata_at(commit.version, newest)
-    except VersionNotFoundError:
-        held = newest.metadata  # another hole follows, so the newest state decides
+        raise _hole(url, expected, commit, "No checkpoint after the gap gives the schema.") from error
     metadata.check(replace(commit, metadata=commit.metadata or held))
     if commit.metadata is None and metadata.changes(replace(commit, metadata=held, protocol=None)):
-        raise _hole(log.url, expected, commit, "One of them changed the metadata that this stream tracks.")
+        raise _hole(url, expected, commit, "One of them changed the metadata that this stream tracks.")
 
 
 def _hole(url: str, expected: Version, commit: Commit, why: str) -> LogGapError:

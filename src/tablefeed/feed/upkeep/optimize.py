@@ -29,8 +29,8 @@ from tablefeed.feed.arguments import location, store_options, whole_number
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.scan.arrow_filter import checked_filter
+from tablefeed.feed.scan.delta_task import DeltaColumns, delta_columns
 from tablefeed.feed.scan.pruning import Pruner
-from tablefeed.feed.scan.task import TableColumns, table_columns
 from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep.after_commit import USUAL, UpkeepOptions, behind, now_ms, surroundings
@@ -177,7 +177,7 @@ def _check_foldable(snapshot: Snapshot) -> None:
 # --- which files ---------------------------------------------------------------------------------------------------
 
 
-def _candidates(snapshot: Snapshot, folding: Folding, columns: TableColumns) -> pa.Table:
+def _candidates(snapshot: Snapshot, folding: Folding, columns: DeltaColumns) -> pa.Table:
     """Gives the live files that may be folded, in columns, without their statistics."""
     pruner = None if folding.rows is None else Pruner(folding.rows, schema=snapshot.schema, columns=columns)
     found: list[pa.RecordBatch] = []
@@ -244,7 +244,7 @@ def _folded(snapshot: Snapshot, folding: Folding, upkeep: UpkeepOptions) -> Iter
         plan = plan_delta_write(log, snapshot, snapshot.schema, kind=WriteKind.OPTIMIZE)
     # A bin becomes one file, however its rows compress. Otherwise the number of files might never fall.
     plan = replace(plan, shape=replace(plan.shape, target_bytes=_WHOLE))
-    columns = table_columns(snapshot.schema, snapshot.metadata, url=log.url)
+    columns = delta_columns(snapshot.schema, snapshot.metadata, url=log.url)
     files = _candidates(snapshot, folding, columns)
     state = snapshot
     for bins in _commits(_bins(files, folding)):

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from tablefeed.delta.schema.schema_string import to_arrow
-from tablefeed.feed.scan.task import ScanTask, read_task, scan_file, table_columns
+from tablefeed.feed.scan.delta_task import DeltaTask, delta_columns
+from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.table_files import for_store
 from tablefeed.feed.write.delta_write import write_delta_task
 from tablefeed.feed.write.orphans import delete_orphans, deleted_on_error
@@ -67,14 +68,13 @@ def rewritten_in_bins(
 ) -> tuple[AddFile, ...]:
     """Writes the rows of each bin of the table's files to new files under `plan`; deletes these where it raises."""
     arrow = to_arrow(plan.schema)
-    columns = table_columns(plan.schema, plan.metadata_after, url=store.url)
+    columns = delta_columns(plan.schema, plan.metadata_after, url=store.url)
+    scan = DeltaTask(url=plan.location, storage_options=plan.storage_options, columns=columns)
     again = plan.for_table_rows(len(arrow))
     written: list[AddFile] = []
     with deleted_on_error(store) as paths:
         for number, adds in enumerate(bins):
-            files = tuple(scan_file(add) for add in adds)
-            task = ScanTask(url=plan.location, storage_options=plan.storage_options, files=files, columns=columns)
-            rows = read_task(task, arrow, store=store)
+            rows = read_task(scan.of(adds), arrow, store=store)
             written += write_delta_task(again, rows, task=number, now_ms=now_ms)
             paths[:] = [add.path for add in written]
     return tuple(written)

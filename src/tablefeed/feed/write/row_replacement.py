@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.schema_string import to_arrow
 from tablefeed.delta.stats.stats_text import num_records
-from tablefeed.feed.scan.task import ScanTask, read_task, scan_file, table_columns
+from tablefeed.feed.scan.delta_task import DeltaTask, delta_columns
+from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.change_writing import marked, write_changes
 from tablefeed.feed.write.delta_write import write_delta_task
@@ -64,8 +65,9 @@ class RowReplacement:
 
         self._rows, self._log = rows, log
         self._schema = to_arrow(plan.schema)
-        self._columns = table_columns(plan.schema, plan.metadata_after, url=log.url)
-        self._pruner = Pruner(rows, schema=plan.schema, columns=self._columns)
+        columns = delta_columns(plan.schema, plan.metadata_after, url=log.url)
+        self._scan = DeltaTask(url=log.location, storage_options=log.storage_options, columns=columns)
+        self._pruner = Pruner(rows, schema=plan.schema, columns=columns)
 
     def reads(self, file: FileAction) -> bool:
         """Whether `file`, which another commit added or removed, may have a row that this write replaces."""
@@ -82,7 +84,7 @@ class RowReplacement:
         for batch in self._pruner.matching(state.live_files(with_stats=True)):
             for add in to_add_files(batch):
                 matched = rows = 0
-                for read in read_task(self._task([add]), self._rows.fields, store=self._log.store):
+                for read in read_task(self._scan.of([add]), self._rows.fields, store=self._log.store):
                     matched += matches(read, self._rows, url=self._log.url).true_count
                     rows += read.num_rows
                 if matched:
@@ -92,21 +94,13 @@ class RowReplacement:
         """Gives the rows of `files` that are replaced, or those that stay, in all of the table's columns."""
         import pyarrow.compute as pc
 
-        for batch in read_task(self._task(files), self._schema, store=self._log.store):
+        for batch in read_task(self._scan.of(files), self._schema, store=self._log.store):
             held = matches(batch.select(self._rows.fields.names), self._rows, url=self._log.url)
             yield batch.filter(held if replaced else pc.invert(held))
 
     def all_rows_of(self, files: Sequence[AddFile]) -> Iterator[pa.RecordBatch]:
         """Gives all rows of `files`, in all of the table's columns."""
-        return read_task(self._task(files), self._schema, store=self._log.store)
-
-    def _task(self, files: Sequence[AddFile]) -> ScanTask:
-        return ScanTask(
-            url=self._log.location,
-            storage_options=self._log.storage_options,
-            files=tuple(scan_file(add) for add in files),
-            columns=self._columns,
-        )
+        return read_task(self._scan.of(files), self._schema, store=self._log.store)
 
 
 def reader_of(plan: DeltaPlan, log: TableLog) -> Callable[[FileAction], bool] | None:
