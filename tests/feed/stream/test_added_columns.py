@@ -195,16 +195,6 @@ def test_an_added_column_of_a_name_that_the_change_feed_gives_is_refused() -> No
 # --- what it goes on over --------------------------------------------------------------------------------------------
 
 
-def test_it_is_an_option() -> None:
-    log = a_log(v0=[protocol(), meta(col("id"))])
-    source = a_source(log)
-    source.latest(source.initial(), ALL)
-    put(log.store, 1, [meta(col("id"), col("new")), add("a")])
-
-    with pytest.raises(SchemaChangedError, match="With ignoreAddedColumns=true it continues"):
-        source.latest(at(1), ALL)
-
-
 def test_columns_are_told_once_each_with_the_version_that_brought_them(caplog: pytest.LogCaptureFixture) -> None:
     log = a_log(v0=[protocol(), meta(col("id"), col("s", struct(col("a"))))])
     source = going_on(log)
@@ -226,24 +216,6 @@ def test_columns_are_told_once_each_with_the_version_that_brought_them(caplog: p
         "started again"
         for version, columns in ((1, "s.b, new"), (3, "s.b, new, newer"))
     ]
-
-
-def test_a_query_of_what_is_there_now_goes_over_the_change_too() -> None:
-    log = a_log(v0=[protocol(), meta(col("id")), add("a")])
-    source = going_on(log)
-    start = source.initial()
-    first = source.latest(start, ALL)
-    put(log.store, 1, [meta(col("id"), col("new")), add("b")])
-    put(log.store, 2, [add("c")])
-    source.bound_now()
-    bound = source.latest(first, Limits(files=1))
-    put(log.store, 3, [add("d")])
-
-    end = source.latest(bound, ALL)
-
-    assert delivered(source, first, bound) == ["b"]
-    assert delivered(source, bound, end) == ["c"]
-    assert source.latest(end, ALL) == end
 
 
 def test_a_stream_from_before_columns_that_it_has_goes_on_to_columns_that_it_has_not() -> None:

@@ -16,7 +16,7 @@ import tablefeed
 from support.logs import NOW_MS, TABLE_ID, Action, a_log, a_source, add, at, delivered, metadata, protocol, put
 from support.recorded import recorded, schema
 from support.tracking import Checkpoint, passed, reached
-from tablefeed.errors import IllegalOptionError, LogError, MetadataEvolvedError, OffsetError
+from tablefeed.errors import IllegalOptionError, MetadataEvolvedError, OffsetError
 from tablefeed.feed.changes.java_regex import java_regex
 from tablefeed.feed.scan.delta_task import DeltaColumns
 from tablefeed.feed.scan.task import read_task
@@ -248,17 +248,6 @@ def test_a_snapshot_of_row_changes_goes_by_event_time_too() -> None:
 # --- restarts --------------------------------------------------------------------------------------------------------
 
 
-def test_a_restart_goes_on_where_the_offset_stands_with_whatever_limits() -> None:
-    log = newest_first()
-    first = a_source(log, event_time_column="at")
-    middle = first.latest(first.initial(), ONE)
-
-    again = a_source(log, event_time_column="AT")
-
-    assert batches(again, middle, ONE) == [["b"], ["c"]]
-    assert batches(a_source(log, event_time_column="at"), middle, Limits(files=9)) == [["b", "c"]]
-
-
 def test_a_first_batch_that_was_planned_and_not_done_is_the_same_though_the_table_grew() -> None:
     log = newest_first()
     planned = a_source(log, event_time_column="at")
@@ -319,18 +308,6 @@ def test_a_batch_of_two_snapshots_or_that_goes_back_is_refused(end: Offset) -> N
 
     with pytest.raises(OffsetError, match="contradict each other"):
         source.tasks(by_time(0), end)
-
-
-def test_a_snapshot_that_cannot_be_read_any_more_says_so_and_what_to_do() -> None:
-    log = newest_first()
-    source = a_source(log, event_time_column="at")
-    source.initial()
-    log.store.delete("_delta_log/00000000000000000000.json")
-
-    with pytest.raises(LogError) as caught:
-        delivered(source, by_time(0), at(2))
-
-    assert caught.value.error_class == "DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE"
 
 
 def test_a_stream_that_tracks_metadata_stops_at_a_change_behind_the_snapshot_and_goes_on(tmp_path: Path) -> None:

@@ -45,14 +45,6 @@ def test_the_newest_entry_is_that_of_the_highest_number_whatever_lies_beside_it(
     assert a_log(MemoryStore("empty")).newest() is None
 
 
-def test_an_entry_follows_the_one_before_it_or_the_one_that_it_names() -> None:
-    log = a_log(MemoryStore("tracked"), tracked(0), tracked(3), tracked(5, previous=0), tracked(7, previous=-1))
-
-    before = [log.before(log.entry(number)) for number in range(4)]
-
-    assert [None if entry is None else entry.number for entry in before] == [None, 0, 0, None]
-
-
 def test_an_entry_is_written_once_and_the_second_writer_is_told_what_to_do() -> None:
     log = a_log(MemoryStore("tracked"), tracked(0))
     first = log.newest()
@@ -63,14 +55,6 @@ def test_an_entry_is_written_once_and_the_second_writer_is_told_what_to_do() -> 
 
     assert caught.value.error_class == "DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT"
     assert log.newest() == TrackedEntry(number=1, metadata=tracked(3))
-
-
-def test_an_entry_in_place_of_another_follows_what_that_one_followed() -> None:
-    log = a_log(MemoryStore("tracked"), tracked(0), tracked(3))
-    newest = log.newest()
-    assert newest is not None
-
-    assert log.replace(newest, tracked(5)).metadata.previous == 0
 
 
 def test_entries_that_replace_and_that_follow_one_another_leave_each_what_it_followed() -> None:

@@ -17,13 +17,13 @@ from tablefeed.errors import (
     ChangeRefusedError,
     LogGapError,
     MetadataEvolvedError,
-    OffsetError,
     SchemaChangedError,
     SchemaLogError,
 )
 from tablefeed.feed.scan.delta_task import DeltaTask
 from tablefeed.feed.stream.schema_analysis import _replaced
 from tablefeed.feed.stream.schema_tracking import schema_log_of
+from tablefeed.feed.stream.schema_unblock import Allowed
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
@@ -121,20 +121,6 @@ def test_what_changes_nothing_that_is_read_with_stops_nothing(
     assert query.start() == [["b"]]
 
 
-def test_a_change_ends_the_batch_of_a_limited_stream_too(table: LocalStore, query: Checkpoint) -> None:
-    put(table, 2, [ADDED, add("b")])
-    put(table, 3, [add("c")])
-
-    with pytest.raises(MetadataEvolvedError):
-        query.start(starting_version=0)
-    with pytest.raises(MetadataEvolvedError):
-        query.start(limits=Limits(files=1), starting_version=0)
-    assert query.ends == [reached(2), passed(2)]
-    query.start(limits=Limits(files=1))
-
-    assert query.files == [["a"], [], ["b"], ["c"]]
-
-
 def test_until_the_change_is_tracked_no_offset_goes_beyond_it(table: LocalStore, query: Checkpoint) -> None:
     query.start()
     put(table, 2, [ADDED, add("b")])
@@ -159,33 +145,6 @@ def test_either_barrier_that_is_said_to_be_done_is_tracked(table: LocalStore, qu
     query.source().delivered(told)
 
 
-def test_a_query_that_died_before_it_was_told_of_the_barrier_tracks_the_change_when_it_looks_on(
-    table: LocalStore, query: Checkpoint
-) -> None:
-    query.start()
-    put(table, 2, [ADDED, add("b")])
-    query.ends += [reached(2), passed(2)]
-    query.done = 3
-
-    with pytest.raises(MetadataEvolvedError):
-        query.start()
-
-    assert query.start() == [["b"]]
-
-
-def test_a_batch_of_trigger_once_leaves_the_second_barrier_to_its_restart(table: LocalStore, query: Checkpoint) -> None:
-    query.start()
-    put(table, 2, [ADDED, add("b")])
-
-    next(query.batches(query.source(), Limits()))
-    assert query.ends[-1] == reached(2)
-    with pytest.raises(MetadataEvolvedError):
-        next(query.batches(query.source(), Limits()))
-
-    assert list(query.batches(query.source(), Limits())) == [passed(2), at(3)]
-    assert query.files == [["a"], [], [], ["b"]]
-
-
 def test_a_dataframe_from_before_a_change_is_not_read_with(table: LocalStore, query: Checkpoint) -> None:
     query.start()
     before = query.source()
@@ -205,14 +164,6 @@ def test_a_commit_that_cannot_be_delivered_stops_the_stream_before_its_barrier(
     put(table, 2, [ADDED, remove("a"), add("b")])
 
     with pytest.raises(ChangeRefusedError):
-        query.start()
-
-
-def test_a_table_made_anew_is_no_change_of_the_old_one(table: LocalStore, query: Checkpoint) -> None:
-    query.start()
-    put(table, 2, [metadata(LONG_ID, table_id="another"), add("b")])
-
-    with pytest.raises(OffsetError, match="another"):
         query.start()
 
 
@@ -352,3 +303,29 @@ def test_two_dataframes_that_merge_the_same_changes_at_a_time_agree(table: Local
     assert _replaced(log, first, merged) == stands
     with pytest.raises(SchemaLogError, match="written by another"):
         _replaced(log, first, replace(merged, version=Version(3)))
+
+
+def test_a_merged_change_is_judged_against_what_was_read_before_it(mapped_table: LocalStore, query: Checkpoint) -> None:
+    query.start()
+    put(mapped_table, 2, [mapped(id="c1", word="c2")])
+    put(mapped_table, 3, [mapped(id="c1", word="c2", more="c3")])
+    put(mapped_table, 4, [add("b")])
+    with pytest.raises(MetadataEvolvedError):
+        query.start()
+
+    with pytest.raises(SchemaChangedError, match="name is now word"):
+        query.start(allowed=Allowed(rename=2))
+    assert query.start(allowed=Allowed(rename=3)) == [[], ["b"]]
+
+
+def test_a_predicate_is_of_the_columns_that_are_tracked(mapped_table: LocalStore, query: Checkpoint) -> None:
+    pytest.importorskip("sqlglot")
+    query.start(where="name >= 0")
+    put(mapped_table, 2, [add("b", stats='{"numRecords":1,"maxValues":{"c2":-1}}'), add("c")])
+    put(mapped_table, 3, [mapped(id="c1", word="c2"), add("d")])
+
+    with pytest.raises(MetadataEvolvedError):
+        query.start(where="name >= 0")
+    query.start(where="word >= 0", allowed=Allowed(rename=3))
+
+    assert query.files == [["a"], ["c"], [], ["d"]]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from support.checkpoints import classic_name, put_checkpoint
-from support.logs import LONG_ID, Action, a_log, a_source, add, at, delivered, info, metadata, protocol, put, remove
+from support.logs import Action, a_log, a_source, add, at, delivered, info, metadata, protocol, put, remove
 from tablefeed.errors import (
     ChangeRefusedError,
     LogError,
     OffsetError,
     SchemaChangedError,
-    UnsupportedFeatureError,
 )
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.log.admission import ChangePolicy
@@ -81,63 +81,20 @@ def test_a_commit_that_changes_rows_stops_a_stream_that_was_not_told_what_to_do(
     assert "memory:orders" in str(caught.value)
 
 
-def test_rows_deleted_before_the_stream_began_stop_nothing() -> None:
-    log = a_table_then(*REWRITES)
-    source = a_source(log)
-
-    assert delivered(source, source.initial(), source.latest(source.initial(), Limits())) == ["rewritten"]
-
-
 # --- schemas ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        metadata(schema(("id", "long"), ("new", "string"))),
-        metadata(schema(("id", "string"))),
-        metadata(schema(("ID", "long"))),
-        metadata(schema(("id", "long")), partition_columns=["id"]),
-    ],
-)
-def test_a_schema_that_the_query_cannot_read_stops_it_at_that_version(changed: Action) -> None:
+@pytest.mark.parametrize("option", [{"starting_version": 0}, {"starting_timestamp": "1970-01-01"}])
+def test_a_query_with_starting_options_is_told_by_the_other_class(option: dict[str, Any]) -> None:
     log = a_table_then(add("a"))
-    source = a_source(log)
-    end = source.latest(source.initial(), Limits())
-    put(log.store, 2, [changed, add("b")])
-
-    with pytest.raises(SchemaChangedError, match="at version 2") as caught:
-        source.latest(end, Limits())
-
-    assert caught.value.error_class == "DELTA_SCHEMA_CHANGED_WITH_VERSION"
-    assert "memory:orders" in str(caught.value)
-
-
-def test_a_query_with_starting_options_is_told_by_the_other_class() -> None:
-    log = a_table_then(add("a"))
-    source = a_source(log, starting_version=1)
+    source = a_source(log, **option)
+    start = source.initial()
     put(log.store, 2, [metadata(schema(("id", "string")))])
 
     with pytest.raises(SchemaChangedError) as caught:
-        source.latest(at(1), Limits())
+        source.latest(start, Limits())
 
     assert caught.value.error_class == "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS"
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        metadata(LONG_ID, configuration={"delta.appendOnly": "true"}),
-        metadata(schema(("id", "long"), nullable=False)),
-    ],
-)
-def test_a_change_that_every_reader_can_read_stops_nothing(changed: Action) -> None:
-    log = a_table_then(add("a"))
-    source = a_source(log)
-    end = source.latest(source.initial(), Limits())
-    put(log.store, 2, [changed, add("b")])
-
-    assert source.latest(end, Limits()) == at(3)
 
 
 def test_a_stream_that_begins_before_a_column_was_added_reads_on_with_the_newest_schema() -> None:
@@ -166,16 +123,6 @@ def test_a_stream_does_not_begin_where_the_schema_was_one_that_it_cannot_read() 
 # --- protocols and tables --------------------------------------------------------------------------------------------
 
 
-def test_a_feature_that_comes_to_the_table_stops_the_stream_before_its_rows() -> None:
-    log = a_table_then(add("a"))
-    source = a_source(log)
-    end = source.latest(source.initial(), Limits())
-    put(log.store, 2, [protocol(3, 7, readerFeatures=["fromTheFuture"], writerFeatures=["fromTheFuture"]), add("b")])
-
-    with pytest.raises(UnsupportedFeatureError, match="fromTheFuture"):
-        source.latest(end, Limits())
-
-
 MAPPED = {"delta.columnMapping.mode": "name"}
 
 
@@ -185,18 +132,6 @@ def mapped(**physical: str) -> str:
         for name, stored in physical.items()
     ]
     return json.dumps({"type": "struct", "fields": fields})
-
-
-@pytest.mark.parametrize("changed", [mapped(b="col-1"), mapped(a="col-2"), mapped(b="col-2")])
-def test_a_column_that_is_renamed_or_dropped_or_made_anew_stops_the_stream(changed: str) -> None:
-    log = a_log(v0=[protocol(2, 5), metadata(mapped(a="col-1"), configuration=MAPPED)])
-    source = a_source(log)
-    source.latest(source.initial(), Limits())
-    put(log.store, 1, [metadata(changed, configuration=MAPPED), add("f")])
-
-    with pytest.raises(SchemaChangedError, match="renamed or dropped") as caught:
-        source.latest(at(1), Limits())
-    assert caught.value.error_class == "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
 
 
 def a_column_renamed_in_version_2() -> TableLog:
@@ -255,26 +190,6 @@ def test_names_that_no_commit_up_to_a_checkpoint_changed_are_those_of_the_checkp
     assert delivered(source, at(1), source.latest(at(1), Limits())) == ["f", "g"]
 
 
-def test_a_stream_from_before_mapping_was_turned_on_goes_on() -> None:
-    log = a_log(v0=[protocol(), metadata(mapped(a="a"))])
-    source = a_source(log)
-    put(log.store, 1, [protocol(2, 5), metadata(mapped(a="a"), configuration=MAPPED), add("f")])
-
-    assert delivered(source, at(1), source.latest(at(1), Limits())) == ["f"]
-
-
-def test_a_column_widened_before_the_query_began_is_read_and_one_widened_after_stops_it() -> None:
-    narrow, wide = schema(("id", "integer")), schema(("id", "long"))
-    log = a_log(v0=[protocol(), metadata(narrow), add("old")], v1=[metadata(wide), add("new")])
-
-    source = a_source(log, starting_version=0)
-    assert delivered(source, at(0), source.latest(at(0), Limits())) == ["new", "old"]
-
-    put(log.store, 2, [metadata(schema(("id", "double"))), add("newer")])
-    with pytest.raises(SchemaChangedError):
-        source.latest(at(2), Limits())
-
-
 OTHER = "22222222-2222-2222-2222-222222222222"
 
 
@@ -318,11 +233,3 @@ def test_a_table_made_anew_under_a_stream_that_is_behind_is_not_taken_for_its_co
 
     with pytest.raises(OffsetError, match=f"is now the table with id {OTHER}"):
         source.latest(first, Limits(files=1))
-
-
-def test_a_metadata_of_another_table_in_the_log_is_refused() -> None:
-    log = a_table_then(metadata(table_id=OTHER))
-    source = a_source(log, starting_version=0)
-
-    with pytest.raises(OffsetError):
-        source.latest(at(0), Limits())

@@ -60,17 +60,6 @@ def test_a_commit_on_the_local_disk_is_found_at_the_next_question_though_no_watc
     source.close()
 
 
-def test_a_new_commit_is_found_at_the_next_question() -> None:
-    _, log = counted()
-    source = a_source(log)
-    end = source.latest(source.initial(), Limits())
-    assert source.latest(end, Limits()) == end
-
-    put(log.store, 2, [add("c")])
-
-    assert source.latest(end, Limits()) == at(3)
-
-
 def test_a_commit_is_read_once_for_all_that_is_asked_of_it() -> None:
     store, log = counted()
     source = a_source(log, starting_version="latest")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from pathlib import Path
@@ -99,9 +98,18 @@ def test_a_time_after_the_newest_commit_is_refused(hourly: TableLog) -> None:
     assert caught.value.error_class == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
 
 
-def test_a_text_that_is_no_time_is_refused_when_the_query_begins(hourly: TableLog) -> None:
-    with pytest.raises(IllegalOptionError, match=r"^\[DELTA_TIMESTAMP_INVALID\].*'startingTimestamp'"):
-        a_source(hourly, starting_timestamp="last week").initial()
+@pytest.mark.parametrize(
+    ("option", "given"),
+    [
+        ("startingTimestamp", {"starting_timestamp": "last week"}),
+        ("endingTimestamp", {"starting_version": 0, "ending_timestamp": "soon"}),
+    ],
+)
+def test_a_text_that_is_no_time_is_refused_when_the_query_begins(
+    hourly: TableLog, option: str, given: dict[str, Any]
+) -> None:
+    with pytest.raises(IllegalOptionError, match=rf"^\[DELTA_TIMESTAMP_INVALID\].*'{option}'"):
+        a_source(hourly, **given).initial()
 
 
 def test_in_commit_timestamps_decide_where_the_table_keeps_them(tmp_path: Path) -> None:
@@ -138,47 +146,30 @@ def test_a_restart_does_not_ask_where_a_new_query_would_begin(hourly: TableLog) 
     assert delivered(restarted, at(2), end) == ["c", "d"]
 
 
-def test_a_schema_that_changed_behind_a_time_is_told_as_one_behind_a_start(hourly: TableLog) -> None:
-    two = {"name": "n", "type": "long", "nullable": True, "metadata": {}}
-    source = a_source(hourly, starting_timestamp="2024-01-01")
-    start = source.initial()
-    put(hourly.store, 4, [metadata(json.dumps({"type": "struct", "fields": [two]}))])
-
-    with pytest.raises(Exception, match=r"^\[DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS\]"):
-        source.latest(start, NO_LIMITS)
-
-
-def test_a_time_without_a_zone_is_utc_and_the_log_says_so_once(
-    hourly: TableLog, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("time", "zone", "first", "said"),
+    [
+        ("2024-01-01 02:00:00", None, 2, [("WARNING", "UTC")]),
+        ("2024-01-01 02:00:00", "Europe/Berlin", 1, [("INFO", "Europe/Berlin")]),
+        ("2024-01-01T02:00:00Z", "Asia/Tokyo", 2, []),
+    ],
+)
+def test_a_time_keeps_its_zone_or_is_in_the_users_or_in_utc_and_the_log_says_so_once(
+    hourly: TableLog,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    time: str,
+    zone: str | None,
+    first: int,
+    said: list[tuple[str, str]],
 ) -> None:
-    source = a_source(hourly, starting_timestamp="2024-01-01 02:00:00")
+    source = a_source(hourly, starting_timestamp=time, time_zone=zone and ZoneInfo(zone))
     with caplog.at_level(logging.INFO, logger="tablefeed"):
-        source.initial()
-        source.initial()
+        assert source.initial() == source.initial() == at(first)
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-        ("WARNING", "option=startingTimestamp value=2024-01-01 02:00:00 has no time zone, read in UTC")
+        (level, f"option=startingTimestamp value={time} has no time zone, read in {name}") for level, name in said
     ]
-
-
-def test_a_time_without_a_zone_is_in_the_zone_that_the_user_chose(
-    hourly: TableLog, caplog: pytest.LogCaptureFixture
-) -> None:
-    zone = ZoneInfo("Europe/Berlin")
-    with caplog.at_level(logging.INFO, logger="tablefeed"):
-        assert a_source(hourly, starting_timestamp="2024-01-01 02:00:00", time_zone=zone).initial() == at(1)
-
-    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-        ("INFO", "option=startingTimestamp value=2024-01-01 02:00:00 has no time zone, read in Europe/Berlin")
-    ]
-
-
-def test_a_time_with_a_zone_keeps_it_and_nothing_is_said(hourly: TableLog, caplog: pytest.LogCaptureFixture) -> None:
-    zone = ZoneInfo("Asia/Tokyo")
-    with caplog.at_level(logging.INFO, logger="tablefeed"):
-        assert a_source(hourly, starting_timestamp="2024-01-01T02:00:00Z", time_zone=zone).initial() == at(2)
-
-    assert caplog.records == []
 
 
 # --- ending ----------------------------------------------------------------------------------------------------------
@@ -327,21 +318,6 @@ def test_a_time_that_falls_back_does_not_bring_a_commit_before_the_end(hourly: T
     assert to_the_end(source, at(3)) == (at(4), ["d"])
 
 
-def test_in_commit_timestamps_end_a_query_too(tmp_path: Path) -> None:
-    features = protocol(1, 7, writerFeatures=["inCommitTimestamp"])
-    log = a_log(
-        LocalStore(str(tmp_path)),
-        v0=[info(inCommitTimestamp=1000), features, metadata(configuration={"delta.enableInCommitTimestamps": "true"})],
-        v1=[info(inCommitTimestamp=2000), add("b")],
-    )
-    source = a_source(log, starting_version=0, ending_timestamp="1970-01-01T00:00:03Z")
-    assert to_the_end(source, at(0)) == (at(2), ["b"])
-    put(log.store, 2, [info(inCommitTimestamp=3000), add("c")])
-    put(log.store, 3, [info(inCommitTimestamp=3001), add("d")])
-
-    assert to_the_end(source, at(2)) == (at(3), ["c"])
-
-
 def test_a_query_at_its_end_asks_the_store_nothing_and_says_so_once(
     hourly: TableLog, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -380,11 +356,6 @@ def test_a_restart_beyond_an_end_whose_commits_are_gone_stays_where_it_is(hourly
 
 def test_a_batch_that_was_logged_before_an_end_was_set_is_delivered_as_it_was_logged(hourly: TableLog) -> None:
     assert delivered(a_source(hourly, ending_version=1), at(1), at(3)) == ["b", "c"]
-
-
-def test_a_text_that_is_no_time_is_no_end(hourly: TableLog) -> None:
-    with pytest.raises(IllegalOptionError, match=r"^\[DELTA_TIMESTAMP_INVALID\].*'endingTimestamp'"):
-        a_source(hourly, starting_version=0, ending_timestamp="soon").initial()
 
 
 def test_a_first_batch_behind_the_newest_commits_time_is_empty_and_is_so_when_it_is_run_again(
