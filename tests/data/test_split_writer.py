@@ -328,7 +328,7 @@ def test_terms_are_in_the_form_that_indextables_opens_and_the_cache_knows_every_
     cached = hotcache_of(data)
     assert cached.keys() == inside.keys() - {"split_fields"}
     assert {name: file.size_bytes for name, file in cached.items()} == {name: len(inside[name]) for name in cached}
-    whole = {name for name, file in cached.items() if sum(len(each.data) for each in file.slices) == len(inside[name])}
+    whole = {name for name, file in cached.items() if sum(len(part) for _, part in file.slices) == len(inside[name])}
     assert {name for name in cached if name not in whole} == {n for n in inside if n.endswith((".store", ".idx"))}
 
 

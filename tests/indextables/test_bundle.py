@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from support.split_indexes import hotcache_of
-from tablefeed.indextables.split.bundle import encode_bundle
-from tablefeed.indextables.split.hotcache import CachedFile
+from tablefeed.indextables.split.bundle import CachedFile, encode_bundle, encode_hotcache
 from tablefeed.indextables.split.split_file import SplitStores, read_split
 
 
@@ -68,4 +69,46 @@ def test_what_is_not_read_at_once_is_not_cached(splits: list[bytes]) -> None:
 
 def bytes_of(file: CachedFile) -> set[int]:
     """The places in the file of what is cached of it."""
-    return {place for each in file.slices for place in range(each.start, each.start + len(each.data))}
+    return {place for start, data in file.slices for place in range(start, start + len(data))}
+
+
+def as_footer(cache: bytes) -> bytes:
+    return cache + len(cache).to_bytes(4, "little")
+
+
+def test_every_cache_of_the_corpus_is_of_the_files_of_its_split_and_is_encoded_again(splits: list[bytes]) -> None:
+    for split in splits:
+        cached, files = hotcache_of(split), files_of(split)
+
+        assert files.keys() <= cached.keys()
+        for name, content in files.items():
+            assert cached[name].size_bytes == len(content)
+            assert all(content[start:][: len(data)] == data for start, data in cached[name].slices)
+        assert hotcache_of(as_footer(encode_hotcache(cached))) == cached
+
+
+SLICES = st.lists(st.tuples(st.integers(0, 300), st.binary(max_size=300)), max_size=4)
+
+
+@given(files=st.dictionaries(st.text(max_size=200), SLICES, max_size=5))
+def test_a_cache_that_is_encoded_is_decoded(files: dict[str, list[tuple[int, bytes]]]) -> None:
+    cached = {}
+    for name, steps in files.items():
+        slices, at = [], 0
+        for gap, data in steps:
+            slices.append((at + gap, data))
+            at += gap + len(data)
+        cached[name] = CachedFile(size_bytes=at + 1, slices=tuple(slices))
+
+    assert hotcache_of(as_footer(encode_hotcache(cached))) == cached
+
+
+def test_the_bytes_of_a_cache_are_these() -> None:
+    cached = {"meta.json": CachedFile(size_bytes=300, slices=[(2, b"ab")])}
+
+    assert encode_hotcache(cached) == (
+        b"\x32\xfc\x75\x98\x01\x00\x00\x00\x19\x00\x00\x00"  # the mark, the version, 25 bytes
+        b"\x01\x09meta.json\xac\x02"  # one file of 300 bytes
+        b"\x01\x09meta.json\x00"  # its slices begin at 0
+        b"ab\xac\x02\x01\x02\x04\x00\x02\x00\x00\x00\x00\x00\x00\x00"  # of 300 bytes one slice, 2 to 4, at 0
+    )

@@ -16,10 +16,9 @@ from support.examples import examples
 from support.split_bytes import marks
 from support.split_indexes import decode_sstable, decode_terms
 from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
-from tablefeed.indextables.split.fst import decode_fst
-from tablefeed.indextables.split.sstable import Term, TermInfo, encode_sstable
+from tablefeed.indextables.split.fst import Term, TermInfo, decode_fst
+from tablefeed.indextables.split.sstable import as_sstables, encode_sstable
 from tablefeed.indextables.split.tantivy_file import Part, decode_marked, decode_parts, encode_parts
-from tablefeed.indextables.split.term_file import as_sstables
 
 if TYPE_CHECKING:
     import tantivy
@@ -179,11 +178,6 @@ def dictionaries(draw: st.DrawFn) -> list[Term]:
 @given(terms=dictionaries())
 def test_what_is_encoded_is_decoded(terms: list[Term]) -> None:
     assert decode_sstable(encode_sstable(terms)) == terms
-
-
-def test_terms_out_of_order_are_not_encoded() -> None:
-    with pytest.raises(ValueError, match="does not come after"):
-        encode_sstable([(b"b", TermInfo(1, 0, 0, 0, 0)), (b"a", TermInfo(1, 0, 0, 0, 0))])
 
 
 def test_infos_that_do_not_follow_each_other_are_not_encoded() -> None:

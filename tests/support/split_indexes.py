@@ -1,5 +1,5 @@
 """What the index of a split holds, read for comparisons: its terms and its cache. The layouts are those of sstable.py
-and hotcache.py in indextables/split, which only write them.
+and bundle.py in indextables/split, which only write them.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from tablefeed.indextables.split.fst import decode_fst
-from tablefeed.indextables.split.hotcache import CachedFile, Slice
-from tablefeed.indextables.split.sstable import Term, TermInfo
+from tablefeed.indextables.split.bundle import CachedFile
+from tablefeed.indextables.split.fst import Term, TermInfo, decode_fst
 from tablefeed.indextables.split.tantivy_file import decode_marked, decode_parts, vint
 
 
@@ -100,7 +99,7 @@ def _file(data: bytes, size_bytes: int) -> CachedFile:
         start, at = leb(data, at)
         stop, at = leb(data, at)
         address, at = leb(data, at)
-        slices.append(Slice(start=start, data=data[address : address + stop - start]))
+        slices.append((start, data[address : address + stop - start]))
     assert (size, at) == (size_bytes, len(data) - 8)
     return CachedFile(size_bytes=size, slices=tuple(slices))
 

@@ -22,8 +22,8 @@ from tablefeed.indextables.split.damage import DamagedSplitError, UnfitValueErro
 from tablefeed.indextables.split.index_schema import Json, encode_managed, encode_meta, fields, is_object
 from tablefeed.indextables.split.indexing import Indexed, Indexing
 from tablefeed.indextables.split.plain import addresses, json_objects, objects
+from tablefeed.indextables.split.sstable import as_sstables
 from tablefeed.indextables.split.tantivy_file import decode_marked
-from tablefeed.indextables.split.term_file import as_sstables
 
 _FORMAT = 7
 """The format of the index's files that IndexTables' Tantivy and this reader know."""

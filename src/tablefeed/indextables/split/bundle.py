@@ -1,25 +1,33 @@
 """Encodes a split: the files of an index one after the other, where each is, and the slices that readers cache.
 
-split_file.py documents the layout. IndexTables opens a split with the cached slices alone, and reads other bytes when
-it needs them. As in the splits of its own writers, the cache has all bytes of every file but three: of a doc store what
-follows its blocks, of postings the head of each field's and the list of fields, of positions the list of fields.
+split_file.py documents the layout of the split. The layout of the cache, its hotcache, is that of Quickwit's
+hot_directory.rs (postcard writes a number with seven bits per byte, and a text after its length):
+
+    [u32 magic, u32 version, u32 length, postcard: each file's length, and where its slices begin][files' slices]
+    a file's slices: [their bytes][postcard: the file's length, each slice's start, stop and address][u64 bytes' length]
+
+IndexTables opens a split with the cached slices alone, reads other bytes when it needs them, and never reads a file
+that is not in the cache. As in the splits of its own writers, the cache has all bytes of every file but three: of a doc
+store what follows its blocks, of postings the head of each field's and the list of fields, of positions the list of
+fields.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import orjson
 
 from tablefeed.indextables.split.doc_store import read_store
-from tablefeed.indextables.split.hotcache import CachedFile, Slice, encode_hotcache
 from tablefeed.indextables.split.split_file import LAYOUT_MAGIC, LAYOUT_VERSION
-from tablefeed.indextables.split.tantivy_file import decode_marked, decode_parts
+from tablefeed.indextables.split.tantivy_file import decode_marked, decode_parts, leb_bytes
 
 _LAYOUT = struct.Struct("<II")
 _U32 = struct.Struct("<I")
+_CACHE_HEAD = struct.Struct("<III")
+_CACHE_MAGIC, _CACHE_VERSION = 2557869106, 1
 _FIELDS_FILE = "split_fields"
 """Quickwit's list of fields. Every split has this file; it is empty because IndexTables does not use it."""
 
@@ -44,11 +52,43 @@ def encode_bundle(files: Mapping[str, bytes]) -> Bundle:
     return Bundle(data=b"".join(parts), footer_start=at)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedFile:
+    """The size of a file, and its cached slices in ascending order: where each begins in the file, and its bytes."""
+
+    size_bytes: int
+    slices: Sequence[tuple[int, bytes]]
+
+
+def encode_hotcache(files: Mapping[str, CachedFile]) -> bytes:
+    """The bytes of a cache, with the files in order."""
+    encoded, sizes, offsets, at = [], [leb_bytes(len(files))], [leb_bytes(len(files))], 0
+    for name, file in files.items():
+        sizes.append(_text(name) + leb_bytes(file.size_bytes))
+        offsets.append(_text(name) + leb_bytes(at))
+        encoded.append(_encoded(file))
+        at += len(encoded[-1])
+    listed = b"".join([*sizes, *offsets])
+    return b"".join([_CACHE_HEAD.pack(_CACHE_MAGIC, _CACHE_VERSION, len(listed)), listed, *encoded])
+
+
+def _encoded(file: CachedFile) -> bytes:
+    index = [leb_bytes(file.size_bytes), leb_bytes(len(file.slices))]
+    address = 0
+    for start, data in file.slices:
+        index += (leb_bytes(start), leb_bytes(start + len(data)), leb_bytes(address))
+        address += len(data)
+    return b"".join([*(data for _, data in file.slices), *index, struct.pack("<Q", address)])
+
+
+def _text(text: str) -> bytes:
+    encoded = text.encode()
+    return leb_bytes(len(encoded)) + encoded
+
+
 def _cached(name: str, content: bytes) -> CachedFile:
-    return CachedFile(
-        size_bytes=len(content),
-        slices=tuple(Slice(start=start, data=content[start:stop]) for start, stop in _wanted(name, content)),
-    )
+    slices = [(start, content[start:stop]) for start, stop in _wanted(name, content)]
+    return CachedFile(size_bytes=len(content), slices=slices)
 
 
 _HEAD_BYTES = 8

@@ -13,9 +13,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError, damage_by_name
-from tablefeed.indextables.split.sstable import Term, TermInfo
 
 _FOOTER = struct.Struct("<QI")
 _VERSION = 1
@@ -38,6 +38,19 @@ _Edge = tuple[int, int, int]
 """The edge's byte, what it adds to the number, and the address of the node that it leads to."""
 _Node = tuple[int | None, Sequence[_Edge]]
 """What is added to the number of a term that ends at the node, None where none ends; its edges, sorted by byte."""
+
+
+class TermInfo(NamedTuple):
+    """How many documents have a term, and where its bytes are in the `.idx` (postings) and `.pos` (positions) files."""
+
+    doc_count: int
+    postings_start: int
+    postings_bytes: int
+    positions_start: int
+    positions_bytes: int
+
+
+Term = tuple[bytes, TermInfo]
 
 
 def decode_fst(data: bytes) -> list[Term]:

@@ -29,7 +29,7 @@ class Places:
             return pa.array([], pa.binary())
         offsets = pc.add(begins, pc.shift_left(ends, 32)).buffers()[1]
         both = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, offsets, self._data])
-        return both.take(_evens(count))
+        return both.take(pc.multiply(counting(count), 2))
 
     def fixed(self, begins: pa.Int64Array, kind: pa.DataType) -> pa.Array:
         """The values of `kind`, a little-endian number or bytes of a fixed width, at `begins`."""
@@ -81,7 +81,3 @@ def _contiguous(found: pa.BinaryArray) -> Any:  # Any: pa.Buffer, of which no ty
     # `take` copies, so the buffer begins with the bytes of the first element.
     data = found.buffers()[2]
     return data if data is not None else pa.py_buffer(b"")
-
-
-def _evens(count: int) -> pa.Array:
-    return pc.multiply(counting(count), 2)

@@ -1,17 +1,20 @@
 """Decodes the arrays and objects of a document, and the values inside them, to plain Python values.
 
-The type codes are Tantivy's (see its schema/document/se.rs), and are the same at every depth.
+The type codes are Tantivy's (see its schema/document/se.rs), and are the same at every depth. A value is a dict, list,
+str, int, float, bool, bytes, Instant or None. All functions raise DamagedSplitError, or an error that `damage_by_name`
+turns into one, where the bytes end within a value or are no valid one, and UnsupportedSplitError for an unknown code
+and for values nested more than `levels` deep.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from ipaddress import IPv6Address
 from typing import NamedTuple
 
-from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError, damage_by_name
+from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
 from tablefeed.indextables.split.tantivy_file import vint
 
 MOST_LEVELS = 100
@@ -40,28 +43,33 @@ class Instant(NamedTuple):
     units: int
 
 
-def nested_values(data: bytes, positions: Iterable[int], code: Code, levels: int) -> Iterator[tuple[object, int]]:
-    """Yield the values of `code` at `positions`, and where each ends.
-
-    A value is a dict, list, str, int, float, bool, bytes, Instant or None. Raises DamagedSplitError where the bytes end
-    within a value or are no valid one, UnsupportedSplitError for an unknown code and for values nested more than
-    `levels` deep.
-    """
-    with damage_by_name("a document"):
-        for position in positions:
-            yield _value(data, position, code, levels)
+def value_at(data: bytes, at: int, code: int, levels: int) -> tuple[object, int]:
+    """The value of `code` at `at`, and where it ends."""
+    read = _READ.get(code)
+    if read is None:
+        raise UnsupportedSplitError(f"has a value of type code {code}", feature=f"typeCode{code}")
+    return read(data, at, levels)
 
 
-def members(data: bytes, position: int, count: int, levels: int) -> tuple[list[tuple[str, object]], int]:
-    """The `count` members of an object from `position` on, and where they end. Raises as `nested_values`."""
-    with damage_by_name("a document"):
-        return _members(data, position, count, levels)
+def members(data: bytes, at: int, count: int, levels: int) -> tuple[list[tuple[str, object]], int]:
+    """The `count` members of an object from `at` on, and where they end."""
+    found = []
+    for _ in range(count):
+        if data[at]:  # the code of a text is 0
+            raise DamagedSplitError("has an object whose member has no name")
+        name, at = _slice(data, at + 1)
+        value, at = value_at(data, at + 1, data[at], levels)
+        found.append((name.decode(), value))
+    return found, at
 
 
-def elements(data: bytes, position: int, count: int, levels: int) -> tuple[list[object], int]:
-    """The `count` elements of an array from `position` on, and where they end. Raises as `nested_values`."""
-    with damage_by_name("a document"):
-        return _elements(data, position, count, levels)
+def elements(data: bytes, at: int, count: int, levels: int) -> tuple[list[object], int]:
+    """The `count` elements of an array from `at` on, and where they end."""
+    found = []
+    for _ in range(count):
+        element, at = value_at(data, at + 1, data[at], levels)
+        found.append(element)
+    return found, at
 
 
 def ip_text(address: bytes) -> str:
@@ -70,26 +78,12 @@ def ip_text(address: bytes) -> str:
     return str(ip.ipv4_mapped or ip)
 
 
-def double_of(ordered: int) -> float:
-    """The number that is stored as `ordered`: unsigned integers that sort as their numbers do."""
-    bits = ordered ^ 1 << 63 if ordered >> 63 else ~ordered & (1 << 64) - 1
-    (number,) = struct.unpack("<d", bits.to_bytes(8, "little"))
-    return float(number)
-
-
 _CUT = "has a document that is cut"
 _U64, _I64 = struct.Struct("<Q"), struct.Struct("<q")
 
 
 _Read = Callable[[bytes, int, int], tuple[object, int]]
 """Takes the bytes, a position and how many levels may still follow; gives the value there and where it ends."""
-
-
-def _value(data: bytes, at: int, code: int, levels: int) -> tuple[object, int]:
-    read = _READ.get(code)
-    if read is None:
-        raise UnsupportedSplitError(f"has a value of type code {code}", feature=f"typeCode{code}")
-    return read(data, at, levels)
 
 
 def _str(data: bytes, at: int, _: int) -> tuple[object, int]:
@@ -102,7 +96,9 @@ def _number(layout: struct.Struct) -> _Read:
 
 
 def _f64(data: bytes, at: int, _: int) -> tuple[object, int]:
-    return double_of(_U64.unpack_from(data, at)[0]), at + 8
+    (ordered,) = _U64.unpack_from(data, at)  # unsigned integers that sort as their numbers do
+    bits = ordered ^ 1 << 63 if ordered >> 63 else ~ordered & (1 << 64) - 1
+    return struct.unpack("<d", bits.to_bytes(8, "little"))[0], at + 8
 
 
 def _date(data: bytes, at: int, _: int) -> tuple[object, int]:
@@ -126,32 +122,13 @@ def _object(data: bytes, at: int, levels: int) -> tuple[dict[str, object], int]:
     count, at = _count(data, at, levels)
     if count % 2:
         raise DamagedSplitError("has an object with a name and no value")
-    found, at = _members(data, at, count // 2, levels - 1)
+    found, at = members(data, at, count // 2, levels - 1)
     return dict(found), at
-
-
-def _members(data: bytes, at: int, count: int, levels: int) -> tuple[list[tuple[str, object]], int]:
-    found = []
-    for _ in range(count):
-        if data[at]:  # the code of a text is 0
-            raise DamagedSplitError("has an object whose member has no name")
-        name, at = _slice(data, at + 1)
-        value, at = _value(data, at + 1, data[at], levels)
-        found.append((name.decode(), value))
-    return found, at
 
 
 def _array(data: bytes, at: int, levels: int) -> tuple[list[object], int]:
     count, at = _count(data, at, levels)
-    return _elements(data, at, count, levels - 1)
-
-
-def _elements(data: bytes, at: int, count: int, levels: int) -> tuple[list[object], int]:
-    found = []
-    for _ in range(count):
-        element, at = _value(data, at + 1, data[at], levels)
-        found.append(element)
-    return found, at
+    return elements(data, at, count, levels - 1)
 
 
 def _count(data: bytes, at: int, levels: int) -> tuple[int, int]:

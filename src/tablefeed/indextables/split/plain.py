@@ -13,12 +13,11 @@ from datetime import UTC, date, datetime, timedelta
 from ipaddress import ip_address
 from typing import Any
 
-import orjson
 import pyarrow as pa
 
 from tablefeed.indextables.split.damage import UnfitValueError
 from tablefeed.indextables.split.shapes import WRAPPED
-from tablefeed.indextables.split.typed import RAW
+from tablefeed.indextables.split.typed import RAW, json_object
 
 _DAY_MS = 86_400_000
 _EPOCH, _EPOCH_DAY = datetime(1970, 1, 1, tzinfo=UTC), date(1970, 1, 1)
@@ -41,7 +40,9 @@ def objects(column: pa.Array) -> list[dict[str, Any] | None]:
 
 def json_objects(column: pa.Array) -> list[dict[str, Any] | None]:
     """The object as which each text of a JSON column is stored: {"_raw": text} for a text that is not a JSON object."""
-    return [None if text is None else _object(text) for text in column.to_pylist()]
+    texts = column.to_pylist()
+    found = [None if text is None else json_object(text) for text in texts]
+    return [{RAW: text} if each is None and text is not None else each for each, text in zip(found, texts, strict=True)]
 
 
 def addresses(column: pa.Array) -> list[str | None]:
@@ -54,14 +55,6 @@ def addresses(column: pa.Array) -> list[str | None]:
         if (spelled := str(getattr(ip, "ipv4_mapped", None) or ip)) != text or "%" in text:
             raise UnfitValueError(f"{text!r} is stored as the address {spelled}")
     return list(column.to_pylist())
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        found = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return {RAW: text}
-    return found if isinstance(found, dict) else {RAW: text}
 
 
 def _maker(kind: pa.DataType) -> _Plain:

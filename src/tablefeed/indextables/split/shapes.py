@@ -149,30 +149,6 @@ class Members:
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
-    """The shape of objects that are maps: entries may have any names."""
-
-    wanted: pa.DataType | None
-    few = _FEW
-    id_step = 1
-
-    def heads(self, places: Places, at: pa.Int64Array, limits: pa.Int64Array) -> Heads:  # noqa: D102 - see Shape
-        names_begin, names_end, bodies = _named(places, at, limits)
-        names = places.slices(names_begin, names_end) if self.wanted is not None else None
-        return Heads(bodies, places.slices(names_end, bodies), names)
-
-    def parse(self, head: bytes) -> tuple[Key, int]:  # noqa: D102
-        return ENTRY, head[0]
-
-    def child(self, key: Key, code: Code) -> pa.DataType | None:  # noqa: ARG002, D102 - same for every code
-        return self.wanted
-
-    def plain(self, data: bytes, at: int, count: int, levels: int) -> tuple[list[tuple[Key, object]], int]:  # noqa: D102
-        found, end = members(data, at, count, levels)
-        return [pair for name, value in found for pair in ((NAME, name), (ENTRY, value))], end
-
-
-@dataclass(frozen=True, slots=True)
 class Elements:
     """The shape of arrays."""
 
@@ -194,6 +170,20 @@ class Elements:
     def plain(self, data: bytes, at: int, count: int, levels: int) -> tuple[list[tuple[Key, object]], int]:  # noqa: D102
         found, end = elements(data, at, count, levels)
         return [(ENTRY, element) for element in found], end
+
+
+@dataclass(frozen=True, slots=True)
+class Entries(Elements):
+    """The shape of objects that are maps: entries may have any names."""
+
+    def heads(self, places: Places, at: pa.Int64Array, limits: pa.Int64Array) -> Heads:  # noqa: D102 - see Shape
+        names_begin, names_end, bodies = _named(places, at, limits)
+        names = places.slices(names_begin, names_end) if self.wanted is not None else None
+        return Heads(bodies, places.slices(names_end, bodies), names)
+
+    def plain(self, data: bytes, at: int, count: int, levels: int) -> tuple[list[tuple[Key, object]], int]:  # noqa: D102
+        found, end = members(data, at, count, levels)
+        return [pair for name, value in found for pair in ((NAME, name), (ENTRY, value))], end
 
 
 def _named(

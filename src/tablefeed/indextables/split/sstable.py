@@ -1,4 +1,7 @@
-"""Writes a term dictionary as a sorted table of strings, the form of Quickwit's Tantivy and of IndexTables.
+"""Converts the `.term` file of a segment, which has a dictionary of terms for each field, to the form of IndexTables.
+
+The published Tantivy writes a dictionary as a transducer (fst.py). IndexTables, like Quickwit's Tantivy, can open only
+a sorted table of strings:
 
     [blocks][u32 0][block index][u64 its length][u64 where it begins][u64 how many terms][u32 version]
     block:  [u32 length][u8 compressed?][infos of its terms][terms, each as its difference from the term before]
@@ -11,9 +14,19 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import replace
 
-from tablefeed.indextables.split.tantivy_file import leb_bytes, vint_bytes
+from tablefeed.indextables.split.damage import UnsupportedSplitError
+from tablefeed.indextables.split.fst import Term, decode_fst
+from tablefeed.indextables.split.tantivy_file import (
+    Marked,
+    decode_marked,
+    decode_parts,
+    encode_marked,
+    encode_parts,
+    leb_bytes,
+    vint_bytes,
+)
 
 _FOOTER = struct.Struct("<QQQI")
 _U32 = struct.Struct("<I")
@@ -23,26 +36,35 @@ _PLAIN = 0
 _LONG = 1
 """The first byte of a long step, for 16 bytes or more. A short step adds a byte or more, so it never has this value."""
 _MOST_BLOCK_BYTES = (1 << 32) - 2
+_KIND_BYTES = 4
+_FST, _SSTABLE = 1, 2
 
 
-class TermInfo(NamedTuple):
-    """How many documents have a term, and where its bytes are in the `.idx` (postings) and `.pos` (positions) files."""
+def as_sstables(file: bytes) -> bytes:
+    """A `.term` file with the same terms, version and fields, with each dictionary as a sorted table of strings.
 
-    doc_count: int
-    postings_start: int
-    postings_bytes: int
-    positions_start: int
-    positions_bytes: int
+    Raises DamagedSplitError where the file is not valid, UnsupportedSplitError for an unknown form or version, and
+    ValueError as `encode_sstable`, which writes only one block.
+    """
+    marked = decode_marked(file)
+    parts = [replace(part, data=_as_sstable(part.data)) for part in decode_parts(marked.body)]
+    return encode_marked(Marked(body=encode_parts(parts), version=marked.version))
 
 
-Term = tuple[bytes, TermInfo]
+def _as_sstable(part: bytes) -> bytes:
+    kind = int.from_bytes(part[-_KIND_BYTES:], "little")
+    if kind == _SSTABLE:
+        return part
+    if kind == _FST:
+        return encode_sstable(decode_fst(part[:-_KIND_BYTES])) + _SSTABLE.to_bytes(_KIND_BYTES, "little")
+    raise UnsupportedSplitError(f"has a term dictionary of kind {kind}", feature="termDictionaryKind")
 
 
 def encode_sstable(terms: Sequence[Term]) -> bytes:
-    """The bytes of a dictionary of `terms`, as one uncompressed block.
+    """The bytes of a dictionary of `terms`, which are sorted, as one uncompressed block.
 
-    Raises ValueError where `terms` are not sorted, where the bytes of a term in `.idx` and `.pos` do not begin where
-    those of the term before end, or where the block would be too large for its format.
+    Raises ValueError where the bytes of a term in `.idx` and `.pos` do not begin where those of the term before end,
+    or where the block would be too large for its format.
     """
     body = b""
     if terms:
@@ -68,25 +90,13 @@ def _infos(terms: Sequence[Term]) -> bytes:
 
 def _steps(terms: Sequence[Term]) -> bytes:
     steps = []
-    before: bytes | None = None
+    before = b""
     for term, _ in terms:
-        if before is not None and before >= term:
-            raise ValueError(f"{term!r} does not come after {before!r}")
-        kept = 0 if before is None else _shared(before, term)
+        both = enumerate(zip(before, term, strict=False))
+        kept = next((i for i, (left, right) in both if left != right), min(len(before), len(term)))
         added = len(term) - kept
-        steps.append(bytes((kept | added << 4,)) if kept < 16 and added < 16 else _long_step(kept, added))
+        is_short = kept < 16 and added < 16
+        steps.append(bytes((kept | added << 4,)) if is_short else bytes((_LONG,)) + leb_bytes(kept) + leb_bytes(added))
         steps.append(term[kept:])
         before = term
     return b"".join(steps)
-
-
-def _shared(one: bytes, other: bytes) -> int:
-    """The length of the common prefix."""
-    for i, (left, right) in enumerate(zip(one, other, strict=False)):
-        if left != right:
-            return i
-    return min(len(one), len(other))
-
-
-def _long_step(kept: int, added: int) -> bytes:
-    return bytes((_LONG,)) + leb_bytes(kept) + leb_bytes(added)

@@ -47,12 +47,21 @@ def json_text(value: object, units_a_us: int) -> str:
     """
     if isinstance(value, dict) and list(value) == [RAW]:
         raw = value[RAW]
-        if isinstance(raw, str) and not _is_object(raw):
+        if isinstance(raw, str) and json_object(raw) is None:
             return raw
     try:
         return orjson.dumps(value, default=lambda inner: _json_leaf(inner, units_a_us)).decode()
     except (orjson.JSONEncodeError, OverflowError) as error:
         raise DamagedSplitError(f"has a value that JSON cannot hold: {error}") from error
+
+
+def json_object(text: str) -> dict[str, Any] | None:  # Any: JSON
+    """The JSON object that `text` is; None where it is none."""
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def typed_key(kind: pa.DataType, units_a_us: int) -> Callable[[str], object]:
@@ -191,10 +200,3 @@ def _rfc3339(instant: Instant, units_a_us: int) -> str:
     whole = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
     fraction = f".{rest:09}".rstrip("0") if rest else ""
     return f"{whole}{fraction}Z"
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(orjson.loads(text), dict)
-    except orjson.JSONDecodeError:
-        return False

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
+from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError, damage_by_name
 from tablefeed.indextables.split.doc_store import Documents
 from tablefeed.indextables.split.gather import Places, counting, expect_at_most
-from tablefeed.indextables.split.nested import MOST_LEVELS, Code, nested_values
+from tablefeed.indextables.split.nested import MOST_LEVELS, Code, value_at
 from tablefeed.indextables.split.shapes import JSON, NAME, DocumentShape, Key, Shape, Wanted, shape_of
 from tablefeed.indextables.split.typed import json_text
 
@@ -134,29 +134,21 @@ class _Walk:
             kind = shape.child(key, code)
             columns = (values.ids, found.bodies, values.limits)
             if len(kinds) == 1:
-                piece, ends = self._values(code, kind, *columns, levels=levels)
+                piece, ends = self._values(_Group(code, kind, *columns), levels)
             else:
                 mask = pc.equal(heads.indices, index)
-                piece, ends_here = self._values(code, kind, *(c.filter(mask) for c in columns), levels=levels)
+                piece, ends_here = self._values(_Group(code, kind, *(c.filter(mask) for c in columns)), levels)
                 ends = pc.replace_with_mask(ends, mask, ends_here)
             if kind is not None:
                 pieces.setdefault(key, []).append(piece)
         return ends
 
-    def _values(
-        self,
-        code: Code,
-        kind: pa.DataType | None,
-        rows: pa.Int64Array,
-        begins: pa.Int64Array,
-        limits: pa.Int64Array,
-        *,
-        levels: int,
-    ) -> tuple[Piece, pa.Int64Array]:
-        """The values of one code at `begins`, and where they end, which is never beyond `limits`."""
+    def _values(self, group: _Group, levels: int) -> tuple[Piece, pa.Int64Array]:
+        """The values of `group`, and where they end, which is never beyond their limits."""
+        code, kind, rows, begins, limits = group
         values: Any = None  # Any: as of Piece
         if code in _NESTED:
-            return self._nested(code, kind, rows, begins, limits, levels)
+            return self._nested(group, levels)
         if code in _TEXTS:
             lengths, begins = self._places.vints(begins, limits)
             ends = pc.add(begins, lengths)
@@ -170,18 +162,11 @@ class _Walk:
             values, ends = pa.nulls(len(rows)), begins
         return Piece(code=code, rows=rows, values=values), ends
 
-    def _nested(
-        self,
-        code: Code,
-        kind: pa.DataType | None,
-        rows: pa.Int64Array,
-        begins: pa.Int64Array,
-        limits: pa.Int64Array,
-        levels: int,
-    ) -> tuple[Piece, pa.Int64Array]:
+    def _nested(self, group: _Group, levels: int) -> tuple[Piece, pa.Int64Array]:
+        code, kind, rows, begins, limits = group
         shape = shape_of(code, kind)
         if shape is None:
-            return self._as_it_is(code, kind, rows, begins, limits, levels)
+            return self._as_it_is(group, levels)
         if levels <= 1:
             raise UnsupportedSplitError(f"has values nested more than {MOST_LEVELS} deep", feature="nesting")
         counts, at = self._places.vints(begins, limits)
@@ -195,26 +180,20 @@ class _Walk:
         pieces, ends = self._run(shape, _Values(items, ids, counts, at, limits), levels - 1)
         return Piece(code=code, rows=rows, values=Level(counts=counts, pieces=pieces)), ends
 
-    def _as_it_is(
-        self,
-        code: Code,
-        kind: pa.DataType | None,
-        rows: pa.Int64Array,
-        begins: pa.Int64Array,
-        limits: pa.Int64Array,
-        levels: int,
-    ) -> tuple[Piece, pa.Int64Array]:
+    def _as_it_is(self, group: _Group, levels: int) -> tuple[Piece, pa.Int64Array]:
         values: list[object] = []
         ends = []
-        for value, end in nested_values(self._data, begins.to_pylist(), code, levels):
-            # Converted to text at once: keeping many objects would slow the garbage collector down.
-            values.append(json_text(value, self._units_a_us) if kind == JSON else value)
-            ends.append(end)
+        with damage_by_name("a document"):
+            for begin in group.begins.to_pylist():
+                value, end = value_at(self._data, begin, group.code, levels)
+                # Converted to text at once: keeping many objects would slow the garbage collector down.
+                values.append(json_text(value, self._units_a_us) if group.kind == JSON else value)
+                ends.append(end)
         all_ends = pa.array(ends, pa.int64())
-        expect_at_most(all_ends, limits)
-        if kind == JSON:
-            return Piece(code=Code.STR, rows=rows, values=pa.array(values, pa.binary())), all_ends
-        return Piece(code=None, rows=rows, values=values), all_ends
+        expect_at_most(all_ends, group.limits)
+        if group.kind == JSON:
+            return Piece(code=Code.STR, rows=group.rows, values=pa.array(values, pa.binary())), all_ends
+        return Piece(code=None, rows=group.rows, values=values), all_ends
 
     def _one_by_one(self, shape: Shape, values: _Values, pieces: dict[Key, list[Piece]], levels: int) -> pa.Int64Array:
         """Decodes all values that are left, one by one, and gives where those of each document or object end."""
@@ -222,7 +201,8 @@ class _Walk:
         ends = []
         each = zip(*(column.to_pylist() for column in (values.ids, values.left, values.at)), strict=True)
         for place, count, begin in each:
-            found, end = shape.plain(self._data, begin, count, levels)
+            with damage_by_name("a document"):
+                found, end = shape.plain(self._data, begin, count, levels)
             ends.append(end)
             ids = dict.fromkeys((key for key, _ in found), place)
             for key, value in found:
@@ -235,6 +215,16 @@ class _Walk:
         ends_of_all = pa.array(ends, pa.int64())
         expect_at_most(ends_of_all, values.limits)
         return ends_of_all
+
+
+class _Group(NamedTuple):
+    """Values with one type code that are wanted as `kind` (None: not), where each begins, and its place and limit."""
+
+    code: Code
+    kind: pa.DataType | None
+    rows: pa.Int64Array
+    begins: pa.Int64Array
+    limits: pa.Int64Array
 
 
 @dataclass(frozen=True, slots=True)
