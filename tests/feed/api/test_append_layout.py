@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from deltalake import DeltaTable
 
 import tablefeed
-from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.upkeep.after_commit import wait_until_done
 
 ROWS = pa.table({"id": [1, 2, 3]})
@@ -71,25 +68,3 @@ def test_a_checkpoint_has_parts_of_about_so_many_actions(tmp_path: Path) -> None
     for version in (0, 1):
         (tmp_path / "_delta_log" / f"{version:020d}.json").unlink()
     assert ids_by_delta_rs(tmp_path) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
-
-
-@pytest.mark.parametrize(
-    ("argument", "said"),
-    [
-        ({"compression": "lzo"}, "'compression'.*must be 'snappy'"),
-        ({"compression": 7}, "'compression'.*must be a text"),
-        ({"max_records_per_file": 0}, "must be a whole number of at least 1"),
-        ({"log_compaction_every": 1}, "must be a whole number of at least 2"),
-        ({"checkpoint_part_size": "many"}, "must be a whole number of at least 1"),
-        ({"user_metadata": b"nightly"}, "must be a text"),
-        ({"user_metadata": "\ud800"}, "UTF-8 can hold"),
-    ],
-    ids=str,
-)
-def test_what_cannot_be_obeyed_is_refused_before_anything_is_written(
-    tmp_path: Path, argument: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(IllegalOptionError, match=said):
-        tablefeed.append(tmp_path / "t", ROWS, **argument)
-
-    assert not (tmp_path / "t").exists()

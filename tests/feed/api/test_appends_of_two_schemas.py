@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,27 +10,13 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
-from support.logs import LONG_ID, Action, add, commit_path, metadata, protocol
+from support.logs import LONG_ID, add, commit_path, metadata, protocol
 from support.recorded import data_file, log, schema
+from support.tracking import mapped
 from tablefeed.errors import OffsetError, SchemaChangedError, VersionNotFoundError
 
 MAPPING = protocol(2, 5)
 ID_DAY = schema(("id", "long"), ("day", "string"))
-
-
-def mapped(**physical: str) -> Action:
-    """The metadata of a table whose columns, all long, files call otherwise."""
-    fields = [
-        {
-            "name": name,
-            "type": "long",
-            "nullable": True,
-            "metadata": {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": stored},
-        }
-        for number, (name, stored) in enumerate(physical.items(), 1)
-    ]
-    text = json.dumps({"type": "struct", "fields": fields})
-    return metadata(text, configuration={"delta.columnMapping.mode": "name"})
 
 
 def rows(path: Path, **arguments: object) -> list[dict[str, object]]:

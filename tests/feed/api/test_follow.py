@@ -168,27 +168,16 @@ def test_a_reader_that_is_closed_ends_its_watch(tmp_path: Path) -> None:
 # --- holes and errors ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("after", [3, 99])
-def test_a_version_that_is_still_to_come_cannot_be_followed_from(tmp_path: Path, after: int) -> None:
-    with pytest.raises(IllegalOptionError, match="must be at most the newest version, 2"):
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        *((version, "must be at most the newest version, 2") for version in (3, 99)),
+        *((value, "'after'") for value in (-2, 1.5, "1")),
+    ],
+)
+def test_after_is_a_version_that_is_there_or_minus_one_for_all(tmp_path: Path, after: Any, said: str) -> None:
+    with pytest.raises(IllegalOptionError, match=said):
         tablefeed.follow(a_table(tmp_path), after=after)
-
-
-@pytest.mark.parametrize("after", [-2, 1.5, "1"])
-def test_after_is_a_version_or_minus_one_for_all(tmp_path: Path, after: Any) -> None:
-    with pytest.raises(IllegalOptionError, match="'after'"):
-        tablefeed.follow(tmp_path, after=after)
-
-
-@pytest.mark.parametrize("interval", [0, -1.0])
-def test_an_interval_is_above_zero(tmp_path: Path, interval: float) -> None:
-    with pytest.raises(IllegalOptionError, match="poll_interval_s"):
-        tablefeed.follow(tmp_path, poll_interval_s=interval)
-
-
-def test_no_table_is_told_at_the_call_and_not_at_the_first_commit(tmp_path: Path) -> None:
-    with pytest.raises(TableNotFoundError, match=str(tmp_path)):
-        tablefeed.follow(tmp_path)
 
 
 def test_commits_that_were_removed_are_not_passed_over() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 import tablefeed
-from support.logs import TABLE_ID, a_log, add, commit_path, info, metadata, protocol
+from support.logs import TABLE_ID, a_log, add, commit_path, metadata, protocol
 from tablefeed.errors import (
-    ConflictingOptionsError,
     DataFileError,
     IllegalOptionError,
+    OptionError,
     SchemaMismatchError,
     TableError,
     VersionNotFoundError,
@@ -86,10 +87,17 @@ def test_a_version_that_is_not_there_is_refused_with_those_that_are(orders: Path
     assert caught.value.error_class == "DELTA_VERSION_NOT_FOUND"
 
 
-@pytest.mark.parametrize("version", ["1", 1.0, object()])
-def test_a_version_is_a_whole_number(orders: Path, version: Any) -> None:
-    with pytest.raises(IllegalOptionError, match="must be a whole number"):
-        tablefeed.open_table(orders, version=version)
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        *((lambda path, v=v: tablefeed.open_table(path, version=v), "whole number") for v in ("1", 1.0, object())),
+        (lambda path: tablefeed.open_table(path, version=1, timestamp="2024-01-01"), "Give one of them"),
+        *((lambda path, n=n: tablefeed.open_table(path).history(n), "'limit'") for n in (-1, 1.5, "2")),
+    ],
+)
+def test_what_cannot_be_asked_of_a_table_is_refused(orders: Path, asked: Callable[[Path], object], said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        asked(orders)
 
 
 # --- by time ---------------------------------------------------------------------------------------------------------
@@ -122,68 +130,11 @@ def test_a_date_means_its_first_moment_in_utc(orders: Path) -> None:
     assert tablefeed.open_table(orders, timestamp="1970-01-04").version == 2
 
 
-@pytest.mark.parametrize(
-    ("timestamp", "error_class"),
-    [
-        ("1970-01-01T00:16:39Z", "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"),
-        ("1970-01-01T01:06:41Z", "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),
-    ],
-)
-def test_a_time_before_the_first_or_after_the_newest_commit_has_no_answer(
-    orders: Path, timestamp: str, error_class: str
-) -> None:
-    set_times(orders, 1000, 2000, 3000, 4000)
-
-    with pytest.raises(TableError, match=str(orders)) as caught:
-        tablefeed.open_table(orders, timestamp=timestamp)
-    assert caught.value.error_class == error_class
-
-
-@pytest.mark.parametrize("timestamp", ["yesterday", "", 5, "2024-13-01"])
-def test_what_is_no_time_is_refused(orders: Path, timestamp: Any) -> None:
-    with pytest.raises(IllegalOptionError, match="DELTA_TIMESTAMP_INVALID"):
-        tablefeed.open_table(orders, timestamp=timestamp)
-
-
-def test_a_version_and_a_time_together_are_refused(orders: Path) -> None:
-    with pytest.raises(ConflictingOptionsError, match="Give one of them"):
-        tablefeed.open_table(orders, version=1, timestamp="2024-01-01")
-
-
-def test_times_that_fall_back_are_made_to_grow_with_the_version(orders: Path) -> None:
-    set_times(orders, 1000, 900, 900, 2000)
-
-    times = [commit.committed_at_ms for commit in tablefeed.open_table(orders).history()]
-
-    assert times == [2_000_000, 1_000_002, 1_000_001, 1_000_000]
-
-
 @pytest.mark.parametrize("millisecond", [1, 7, 123, 999])
 def test_a_time_is_exact_to_the_millisecond(millisecond: int) -> None:
     moment = dt.datetime(2024, 6, 1, 12, 0, 0, millisecond * 1000, tzinfo=dt.UTC)
 
     assert parse_timestamp(moment, argument="timestamp") == 1_717_243_200_000 + millisecond
-
-
-def test_in_commit_timestamps_count_from_the_version_that_turned_them_on(tmp_path: Path) -> None:
-    turned_on = {
-        "delta.enableInCommitTimestamps": "true",
-        "delta.inCommitTimestampEnablementVersion": "1",
-        "delta.inCommitTimestampEnablementTimestamp": "2000000",
-    }
-    features = protocol(1, 7, writerFeatures=["inCommitTimestamp"])
-    a_log(
-        LocalStore(str(tmp_path)),
-        v0=[protocol(), metadata(), info(inCommitTimestamp=5)],
-        v1=[info(inCommitTimestamp=2_000_000), features, metadata(configuration=turned_on)],
-        v2=[info(inCommitTimestamp=3_000_000)],
-    )
-    set_times(tmp_path, 1000, 9000, 9000)
-
-    table = tablefeed.open_table(tmp_path, timestamp="1970-01-01T00:33:20Z")
-
-    assert table.version == 1
-    assert [c.committed_at_ms for c in tablefeed.open_table(tmp_path).history()] == [3_000_000, 2_000_000, 1_000_000]
 
 
 @pytest.mark.parametrize("since", ["soon", "-1", "", "1" * 5_000])
@@ -249,19 +200,6 @@ def test_a_file_without_statistics_has_no_count_and_one_with_a_deletion_vector_s
         ("a b", None, False),
         ("c", 3, True),
     ]
-
-
-def test_columns_come_in_the_order_asked_for(orders: Path) -> None:
-    table = tablefeed.open_table(orders).to_arrow(columns=["day", "id"])
-
-    assert table.column_names == ["day", "id"]
-    assert sorted(table["id"].to_pylist()) == [1, 2, 4, 5]
-
-
-def test_a_filter_may_ask_for_columns_that_are_not_delivered(orders: Path) -> None:
-    table = tablefeed.open_table(orders).to_arrow(columns=["id"], filter=pc.field("day") == "wed")
-
-    assert table.to_pydict() == {"id": [5]}
 
 
 def test_rows_come_as_batches_that_are_read_when_asked_for(orders: Path) -> None:
@@ -353,9 +291,3 @@ def test_history_keeps_whatever_json_a_writer_said_of_its_commit(
 
     assert dict(next(table.history()).fields) == fields
     assert table.txn_version("q") == 3
-
-
-@pytest.mark.parametrize("limit", [-1, 1.5, "2"])
-def test_a_limit_of_history_is_a_whole_number_from_0_on(orders: Path, limit: Any) -> None:
-    with pytest.raises(IllegalOptionError, match="'limit'"):
-        tablefeed.open_table(orders).history(limit)
