@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -85,6 +86,16 @@ def test_a_folder_with_a_delta_log_too_is_a_delta_table(tmp_path: Path) -> None:
     assert not isinstance(open_log(str(tmp_path)), IndexTablesLog)
     (tmp_path / "_delta_log" / f"{0:020d}.json").unlink()
     assert isinstance(open_log(str(tmp_path)), IndexTablesLog)
+
+
+def test_a_log_of_states_is_found_without_the_hint_at_its_newest_state(corpus: Path, tmp_path: Path) -> None:
+    shutil.copytree(corpus / "indextables" / "it053_events_avro", tmp_path / "table")
+    (tmp_path / "table" / "_transaction_log" / "_last_checkpoint").unlink()
+
+    log = open_log(str(tmp_path / "table"))
+
+    assert isinstance(log, IndexTablesLog)
+    assert log.load().version == 8
 
 
 def test_behind_a_hole_a_state_tells_what_changed_since_the_last_one_that_is_there(opened: Open) -> None:

@@ -72,8 +72,15 @@ _NAMES = {TableFormat.DELTA: "a Delta", TableFormat.INDEXTABLES: "an IndexTables
 def _found(store: Store) -> TableFormat | None:
     if not _is_empty(store, DeltaLog.directory):
         return TableFormat.DELTA
-    return None if _is_empty(store, index_names.LOG_DIR) else TableFormat.INDEXTABLES
+    is_there = not _is_empty(store, index_names.LOG_DIR) or _has_states(store)
+    return TableFormat.INDEXTABLES if is_there else None
 
 
 def _is_empty(store: Store, directory: str) -> bool:
     return next(iter(store.list(directory)), None) is None
+
+
+def _has_states(store: Store) -> bool:
+    """Whether there is a log of states. Without the hint at its newest state, it has no file beside its folders."""
+    states = (f"{folder}/{index_names.STATE_MANIFEST}" for folder in store.directories(index_names.LOG_DIR))
+    return any(index_names.parse_name(name, size_bytes=0, modified_ms=0) is not None for name in states)
