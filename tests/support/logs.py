@@ -11,10 +11,11 @@ import pyarrow as pa
 from tablefeed.feed.commit.operations import Operation, batch_write, micro_batch
 from tablefeed.feed.commit.transaction import Surroundings, Transaction
 from tablefeed.feed.snapshot.delta_log import DeltaLog
+from tablefeed.feed.snapshot.known_state import current_snapshot
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.feed.stream.source_options import SourceOptions
-from tablefeed.feed.write.sink import plan_write
+from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
@@ -150,6 +151,27 @@ def a_write(
         kind=kind,
         operation=operation,
         txn=None if txn is None else Txn(app_id=txn[0], txn_version=txn[1]),
+    )
+
+
+def written(
+    log: TableLog,
+    rows: pa.Table,
+    *,
+    kind: WriteKind = WriteKind.APPEND,
+    txn: tuple[str, int] | None = None,
+    rules: WriteRules | None = None,
+    partition_by: Sequence[str] = (),
+) -> Transaction:
+    """A write whose `rows` are planned against the newest state and in data files, and not committed yet."""
+    recorded = None if txn is None else Txn(app_id=txn[0], txn_version=txn[1])
+    plan = plan_write(log, current_snapshot(log), rows.schema, partition_by=partition_by, kind=kind, rules=rules)
+    return Transaction(
+        plan=plan,
+        files=write_task(plan, rows.to_batches(), task=0, txn=recorded, now_ms=NOW_MS),
+        kind=kind,
+        operation=batch_write(kind, (), rules) if txn is None else micro_batch(kind, *txn),
+        txn=recorded,
     )
 
 

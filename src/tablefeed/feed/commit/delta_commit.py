@@ -11,8 +11,7 @@ from dataclasses import replace
 from tablefeed.delta import codec, names
 from tablefeed.feed.commit.concurrent import check_concurrent
 from tablefeed.feed.commit.entry import DeltaWrite, commit_entry, removal_of
-from tablefeed.feed.commit.settled_put import Put, put_settled
-from tablefeed.feed.commit.transaction import FormatCommit, Made, Replay, Surroundings, Transaction
+from tablefeed.feed.commit.transaction import FormatCommit, Put, Replay, Surroundings, Transaction
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.orphans import first_recording
@@ -20,6 +19,7 @@ from tablefeed.feed.write.row_replacement import rewritten
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.replay import fold
 from tablefeed.model.actions import AddFile, CdcFile, Facts, Txn
+from tablefeed.store import Entry
 
 RACES_BEFORE_JITTER = 2
 """Lost puts without a wait: one or two losses are chance, more mean that many writers compete."""
@@ -68,8 +68,8 @@ class DeltaCommit(FormatCommit):
         """Raises as `check_concurrent`, for the commits that were not checked before."""
         self._checked = check_concurrent(self._log, self._write, state, self._checked)
 
-    def put(self, state: Snapshot | None) -> Made | None:
-        """As `FormatCommit`. Raises as `rewritten`, `removal_of` and `commit_entry` before the put."""
+    def prepared(self, state: Snapshot | None) -> Put:
+        """As `FormatCommit`. Raises as `rewritten`, `removal_of` and `commit_entry`."""
         log, plan, files = self._log, self._write.plan, self._write.transaction.files
         if self._write.rewriting is None and state is not None and plan.replaces.by_row is not None:
             # Once: a later commit that touches the rewritten files conflicts with ours.
@@ -78,16 +78,21 @@ class DeltaCommit(FormatCommit):
         now_ms = self._around.now_ms()
         removal, rows = removal_of(self._write, state, now_ms)
         entry = commit_entry(self._write, state, replaced=removal.counts, replaced_rows=rows, now_ms=now_ms)
-        data = codec.encode_commit(entry, removal.lines())
-        put = Put(log=log, base=state, name=names.commit_name(entry.version), data=data)
-        head = put_settled(put, self._around)
-        if head is None:
-            return None
-        # Not read back: a store that fails now must not hide that the commit holds.
-        facts = fold(Facts() if state is None else state.facts, [entry])
-        unreadable = frozenset[str]() if state is None else state.unreadable
-        after = log.snapshot(entry.version, facts, unreadable=unreadable, head=head)
-        return Made(commit=entry, after=after, also_removed=removal.counts)
+        return Put(
+            log=log,
+            base=state,
+            name=names.commit_name(entry.version),
+            data=codec.encode_commit(entry, removal.lines()),
+            commit=entry,
+            also_removed=removal.counts,
+        )
+
+    def after(self, put: Put, head: Entry) -> Snapshot:
+        """As `FormatCommit`. The commit is not read back: a store that fails now must not hide that it holds."""
+        base = put.base
+        facts = fold(Facts() if base is None else base.facts, [put.commit])
+        unreadable = frozenset[str]() if base is None else base.unreadable
+        return self._log.snapshot(put.version, facts, unreadable=unreadable, head=head)
 
     def longest_pause_s(self, lost: int) -> float:
         """No pause after the first lost puts, then one that doubles."""

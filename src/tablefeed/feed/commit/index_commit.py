@@ -10,22 +10,24 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
-from tablefeed.delta.checkpoint.checksum_writer import no_files
 from tablefeed.delta.commit_info import Provenance, commit_info
 from tablefeed.delta.schema.schema_string import format_schema
-from tablefeed.errors import ConflictError
+from tablefeed.errors import ConflictError, TableReplacedError
 from tablefeed.feed.commit import index_attempts, index_states
 from tablefeed.feed.commit.entry import ENGINE, removed, txns_of
-from tablefeed.feed.commit.settled_put import Put, put_settled
-from tablefeed.feed.commit.transaction import FormatCommit, Made, Replay, Surroundings, Transaction
+from tablefeed.feed.commit.own_log import in_log_of
+from tablefeed.feed.commit.settled_put import put_settled
+from tablefeed.feed.commit.transaction import FormatCommit, Put, Replay, Surroundings, Transaction
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.split_write import check_same_table
 from tablefeed.feed.write.write_plan import SplitPlan
 from tablefeed.indextables import names
 from tablefeed.indextables.log import columns, protocol, version_file
+from tablefeed.indextables.log.next_state import NextState, hint_of
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Commit, Metadata, RemoveFile, Version
@@ -48,7 +50,10 @@ class IndexCommit(FormatCommit):
         if not isinstance(log, IndexTablesLog):
             raise TypeError(f"{log.url} has no splits")
         self._log, self._plan, self._transaction, self._around = log, plan, transaction, around
+        self._replaces = transaction.kind is WriteKind.OVERWRITE
         self._tried_after: Version | None = None
+        self._form: index_states.Form | None = None
+        self._state: NextState | None = None
 
     def begin(self, state: Snapshot | None) -> Snapshot | None:
         """Makes a new table unless another writer has made it. Its version 0 has protocol and metadata, but no file."""
@@ -63,7 +68,8 @@ class IndexCommit(FormatCommit):
         )
         first = Commit(version=Version(0), protocol=protocol.NEW_TABLE, metadata=metadata, committed_at_ms=None)
         data = version_file.encode_commit(first, writer=Writer.SCALA)
-        put_settled(Put(log=self._log, base=None, name=names.commit_name(0), data=data), self._around)
+        put = Put(log=self._log, base=None, name=names.commit_name(0), data=data, commit=first)
+        put_settled(put, self._around)
         return self._log.load()
 
     def replayed(self, state: Snapshot | None) -> Replay | None:
@@ -95,38 +101,40 @@ class IndexCommit(FormatCommit):
             return True
         return self._transaction.txn is None and not any(batch.num_rows for batch in state.live_files())
 
-    def put(self, state: Snapshot | None) -> Made | None:
-        """As `FormatCommit`. Before the first put it notes that the txn is tried, after success it deletes notes."""
+    def prepared(self, state: Snapshot | None) -> Put:
+        """As `FormatCommit`. The first time it notes that the txn is tried."""
         log, transaction, txn = self._log, self._transaction, self._transaction.txn
-        if state is None:
-            raise TypeError(f"{log.url} has no version 0")  # `begin` makes it
+        state = _made(state)
         if txn is not None and self._tried_after is None:
             index_attempts.note(log, state, txn)
         self._tried_after = state.version
-        form = index_states.form_of(log, state)
-        if form.has_commits and form.has_states:
-            log.agreed_state(state.version)
+        form = self._form = index_states.form_of(log, state)
         now_ms = self._around.now_ms()
         entry = _entry(transaction, state, form, now_ms=now_ms)
-        replaces, mappings = transaction.kind is WriteKind.OVERWRITE, mappings_of(transaction.files)
+        if not form.has_commits:
+            mappings = mappings_of(transaction.files)
+            new = self._state = index_states.state_commit(log, state, entry, mappings, replaces=self._replaces)
+            name, parts = names.state_name(entry.version), index_states.manifest_paths(new)
+            return Put(log=log, base=state, name=name, data=new.state_file, commit=entry, parts=parts)
+        self._state = None
+        if form.has_states:
+            log.agreed_state(state.version)
+        removes = _removes(log, state, now_ms=now_ms) if self._replaces else iter(())
+        data = version_file.encode_commit(entry, writer=form.writer, first=removes)
+        return Put(log=log, base=state, name=names.commit_name(entry.version), data=data, commit=entry)
 
-        def put(name: str, data: bytes) -> Entry | None:
-            return put_settled(Put(log=log, base=state, name=name, data=data), self._around)
-
-        if form.has_commits:
-            removes = _removes(log, state, now_ms=now_ms) if replaces else iter(())
-            data = version_file.encode_commit(entry, writer=form.writer, first=removes)
-            head = put(names.commit_name(entry.version), data)
-        else:
-            head = index_states.put_state_commit(log, state, entry, put, mappings=mappings, replaces=replaces)
-        if head is None:
-            return None
-        after = log.after(state, entry, mappings, head)
-        if form.has_states and form.has_commits:
-            index_states.follow(log, after, entry, writer=form.writer, replaces=replaces)
+    def after(self, put: Put, head: Entry) -> Snapshot:
+        """As `FormatCommit`. Puts the state of a commit, or moves the hint to a state; then deletes earlier notes."""
+        log, base, txn, form = self._log, _made(put.base), self._transaction.txn, self._form
+        after = log.after(base, put.commit, mappings_of(self._transaction.files), head)
+        if self._state is not None:
+            with suppress(TableReplacedError):  # the commit holds, whatever the hint says
+                index_states.point_to(log, hint_of(self._state.state), in_log_of(base))
+        elif form is not None and form.has_states:
+            index_states.follow(log, after, put.commit, writer=form.writer, replaces=self._replaces)
         if txn is not None:
             index_attempts.forget(log, txn)
-        return Made(commit=entry, after=after, also_removed=no_files())
+        return after
 
     def longest_pause_s(self, lost: int) -> float:
         """A pause that doubles. Raises ConflictError after `MOST_TRIES`."""
@@ -147,6 +155,12 @@ class IndexCommit(FormatCommit):
             winner=version,
             error_class="INDEXTABLES_TABLE_REPLACED",
         )
+
+
+def _made(state: Snapshot | None) -> Snapshot:
+    if state is None:
+        raise TypeError("the table has no version 0")  # `IndexCommit.begin` makes it
+    return state
 
 
 def _entry(transaction: Transaction, state: Snapshot, form: index_states.Form, *, now_ms: int) -> Commit:

@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 import pyarrow as pa
 
 from tablefeed.errors import ObjectNotFoundError, StoreError, TablefeedError, TableReplacedError
 from tablefeed.feed.commit import index_attempts
-from tablefeed.feed.commit.own_log import all_in_log_of, in_log_of
+from tablefeed.feed.commit.own_log import all_in_log_of
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.orphans import delete_orphans
@@ -30,13 +29,11 @@ from tablefeed.indextables.log.last_checkpoint import Hint
 from tablefeed.indextables.log.next_state import NextState, StateShape, StateUpdate, hint_of, next_state
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Commit, Version
-from tablefeed.store import Entry, Within
+from tablefeed.store import Within
 
 logger = logging.getLogger(__name__)
 
 _GZIP = b"\x1f\x8b"
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,16 +63,10 @@ def form_of(log: IndexTablesLog, state: Snapshot) -> Form:
     )
 
 
-def put_state_commit(
-    log: IndexTablesLog,
-    state: Snapshot,
-    entry: Commit,
-    put: Callable[[str, bytes], Entry | None],
-    *,
-    mappings: Mapping[str, str],
-    replaces: bool,
-) -> Entry | None:
-    """Commits `entry` after `state` as a state alone, with its doc `mappings` by hash; gives what `put` gives.
+def state_commit(
+    log: IndexTablesLog, state: Snapshot, entry: Commit, mappings: Mapping[str, str], *, replaces: bool
+) -> NextState:
+    """Gives the state alone that commits `entry`, with its doc `mappings` by hash, and puts its manifests.
 
     A state has no place for a txn. Where no split is added whose name would show it, the state's manifests are noted
     first (index_attempts.py). Raises ObjectNotFoundError where the state of `state` is gone.
@@ -95,11 +86,8 @@ def put_state_commit(
     new = _next(log, base, update, Writer.SCALA, live=lambda: log.live_in(base))
     for txn in entry.txns if not entry.added else ():
         index_attempts.note_manifests(log, txn, (name for name, _ in new.manifests))
-    head = _put(log, new, put)
-    if head is not None:
-        with suppress(TableReplacedError):  # the commit holds, whatever the hint says
-            point_to(log, hint_of(new.state), in_log_of(state))
-    return head
+    _put_manifests(log, new)
+    return new
 
 
 def follow(log: IndexTablesLog, after: Snapshot, entry: Commit, *, writer: Writer, replaces: bool) -> None:
@@ -176,32 +164,31 @@ def _next(
 def _put_beside(log: IndexTablesLog, state: Snapshot, new: NextState) -> bool:
     """Puts the state of `state`, a committed version, then the hint to it; False where it has a state already."""
     with all_in_log_of(state) as within:
-
-        def put(name: str, data: bytes) -> bool:
-            return log.store.put_if_absent(f"{names.LOG_DIR}/{name}", data, within=within)
-
-        is_put = _put(log, new, put)
+        _put_manifests(log, new)
+        path = f"{names.LOG_DIR}/{names.state_name(state.version)}"
+        # Where this raises another error, the state may be in the log all the same, and it needs its manifests.
+        try:
+            is_put = log.store.put_if_absent(path, new.state_file, within=within)
+        except TableReplacedError:
+            delete_orphans(log.store, manifest_paths(new))
+            raise
         if is_put:
             point_to(log, hint_of(new.state), within)
+        else:
+            delete_orphans(log.store, manifest_paths(new))
     return is_put
 
 
-def _put(log: IndexTablesLog, new: NextState, put: Callable[[str, bytes], _T]) -> _T:
-    """Puts the manifests, then the state with `put`, which gives something false where ours is not in the log."""
-    manifests = {f"{names.LOG_DIR}/{name}": data for name, data in new.manifests}
-    for path, data in manifests.items():
-        # No reader sees a manifest before its state, so only the state's put checks that the log is still the same.
+def _put_manifests(log: IndexTablesLog, new: NextState) -> None:
+    """Puts the manifests of a state. No reader sees them before it, so only its put checks that the log is the same."""
+    for path, (_, data) in zip(manifest_paths(new), new.manifests, strict=True):
         if not log.store.put_if_absent(path, data, within=Within(directory=names.LOG_DIR)):
             raise StoreError(f"{path} of {log.url} is there already: run the write again.", url=log.url)
-    # Where this raises another error, the state may be in the log all the same, and it needs its manifests.
-    try:
-        is_put = put(names.state_name(new.state.version), new.state_file)
-    except TableReplacedError:
-        delete_orphans(log.store, manifests)
-        raise
-    if not is_put:
-        delete_orphans(log.store, manifests)
-    return is_put
+
+
+def manifest_paths(new: NextState) -> Sequence[str]:
+    """Gives the files, below the table's root, of the manifests that `new` does not share with the state before."""
+    return [f"{names.LOG_DIR}/{name}" for name, _ in new.manifests]
 
 
 def point_to(log: IndexTablesLog, hint: Hint, within: Within) -> None:

@@ -20,7 +20,8 @@ from tablefeed.errors import (
 )
 from tablefeed.feed.commit.collisions import check_collision
 from tablefeed.feed.commit.delta_commit import DeltaCommit, recorded_version
-from tablefeed.feed.commit.transaction import FormatCommit, Replay, Surroundings, Transaction
+from tablefeed.feed.commit.settled_put import put_settled
+from tablefeed.feed.commit.transaction import FormatCommit, Put, Replay, Surroundings, Transaction
 from tablefeed.feed.snapshot.known_state import caught_up
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.orphans import delete_orphans, delete_others, delete_unnamed
@@ -58,41 +59,58 @@ def commit(
     `check_collision` and for the last possible version.
     """
     ours = _in_its_format(log, transaction, around)
-    state = caught_up(log, snapshot)
-    try:
-        state = ours.begin(state)
-        lost = 0
-        while True:
-            replay = ours.replayed(state)
-            if replay is not None and state is not None and transaction.txn is not None:
-                return _already_applied(ours, transaction, transaction.txn, replay, state), state
-            ours.check(state)
-            if state is not None and ours.changes_nothing(state):
-                return Committed(version=state.version), state
-            made = ours.put(state)
-            if made is not None:
-                logger.info(
-                    "commit table=%s version=%d operation=%s files=%d",
-                    log.url,
-                    made.commit.version,
-                    transaction.operation.operation[0],
-                    len(transaction.files),
-                )
-                around.on_committed(made.after, made.commit, made.also_removed)
-                return Committed(version=made.commit.version), made.after
-            lost += 1
-            pause_s = ours.longest_pause_s(lost)
-            if pause_s:
-                around.sleep(around.uniform() * pause_s)
-            state = _newest(log, state)
-    except (CommitUnknownError, NotExclusiveError):
-        raise  # the commit may be in the log
-    except TablefeedError as error:
-        delete_orphans(log.store, (file.path for file in ours.own_files))
-        if isinstance(error, ConflictError | TableError | LogError):
+    state, lost = caught_up(log, snapshot), 0
+    while True:
+        try:
+            state = _after_lost_put(log, state, ours.longest_pause_s(lost), around) if lost else ours.begin(state)
+            found = _outcome_or_put(ours, transaction, state)
+        except (CommitUnknownError, NotExclusiveError):
+            raise  # the commit may be in the log
+        except TablefeedError as error:
+            excluded = transaction.files if isinstance(error, ConflictError | TableError | LogError) else ()
             up_to = -1 if state is None else state.version
-            delete_unnamed(log, transaction.files, range(transaction.plan.next_version, up_to + 1))
-        raise
+            delete_unnamed(log, (*excluded, *ours.own_files), range(transaction.plan.next_version, up_to + 1))
+            raise
+        if not isinstance(found, Put):
+            return found
+        # From here on the commit may be in the log. So this is outside of the block whose errors delete files.
+        head = put_settled(found, around)
+        if head is not None:
+            after = ours.after(found, head)
+            logger.info(
+                "commit table=%s version=%d operation=%s files=%d",
+                log.url,
+                found.version,
+                transaction.operation.operation[0],
+                len(transaction.files),
+            )
+            around.on_committed(after, found.commit, found.also_removed)
+            return Committed(version=found.version), after
+        delete_orphans(log.store, found.parts)
+        lost += 1
+
+
+def _outcome_or_put(
+    ours: FormatCommit, transaction: Transaction, state: Snapshot | None
+) -> tuple[Committed | AlreadyApplied, Snapshot] | Put:
+    """Gives the commit to put after `state`; where there is nothing to put, the outcome and `state`."""
+    replay = ours.replayed(state)
+    if replay is not None and state is not None and transaction.txn is not None:
+        return _already_applied(ours, transaction, transaction.txn, replay, state), state
+    ours.check(state)
+    if state is not None and ours.changes_nothing(state):
+        return Committed(version=state.version), state
+    return ours.prepared(state)
+
+
+def _after_lost_put(
+    log: TableLog, known: Snapshot | None, longest_pause_s: float, around: Surroundings
+) -> Snapshot | None:
+    """Waits; gives the newest state, loaded anew where the version that came after `known` is gone again."""
+    if longest_pause_s:
+        around.sleep(around.uniform() * longest_pause_s)
+    state = caught_up(log, known)
+    return state if state is not known else caught_up(log, None)
 
 
 def _in_its_format(log: TableLog, transaction: Transaction, around: Surroundings) -> FormatCommit:
@@ -103,12 +121,6 @@ def _in_its_format(log: TableLog, transaction: Transaction, around: Surroundings
             from tablefeed.feed.commit.index_commit import IndexCommit
 
             return IndexCommit(log, plan, transaction, around)
-
-
-def _newest(log: TableLog, known: Snapshot | None) -> Snapshot | None:
-    """Gives the newest state after a lost put, loaded anew where the version that came after `known` is gone again."""
-    state = caught_up(log, known)
-    return state if state is not known else caught_up(log, None)
 
 
 def _already_applied(

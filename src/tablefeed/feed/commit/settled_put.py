@@ -10,7 +10,6 @@ changed, or is so old that a cleanup may have deleted later versions before it, 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 
 from tablefeed.delta.names import LAST_CHECKPOINT  # IndexTables calls its own the same
 from tablefeed.errors import (
@@ -18,14 +17,14 @@ from tablefeed.errors import (
     LogError,
     NotExclusiveError,
     ObjectNotFoundError,
-    StoreError,
     TableError,
+    TablefeedError,
 )
-from tablefeed.feed.commit.transaction import Surroundings
+from tablefeed.feed.commit.transaction import Put, Surroundings
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFileKind
-from tablefeed.store import Entry, Within
+from tablefeed.store import Entry
 
 logger = logging.getLogger(__name__)
 
@@ -40,51 +39,13 @@ SKEW_MS = 60_000
 """Two times of files, or of a file and this machine, that are no further apart do not show which came first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Put:
-    """The commit `data` of the version after `base`, or of version 0, as the log file `name`.
-
-    `data` has a random id, so no other writer puts the same bytes.
-    """
-
-    log: TableLog
-    base: Snapshot | None
-    name: str
-    data: bytes
-
-    @property
-    def version(self) -> Version:
-        """The version that the put makes."""
-        return Version(0 if self.base is None else self.base.version + 1)
-
-    @property
-    def path(self) -> str:
-        """The log file, below the table's root."""
-        return f"{self.log.directory}/{self.name}"
-
-    def is_ours(self) -> bool:
-        """Reads the log file back; says whether it is this commit. Raises StoreError if only its beginning is read."""
-        try:
-            found = self.log.store.read(self.path)
-        except ObjectNotFoundError:
-            return False
-        if found and found != self.data and self.data.startswith(found):
-            raise StoreError(f"Only the beginning of {self.path} at {self.log.url} was read.", url=self.log.url)
-        return found == self.data
-
-    @property
-    def within(self) -> Within | None:
-        """Only the first version makes a log: a later one does not bring a deleted log back."""
-        return None if self.base is None else Within(directory=self.log.directory)
-
-
 def put_settled(put: Put, around: Surroundings) -> Entry | None:
     """Puts a commit and gives its file; None where another commit has the version, or ours is not in the log.
 
     Ours is not there where the log itself is gone, or where it did not follow its base and was deleted again.
 
-    Raises CommitUnknownError where the outcome cannot be known, and NotExclusiveError where the store cannot promise a
-    single winner.
+    Raises nothing but CommitUnknownError, where the outcome cannot be known, and NotExclusiveError, where the store
+    cannot promise a single winner.
     """
     log, failure = put.log, None
     for attempt in range(LOST_ANSWER_RETRIES):
@@ -97,9 +58,9 @@ def put_settled(put: Put, around: Surroundings) -> Entry | None:
                 return None  # the log is gone
             # The name may be taken by another commit, or by a put of ours that was sent twice or arrived late.
             return _succeeded(put, around) if created or put.is_ours() else None
-        except NotExclusiveError:
+        except (CommitUnknownError, NotExclusiveError):
             raise
-        except StoreError as error:
+        except TablefeedError as error:
             failure = error
             logger.warning("unsettled table=%s version=%d attempt=%d: %s", log.url, put.version, attempt, error)
             around.sleep(around.uniform() * 0.1 * 2**attempt)

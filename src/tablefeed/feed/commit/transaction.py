@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from tablefeed.delta.checkpoint.checksum_writer import FileCounts
+from tablefeed.delta.checkpoint.checksum_writer import FileCounts, no_files
+from tablefeed.errors import ObjectNotFoundError, StoreError
 from tablefeed.feed.commit.collisions import OnCollision
 from tablefeed.feed.commit.operations import Operation
-from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.write_plan import WritePlan
 from tablefeed.log.conflicts import WriteKind
-from tablefeed.model.actions import AddFile, CdcFile, Commit, Txn
+from tablefeed.model.actions import AddFile, CdcFile, Commit, Txn, Version
+from tablefeed.store import Entry, Within
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +62,45 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
-    """A `commit` of ours and the table after it. `also_removed`: see `Surroundings.on_committed`."""
+class Put:
+    """A `commit` that is ready to be put after `base`, or as version 0, as the log file `name` with the bytes `data`.
 
+    `data` has a random id, so no other writer puts the same bytes. `also_removed`: see `Surroundings.on_committed`.
+    `parts` are files in the log, written before, that are of no use unless `data` is put.
+    """
+
+    log: TableLog
+    base: Snapshot | None
+    name: str
+    data: bytes
     commit: Commit
-    after: Snapshot
-    also_removed: FileCounts
+    also_removed: FileCounts = field(default_factory=no_files)
+    parts: Sequence[str] = ()
+
+    @property
+    def version(self) -> Version:
+        """The version that the put makes."""
+        return self.commit.version
+
+    @property
+    def path(self) -> str:
+        """The log file, below the table's root."""
+        return f"{self.log.directory}/{self.name}"
+
+    def is_ours(self) -> bool:
+        """Reads the log file back; says whether it is this commit. Raises StoreError if only its beginning is read."""
+        try:
+            found = self.log.store.read(self.path)
+        except ObjectNotFoundError:
+            return False
+        if found and found != self.data and self.data.startswith(found):
+            raise StoreError(f"Only the beginning of {self.path} at {self.log.url} was read.", url=self.log.url)
+        return found == self.data
+
+    @property
+    def within(self) -> Within | None:
+        """Only the first version makes a log: a later one does not bring a deleted log back."""
+        return None if self.base is None else Within(directory=self.log.directory)
 
 
 class FormatCommit(Protocol):
@@ -96,12 +131,12 @@ class FormatCommit(Protocol):
         """Whether the commit would change nothing and record nothing, so that the format has none."""
         return False
 
-    def put(self, state: Snapshot | None) -> Made | None:
-        """Puts the version after `state`; None where another writer has that version, or ours is not in the log.
+    def prepared(self, state: Snapshot | None) -> Put:
+        """Gives the commit to put after `state`, and writes the files that it needs beside it."""
+        ...
 
-        Raises CommitUnknownError where the outcome cannot be known, and NotExclusiveError where the store cannot
-        promise a single winner.
-        """
+    def after(self, put: Put, head: Entry) -> Snapshot:
+        """Gives the table after `put`, which is in the log as `head`; does what the format needs after a commit."""
         ...
 
     def longest_pause_s(self, lost: int) -> float:

@@ -80,7 +80,7 @@ def delete_others(store: Store, files: Iterable[AddFile | CdcFile], commit: Comm
     delete_orphans(store, (file.path for file in files if file.path not in named))
 
 
-def delete_unnamed(log: TableLog, files: Sequence[AddFile], versions: Iterable[int]) -> None:
+def delete_unnamed(log: TableLog, files: Sequence[AddFile | CdcFile], versions: Iterable[int]) -> None:
     """Deletes `files` unless a commit of `versions` names one of them: then an earlier try of the write succeeded.
 
     `versions` are all that the write can have tried. Where one of them is gone or cannot be read, nothing is deleted.
