@@ -15,8 +15,7 @@ import tablefeed
 from peer.jar_log import JarLog
 from support.maintained import said
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.commit.operations import batch_write
-from tablefeed.feed.commit.transaction import Surroundings, Transaction
+from tablefeed.feed.commit.transaction import Surroundings, Transaction, batch_write
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.upkeep.after_commit import after_commit
 from tablefeed.feed.write.sink import plan_write, write_task

@@ -17,7 +17,6 @@ from support.logs import ID, Action, a_log, a_write, actions_of, add, metadata, 
 from tablefeed.errors import ConflictError, SchemaMismatchError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.upkeep.after_commit import wait_until_done
-from tablefeed.feed.write.evolution import SchemaMode
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.store import LocalStore
 
@@ -259,7 +258,7 @@ def test_a_write_that_changes_the_metadata_loses_to_row_tracking_that_a_rival_tu
     log = a_log(v0=[LISTED, metadata(), *of_rival(7, first_id=0)])
     wider = pa.schema([*ID, ("new", pa.string())])
     known = log.load()
-    ours = a_write(log, known, "a", schema=wider, rules=WriteRules(schema=SchemaMode.MERGE))
+    ours = a_write(log, known, "a", schema=wider, rules=WriteRules(merges_schema=True))
     put(log.store, 1, [metadata(configuration=ENABLED)])
 
     with pytest.raises(ConflictError) as caught:

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from tablefeed.feed.commit.operations import Operation, batch_write, micro_batch
-from tablefeed.feed.commit.transaction import Surroundings, Transaction
+from tablefeed.feed.commit.transaction import Operation, Surroundings, Transaction, batch_write, micro_batch
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.known_state import current_snapshot
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit

@@ -232,7 +232,7 @@ FEATURES: Mapping[str, Feature] = {
         _writers("invariants", _HANDLED, _column_key(names.COLUMN_INVARIANTS), implied_from=2),
         _writers("checkConstraints", _HANDLED, _constrained, implied_from=3),
         # Appends and removes of whole files are changes without a cdc file ("Reader Requirements for AddCDCFile"); of
-        # files that are written anew, feed/write/change_writing.py tells the changes.
+        # files that are written anew, feed/write/row_replacement.py tells the changes.
         _writers("changeDataFeed", _HANDLED, _property(names.ENABLE_CHANGE_DATA_FEED), implied_from=4),
         _writers("generatedColumns", _HANDLED, _column_key(names.GENERATION_EXPRESSION), implied_from=4),
         _both("columnMapping", _HANDLED, _HANDLED, _mapped, implied_from=5),

@@ -16,8 +16,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from tablefeed.data.assignment import Assignment
 from tablefeed.errors import CommitError
 from tablefeed.feed.commit.loop import changes_nothing, commit
-from tablefeed.feed.commit.operations import batch_write, micro_batch
-from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.commit.transaction import Transaction, batch_write, micro_batch
 from tablefeed.feed.snapshot.known_state import newest_state, remember
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions, look_after, now_ms, surroundings, waited_for
@@ -26,7 +25,7 @@ from tablefeed.feed.write.gathering import gathered
 from tablefeed.feed.write.orphans import delete_orphans, delete_replayed
 from tablefeed.feed.write.sink import plan_write, rows_of_spark, write_task
 from tablefeed.feed.write.write_plan import WritePlan
-from tablefeed.feed.write.write_rules import Scope, WriteRules, schema_asked, schema_mode
+from tablefeed.feed.write.write_rules import Scope, WriteRules
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.outcome import AlreadyApplied
@@ -176,10 +175,9 @@ class BatchWriter(DataSourceArrowWriter):
 
 @waited_for()
 def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind) -> WritePlan:
-    merge, overwrite = options["mergeSchema"], options["overwriteSchema"]
     rules = WriteRules(
-        schema=schema_mode(kind, merge=merge, overwrite=overwrite),
-        asked=schema_asked(merge=merge, overwrite=overwrite),
+        merges_schema=options["mergeSchema"],
+        overwrites_schema=options["overwriteSchema"],
         assignment=Assignment(policy=options["storeAssignmentPolicy"], zone=options["timeZone"]),
         properties=options.properties,
         # Only batch writes have these options.

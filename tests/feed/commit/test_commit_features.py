@@ -33,11 +33,9 @@ from support.logs import (
 from tablefeed.delta.schema.schema_string import format_schema, from_arrow
 from tablefeed.errors import CommitError, ConflictError, LogError, SchemaMismatchError, UnsupportedFeatureError
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.commit.operations import batch_write
-from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.commit.transaction import Transaction, batch_write
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.upkeep.after_commit import after_commit
-from tablefeed.feed.write.evolution import SchemaMode
 from tablefeed.feed.write.sink import plan_write
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
@@ -243,7 +241,7 @@ def test_no_column_gets_the_name_of_the_one_that_keeps_row_ids() -> None:
     rows = pa.schema([*ID, ("_row-id-col-1", pa.int64())])
 
     with pytest.raises(SchemaMismatchError, match="stores the ids of its rows"):
-        a_write(log, log.load(), "a", schema=rows, rules=WriteRules(schema=SchemaMode.MERGE))
+        a_write(log, log.load(), "a", schema=rows, rules=WriteRules(merges_schema=True))
 
 
 # --- in-commit timestamps ------------------------------------------------------------------------------------------
@@ -318,7 +316,7 @@ def test_since_when_times_are_kept_stays_said_where_the_schema_changes() -> None
     log = a_log(v0=[info(inCommitTimestamp=5), listed, metadata(configuration=properties)])
     wider = pa.schema([*ID, ("new", pa.string())])
 
-    ours = a_write(log, log.load(), "a", schema=wider, rules=WriteRules(schema=SchemaMode.MERGE))
+    ours = a_write(log, log.load(), "a", schema=wider, rules=WriteRules(merges_schema=True))
 
     commit(log, log.load(), ours, still())
 
@@ -398,7 +396,7 @@ def test_a_table_that_is_clustered_no_more_takes_what_was_written_before() -> No
 
 def test_an_overwrite_does_not_take_the_clustering_column_away_nor_partition_the_table() -> None:
     log = a_clustered_table(wide_schema(2), "c0")
-    replacing = WriteRules(schema=SchemaMode.OVERWRITE)
+    replacing = WriteRules(overwrites_schema=True)
     overwrite: Any = {"kind": WriteKind.OVERWRITE, "rules": replacing}
 
     with pytest.raises(SchemaMismatchError, match="its clustering column"):
@@ -689,7 +687,7 @@ def test_a_write_that_changes_the_metadata_itself_loses_to_any_other_that_does()
     log = a_log(v0=[LISTED, metadata()])
     before = log.load()
     wider = pa.schema([*ID, ("new", pa.string())])
-    ours = a_write(log, before, "a", schema=wider, rules=WriteRules(schema=SchemaMode.MERGE))
+    ours = a_write(log, before, "a", schema=wider, rules=WriteRules(merges_schema=True))
     put(log.store, 1, [metadata(configuration=ENABLED)])
 
     with pytest.raises(ConflictError, match="DELTA_METADATA_CHANGED"):

@@ -22,8 +22,7 @@ from support.logs import log_of as delta_log
 from tablefeed.errors import CommitUnknownError, ConflictError, StoreError, TableNotFoundError
 from tablefeed.feed.commit.index_states import form_of
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.commit.operations import micro_batch
-from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.commit.transaction import Transaction, micro_batch
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.known_state import current_snapshot
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog

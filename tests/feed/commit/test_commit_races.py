@@ -17,8 +17,7 @@ from deltalake.exceptions import CommitFailedError
 import tablefeed
 from support.logs import ID, commits_of
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.commit.operations import batch_write
-from tablefeed.feed.commit.transaction import Surroundings, Transaction
+from tablefeed.feed.commit.transaction import Surroundings, Transaction, batch_write
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.sink import plan_write, write_task

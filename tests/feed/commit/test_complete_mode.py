@@ -32,7 +32,6 @@ from support.logs import (
 )
 from tablefeed.errors import AppendOnlyError, ConflictError, SchemaMismatchError
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.write.evolution import SchemaMode
 from tablefeed.feed.write.sink import plan_write
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
@@ -194,7 +193,7 @@ def test_with_overwrite_schema_the_table_takes_the_schema_of_the_batch_and_only_
 
     with pytest.raises(SchemaMismatchError):
         plan_write(log, snapshot, counted, partition_by=(), kind=WHOLE)
-    rules = WriteRules(schema=SchemaMode.OVERWRITE)
+    rules = WriteRules(overwrites_schema=True)
     commit(
         log, snapshot, a_write(log, snapshot, "new", kind=WHOLE, txn=("query", 0), schema=counted, rules=rules), still()
     )

@@ -38,8 +38,7 @@ from tablefeed.errors import (
 )
 from tablefeed.feed.commit.index_attempts import NOTES_DIR
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.commit.operations import micro_batch
-from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.commit.transaction import Transaction, micro_batch
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.sink import plan_write, write_task

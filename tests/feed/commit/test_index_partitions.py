@@ -22,8 +22,7 @@ from support.index_tables import live, log_of, rows_of
 from support.logs import still
 from tablefeed.errors import InvalidRowsError, UnsupportedFeatureError
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.commit.operations import micro_batch
-from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.commit.transaction import Transaction, micro_batch
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.write_plan import SplitPlan
 from tablefeed.indextables import names

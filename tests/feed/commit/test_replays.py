@@ -30,7 +30,6 @@ from tablefeed.feed.commit.collisions import OnCollision
 from tablefeed.feed.commit.loop import changes_nothing, commit
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.feed.write.evolution import SchemaMode
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.outcome import AlreadyApplied, Committed
@@ -132,7 +131,7 @@ def test_a_batch_without_rows_is_committed_where_it_changes_more_than_its_record
     log = a_log(v0=[protocol(), metadata(), add("x")], v1=[txn("query", 3)])
     snapshot = log.load()
     wider = pa.schema([("id", pa.int64()), ("more", pa.string())])
-    merging = WriteRules(schema=SchemaMode.MERGE)
+    merging = WriteRules(merges_schema=True)
 
     assert empty(a_write(log, snapshot, txn=("query", 7)))
     assert not empty(a_write(log, snapshot, "rows", txn=("query", 7)))

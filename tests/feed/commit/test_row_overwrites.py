@@ -27,8 +27,7 @@ from tablefeed.errors import (
     UnsupportedFeatureError,
 )
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.commit.operations import batch_write
-from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.commit.transaction import Transaction, batch_write
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog

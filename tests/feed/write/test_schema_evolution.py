@@ -38,12 +38,11 @@ from tablefeed.errors import (
     UnsupportedFeatureError,
 )
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.write.evolution import SchemaMode
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
 
-MERGE = WriteRules(schema=SchemaMode.MERGE)
-REPLACE = WriteRules(schema=SchemaMode.OVERWRITE)
+MERGE = WriteRules(merges_schema=True)
+REPLACE = WriteRules(overwrites_schema=True)
 WITH_NEW = pa.schema([("id", pa.int64()), ("new", pa.string())])
 NAME = {"delta.columnMapping.mode": "name"}
 

@@ -15,8 +15,7 @@ import tablefeed
 from support.logs import ID, already_applied, committed, still
 from tablefeed.errors import InvalidRowsError, NotExclusiveError
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.commit.operations import micro_batch
-from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.commit.transaction import Transaction, micro_batch
 from tablefeed.feed.snapshot import known_state
 from tablefeed.feed.snapshot.known_state import KEPT_TABLES, current_snapshot, newest_state, remember
 from tablefeed.feed.snapshot.open_log import open_log

@@ -12,23 +12,14 @@ from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, Schema
 from tablefeed.feed.arguments import column_names, location, store_options, switch, text, whole_number, word
 from tablefeed.feed.commit.collisions import OnCollision, check_collision
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.commit.operations import batch_write
-from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.commit.transaction import Transaction, batch_write
 from tablefeed.feed.snapshot.known_state import newest_state, remember
 from tablefeed.feed.snapshot.open_log import TableFormat, open_log
 from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions, now_ms, surroundings, waited_for
 from tablefeed.feed.upkeep.auto_compact import compact_if_wanted
-from tablefeed.feed.write.evolution import SchemaMode
 from tablefeed.feed.write.sink import plan_write, write_task
-from tablefeed.feed.write.write_rules import (
-    Scope,
-    WriteRules,
-    codec,
-    column_paths,
-    schema_asked,
-    schema_mode,
-)
+from tablefeed.feed.write.write_rules import Scope, WriteRules, codec, column_paths
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
@@ -94,13 +85,17 @@ def append(
     kind = _kind(mode)
     merge = switch(merge_schema, argument="merge_schema")
     overwrite = switch(overwrite_schema, argument="overwrite_schema")
+    if overwrite and kind is not WriteKind.OVERWRITE:
+        raise ConflictingOptionsError(
+            options=("mode", "overwrite_schema"), remedy="Only an overwrite replaces the schema. Set mode='overwrite'."
+        )
     upkeep = UpkeepOptions(
         part_actions=_count(checkpoint_part_size, "checkpoint_part_size"),
         compact_every=_count(log_compaction_every, "log_compaction_every", least=2),
     )
     rules = WriteRules(
-        schema=_schema_mode(merge=merge, overwrite=overwrite, kind=kind),
-        asked=schema_asked(merge=merge, overwrite=overwrite),
+        merges_schema=merge,
+        overwrites_schema=overwrite,
         assignment=Assignment(
             policy=word(Policy, store_assignment, argument="store_assignment"), zone=_zone(time_zone)
         ),
@@ -151,14 +146,6 @@ def _kind(mode: object) -> WriteKind:
     if not isinstance(mode, str) or mode not in ("append", "overwrite"):
         raise IllegalOptionError(option="mode", value=str(mode), explain="must be 'append' or 'overwrite'")
     return WriteKind(mode)
-
-
-def _schema_mode(*, merge: bool, overwrite: bool, kind: WriteKind) -> SchemaMode:
-    if overwrite and kind is not WriteKind.OVERWRITE:
-        raise ConflictingOptionsError(
-            options=("mode", "overwrite_schema"), remedy="Only an overwrite replaces the schema. Set mode='overwrite'."
-        )
-    return schema_mode(kind, merge=merge, overwrite=overwrite)
 
 
 def _cluster_by(given: object) -> tuple[LeafPath, ...]:

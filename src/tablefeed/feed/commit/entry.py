@@ -25,8 +25,7 @@ from tablefeed.delta.stats.clustering import clustering_domain
 from tablefeed.delta.stats.stats_columns import record_counts
 from tablefeed.delta.stats.stats_text import num_records
 from tablefeed.errors import CommitError, LogError
-from tablefeed.feed.commit.operations import Operation
-from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.commit.transaction import Operation, Transaction
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.delta_write import new_protocol_and_metadata
 from tablefeed.feed.write.replacement import Replacement

@@ -5,17 +5,21 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from tablefeed.delta.checkpoint.checksum_writer import FileCounts, no_files
+from tablefeed.delta.commit_info import Optimize, StreamingUpdate, Write
 from tablefeed.errors import ObjectNotFoundError, StoreError
 from tablefeed.feed.commit.collisions import OnCollision
-from tablefeed.feed.commit.operations import Operation
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.write_plan import WritePlan
+from tablefeed.feed.write.write_rules import Scope, WriteRules
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, CdcFile, Commit, Txn, Version
 from tablefeed.store import Entry, Within
+
+Operation = StreamingUpdate | Write | Optimize
+"""What a commit says of itself, in Delta-Spark's words: `micro_batch`, `batch_write`, or an optimize."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,26 @@ class Transaction:
     user_metadata: str | None = None
     folded: tuple[AddFile, ...] = ()
     on_collision: OnCollision = OnCollision.WARN
+
+
+def micro_batch(kind: WriteKind, query_id: str, batch_id: int) -> Operation:
+    """The operation of a micro-batch: append mode for an append, else complete mode, where each batch has all rows."""
+    mode: Literal["Append", "Complete"] = "Append" if kind is WriteKind.APPEND else "Complete"
+    return StreamingUpdate(output_mode=mode, query_id=query_id, epoch_id=batch_id)
+
+
+def batch_write(kind: WriteKind, partition_columns: tuple[str, ...], rules: WriteRules | None = None) -> Operation:
+    """The operation of an append or overwrite under `rules`, outside a stream."""
+    rules = rules or WriteRules()
+    replaces = kind is not WriteKind.APPEND
+    return Write(
+        mode="Overwrite" if replaces else "Append",
+        partition_by=partition_columns,
+        predicate=rules.replace_where if replaces else None,
+        is_dynamic=replaces and rules.scope is Scope.PARTITIONS,
+        can_overwrite_schema=rules.overwrites_schema,
+        can_merge_schema=rules.merges_schema,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

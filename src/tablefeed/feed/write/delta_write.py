@@ -24,7 +24,7 @@ from tablefeed.errors import UnsupportedOptionError
 from tablefeed.feed.snapshot.table_files import for_store
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.align import Alignment, align, aligned, check_zone
-from tablefeed.feed.write.evolution import SchemaMode, check_has_columns, check_storable
+from tablefeed.feed.write.evolution import check_has_columns, check_storable
 from tablefeed.feed.write.orphans import new_files
 from tablefeed.feed.write.replacement import Replacement, as_replaced, check_replaceable, planned_replacement
 from tablefeed.feed.write.row_rules import (
@@ -173,7 +173,7 @@ def _existing(
     url = snapshot.log.url
     checked_properties(rules.properties)  # As in Delta-Spark, an existing table keeps its own: they are only checked.
     features.check_writable(snapshot.protocol, snapshot.metadata, url=url, removes=kind is WriteKind.OVERWRITE)
-    if rules.schema is SchemaMode.OVERWRITE and kind is WriteKind.OVERWRITE:
+    if rules.overwrites_schema and kind is WriteKind.OVERWRITE:
         return replaced_table(snapshot, rows, partition_by=partition_by)
     check_partitioning(partition_by, snapshot.metadata.partition_columns, url)
     return changed_table(snapshot, rows, rules=rules)

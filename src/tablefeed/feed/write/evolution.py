@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from tablefeed.data.assignment import Policy, is_assignable
 from tablefeed.delta import names
@@ -30,14 +29,6 @@ from tablefeed.model.schema import (
     walk,
     widens,
 )
-
-
-class SchemaMode(StrEnum):
-    """What a write may do to the schema of an existing table."""
-
-    FIXED = "fixed"
-    MERGE = "merge"
-    OVERWRITE = "overwrite"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,6 @@ from tablefeed.errors import (
     UnsupportedFeatureError,
 )
 from tablefeed.feed.scan.task import PartitionColumn
-from tablefeed.feed.write.evolution import SchemaMode
 from tablefeed.feed.write.table_change import Target
 from tablefeed.feed.write.write_rules import Scope, WriteRules
 from tablefeed.log.conflicts import WriteKind
@@ -76,7 +75,7 @@ def planned_replacement(rules: WriteRules, target: Target, *, kind: WriteKind, m
 def _scope(rules: WriteRules, target: Target, kind: WriteKind) -> Scope:
     if rules.scope is Scope.TABLE or kind is WriteKind.APPEND or not target.partition_columns:
         return Scope.TABLE
-    if rules.schema is SchemaMode.OVERWRITE:
+    if rules.overwrites_schema:
         raise ConflictingOptionsError(
             options=("overwriteSchema", "partitionOverwriteMode"),
             remedy="The partitions that stay have the table's schema: leave one of them out.",
@@ -98,7 +97,7 @@ def _predicate(rules: WriteRules, text: str, target: Target, kind: WriteKind) ->
             remedy="Each says which rows are replaced: set one of them.",
             error_class="DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
         )
-    if rules.schema is SchemaMode.OVERWRITE:
+    if rules.overwrites_schema:
         raise ConflictingOptionsError(
             options=(OPTION, "overwriteSchema"),
             remedy="The rows that stay have the table's schema: leave one of them out.",

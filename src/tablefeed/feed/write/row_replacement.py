@@ -8,28 +8,31 @@ in every write, the files belong to the table only after the put.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tablefeed.delta import names, paths
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.schema_string import to_arrow
 from tablefeed.delta.stats.stats_text import num_records
 from tablefeed.feed.scan.delta_task import DeltaTask, delta_columns
 from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.feed.write.change_writing import marked, write_changes
-from tablefeed.feed.write.delta_write import write_delta_task
-from tablefeed.feed.write.orphans import deleted_on_error
+from tablefeed.feed.write.delta_write import file_layout, file_path, logged_values, write_delta_task
+from tablefeed.feed.write.orphans import deleted_on_error, new_files
 from tablefeed.feed.write.replacement import matches
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.changes import ChangeType
 from tablefeed.model.actions import AddFile, CdcFile, FileAction
+from tablefeed.store import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tablefeed.data.predicate import RowFilter
+    from tablefeed.data.write import FileLayout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +136,7 @@ def rewritten(log: TableLog, state: Snapshot, plan: DeltaPlan, new: Sequence[Add
         with deleted_on_error(log.store) as begun:
             begun += (file.path for file in rewriting.written)
             changes = _changes(replacement, sorted(removed, key=_partition), sorted(new, key=_partition))
-            rewriting = replace(rewriting, changes=write_changes(plan, changes, store=log.store))
+            rewriting = replace(rewriting, changes=_write_changes(plan, changes, store=log.store))
     return rewriting
 
 
@@ -141,9 +144,57 @@ def _changes(
     replacement: RowReplacement, removed: Sequence[AddFile], new: Sequence[AddFile]
 ) -> Iterator[pa.RecordBatch]:
     # "Add CDC File": if a commit has such files, readers take its changes from them alone.
-    yield from marked(replacement.rows_of(removed, replaced=True), ChangeType.DELETE)
-    yield from marked(replacement.all_rows_of(new), ChangeType.INSERT)
+    yield from _marked(replacement.rows_of(removed, replaced=True), ChangeType.DELETE)
+    yield from _marked(replacement.all_rows_of(new), ChangeType.INSERT)
 
 
 def _partition(add: AddFile) -> list[tuple[str, str]]:
     return sorted((name, "" if text is None else f"={text}") for name, text in add.partition_values.items())
+
+
+# --- change data files ("Change Data Files"): the rows that a commit changed, with the column `_change_type` --------
+
+
+def _marked(batches: Iterable[pa.RecordBatch], change: ChangeType) -> Iterator[pa.RecordBatch]:
+    """Gives `batches` with `change` in `_change_type`, as the last column."""
+    import pyarrow as pa
+
+    for batch in batches:
+        yield batch.append_column(names.CHANGE_TYPE, pa.repeat(pa.scalar(change.value), batch.num_rows))
+
+
+def _write_changes(plan: DeltaPlan, rows: Iterable[pa.RecordBatch], *, store: Store) -> tuple[CdcFile, ...]:
+    """Writes `rows`, the table's columns and `_change_type`, to change data files; they are durable when this returns.
+
+    Raises as `sink.write_task`, after it tried to delete its files.
+    """
+    from tablefeed.data.write import write_files
+
+    def path_of(values: Mapping[str, pa.Scalar], number: int) -> str:
+        name = f"cdc-00000-{uuid.uuid4()}.c{number:03d}{plan.shape.codec}.parquet"
+        return f"{names.CHANGES_DIR}/{file_path(plan, name, values)}"
+
+    with new_files(store, path_of) as new_file:
+        written = write_files(rows, _with_change_type(file_layout(plan)), new_file)
+    return tuple(
+        CdcFile(
+            path=file.path,
+            log_path=paths.encode_path(file.path),
+            partition_values=logged_values(plan, file.partition_values),
+            size_bytes=file.size_bytes,
+        )
+        for file in written
+    )
+
+
+def _with_change_type(layout: FileLayout) -> FileLayout:
+    import pyarrow as pa
+
+    column = pa.field(names.CHANGE_TYPE, pa.string())
+    return replace(
+        layout,
+        schema=layout.schema.append(column),
+        # The column belongs to the feed, not to the table: its name is not mapped, and it has no field id.
+        stored_as=None if layout.stored_as is None else layout.stored_as.append(column),
+        leaves=(),
+    )

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import pyarrow.compute as pc
 
 from tablefeed.delta.schema.schema_string import to_arrow
 from tablefeed.errors import (
     TABLE,
+    DataFileError,
     IllegalOptionError,
     InvalidRowsError,
     SchemaMismatchError,
@@ -24,16 +28,18 @@ from tablefeed.feed.snapshot.index_log import IndexSnapshot, IndexTablesLog
 from tablefeed.feed.snapshot.table_files import for_store
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.align import align, aligned, check_zone, new_table_schema
-from tablefeed.feed.write.evolution import Merging, SchemaMode, has, merged
+from tablefeed.feed.write.evolution import Merging, has, merged
 from tablefeed.feed.write.orphans import new_files
-from tablefeed.feed.write.split_indexing import indexing_of_table
 from tablefeed.feed.write.table_change import spelled_as
 from tablefeed.feed.write.write_plan import Planned, SplitPlan, check_partitioning, partition_path, partition_texts
 from tablefeed.feed.write.write_rules import TYPEMAP_PREFIX, Scope, WriteRules, refuse_of_splits
-from tablefeed.indextables.log import protocol
+from tablefeed.indextables.log import columns, protocol
 from tablefeed.indextables.log.partition_values import Constants, timestamp_text
+from tablefeed.indextables.split.damage import DamagedSplitError
 from tablefeed.indextables.split.indexing import Indexed, Indexing
+from tablefeed.indextables.split.split_file import read_index
 from tablefeed.indextables.split.split_name import split_name
+from tablefeed.indextables.split.table_indexing import indexing_of
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.schema import Primitive, Struct
 from tablefeed.store import open_store
@@ -100,7 +106,7 @@ def _indexing(
     wanted = _asked(schema, asked)
     if not isinstance(snapshot, IndexSnapshot) or not isinstance(log, IndexTablesLog):
         return Indexing(strings={name: way for name, way in wanted.items() if way is not Indexed.STRING})
-    there = indexing_of_table(log, snapshot, schema, partition_by=partition_columns)
+    there = _indexing_of_table(log, snapshot, schema, partition_by=partition_columns)
     for name, way in wanted.items():
         if there.of(name) is not way:
             raise UnsupportedOptionError(
@@ -109,6 +115,58 @@ def _indexing(
                 "Leave it out, or write to another table.",
             )
     return there
+
+
+# how the splits of a table index its columns, so that new splits do the same
+_known: WeakKeyDictionary[IndexTablesLog, tuple[str, Indexing]] = WeakKeyDictionary()
+"""By log: the id of its table, and how that table's splits index its columns."""
+
+
+def _indexing_of_table(
+    log: IndexTablesLog, snapshot: IndexSnapshot, schema: pa.Schema, *, partition_by: Sequence[str]
+) -> Indexing:
+    """Gives how the splits of `snapshot` index the columns of `schema`, the table's schema.
+
+    Raises UnsupportedFeatureError, which names the column or feature, where they index in a way that we cannot write,
+    LogError for an invalid doc mapping, and DataFileError where the split that is read is damaged.
+    """
+    table_id, (known_id, known) = snapshot.metadata.table_id, _known.get(log, ("", None))
+    if known is None or known_id != table_id:
+        known = _found(log, snapshot, schema, partition_by)
+        _known[log] = table_id, known
+    return known
+
+
+def _found(log: IndexTablesLog, snapshot: IndexSnapshot, schema: pa.Schema, partition_by: Sequence[str]) -> Indexing:
+    registry = snapshot.doc_mappings
+    told: dict[str, None] = {}
+    one: AddFile | None = None
+    for batch in log.files_of(snapshot.version, snapshot.unreadable):
+        told |= dict.fromkeys(text for text in pc.unique(batch["doc_mapping"].cast("string")).to_pylist() if text)
+        refs = pc.unique(batch["doc_mapping_ref"]).to_pylist()
+        told |= dict.fromkeys(registry[ref] for ref in refs if ref in registry)
+        if batch.num_rows and one is None:
+            (one,) = columns.to_add_files(batch.slice(0, 1))
+    index = [] if one is None else _fields(log, one)
+    return indexing_of(told or registry.values(), schema, partition_by=partition_by, index=index, url=log.url)
+
+
+def _fields(log: IndexTablesLog, add: AddFile) -> list[dict[str, Any]]:  # Any: JSON
+    def read(offset: int, length: int) -> bytes:
+        return log.store.read(add.path, start=offset, end=offset + length)
+
+    split = add.split
+    footer = None
+    if split is not None and split.footer_start is not None and split.footer_end is not None:
+        footer = split.footer_start, split.footer_end
+    try:
+        return read_index(read, size_bytes=add.size_bytes, footer=footer)
+    except DamagedSplitError as error:
+        raise DataFileError(
+            f"The split {add.path} of {log.url} {error}. Nothing was written: restore it, or overwrite the table.",
+            url=log.url,
+            path=add.path,
+        ) from error
 
 
 def _asked(schema: pa.Schema, asked: Mapping[str, str]) -> dict[str, Indexed]:
@@ -198,8 +256,8 @@ def check_same_table(plan: SplitPlan, state: Snapshot) -> None:
 
 def _refuse_rules(rules: WriteRules) -> None:
     fixed = "The schema of an IndexTables table is that of its first write: write to another table, or leave it out."
-    for option, mode in (("mergeSchema", SchemaMode.MERGE), ("overwriteSchema", SchemaMode.OVERWRITE)):
-        if mode is rules.schema or mode in rules.asked:
+    for option, is_set in (("mergeSchema", rules.merges_schema), ("overwriteSchema", rules.overwrites_schema)):
+        if is_set:
             raise UnsupportedOptionError(option=option, remedy=fixed)
     whole = "An overwrite of an IndexTables table replaces all of it; leave it out."
     if rules.replace_where is not None or rules.scope is not Scope.TABLE:

@@ -22,7 +22,6 @@ from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.align import check_new_columns, check_partition_by, new_table_schema
 from tablefeed.feed.write.evolution import (
     Merging,
-    SchemaMode,
     as_new,
     merged,
     refuse_void,
@@ -77,7 +76,7 @@ def changed_table(table: Snapshot, rows: Struct, *, rules: WriteRules) -> Target
     Raises SchemaMismatchError where the rows do not fit, and UnsupportedFeatureError where the new schema needs a
     feature that the table cannot get.
     """
-    adds = rules.schema is SchemaMode.MERGE
+    adds = rules.merges_schema
     widens = adds and features.is_type_widening_enabled(table.protocol, table.properties)
     how = Merging(url=table.log.url, policy=rules.assignment.policy, adds=adds, widens=widens)
     after = merged(table.schema, rows, how)

@@ -10,8 +10,6 @@ from enum import StrEnum
 from tablefeed.data.assignment import Assignment
 from tablefeed.delta.file_layout import CODECS, Codec, named_codec
 from tablefeed.errors import IllegalOptionError, UnsupportedOptionError
-from tablefeed.feed.write.evolution import SchemaMode
-from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.statistics import LeafPath
 
 
@@ -34,9 +32,9 @@ class WriteRules:
     `replace_where` is the predicate for the rows that an overwrite replaces, None: `scope` decides.
     """
 
-    schema: SchemaMode = SchemaMode.FIXED
-    asked: frozenset[SchemaMode] = frozenset()
-    """The schema options that were set, which the commit records; `schema` is the one in force."""
+    merges_schema: bool = False
+    overwrites_schema: bool = False
+    """Whether an overwrite replaces the schema; an append ignores it. It comes before `merges_schema`."""
     assignment: Assignment = field(default_factory=Assignment)
     properties: Mapping[str, str] = field(default_factory=dict)
     scope: Scope = Scope.TABLE
@@ -53,18 +51,6 @@ class WriteRules:
     `ip`. An existing table must index them the same way."""
     delta_upkeep: Mapping[str, object] = field(default_factory=dict)
     """The options for the upkeep of a Delta table, by name, which a write to an IndexTables table must not set."""
-
-
-def schema_mode(kind: WriteKind, *, merge: bool, overwrite: bool) -> SchemaMode:
-    """Gives the mode that mergeSchema and overwriteSchema select; an append ignores overwriteSchema."""
-    if overwrite and kind is WriteKind.OVERWRITE:
-        return SchemaMode.OVERWRITE
-    return SchemaMode.MERGE if merge else SchemaMode.FIXED
-
-
-def schema_asked(*, merge: bool, overwrite: bool) -> frozenset[SchemaMode]:
-    """Gives which of mergeSchema and overwriteSchema were set."""
-    return frozenset(mode for mode, is_set in ((SchemaMode.MERGE, merge), (SchemaMode.OVERWRITE, overwrite)) if is_set)
 
 
 def refuse_of_splits(asked: Mapping[str, object]) -> None:
