@@ -26,7 +26,6 @@ from tablefeed.feed.commit.transaction import Transaction, micro_batch
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.known_state import current_snapshot
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.feed.write.align import Alignment
 from tablefeed.feed.write.orphans import delete_replayed
 from tablefeed.feed.write.write_plan import Planned, SplitPlan
 from tablefeed.feed.write.write_rules import WriteRules
@@ -147,7 +146,7 @@ class IndexTable:
             found=Planned.of(state),
             schema=state.schema,
             partition_columns=(),
-            alignment=Alignment(sources=(0,)),
+            alignment=(0,),
             rules=WriteRules(),
             recorded={},
             records_all=False,

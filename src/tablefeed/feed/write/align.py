@@ -7,12 +7,11 @@ the table's schema after the write; `tablefeed.data.storing` converts the values
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tablefeed.data.assignment import Assignment, needs_zone
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError
-from tablefeed.feed.write.evolution import as_new, has_void
+from tablefeed.feed.write.evolution import as_new, refuse_void
 from tablefeed.model.schema import Field, Nested, Primitive, Struct, fields_of, paired
 
 if TYPE_CHECKING:
@@ -24,11 +23,8 @@ _FORBIDDEN_IN_NAMES = " ,;{}()\n\t="
 """Characters that Delta-Spark refuses in column names of a table without column mapping."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alignment:
-    """For each column of the table, in order, the index of the incoming column; None: the rows do not have it."""
-
-    sources: tuple[int | None, ...]
+Alignment = tuple[int | None, ...]
+"""For each column of the table, in order, the index of the incoming column; None: the rows do not have it."""
 
 
 def align(
@@ -46,7 +42,7 @@ def align(
         if position is None and column.name not in filled:
             _check_may_be_missing(column, partition_columns, url)
         sources.append(position)
-    return Alignment(sources=tuple(sources))
+    return tuple(sources)
 
 
 def check_zone(table: Struct, incoming: Struct, how: Assignment, *, url: str) -> None:
@@ -75,10 +71,7 @@ def new_table_schema(incoming: Struct, *, partition_columns: Sequence[str], url:
     if not any_name:
         check_new_columns(incoming.fields, url=url)
     for column in incoming:
-        if has_void(column.type):
-            raise _no_table(
-                f"column {column.name!r} has no type (void); cast it", "DELTA_NULL_SCHEMA_IN_STREAMING_WRITE", url
-            )
+        refuse_void(column, url)
     check_partition_by(incoming, partition_columns, url=url)
     return as_new(incoming)
 
@@ -132,7 +125,7 @@ def aligned(
             found = batch.schema
             columns = [
                 _Column(None if source is None else (source, found.field(source).type), field, how, url)
-                for source, field in zip(alignment.sources, schema, strict=True)
+                for source, field in zip(alignment, schema, strict=True)
             ]
         yield pa.RecordBatch.from_arrays([column.of(batch) for column in columns], schema=schema)
 

@@ -198,7 +198,7 @@ def _fitted(
         return alignment, identity, None
     kept = Kept(
         rules=in_force,
-        absent=frozenset(c.name for c, source in zip(schema, alignment.sources, strict=True) if source is None),
+        absent=frozenset(c.name for c, source in zip(schema, alignment, strict=True) if source is None),
         partition_by=partition_by,
         zone=rules.assignment.zone,
         now_ms=time.time_ns() // 1_000_000 if now_ms is None else now_ms,

@@ -105,17 +105,12 @@ def widened_columns(older: Struct, newer: Struct) -> list[str]:
 
 def refuse_void(field: Field, url: str) -> None:
     """Raises SchemaMismatchError for a column whose type is void or has one inside."""
-    if has_void(field.type):
+    if has(field.type, Primitive("void")):
         raise SchemaMismatchError(
             f"Column {field.name!r} of the rows has the type void, which no column of {url} can have. Cast it.",
             url=url,
             error_class="DELTA_NULL_SCHEMA_IN_STREAMING_WRITE",
         )
-
-
-def has_void(kind: DataType) -> bool:
-    """Says whether a type is void or has one inside."""
-    return has(kind, Primitive("void"))
 
 
 def has(kind: DataType, wanted: DataType) -> bool:

@@ -161,7 +161,7 @@ class DeltaPlan(PlannedWrite):
         """
         return replace(
             self,
-            alignment=Alignment(sources=tuple(range(column_count))),
+            alignment=tuple(range(column_count)),
             kept=None,
             identity=(),
             replaces=replace(self.replaces, scope=Scope.TABLE),
