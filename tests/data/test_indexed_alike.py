@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("tantivy")
 
 from support.corpus_splits import URL, index_of, read, table, written
-from support.split_indexes import decode_terms
+from support.split_indexes import terms_of
 from tablefeed.data.split_writer import SplitLayout
 from tablefeed.errors import InvalidRowsError
 from tablefeed.indextables.log import schema_registry
@@ -34,14 +34,6 @@ TABLES = (
     "upstream_v0.5.4/09_partitioned_multi_append",
     "upstream_v0.5.4/15_drop_then_purge",
 )
-
-
-def terms_of(split: bytes) -> dict[int, list[bytes]]:
-    end = len(split) - 8 - int.from_bytes(split[-4:], "little")
-    length = int.from_bytes(split[end : end + 4], "little")
-    places = json.loads(split[end - length + 8 : end])["files"]
-    ((begin, stop),) = [(place["start"], place["end"]) for name, place in places.items() if name.endswith(".term")]
-    return {field: [term for term, _ in terms] for field, terms in decode_terms(split[begin:stop]).items()}
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -190,7 +182,7 @@ def test_partition_columns_that_are_left_out_are_told_by_the_log_alone() -> None
 
     assert [field["name"] for field in index_of(data)] == ["id", "name"]
     assert split.split.min_values == {"id": "1", "name": "a"}
-    assert read(data, EVENTS.schema, day=split.partition_values["day"]).equals(EVENTS)
+    assert read(data, EVENTS.schema, constants=split.partition_values).equals(EVENTS)
 
 
 @pytest.mark.parametrize("columns", [(), ("id", "id", "name"), ("id", "name", "other")])

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.split_indexes import decode_terms, hotcache_of
-from tablefeed.data.read import ReadPlan
-from tablefeed.data.split_writer import SplitLayout, WrittenSplit, write_splits
-from tablefeed.data.splits import SplitFile, read_split_batches
-from tablefeed.data.write import NewFile
+from support.corpus_splits import Kept, all_written, read, written
+from support.split_indexes import files_of, hotcache_of, terms_of
+from tablefeed.data.split_writer import SplitLayout, write_splits
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError, StoreConfigError, UnsupportedFeatureError
 from tablefeed.indextables.log.schema_registry import doc_mapping_hash
 from tablefeed.indextables.split.tantivy_file import decode_marked, decode_parts
+from tablefeed.model.split import Split
 
 if TYPE_CHECKING:
     import tantivy
@@ -35,56 +31,15 @@ else:
 UTC_US = pa.timestamp("us", "UTC")
 
 
-class Files:
-    """Where splits are written: kept on success, dropped on an error."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, bytes] = {}
-        self.opened: list[str] = []
-
-    def open(self, values: Mapping[str, pa.Scalar], number: int) -> NewFile:
-        folder = "".join(f"{name}={value.as_py()}/" for name, value in values.items())
-        path = f"{folder}part-{number:05}.split"
-        return NewFile(path=path, opened=self._opened(path))
-
-    @contextmanager
-    def _opened(self, path: str) -> Iterator[BinaryIO]:
-        self.opened.append(path)
-        stream = io.BytesIO()
-        yield stream
-        self.kept[path] = stream.getvalue()
-
-
-def written(rows: pa.Table, **layout: Any) -> tuple[list[WrittenSplit], Files]:
-    files = Files()
-    splits = write_splits(rows.to_batches(), SplitLayout(schema=rows.schema, **layout), files.open)
-    return splits, files
-
-
-def read(split: WrittenSplit, files: Files, schema: pa.Schema) -> pa.Table:
-    data, told = files.kept[split.path], split.split
-    assert told.footer_start is not None
-    assert told.footer_end == len(data) == split.size_bytes
-    file = SplitFile(
-        path=split.path,
-        size_bytes=len(data),
-        num_records=told.num_records,
-        footer=(told.footer_start, told.footer_end),
-    )
-    plan = ReadPlan(schema=schema, batch_rows=10_000)
-    return pa.Table.from_batches(list(read_split_batches(lambda at, n: data[at : at + n], plan, file)), schema)
+def read_back(split: bytes, facts: Split, schema: pa.Schema) -> pa.Table:
+    """The rows of a split, read as its add says."""
+    assert facts.footer_end == len(split)
+    return read(split, schema, num_records=facts.num_records, footer=(facts.footer_start, facts.footer_end))
 
 
 def there_and_back(rows: pa.Table) -> pa.Table:
-    (split,), files = written(rows)
-    return read(split, files, rows.schema)
-
-
-def files_of(split: bytes) -> dict[str, bytes]:
-    end = len(split) - 8 - int.from_bytes(split[-4:], "little")
-    length = int.from_bytes(split[end : end + 4], "little")
-    places = json.loads(split[end - length + 8 : end])["files"]
-    return {name: split[place["start"] : place["end"]] for name, place in places.items()}
+    split, data = written(rows)
+    return read_back(data, split.split, rows.schema)
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -204,9 +159,9 @@ EVENTS = pa.table(
 def test_the_schema_and_the_doc_mapping_are_those_that_indextables_makes_of_such_a_table(index_tables: Path) -> None:
     theirs = next((index_tables / "it053_events_json").rglob("*.split"))
 
-    (split,), files = written(EVENTS)
+    split, data = written(EVENTS)
 
-    ours = json.loads(files_of(files.kept[split.path])["meta.json"])
+    ours = json.loads(files_of(data)["meta.json"])
     meta = json.loads(files_of(theirs.read_bytes())["meta.json"])
     assert ours["schema"] == meta["schema"]
     assert ours["index_settings"] == meta["index_settings"]
@@ -221,9 +176,9 @@ def test_each_type_has_the_field_that_indextables_gives_it(index_tables: Path) -
     kinds |= {"st": "st", "arr": "texts", "mp": "map"}
     schema = pa.schema([(name, {**VALUES, **NESTED}[kind][0]) for name, kind in kinds.items()])
 
-    (split,), files = written(pa.Table.from_pylist([{}], schema))
+    _, data = written(pa.Table.from_pylist([{}], schema))
 
-    ours = json.loads(files_of(files.kept[split.path])["meta.json"])["schema"]
+    ours = json.loads(files_of(data)["meta.json"])["schema"]
     assert ours == [by_name[name] for name in kinds]
 
 
@@ -233,7 +188,7 @@ def test_a_doc_mapping_tells_the_members_of_structs_and_arrays_by_their_types() 
     )
     table = pa.table({"st": st_, "none": pa.array([None], pa.map_(pa.string(), pa.int64())), "tags": [[1.5]]})
 
-    (split,), _ = written(table)
+    split, _ = written(table)
 
     assert split.split.doc_mapping is not None
     assert split.split.doc_mapping_ref == doc_mapping_hash(split.split.doc_mapping)
@@ -268,7 +223,7 @@ def test_a_doc_mapping_tells_some_members_of_maps_by_what_they_hold() -> None:
         }
     )
 
-    (split,), _ = written(table)
+    split, _ = written(table)
 
     assert split.split.doc_mapping is not None
     m, n = (column["field_mappings"] for column in json.loads(split.split.doc_mapping))
@@ -280,13 +235,13 @@ def test_splits_of_other_values_share_their_doc_mapping() -> None:
     kind = pa.struct([("a", pa.int64()), ("b", pa.list_(pa.string()))])
     one, other = (pa.table({"x": pa.array([value], kind)}) for value in (None, {"a": 1, "b": ["t"]}))
 
-    ((first,), _), ((second,), _) = written(one), written(other)
+    (first, _), (second, _) = written(one), written(other)
 
     assert first.split.doc_mapping_ref == second.split.doc_mapping_ref
 
 
 def test_a_split_tells_its_rows_and_the_extremes_of_its_columns() -> None:
-    (split,), _ = written(EVENTS)
+    split, _ = written(EVENTS)
 
     told = split.split
     assert told.num_records == 3
@@ -309,21 +264,20 @@ def test_extremes_that_java_orders_otherwise_are_not_told() -> None:
         }
     )
 
-    (split,), _ = written(table)
+    split, _ = written(table)
 
     assert split.split.min_values == {"near": "z", "at": "-1", "dt": "1969-12-31", "inf": "-Infinity"}
     assert split.split.max_values == {"near": "é", "at": "1709210096123456", "dt": "2024-02-29", "inf": "1e+300"}
 
 
 def test_terms_are_in_the_form_that_indextables_opens_and_the_cache_knows_every_file() -> None:
-    (split,), files = written(EVENTS)
+    _, data = written(EVENTS)
 
-    data = files.kept[split.path]
     inside = files_of(data)
     (term_file,) = (content for name, content in inside.items() if name.endswith(".term"))
     kinds = [int.from_bytes(part.data[-4:], "little") for part in decode_parts(decode_marked(term_file).body)]
     assert kinds == [2] * 5
-    assert [term for term, _ in decode_terms(term_file)[2]] == [b"user_1", b"user_2", b"user_3"]
+    assert terms_of(data)[2] == [b"user_1", b"user_2", b"user_3"]
     assert inside["split_fields"] == b""
     cached = hotcache_of(data)
     assert cached.keys() == inside.keys() - {"split_fields"}
@@ -333,8 +287,8 @@ def test_terms_are_in_the_form_that_indextables_opens_and_the_cache_knows_every_
 
 
 def test_tantivy_finds_the_documents_of_a_split(tmp_path: Path) -> None:
-    (split,), files = written(EVENTS)
-    for name, content in files_of(files.kept[split.path]).items():
+    _, data = written(EVENTS)
+    for name, content in files_of(data).items():
         (tmp_path / name).write_bytes(content)
 
     searcher = tantivy.Index.open(str(tmp_path)).searcher()
@@ -354,36 +308,35 @@ def test_the_same_rows_under_the_same_names_are_the_same_bytes() -> None:
         }
     )
 
-    assert written(table)[1].kept == written(table)[1].kept
+    assert written(table)[1] == written(table)[1]
 
 
 # --- how many splits -------------------------------------------------------------------------------------------------
 
 
 def test_each_partition_has_splits_of_its_own_which_store_the_partition_columns() -> None:
-    splits, files = written(EVENTS, partition_by=("day",))
+    written_by_day = all_written(EVENTS, partition_by=("day",))
+    splits = [split for split, _ in written_by_day]
 
     assert [split.path for split in splits] == ["day=2024-01-01/part-00000.split", "day=2024-01-02/part-00001.split"]
     assert [split.partition_values["day"].as_py() for split in splits] == ["2024-01-01", "2024-01-02"]
-    assert pa.concat_tables([read(split, files, EVENTS.schema) for split in splits]).equals(EVENTS)
+    found = [read_back(data, split.split, EVENTS.schema) for split, data in written_by_day]
+    assert pa.concat_tables(found).equals(EVENTS)
 
 
 def test_no_split_has_more_rows_than_the_layout_says_and_the_order_of_the_rows_stays() -> None:
     table = pa.table({"id": list(range(25))})
     batches = [batch for start in range(0, 25, 4) for batch in table.slice(start, 4).to_batches()]
-    files = Files()
+    kept = Kept()
 
-    splits = write_splits(batches, SplitLayout(schema=table.schema, most_rows=10), files.open)
+    splits = write_splits(batches, SplitLayout(schema=table.schema, most_rows=10), kept.open)
 
     assert [split.split.num_records for split in splits] == [8, 8, 9]
-    assert pa.concat_tables([read(split, files, table.schema) for split in splits]).equals(table)
+    assert pa.concat_tables([read(kept.splits[split.path], table.schema) for split in splits]).equals(table)
 
 
 def test_no_rows_are_no_split() -> None:
-    splits, files = written(EVENTS.slice(0, 0))
-
-    assert splits == []
-    assert files.opened == []
+    assert all_written(EVENTS.slice(0, 0)) == []
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------
@@ -404,23 +357,23 @@ def test_no_rows_are_no_split() -> None:
 def test_a_type_that_indextables_does_not_write_is_refused_by_name_before_a_file_is_opened(
     kind: pa.DataType, named: str
 ) -> None:
-    files = Files()
+    kept = Kept()
     rows = pa.table({"x": pa.nulls(1, kind)})
 
     with pytest.raises(UnsupportedFeatureError, match=named):
-        write_splits(rows.to_batches(), SplitLayout(schema=rows.schema), files.open)
+        write_splits(rows.to_batches(), SplitLayout(schema=rows.schema), kept.open)
 
-    assert files.opened == []
+    assert kept.opened == []
 
 
 def test_without_tantivy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tantivy", None)
-    files = Files()
+    kept = Kept()
 
     with pytest.raises(StoreConfigError, match=r'pip install "tablefeed\[indextables\]"'):
-        write_splits(EVENTS.to_batches(), SplitLayout(schema=EVENTS.schema), files.open)
+        write_splits(EVENTS.to_batches(), SplitLayout(schema=EVENTS.schema), kept.open)
 
-    assert files.opened == []
+    assert kept.opened == []
 
 
 @pytest.mark.parametrize(
@@ -435,13 +388,13 @@ def test_without_tantivy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_a_value_that_a_split_would_not_give_back_is_refused_and_no_file_is_left(column: pa.Array, named: str) -> None:
-    files = Files()
+    kept = Kept()
     rows = pa.table({"x": column})
 
     with pytest.raises(InvalidRowsError, match=named):
-        write_splits(rows.to_batches(), SplitLayout(schema=rows.schema), files.open)
+        write_splits(rows.to_batches(), SplitLayout(schema=rows.schema), kept.open)
 
-    assert files.kept == {}
+    assert kept.splits == {}
 
 
 def test_a_text_that_is_a_moment_as_tantivy_spells_it_comes_back() -> None:
@@ -455,7 +408,7 @@ def test_a_null_in_a_required_column_is_refused() -> None:
     rows = pa.record_batch([pa.array([1, None], pa.int64())], schema=schema)
 
     with pytest.raises(InvalidRowsError, match="NOT NULL constraint violated for column: id"):
-        write_splits([rows], SplitLayout(schema=schema), Files().open)
+        write_splits([rows], SplitLayout(schema=schema), Kept().open)
 
 
 def test_a_layout_with_two_columns_of_one_name_cannot_be_built() -> None:
@@ -465,7 +418,7 @@ def test_a_layout_with_two_columns_of_one_name_cannot_be_built() -> None:
 
 def test_a_column_too_many_is_refused() -> None:
     with pytest.raises(SchemaMismatchError, match="name"):
-        write_splits(EVENTS.to_batches(), SplitLayout(schema=EVENTS.schema.remove(2)), Files().open)
+        write_splits(EVENTS.to_batches(), SplitLayout(schema=EVENTS.schema.remove(2)), Kept().open)
 
 
 def test_narrower_and_other_forms_of_the_types_are_taken() -> None:
@@ -475,8 +428,8 @@ def test_narrower_and_other_forms_of_the_types_are_taken() -> None:
         [pa.array([1], pa.int8()), pa.array(["a"], pa.large_string()), pa.array([moment], pa.timestamp("ns", "UTC"))],
         names=["id", "name", "at"],
     )
-    files = Files()
+    kept = Kept()
 
-    (split,) = write_splits([batch], SplitLayout(schema=schema), files.open)
+    (split,) = write_splits([batch], SplitLayout(schema=schema), kept.open)
 
-    assert read(split, files, schema).to_pylist() == [{"id": 1, "name": "a", "at": moment}]
+    assert read(kept.splits[split.path], schema).to_pylist() == [{"id": 1, "name": "a", "at": moment}]

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.corpus_splits import read
 from support.split_bytes import LZ4, NONE, U64, ZSTD, Document, Raw, a_field, a_split
 from tablefeed.data.read import ReadPlan
 from tablefeed.data.splits import SplitFile, chunks_of, read_split_batches
@@ -34,12 +35,7 @@ def a_file(split: bytes, **told: Any) -> SplitFile:
 
 
 def rows(split: bytes, schema: pa.Schema, **told: Any) -> list[dict[str, Any]]:
-    """The rows of a split, read by ranges."""
-    batches = list(read_split_batches(lambda at, n: split[at : at + n], a_plan(schema), a_file(split, **told)))
-    assert all(batch.schema == schema for batch in batches)
-    for batch in batches:
-        batch.validate(full=True)
-    return [row for batch in batches for row in batch.to_pylist()]
+    return read(split, schema, **told).to_pylist()  # type: ignore[no-any-return]  # as pyarrow gives them
 
 
 def stored(given: object, kind: pa.DataType, *, version: int = 2, count: int = 1) -> Any:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from support.corpus_splits import index_of, read
 from support.split_bytes import bundle
-from tablefeed.data.read import ReadPlan
-from tablefeed.data.splits import SplitFile, chunks_of, read_split_batches
+from support.split_indexes import files_of
+from tablefeed.data.splits import SplitFile, chunks_of
 from tablefeed.indextables.split.split_file import Chunk, read_split
 
 if TYPE_CHECKING:
@@ -32,17 +33,6 @@ TYPES = {
     "date": UTC_US,
     "bytes": pa.binary(),
 }
-
-
-def unbundled(split: bytes, folder: Path) -> Path:
-    """The files of a split in a folder of their own."""
-    cached = int.from_bytes(split[-4:], "little")
-    end = len(split) - 8 - cached
-    length = int.from_bytes(split[end : end + 4], "little")
-    folder.mkdir()
-    for name, place in json.loads(split[end - length + 8 : end])["files"].items():
-        (folder / name).write_bytes(split[place["start"] : place["end"]])
-    return folder
 
 
 def by_tantivy(folder: Path, schema: pa.Schema) -> list[dict[str, Any]]:
@@ -73,13 +63,6 @@ def in_our_words(values: list[Any] | None) -> object:
     raise AssertionError(values)
 
 
-def by_us(split: bytes, schema: pa.Schema, **told: Any) -> list[dict[str, Any]]:
-    file = SplitFile(**{"path": "a.split", "size_bytes": len(split), "num_records": None, **told})
-    plan = ReadPlan(schema=schema, batch_rows=10_000)
-    batches = read_split_batches(lambda at, n: split[at : at + n], plan, file)
-    return [row for batch in batches for row in batch.to_pylist()]
-
-
 def in_their_words(row: dict[str, Any], kinds: dict[str, str]) -> dict[str, object]:
     told: dict[str, object] = {}
     for name, value in row.items():
@@ -100,11 +83,14 @@ def test_every_split_of_the_corpus_is_read_as_tantivy_reads_it(index_tables: Pat
     assert len(paths) > 40
     for number, path in enumerate(paths):
         split = path.read_bytes()
-        folder = unbundled(split, tmp_path / str(number))
-        kinds = {field["name"]: field["type"] for field in json.loads((folder / "meta.json").read_text())["schema"]}
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for name, content in files_of(split).items():
+            (folder / name).write_bytes(content)
+        kinds = {field["name"]: field["type"] for field in index_of(split)}
         schema = pa.schema([(name, TYPES[kind]) for name, kind in kinds.items()])
 
-        ours = [in_their_words(row, kinds) for row in by_us(split, schema)]
+        ours = [in_their_words(row, kinds) for row in read(split, schema).to_pylist()]
 
         assert sorted(map(repr, ours)) == sorted(map(repr, by_tantivy(folder, schema)))
 
@@ -142,7 +128,7 @@ def test_rows_that_tantivy_wrote_are_read_back_from_blocks_and_segments_as_many_
     assert len(split.stores) > 1
     assert max(store.block_count for store in split.stores) > 8 * 8  # beyond two layers of the skip index
 
-    rows = by_us(large, SCHEMA, num_records=30_000)
+    rows = read(large, SCHEMA, num_records=30_000).to_pylist()
 
     assert sorted(rows, key=lambda row: int(row["id"])) == [written(number) for number in range(30_000)]
 
@@ -150,10 +136,10 @@ def test_rows_that_tantivy_wrote_are_read_back_from_blocks_and_segments_as_many_
 def test_blocks_that_are_read_by_themselves_have_the_rows_of_their_place(large: bytes) -> None:
     file = SplitFile(path="a.split", size_bytes=len(large), num_records=None)
     (first, *_) = chunks_of(lambda at, n: large[at : at + n], file)
-    whole = by_us(large, SCHEMA)
+    whole = read(large, SCHEMA).to_pylist()
     split = read_split(lambda at, n: large[at : at + n], size_bytes=len(large), footer=None)
 
     for block in range(0, first.block_count, 17):
         begin, end = split.stores[0].rows_before(block), split.stores[0].row_ends[block]
         one = Chunk(first_block=block, block_count=1, first_row=begin, row_count=end - begin, size_bytes=0)
-        assert by_us(large, SCHEMA, chunks=[one]) == whole[begin:end]
+        assert read(large, SCHEMA, chunks=[one]).to_pylist() == whole[begin:end]

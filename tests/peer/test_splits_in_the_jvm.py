@@ -260,14 +260,14 @@ def test_a_split_of_ours_is_merged_with_one_of_indextables_own(
 ) -> None:
     theirs = table(index_tables, name)
     constants = {column: pa.scalar("p", theirs.schema.field(column).type) for column in left_out(theirs)}
-    rows = read(theirs.split, theirs.schema, **constants)
+    rows = read(theirs.split, theirs.schema, constants=constants)
     _, ours = written(rows, partition_by=theirs.partition_by, indexing=theirs.indexing())
     both = kept(tmp_path, ours, theirs.split)
 
     merged = library.merged(both if ours_first else both[::-1], path := a_name(tmp_path))
 
     assert merged.count() == 2 * rows.num_rows
-    found = read(path.read_bytes(), theirs.schema, **constants)
+    found = read(path.read_bytes(), theirs.schema, constants=constants)
     assert in_words(found) == in_words(pa.concat_tables([rows, rows]))
 
 

@@ -71,10 +71,11 @@ def index_of(split: bytes) -> list[dict[str, Any]]:
 
 
 class Kept:
-    """Splits as they were written, by their paths."""
+    """Splits as they were written, by their paths, and the paths that were opened."""
 
     def __init__(self) -> None:
         self.splits: dict[str, bytes] = {}
+        self.opened: list[str] = []
 
     def open(self, values: Mapping[str, pa.Scalar], number: int) -> NewFile:
         path = "/".join([*(f"{name}={value.as_py()}" for name, value in values.items()), f"part-{number:05}.split"])
@@ -82,6 +83,7 @@ class Kept:
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[BinaryIO]:
+        self.opened.append(path)
         stream = io.BytesIO()
         yield stream
         self.splits[path] = stream.getvalue()
@@ -100,8 +102,10 @@ def written(rows: pa.Table, **layout: Any) -> tuple[WrittenSplit, bytes]:
     return split
 
 
-def read(split: bytes, schema: pa.Schema, **constants: pa.Scalar) -> pa.Table:
-    """The rows of a split; `constants` are the partition columns that it has not stored."""
-    file = SplitFile(path="a.split", size_bytes=len(split), num_records=None, constants=constants)
-    plan = ReadPlan(schema=schema, batch_rows=1000)
-    return pa.Table.from_batches(list(read_split_batches(lambda at, n: split[at : at + n], plan, file)), schema)
+def read(split: bytes, schema: pa.Schema, **told: Any) -> pa.Table:
+    """The rows of a split; `told` is what the log says of it, such as the constants that it has not stored."""
+    file = SplitFile(**{"path": "part-0.split", "size_bytes": len(split), "num_records": None, **told})
+    plan = ReadPlan(schema=schema, batch_rows=10_000)
+    rows = pa.Table.from_batches(list(read_split_batches(lambda at, n: split[at : at + n], plan, file)), schema)
+    rows.validate(full=True)
+    return rows

@@ -4,6 +4,7 @@ and bundle.py in indextables/split, which only write them.
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Iterator
 
@@ -62,6 +63,20 @@ def _terms(block: bytes) -> Iterator[Term]:
         at += added
         yield term, info
     assert at == len(block)
+
+
+def files_of(split: bytes) -> dict[str, bytes]:
+    """The files of a split's bundle, by their names."""
+    end = len(split) - 8 - int.from_bytes(split[-4:], "little")
+    length = int.from_bytes(split[end : end + 4], "little")
+    places = json.loads(split[end - length + 8 : end])["files"]
+    return {name: split[place["start"] : place["end"]] for name, place in places.items()}
+
+
+def terms_of(split: bytes) -> dict[int, list[bytes]]:
+    """The terms of a split of one segment, by the number of their field."""
+    (file,) = (content for name, content in files_of(split).items() if name.endswith(".term"))
+    return {field: [term for term, _ in terms] for field, terms in decode_terms(file).items()}
 
 
 def hotcache_of(split: bytes) -> dict[str, CachedFile]:
