@@ -43,7 +43,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 _END_CHARACTERS = 4_000  # of each end of a text: more than any list of columns that is still read
 _LEFT_OUT = " [...] "
@@ -51,6 +52,16 @@ _LEFT_OUT = " [...] "
 TABLE = "<unnamed table>"
 """The url in an error that code raises which does not know the table; `naming` replaces it. Errors quote rows and
 names of columns, so it is no text that these have, as HTML has `<table>`."""
+
+
+class _HasUrl(Protocol):
+    @property
+    def url(self) -> str: ...
+
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_Located = TypeVar("_Located", bound=_HasUrl)
 
 
 class TablefeedError(Exception):
@@ -102,6 +113,17 @@ def naming(url: str) -> Iterator[None]:
         for cause in _with_causes(error):
             cause.name_table(url)
         raise
+
+
+def naming_its_table(function: Callable[Concatenate[_Located, _P], _T]) -> Callable[Concatenate[_Located, _P], _T]:
+    """Names the table of `function`'s first argument, by its `url`, in all errors of `function`; no generator's."""
+
+    @wraps(function)
+    def named(located: _Located, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        with naming(located.url):
+            return function(located, *args, **kwargs)
+
+    return named
 
 
 def _with_causes(error: BaseException) -> list[TablefeedError]:
@@ -241,7 +263,7 @@ class LogGapError(LogError):
     error_class = "DELTA_VERSIONS_NOT_CONTIGUOUS"
 
     def __init__(
-        self, *, url: str, expected: int, found: int | None, remedy: str, error_class: str | None = None
+        self, *, url: str = TABLE, expected: int, found: int | None, remedy: str, error_class: str | None = None
     ) -> None:
         self.expected, self.found = expected, found
         one = found is None or found == expected + 1
@@ -254,7 +276,9 @@ class VersionNotFoundError(LogError):
 
     error_class = "DELTA_VERSION_NOT_FOUND"
 
-    def __init__(self, *, url: str, version: int, earliest: int, latest: int, error_class: str | None = None) -> None:
+    def __init__(
+        self, *, url: str = TABLE, version: int, earliest: int, latest: int, error_class: str | None = None
+    ) -> None:
         self.version, self.earliest, self.latest = version, earliest, latest
         super().__init__(
             f"Version {version} of {url} does not exist: its log holds versions {earliest} to {latest}.",
@@ -282,7 +306,7 @@ class OffsetError(FeedError):
 class ChangeRefusedError(FeedError):
     """The commit at `version` deletes or rewrites rows, and no option says what to do with that."""
 
-    def __init__(self, message: str, *, url: str, version: int, error_class: str) -> None:
+    def __init__(self, message: str, *, url: str = TABLE, version: int, error_class: str) -> None:
         self.version = version
         super().__init__(message, url=url, error_class=error_class)
 
@@ -290,7 +314,7 @@ class ChangeRefusedError(FeedError):
 class ChangeDataError(FeedError):
     """Which rows the commit at `version` changed was not recorded, or does not follow from what was."""
 
-    def __init__(self, message: str, *, url: str, version: int, error_class: str | None = None) -> None:
+    def __init__(self, message: str, *, url: str = TABLE, version: int, error_class: str | None = None) -> None:
         self.version = version
         super().__init__(message, url=url, error_class=error_class)
 
@@ -331,7 +355,7 @@ class DataFileError(FeedError):
 class CommitError(TablefeedError):
     """A commit to the table at `url` did not happen, or its fate is unknown."""
 
-    def __init__(self, message: str, *, url: str, error_class: str | None = None) -> None:
+    def __init__(self, message: str, *, url: str = TABLE, error_class: str | None = None) -> None:
         self.url = url
         super().__init__(message, error_class=error_class)
 

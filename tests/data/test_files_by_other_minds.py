@@ -54,7 +54,7 @@ def committed(folder: Path, files: Sequence[Sequence[Mapping[str, Any]]]) -> Del
         "partitionColumns": [],
         "configuration": {},
     }
-    schema_string = format_schema(from_arrow(SCHEMA, url=str(folder)))
+    schema_string = format_schema(from_arrow(SCHEMA))
     head = [
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
         {"metaData": {**metadata, "schemaString": schema_string}},
@@ -153,7 +153,7 @@ PLAIN_TABLES = [
 def test_the_files_of_other_writers_hold_what_delta_rs_finds_in_them(name: str, corpus: Path) -> None:
     folder = corpus / "delta" / name
     table = DeltaTable(str(folder))
-    schema = to_arrow(parse_schema(table.schema().to_json(), url=name))
+    schema = to_arrow(parse_schema(table.schema().to_json()))
     stored = pa.schema([field for field in schema if field.name not in table.metadata().partition_columns])
     plan = ReadPlan(schema=stored, batch_rows=1000)
     paths = pa.table(table.get_add_actions()).column("path").to_pylist()

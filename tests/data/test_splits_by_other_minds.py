@@ -33,7 +33,7 @@ def actions(table: Path, *, checkpoint: str | None = None) -> Iterator[tuple[str
 
 def schema_of(table: Path) -> pa.Schema:
     (schema,) = {action["schemaString"] for kind, action in actions(table) if kind == "metaData"}
-    return to_arrow(parse_schema(schema, url=str(table)))
+    return to_arrow(parse_schema(schema))
 
 
 def rows_of(split: Path, schema: pa.Schema, **told: Any) -> list[dict[str, Any]]:

@@ -20,7 +20,6 @@ from tablefeed.errors import LogError
 from tablefeed.model.actions import Metadata
 from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struct
 
-URL = "mem://orders"
 NESTED = "delta.columnMapping.nested.ids"
 LONG, STRING = Primitive("long"), Primitive("string")
 NONE, NAME, ID = MappingMode.NONE, MappingMode.NAME, MappingMode.ID
@@ -40,7 +39,7 @@ def struct(*fields: Field) -> Struct:
 
 
 def test_without_a_mode_files_have_the_tables_own_names() -> None:
-    assert stored_schema(struct(column("a", "col-1")), NONE, url=URL) is None
+    assert stored_schema(struct(column("a", "col-1")), NONE) is None
 
 
 def test_in_mode_name_every_member_at_any_depth_has_its_physical_name() -> None:
@@ -51,7 +50,7 @@ def test_in_mode_name_every_member_at_any_depth_has_its_physical_name() -> None:
         column("c", "col-4", kind=Map(STRING, inner, value_contains_null=True)),
     )
     element = pa.struct([("col-3", pa.int64())])
-    assert stored_schema(schema, NAME, url=URL) == pa.schema(
+    assert stored_schema(schema, NAME) == pa.schema(
         [
             ("col-1", pa.int64()),
             ("col-2", pa.list_(pa.field("element", element))),
@@ -61,12 +60,12 @@ def test_in_mode_name_every_member_at_any_depth_has_its_physical_name() -> None:
 
 
 def test_a_column_without_a_physical_name_goes_by_its_own_as_after_an_upgrade() -> None:
-    assert stored_schema(struct(column("a")), NAME, url=URL) == pa.schema([("a", pa.int64())])
+    assert stored_schema(struct(column("a")), NAME) == pa.schema([("a", pa.int64())])
 
 
 def test_in_mode_id_every_member_has_its_field_id() -> None:
     inner = struct(column("x", "col-3", number=3))
-    stored = stored_schema(struct(column("a", "col-1", kind=Array(inner, contains_null=True), number=1)), ID, url=URL)
+    stored = stored_schema(struct(column("a", "col-1", kind=Array(inner, contains_null=True), number=1)), ID)
     assert stored is not None
     assert stored.field(0).metadata == {FIELD_ID: b"1"}
     assert stored.field(0).type.value_type.field(0).metadata == {FIELD_ID: b"3"}
@@ -78,7 +77,7 @@ def test_elements_keys_and_values_have_the_ids_that_the_column_around_them_names
     table = column("a", "col-1", kind=Array(struct(members), contains_null=True), number=1)
     table = replace(table, metadata={**table.metadata, NESTED: {"col-1": 9, "col-1.element": 4}})
 
-    stored = stored_schema(struct(table), ID, url=URL)
+    stored = stored_schema(struct(table), ID)
 
     assert stored is not None
     element = stored.field(0).type.value_field
@@ -90,7 +89,7 @@ def test_elements_keys_and_values_have_the_ids_that_the_column_around_them_names
 def test_in_mode_id_a_column_without_an_id_is_an_error_of_the_log() -> None:
     inner = struct(column("x", "col-3"))
     with pytest.raises(LogError, match=r"column 'x' has no delta\.columnMapping\.id"):
-        stored_schema(struct(column("a", "col-1", kind=inner, number=1)), ID, url=URL)
+        stored_schema(struct(column("a", "col-1", kind=inner, number=1)), ID)
 
 
 def test_two_columns_of_one_physical_name_are_an_error_of_the_log_at_any_depth() -> None:
@@ -98,40 +97,40 @@ def test_two_columns_of_one_physical_name_are_an_error_of_the_log_at_any_depth()
     for schema in (twins, struct(column("a", "col-9", kind=Array(twins, contains_null=True), number=3))):
         for mode in (NAME, ID):
             with pytest.raises(LogError, match=r"have the same delta\.columnMapping\.physicalName, 'col-1'"):
-                stored_schema(schema, mode, url=URL)
+                stored_schema(schema, mode)
     with pytest.raises(LogError, match="'a' and 'b' have the same"):  # a column without one goes by its own name
-        stored_schema(struct(column("a", "b"), column("b")), NAME, url=URL)
+        stored_schema(struct(column("a", "b"), column("b")), NAME)
 
 
 def test_columns_of_one_physical_name_in_different_columns_are_two() -> None:
     inner = struct(column("x", "col-1"))
     schema = struct(column("a", "col-1", kind=inner), column("b", "col-2", kind=inner))
 
-    assert stored_schema(schema, NAME, url=URL) is not None
+    assert stored_schema(schema, NAME) is not None
 
 
 def test_two_columns_of_one_id_are_an_error_of_the_log_in_mode_id_alone() -> None:
     schema = struct(column("a", "col-1", number=1), column("b", "col-2", number=1))
 
-    assert stored_schema(schema, NAME, url=URL) is not None
+    assert stored_schema(schema, NAME) is not None
     with pytest.raises(LogError, match=r"'a' and 'b' have the same delta\.columnMapping\.id, 1"):
-        stored_schema(schema, ID, url=URL)
+        stored_schema(schema, ID)
 
 
 def test_a_physical_name_that_is_no_text_is_an_error_of_the_log() -> None:
     schema = struct(Field("a", LONG, nullable=True, metadata={"delta.columnMapping.physicalName": 7}))
 
     with pytest.raises(LogError, match=r"of column 'a' is not a string"):
-        stored_schema(schema, NAME, url=URL)
+        stored_schema(schema, NAME)
 
 
 def test_the_mode_is_a_property_and_no_other_word_is_one() -> None:
     def of(word: str) -> MappingMode:
         metadata = Metadata(table_id="t", schema_string="", configuration={"delta.columnMapping.mode": word})
-        return mapping_mode(TableProperties.of(metadata), url=URL)
+        return mapping_mode(TableProperties.of(metadata))
 
     assert [of("none"), of("NAME"), of("id")] == [NONE, NAME, ID]
-    assert mapping_mode(TableProperties({}), url=URL) is NONE
+    assert mapping_mode(TableProperties({})) is NONE
     with pytest.raises(LogError, match="'byName', which is neither"):
         of("byName")
 

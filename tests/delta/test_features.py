@@ -13,11 +13,9 @@ from tablefeed.delta.features import (
     required_protocol,
     supported_features,
 )
-from tablefeed.errors import AppendOnlyError, LogError, UnsupportedFeatureError
+from tablefeed.errors import TABLE, AppendOnlyError, LogError, UnsupportedFeatureError
 from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.schema import Array, Field, Primitive, Struct
-
-URL = "mem://t"
 
 
 def legacy(reader: int, writer: int) -> Protocol:
@@ -47,14 +45,14 @@ def widened(older: object, newer: object, **more: object) -> Metadata:
 def refused(protocol: Protocol, metadata: Metadata) -> tuple[tuple[str, ...], str | None]:
     """What writing is refused for, and the error class."""
     with pytest.raises(UnsupportedFeatureError) as caught:
-        check_writable(protocol, metadata, url=URL, removes=False)
-    assert URL in str(caught.value)
+        check_writable(protocol, metadata, removes=False)
+    assert TABLE in str(caught.value)
     return caught.value.features, caught.value.error_class
 
 
 @pytest.mark.parametrize("protocol", [legacy(1, 1), legacy(1, 2), legacy(1, 4), legacy(2, 5), legacy(2, 6)])
 def test_an_old_table_that_uses_no_feature_is_read_and_written(protocol: Protocol) -> None:
-    check_writable(protocol, a_table(), url=URL, removes=True)
+    check_writable(protocol, a_table(), removes=True)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +80,7 @@ def test_an_old_table_that_uses_no_feature_is_read_and_written(protocol: Protoco
     ],
 )
 def test_a_feature_that_is_listed_and_not_in_use_asks_nothing(feature: str) -> None:
-    check_writable(listing(feature), a_table(), url=URL, removes=True)
+    check_writable(listing(feature), a_table(), removes=True)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +95,7 @@ def test_a_feature_that_is_listed_and_not_in_use_asks_nothing(feature: str) -> N
 )
 def test_a_reader_feature_that_is_unknown_or_not_handled_refuses_reading_by_name(feature: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match=feature) as caught:
-        check_readable(listing("timestampNtz", feature), a_table(), url=URL)
+        check_readable(listing("timestampNtz", feature), a_table())
     assert caught.value.features == (feature,)
     assert str(caught.value).startswith("[DELTA_UNSUPPORTED_FEATURES_FOR_READ] ")
     assert "Upgrade tablefeed" in str(caught.value)
@@ -116,7 +114,7 @@ def test_a_reader_feature_that_is_unknown_or_not_handled_refuses_reading_by_name
 )
 def test_a_writer_feature_that_is_unknown_or_not_handled_refuses_writing_alone(feature: str) -> None:
     protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=frozenset({feature}))
-    check_readable(protocol, a_table(), url=URL)
+    check_readable(protocol, a_table())
     assert refused(protocol, a_table()) == ((feature,), "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
 
 
@@ -133,7 +131,7 @@ def test_all_that_is_refused_is_named_at_once() -> None:
     ],
 )
 def test_a_writer_feature_in_use_refuses_writing_and_lets_reading_be(feature: str, table: Metadata) -> None:
-    check_readable(listing(feature), table, url=URL)
+    check_readable(listing(feature), table)
     assert refused(listing(feature), table) == ((feature,), "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
 
 
@@ -148,8 +146,8 @@ def test_a_writer_feature_in_use_refuses_writing_and_lets_reading_be(feature: st
     ],
 )
 def test_tables_of_mapped_and_of_widened_columns_are_read_and_written(protocol: Protocol, table: Metadata) -> None:
-    check_readable(protocol, table, url=URL)
-    check_writable(protocol, table, url=URL, removes=True)
+    check_readable(protocol, table)
+    check_writable(protocol, table, removes=True)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +162,7 @@ def test_tables_of_mapped_and_of_widened_columns_are_read_and_written(protocol: 
     ],
 )
 def test_a_change_of_type_that_the_protocol_knows_is_read(table: Metadata) -> None:
-    check_readable(listing("typeWidening"), table, url=URL)
+    check_readable(listing("typeWidening"), table)
 
 
 @pytest.mark.parametrize("feature", ["typeWidening", "typeWidening-preview"])
@@ -204,13 +202,13 @@ def test_a_change_of_type_that_is_not_known_refuses_the_table_by_the_columns_nam
     feature: str, table: Metadata
 ) -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"does not know: (x|inner) by ") as caught:
-        check_readable(listing(feature), table, url=URL)
+        check_readable(listing(feature), table)
     assert caught.value.features == ("typeWidening",)
     assert caught.value.error_class == "DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA"
 
 
 def test_changes_of_types_count_only_where_the_protocol_supports_type_widening() -> None:
-    check_readable(listing("deletionVectors"), widened("integer", "quaternion"), url=URL)
+    check_readable(listing("deletionVectors"), widened("integer", "quaternion"))
 
 
 @pytest.mark.parametrize(
@@ -224,15 +222,15 @@ def test_changes_of_types_count_only_where_the_protocol_supports_type_widening()
     ],
 )
 def test_tables_with_rules_for_their_rows_are_written(feature: str, table: Metadata) -> None:
-    check_writable(listing(feature), table, url=URL, removes=True)
+    check_writable(listing(feature), table, removes=True)
 
 
 def test_a_type_that_needs_a_feature_is_no_new_column_of_a_table_without_it() -> None:
     schema = Struct((Field("clock", Array(Primitive("timestamp_ntz"), contains_null=True), nullable=True),))
 
-    assert protocol_for(schema, listing("timestampNtz"), url=URL) == listing("timestampNtz")
+    assert protocol_for(schema, listing("timestampNtz")) == listing("timestampNtz")
     with pytest.raises(UnsupportedFeatureError, match="SET TBLPROPERTIES") as caught:
-        protocol_for(schema, legacy(1, 2), url=URL)
+        protocol_for(schema, legacy(1, 2))
     assert caught.value.features == ("timestampNtz",)
     assert caught.value.error_class == "DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT"
 
@@ -241,12 +239,12 @@ def test_the_feature_of_variants_is_added_to_a_table_that_is_to_have_one_and_no_
     variants = Struct((Field("v", Array(Primitive("variant"), contains_null=True), nullable=True),))
     clocks = Struct((*variants, Field("clock", Primitive("timestamp_ntz"), nullable=True)))
 
-    assert protocol_for(variants, legacy(1, 2), url=URL) == listing("variantType", "appendOnly", "invariants")
-    assert protocol_for(variants, listing("deletionVectors"), url=URL) == listing("deletionVectors", "variantType")
+    assert protocol_for(variants, legacy(1, 2)) == listing("variantType", "appendOnly", "invariants")
+    assert protocol_for(variants, listing("deletionVectors")) == listing("deletionVectors", "variantType")
     for there in (listing("variantType"), listing("variantType-preview")):
-        assert protocol_for(variants, there, url=URL) is there
+        assert protocol_for(variants, there) is there
     with pytest.raises(UnsupportedFeatureError) as caught:
-        protocol_for(clocks, legacy(1, 2), url=URL)
+        protocol_for(clocks, legacy(1, 2))
     assert caught.value.features == ("timestampNtz", "variantType")
 
 
@@ -255,12 +253,12 @@ def test_a_column_mapping_that_the_protocol_does_not_support_is_refused() -> Non
 
     for protocol in (legacy(1, 2), listing("deletionVectors")):
         with pytest.raises(UnsupportedFeatureError, match="different readers would read different columns") as caught:
-            check_readable(protocol, table, url=URL)
+            check_readable(protocol, table)
         assert caught.value.features == ("columnMapping",)
 
 
 def test_column_mapping_switched_off_is_no_mapping() -> None:
-    check_writable(legacy(2, 5), a_table(properties={"delta.columnMapping.mode": "none"}), url=URL, removes=False)
+    check_writable(legacy(2, 5), a_table(properties={"delta.columnMapping.mode": "none"}), removes=False)
 
 
 def test_what_the_writer_version_does_not_support_is_not_in_use() -> None:
@@ -277,37 +275,37 @@ def test_a_column_that_may_not_be_null_is_no_invariant() -> None:
         table_id="t",
         schema_string='{"type":"struct","fields":[{"name":"x","type":"long","nullable":false,"metadata":{}}]}',
     )
-    check_writable(legacy(1, 2), table, url=URL, removes=False)
+    check_writable(legacy(1, 2), table, removes=False)
 
 
 def test_change_data_feed_lets_appends_and_whole_file_removes_pass() -> None:
     table = a_table(properties={"delta.enableChangeDataFeed": "true"})
-    check_writable(legacy(1, 4), table, url=URL, removes=True)
+    check_writable(legacy(1, 4), table, removes=True)
 
 
 def test_an_append_only_table_takes_rows_and_gives_none_back() -> None:
     table = a_table(properties={"delta.appendOnly": "True"})
-    check_writable(legacy(1, 2), table, url=URL, removes=False)
-    with pytest.raises(AppendOnlyError, match=r"DELTA_CANNOT_MODIFY_APPEND_ONLY.*mem://t"):
-        check_writable(legacy(1, 2), table, url=URL, removes=True)
+    check_writable(legacy(1, 2), table, removes=False)
+    with pytest.raises(AppendOnlyError, match=f"DELTA_CANNOT_MODIFY_APPEND_ONLY.*{TABLE}"):
+        check_writable(legacy(1, 2), table, removes=True)
 
 
 @pytest.mark.parametrize("protocol", [legacy(4, 7), legacy(3, 7)])
 def test_a_reader_version_beyond_ours_or_without_its_list_is_refused(protocol: Protocol) -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"DELTA_INVALID_PROTOCOL_VERSION.*Upgrade tablefeed"):
-        check_readable(protocol, a_table(), url=URL)
+        check_readable(protocol, a_table())
 
 
 @pytest.mark.parametrize("protocol", [legacy(1, 8), legacy(1, 7)])
 def test_a_writer_version_beyond_ours_or_without_its_list_is_read_only(protocol: Protocol) -> None:
-    check_readable(protocol, a_table(), url=URL)
+    check_readable(protocol, a_table())
     assert refused(protocol, a_table())[1] == "DELTA_INVALID_PROTOCOL_VERSION"
 
 
 def test_a_table_of_another_file_format_is_refused_by_its_name() -> None:
     table = Metadata(table_id="t", schema_string="{}", format_provider="orc")
     with pytest.raises(UnsupportedFeatureError, match="'orc'"):
-        check_readable(legacy(1, 2), table, url=URL)
+        check_readable(legacy(1, 2), table)
 
 
 def _metadata_of(text: str) -> str:
@@ -316,8 +314,8 @@ def _metadata_of(text: str) -> str:
 
 @pytest.mark.parametrize("schema", ["", "{", _metadata_of("3"), _metadata_of("[3]"), _metadata_of('"abc"')])
 def test_a_schema_that_is_no_schema_is_an_error_of_the_log(schema: str) -> None:
-    with pytest.raises(LogError, match="mem://t"):
-        check_readable(legacy(1, 2), Metadata(table_id="t", schema_string=schema), url=URL)
+    with pytest.raises(LogError, match=TABLE):
+        check_readable(legacy(1, 2), Metadata(table_id="t", schema_string=schema))
 
 
 def columns(*kinds: Primitive | Array) -> Struct:

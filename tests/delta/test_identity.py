@@ -27,10 +27,10 @@ def test_a_column_tells_its_start_step_and_mark_and_whether_rows_may_bring_value
     whole = a_schema(start=10, step=-5, highWaterMark=0, allowExplicitInsert=True)
     new = a_schema(start=1, step=1, allowExplicitInsert=False)
 
-    assert identity_columns(whole, partition_columns=(), url="mem://t") == (
+    assert identity_columns(whole, partition_columns=()) == (
         IdentityColumn(name="id", start=10, step=-5, high_water_mark=0, takes_given=True),
     )
-    assert identity_columns(new, partition_columns=(), url="mem://t") == (
+    assert identity_columns(new, partition_columns=()) == (
         IdentityColumn(name="id", start=1, step=1, high_water_mark=None, takes_given=False),
     )
 
@@ -54,7 +54,7 @@ _WHOLE: dict[str, object] = {"start": 1, "step": 2, "allowExplicitInsert": False
 )
 def test_one_that_no_writer_could_fill_is_refused_by_name(schema: Struct, error_class: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match="'id'") as caught:
-        identity_columns(schema, partition_columns=(), url="mem://t")
+        identity_columns(schema, partition_columns=())
     assert caught.value.error_class == error_class
 
 
@@ -64,13 +64,13 @@ def test_one_that_has_an_expression_too_is_refused(key: str) -> None:
     both = Field("id", LONG, nullable=True, metadata={**field.metadata, key: "1"})
 
     with pytest.raises(UnsupportedFeatureError) as caught:
-        identity_columns(Struct((both,)), partition_columns=(), url="mem://t")
+        identity_columns(Struct((both,)), partition_columns=())
     assert caught.value.error_class == "DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION"
 
 
 def test_one_that_partitions_the_table_is_refused() -> None:
     with pytest.raises(UnsupportedFeatureError) as caught:
-        identity_columns(a_schema(**_WHOLE), partition_columns=("id",), url="mem://t")
+        identity_columns(a_schema(**_WHOLE), partition_columns=("id",))
     assert caught.value.error_class == "DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED"
 
 

@@ -28,8 +28,8 @@ def said(
         configuration={"owner": "me"} if configuration is None else configuration,
     )
     before = schema(("id", "long", {"delta.identity.highWaterMark": 1}), ("x", "long", {}))
-    known = parse_schema(before, url="memory:t")
-    return difference(after, schema=known, partition_columns=(), configuration={"owner": "me"}, url="memory:t")
+    known = parse_schema(before)
+    return difference(after, schema=known, partition_columns=(), configuration={"owner": "me"})
 
 
 Column = tuple[str, str, dict[str, object]]

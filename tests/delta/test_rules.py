@@ -15,7 +15,7 @@ _INT, _STRING = Primitive("integer"), Primitive("string")
 
 
 def _rules(*fields: Field, configuration: Mapping[str, str] | None = None) -> TableRules:
-    return table_rules(Struct(fields), configuration or {}, url="memory:t")
+    return table_rules(Struct(fields), configuration or {})
 
 
 def _field(name: str, kind: DataType = _INT, **metadata: object) -> Field:

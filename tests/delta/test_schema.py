@@ -11,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablefeed.delta.schema.schema_string import format_schema, from_arrow, parse_schema, to_arrow
-from tablefeed.errors import LogError, SchemaMismatchError, TablefeedError, UnsupportedFeatureError
+from tablefeed.errors import TABLE, LogError, SchemaMismatchError, TablefeedError, UnsupportedFeatureError
 from tablefeed.model.schema import PRIMITIVES, Array, DataType, Decimal, Field, Map, Primitive, Struct
-
-URL = "memory://orders"
 
 
 def _field(name: str, kind: object, metadata: dict[str, str] | None = None) -> dict[str, object]:
@@ -73,12 +71,12 @@ def _with_nullable_voids(struct: Struct) -> Struct:
 
 @given(_schemas(metadata=True))
 def test_the_text_of_a_schema_spells_that_schema(schema: Struct) -> None:
-    assert parse_schema(format_schema(schema), url=URL) == schema
+    assert parse_schema(format_schema(schema)) == schema
 
 
 @given(_schemas(metadata=False))
 def test_the_arrow_columns_of_a_schema_are_held_by_that_schema(schema: Struct) -> None:
-    assert from_arrow(to_arrow(schema), url=URL) == _with_nullable_voids(schema)
+    assert from_arrow(to_arrow(schema)) == _with_nullable_voids(schema)
 
 
 def test_the_text_is_what_spark_writes() -> None:
@@ -108,7 +106,7 @@ def test_the_text_is_what_spark_writes() -> None:
 def test_a_char_column_is_a_string_whose_metadata_says_char() -> None:
     text = _one_column("string", metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(5)"})
 
-    assert parse_schema(text, url=URL) == Struct(
+    assert parse_schema(text) == Struct(
         (Field("c", Primitive("string"), nullable=True, metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(5)"}),)
     )
 
@@ -123,7 +121,7 @@ def test_a_char_column_is_a_string_whose_metadata_says_char() -> None:
     ],
 )
 def test_what_sparks_parser_takes_besides_what_it_writes_is_read(spelled: str, meant: DataType) -> None:
-    assert parse_schema(_one_column(spelled), url=URL).fields[0].type == meant
+    assert parse_schema(_one_column(spelled)).fields[0].type == meant
 
 
 @pytest.mark.parametrize(
@@ -134,15 +132,15 @@ def test_an_unknown_type_is_refused_by_its_name_and_the_path_to_it(unknown: str)
     inner = {"type": "array", "elementType": unknown, "containsNull": True}
     text = _one_column({"type": "map", "keyType": "string", "valueType": inner, "valueContainsNull": True})
 
-    with pytest.raises(UnsupportedFeatureError, match=r"Column c\.value\.element of memory://orders") as caught:
-        parse_schema(text, url=URL)
+    with pytest.raises(UnsupportedFeatureError, match=rf"Column c\.value\.element of {TABLE}") as caught:
+        parse_schema(text)
     assert caught.value.features == (unknown,)
     assert caught.value.message.startswith("[DELTA_UNSUPPORTED_DATA_TYPES]")
 
 
 def test_a_type_of_a_users_own_class_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedFeatureError) as caught:
-        parse_schema(_one_column({"type": "udt", "class": "org.Vector", "sqlType": "string"}), url=URL)
+        parse_schema(_one_column({"type": "udt", "class": "org.Vector", "sqlType": "string"}))
     assert caught.value.features == ("the user-defined type org.Vector",)
 
 
@@ -152,14 +150,14 @@ def _nested(levels: int) -> str:
 
 
 def test_types_may_be_nested_as_deep_as_parquet_is_read_and_no_deeper() -> None:
-    deepest = parse_schema(_nested(100), url=URL)
-    assert from_arrow(to_arrow(deepest), url=URL) == deepest
+    deepest = parse_schema(_nested(100))
+    assert from_arrow(to_arrow(deepest)) == deepest
 
     for levels in (101, 500, 2000):
-        with pytest.raises(TablefeedError, match="memory://orders"):
-            parse_schema(_nested(levels), url=URL)
+        with pytest.raises(TablefeedError, match=TABLE):
+            parse_schema(_nested(levels))
     with pytest.raises(UnsupportedFeatureError, match="nested more than 100 levels deep"):
-        parse_schema(_nested(101), url=URL)
+        parse_schema(_nested(101))
 
 
 _DOUBLED = {"type": "struct", "fields": [_field("Id", "long"), _field("iD", "string")]}
@@ -170,7 +168,7 @@ _DOUBLED = {"type": "struct", "fields": [_field("Id", "long"), _field("iD", "str
 )
 def test_names_that_differ_in_case_alone_are_refused_at_every_depth(text: str, said: str) -> None:
     with pytest.raises(LogError, match=re.escape(said)) as caught:
-        parse_schema(text, url=URL)
+        parse_schema(text)
     assert caught.value.error_class == "DELTA_DUPLICATE_COLUMNS_FOUND"
 
 
@@ -192,7 +190,7 @@ def test_names_that_differ_in_case_alone_are_refused_at_every_depth(text: str, s
 )
 def test_a_text_that_is_no_schema_is_refused_with_the_place(text: str, said: str) -> None:
     with pytest.raises(LogError, match=said):
-        parse_schema(text, url=URL)
+        parse_schema(text)
 
 
 def test_arrow_has_the_types_that_the_protocol_describes() -> None:
@@ -238,7 +236,7 @@ def test_arrow_has_the_types_that_the_protocol_describes() -> None:
     ],
 )
 def test_every_layout_of_one_type_is_held_by_that_type(arrow: pa.DataType, held_by: DataType) -> None:
-    assert from_arrow(pa.schema([("c", arrow)]), url=URL) == Struct((_column("c", held_by),))
+    assert from_arrow(pa.schema([("c", arrow)])) == Struct((_column("c", held_by),))
 
 
 @pytest.mark.parametrize(
@@ -259,20 +257,18 @@ def test_every_layout_of_one_type_is_held_by_that_type(arrow: pa.DataType, held_
 def test_a_type_that_no_table_has_is_refused_with_what_to_cast_it_to(arrow: pa.DataType, remedy: str) -> None:
     schema = pa.schema([("a", pa.struct([("b", pa.list_(arrow))]))])
 
-    with pytest.raises(SchemaMismatchError, match=rf"Column a\.b\.element of the rows for {URL}.*{remedy}"):
-        from_arrow(schema, url=URL)
+    with pytest.raises(SchemaMismatchError, match=rf"Column a\.b\.element of the rows for {TABLE}.*{remedy}"):
+        from_arrow(schema)
 
 
 def test_rows_with_names_that_differ_in_case_alone_are_refused() -> None:
     with pytest.raises(SchemaMismatchError, match="two columns id and ID") as caught:
-        from_arrow(pa.schema([("id", pa.int8()), ("ID", pa.int8())]), url=URL)
+        from_arrow(pa.schema([("id", pa.int8()), ("ID", pa.int8())]))
     assert caught.value.error_class == "DELTA_DUPLICATE_COLUMNS_FOUND"
 
 
 def test_a_map_with_void_keys_is_refused_as_arrow_has_none() -> None:
     text = _one_column({"type": "map", "keyType": "void", "valueType": "long", "valueContainsNull": True})
 
-    with pytest.raises(
-        UnsupportedFeatureError, match="Column c of memory://orders is of type void, as the key of a map"
-    ):
-        parse_schema(text, url=URL)
+    with pytest.raises(UnsupportedFeatureError, match=f"Column c of {TABLE} is of type void, as the key of a map"):
+        parse_schema(text)

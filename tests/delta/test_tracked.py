@@ -11,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablefeed.delta.tracked import TrackedMetadata, decode_entry, encode_entry
-from tablefeed.errors import SchemaLogError, UnsupportedFeatureError
+from tablefeed.errors import TABLE, SchemaLogError, UnsupportedFeatureError
 from tablefeed.model.actions import Metadata, Protocol, Version
-
-URL = "file:/checkpoint/tracked/_schema_log_7f3c/0"
 
 ID = '{"type":"struct","fields":[{"name":"id","type":"integer","nullable":true,"metadata":{}}]}'
 ID_AND_DAY = (
@@ -61,19 +59,19 @@ def test_an_entry_is_a_line_with_its_format_and_one_with_delta_sparks_fields_in_
 
     assert first == b"v1"
     assert list(json.loads(line).items()) == list(FIELDS.items())
-    assert decode_entry(encode_entry(ENTRY), url=URL) == ENTRY
+    assert decode_entry(encode_entry(ENTRY)) == ENTRY
 
 
 def test_what_an_entry_does_not_tell_is_left_out() -> None:
     plain = replace(ENTRY, configuration=None, protocol=None, previous=None)
 
     assert list(json.loads(encode_entry(plain).split(b"\n")[1])) == list(FIELDS)[:5]
-    assert decode_entry(encode_entry(plain), url=URL) == plain
+    assert decode_entry(encode_entry(plain)) == plain
 
 
 @pytest.mark.parametrize("data", [bytes_of(later={"x": 1}), bytes_of() + b"\n", bytes_of().replace(b"v1\n", b"v1\r\n")])
 def test_what_is_not_known_and_how_lines_end_does_not_matter(data: bytes) -> None:
-    assert decode_entry(data, url=URL) == ENTRY
+    assert decode_entry(data) == ENTRY
 
 
 @pytest.mark.parametrize(
@@ -104,30 +102,30 @@ def test_what_is_not_known_and_how_lines_end_does_not_matter(data: bytes) -> Non
 )
 def test_bytes_that_are_no_entry_are_refused_by_the_file_that_holds_them(data: bytes) -> None:
     with pytest.raises(SchemaLogError, match="Restore it from a copy") as caught:
-        decode_entry(data, url=URL)
+        decode_entry(data)
 
     assert caught.value.error_class == "DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED"
-    assert URL in caught.value.message
+    assert TABLE in caught.value.message
 
 
 @pytest.mark.parametrize("key", ["dataSchemaJson", "partitionSchemaJson"])
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"type":"struct"}', '"integer"'])
 def test_a_schema_that_is_none_is_refused_as_such(key: str, text: str) -> None:
     with pytest.raises(SchemaLogError) as caught:
-        decode_entry(bytes_of(**{key: text}), url=URL)
+        decode_entry(bytes_of(**{key: text}))
 
     assert caught.value.error_class == "DELTA_STREAMING_SCHEMA_LOG_PARSE_SCHEMA_FAILED"
 
 
 def test_a_schema_with_a_type_that_is_not_handled_is_no_damage() -> None:
     with pytest.raises(UnsupportedFeatureError, match="geometry"):
-        decode_entry(bytes_of(dataSchemaJson=ID_AND_DAY.replace("integer", "geometry")), url=URL)
+        decode_entry(bytes_of(dataSchemaJson=ID_AND_DAY.replace("integer", "geometry")))
 
 
 @given(st.binary() | st.binary().map(lambda rest: b"v1\n" + rest))
 def test_any_bytes_are_an_entry_or_an_error_of_ours(data: bytes) -> None:
     try:
-        decode_entry(data, url=URL)
+        decode_entry(data)
     except SchemaLogError:
         return
 
@@ -140,10 +138,10 @@ VALUES = (
 @given(st.dictionaries(st.sampled_from(sorted(FIELDS)), VALUES))
 def test_any_fields_are_an_entry_or_an_error_of_ours(changed: dict[str, Any]) -> None:
     try:
-        entry = decode_entry(bytes_of(**changed), url=URL)
+        entry = decode_entry(bytes_of(**changed))
     except (SchemaLogError, UnsupportedFeatureError):
         return
-    assert decode_entry(encode_entry(entry), url=URL) == entry
+    assert decode_entry(encode_entry(entry)) == entry
 
 
 def test_a_table_is_read_with_the_schema_partitioning_and_properties_of_the_entry() -> None:

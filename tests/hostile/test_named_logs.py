@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,16 +17,20 @@ from hostile.checkpoints import SCHEMA, checkpoint, checkpoint_path, checkpoint_
 from hostile.judge import agrees, is_answered
 from hostile.logs import DATA, Folder, Json, line
 from hostile.logs import SCHEMA as COLUMNS
-from hostile.ways_in import OTHER_WAYS, ask, ask_everything
+from hostile.ways_in import OTHER_WAYS, ask, ask_everything, streamed
 from support.logs import add, commit_path, info, metadata, protocol, remove, txn
 from tablefeed.errors import (
     CommitError,
     CorruptLogError,
+    FeedError,
     LogError,
     LogGapError,
+    TableError,
     TablefeedError,
     UnsupportedFeatureError,
 )
+from tablefeed.feed.stream.source_options import SourceOptions
+from tablefeed.log.admission import ChangePolicy
 
 A, D, E = (quote(path) for path in DATA)
 BEGIN = [protocol(), metadata(COLUMNS)]
@@ -300,3 +306,64 @@ def test_statistics_that_are_deep_cost_no_row(folder: Folder, levels: int) -> No
 
     assert is_answered(ask_everything(path))
     assert ids(path) == [0, 1, 2]
+
+
+# --- the table's name ------------------------------------------------------------------------------------------------
+
+NAMED = {"delta.columnMapping.mode": "name"}
+CLUSTERED = protocol(3, 7, readerFeatures=[], writerFeatures=["clustering", "domainMetadata", "rowTracking"])
+
+
+def _column(**more: object) -> str:
+    return json.dumps({"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, **more}]})
+
+
+def _domain(name: str) -> Json:
+    return {"domainMetadata": {"domain": name, "configuration": "{}", "removed": False}}
+
+
+@pytest.mark.parametrize("healed", [False, True])
+@pytest.mark.parametrize(
+    "first",
+    [
+        [protocol(), metadata("{}")],
+        [protocol(), metadata("[")],
+        [protocol(), metadata(_column(type="odd", metadata={}))],
+        [protocol(), metadata(_column(type="long", metadata=3))],
+        [protocol(), metadata(COLUMNS, partition_columns=["x"])],
+        [protocol(), metadata(COLUMNS, configuration={"delta.columnMapping.mode": "odd"})],
+        [protocol(2, 5), metadata(COLUMNS, configuration={"delta.columnMapping.mode": "odd"})],
+        [protocol(2, 5), metadata(COLUMNS, configuration={"delta.columnMapping.mode": "id"})],
+        [protocol(2, 5), metadata(_column(metadata={"delta.columnMapping.physicalName": 3}), configuration=NAMED)],
+        [protocol(2, 5), metadata(COLUMNS, configuration={**NAMED, "delta.columnMapping.maxColumnId": "odd"})],
+        [protocol(), metadata(_column(metadata={"delta.invariants": "{"}))],
+        [protocol(1, 6), metadata(_column(metadata={"delta.identity.start": "odd"}))],
+        [protocol(), metadata(COLUMNS, configuration={"delta.appendOnly": "true"})],
+        [CLUSTERED, metadata(COLUMNS), _domain("delta.clustering")],
+        [CLUSTERED, metadata(COLUMNS), _domain("delta.rowTracking")],
+        [protocol(9, 9), metadata(COLUMNS)],
+    ],
+)
+def test_whatever_is_wrong_with_metadata_every_way_to_the_table_names_it(
+    folder: Folder, first: list[Json], *, healed: bool
+) -> None:
+    after = [[protocol(), metadata(COLUMNS), remove(A)]] if healed else []
+    path = folder.log(commits_of([*first, add(A), add(D)], *after, [add(E)]))
+    rows, more = pa.table({"id": [7]}), pa.table({"id": [7], "more": [8]})
+    from_0 = SourceOptions(starting_version=0, policy=ChangePolicy(ignore_changes=True))
+
+    answers = [
+        *every_answer(path),
+        ask(partial(streamed, path, from_0)),
+        ask(partial(streamed, path, replace(from_0, change_feed=True))),
+        ask(partial(tablefeed.checkpoint, path)),
+        ask(partial(tablefeed.vacuum, path)),
+        ask(partial(tablefeed.optimize, path)),
+        ask(partial(tablefeed.append, path, more, merge_schema=True)),
+        ask(partial(tablefeed.append, path, rows, mode="overwrite")),
+        ask(partial(tablefeed.append, path, more, mode="overwrite", overwrite_schema=True)),
+    ]
+
+    errors = [answer for answer in answers if isinstance(answer, TableError | LogError | FeedError)]
+    assert errors
+    assert all(str(path) in str(error) for error in errors)

@@ -93,12 +93,16 @@ def _closable(commits: Iterator[tablefeed.Commit]) -> Any:
     return commits  # Any: it is a generator, as its type does not say
 
 
-def streamed(path: Path) -> pa.Table:
-    """All that a stream of the table delivers, the table as it stands first, in batches of two files."""
+def streamed(path: Path, options: SourceOptions | None = None) -> pa.Table:
+    """All that a stream of the table delivers, by default the table as it stands first, in batches of two files."""
     snapshot = open_log(str(path)).load()
     schema_string = snapshot.metadata.schema_string
     source = open_source(
-        str(path), storage_options={}, schema_string=schema_string, options=SourceOptions(), clock=lambda: 0.0
+        str(path),
+        storage_options={},
+        schema_string=schema_string,
+        options=options or SourceOptions(),
+        clock=lambda: 0.0,
     )
     start, batches = source.initial(), list[pa.RecordBatch]()
     while (end := source.latest(start, Limits(files=2))) != start:

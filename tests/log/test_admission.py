@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from tablefeed.errors import ChangeRefusedError
+from tablefeed.errors import TABLE, ChangeRefusedError
 from tablefeed.log.admission import ChangePolicy, delivered_files, first_said
 from tablefeed.model.actions import AddFile, CdcFile, Commit, FileAction, RemoveFile, Version
 
-URL = "memory://orders"
 STRICT = ChangePolicy()
 DELETES = ChangePolicy(ignore_deletes=True)
 CHANGES = ChangePolicy(ignore_changes=True)
@@ -36,12 +35,12 @@ OPTIMIZE = v7(remove("a", data_change=False), remove("b", data_change=False), ad
 
 
 def paths(commit: Commit, policy: ChangePolicy) -> list[str]:
-    return [f.path for f in delivered_files(commit, policy, url=URL)]
+    return [f.path for f in delivered_files(commit, policy)]
 
 
 def refusal(commit: Commit, policy: ChangePolicy) -> ChangeRefusedError:
     with pytest.raises(ChangeRefusedError) as caught:
-        delivered_files(commit, policy, url=URL)
+        delivered_files(commit, policy)
     return caught.value
 
 
@@ -54,7 +53,7 @@ def test_a_commit_that_only_moves_rows_delivers_nothing_and_is_no_change() -> No
 
 
 def test_a_file_that_a_commit_says_again_is_delivered_the_first_time_and_counted_each_time() -> None:
-    files = delivered_files(v7(add("a"), add("b"), add("a"), add("c")), STRICT, url=URL)
+    files = delivered_files(v7(add("a"), add("b"), add("a"), add("c")), STRICT)
 
     assert [(index, file.path) for index, file in first_said(files)] == [(0, "a"), (1, "b"), (3, "c")]
 
@@ -113,10 +112,10 @@ def test_a_refusal_names_the_version_the_table_what_was_done_and_the_options_tha
     merge = refusal(v7(remove("a"), add("b"), info=info), STRICT)
     delete = refusal(DELETE, STRICT)
 
-    assert (merge.version, merge.url) == (7, URL)
-    for said in ("Version 7", URL, "MERGE ({'predicate': 'id = 1'})", "skipChangeCommits", "ignoreChanges"):
+    assert (merge.version, merge.url) == (7, TABLE)
+    for said in ("Version 7", TABLE, "MERGE ({'predicate': 'id = 1'})", "skipChangeCommits", "ignoreChanges"):
         assert said in merge.message
-    for said in ("Version 7", URL, "example a)", "skipChangeCommits", "ignoreDeletes"):
+    for said in ("Version 7", TABLE, "example a)", "skipChangeCommits", "ignoreDeletes"):
         assert said in delete.message
 
 

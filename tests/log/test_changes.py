@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from tablefeed.errors import ChangeDataError
+from tablefeed.errors import TABLE, ChangeDataError
 from tablefeed.log.changes import ChangedFile, ChangeType, changed_files, implied_changes
 from tablefeed.model.actions import AddFile, CdcFile, Commit, DeletionVector, FileAction, RemoveFile, Version
 
-URL = "memory://orders"
 INSERT, DELETE = ChangeType.INSERT, ChangeType.DELETE
 NO_ROWS = {"numTargetRowsInserted": "0", "numTargetRowsUpdated": "0", "numTargetRowsDeleted": "0"}
 
@@ -63,13 +62,13 @@ def told(changes: tuple[ChangedFile, ...]) -> list[Told]:
 
 
 def changes(*files: FileAction, info: Mapping[str, object] | None = None) -> list[Told]:
-    return told(changed_files(v7(*files, info=info), url=URL))
+    return told(changed_files(v7(*files, info=info)))
 
 
 def refusal(*files: FileAction) -> str:
     with pytest.raises(ChangeDataError) as caught:
         changes(*files)
-    assert (caught.value.version, caught.value.url) == (7, URL)
+    assert (caught.value.version, caught.value.url) == (7, TABLE)
     return str(caught.value)
 
 
@@ -157,18 +156,18 @@ def test_a_merge_of_nothing_that_recorded_changes_is_told_by_them() -> None:
 def test_what_files_imply_does_not_look_at_what_was_recorded() -> None:
     merge = v7(remove("a"), cdc("c"), add("b"), info={"operation": "MERGE", "operationMetrics": NO_ROWS})
 
-    assert told(implied_changes(merge, url=URL)) == [(0, "a", DELETE, None, None), (1, "b", INSERT, None, None)]
+    assert told(implied_changes(merge)) == [(0, "a", DELETE, None, None), (1, "b", INSERT, None, None)]
 
 
 def test_partition_values_are_the_actions_own_and_absent_where_a_remove_leaves_them_out() -> None:
-    found = changed_files(v7(remove("a"), remove("b", partition_values={"day": None}), add("c")), url=URL)
+    found = changed_files(v7(remove("a"), remove("b", partition_values={"day": None}), add("c")))
 
     assert [change.partition_values for change in found] == [None, {"day": None}, {"day": "1"}]
     assert [change.size_bytes for change in found] == [0, 0, 10]
 
 
 def test_a_remove_without_partition_values_has_those_of_the_add_of_its_file() -> None:
-    (change,) = changed_files(v7(remove("a"), add("a", D1)), url=URL)
+    (change,) = changed_files(v7(remove("a"), add("a", D1)))
 
     assert change.partition_values == {"day": "1"}
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablefeed.errors import LogError
+from tablefeed.errors import TABLE, LogError
 from tablefeed.log.replay import each_once, fold, live_files, sorted_for_stream
 from tablefeed.model.actions import Commit, DomainMetadata, Facts, Metadata, Protocol, Txn, Version
 
@@ -144,16 +144,16 @@ def test_a_file_that_was_removed_and_added_again_is_live() -> None:
 
 @pytest.mark.parametrize("checkpoint", [[batch(add("a"), add("a"))], [batch(add("a"), add("b")), batch(add("a"))]])
 def test_a_checkpoint_that_names_a_file_twice_does_not_end_well(checkpoint: list[pa.RecordBatch]) -> None:
-    files = each_once(checkpoint, log_file="1.checkpoint.parquet", url="memory://orders")
+    files = each_once(checkpoint, log_file="1.checkpoint.parquet")
 
     assert [next(files) for _ in checkpoint] == checkpoint
-    with pytest.raises(LogError, match=r"1\.checkpoint\.parquet of memory://orders names a data file twice"):
+    with pytest.raises(LogError, match=rf"1\.checkpoint\.parquet of {TABLE} names a data file twice"):
         next(files)
 
 
 def test_a_checkpoint_of_no_files_or_of_one_path_with_two_deletion_vectors_names_each_once() -> None:
     for checkpoint in ([], [batch()], [batch(add("a"), add("a\x00u1"), add("a\x00u2"))]):
-        assert list(each_once(checkpoint, log_file="", url="memory://orders")) == checkpoint
+        assert list(each_once(checkpoint, log_file="")) == checkpoint
 
 
 def test_one_path_with_two_deletion_vectors_is_two_files() -> None:

@@ -85,7 +85,7 @@ def test_every_version_has_the_files_that_other_readers_see(corpus: Path) -> Non
         if (table, version) in _CUT_OFF or (table in _ONE_FILE_BY_TWO_NAMES and version == "1"):
             continue
         log = corpus / "delta" / table / names.LOG_DIR
-        segment = build_segment(_listing(log), version=Version(int(version)), url=table)
+        segment = build_segment(_listing(log), version=Version(int(version)))
         if _described(_live(log, segment)) == (files["active"], files["bytes"], files["paths_sha256"]):
             right += 1
         else:
@@ -99,7 +99,7 @@ def test_every_version_has_the_files_that_other_readers_see(corpus: Path) -> Non
 def test_a_remove_by_another_spelling_of_the_path_removes_the_file(corpus: Path, table: str) -> None:
     log = corpus / "delta" / table / names.LOG_DIR
 
-    assert _described(_live(log, build_segment(_listing(log), version=Version(1), url=table)))[0] == 0
+    assert _described(_live(log, build_segment(_listing(log), version=Version(1))))[0] == 0
 
 
 @pytest.mark.parametrize(("table", "version"), sorted(_CUT_OFF))
@@ -107,15 +107,15 @@ def test_what_the_log_no_longer_holds_is_refused(corpus: Path, table: str, versi
     log = corpus / "delta" / table / names.LOG_DIR
 
     with pytest.raises(_CUT_OFF[table, version]):
-        build_segment(_listing(log), version=Version(int(version)), url=table)
+        build_segment(_listing(log), version=Version(int(version)))
 
 
 def test_a_table_reads_the_same_from_every_checkpoint_that_it_has(corpus: Path) -> None:
     for table in _CHECKPOINTED:
         log = corpus / "delta" / table / names.LOG_DIR
         listing = _listing(log)
-        with_checkpoint = build_segment(listing, version=None, url=table)
+        with_checkpoint = build_segment(listing, version=None)
         without = frozenset(file.name for file in with_checkpoint.checkpoint)
-        from_commits = build_segment(listing, version=None, url=table, without=without)
+        from_commits = build_segment(listing, version=None, without=without)
         assert _described(_live(log, with_checkpoint)) == _described(_live(log, from_commits))
         assert len(from_commits.commits) > len(with_checkpoint.commits)

@@ -19,8 +19,6 @@ from tablefeed.log.segment import (
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFile, LogFileKind
 
-URL = "memory://orders"
-
 
 def commits(*versions: int) -> list[LogFile]:
     return [_file(f"{v:020d}.json", LogFileKind.COMMIT, v) for v in versions]
@@ -69,7 +67,7 @@ def _file(name: str, kind: LogFileKind, version: int) -> LogFile:
 
 
 def built(listing: list[LogFile], version: int | None = None, without: frozenset[str] = frozenset()) -> LogSegment:
-    return build_segment(listing, version=None if version is None else Version(version), url=URL, without=without)
+    return build_segment(listing, version=None if version is None else Version(version), without=without)
 
 
 def test_without_a_checkpoint_the_newest_version_is_all_commits() -> None:

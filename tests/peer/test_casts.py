@@ -60,7 +60,7 @@ def same_number(source: str, spark: str, mine: str) -> bool:
 
 def model(name: str) -> DataType:
     schema = '{"type":"struct","fields":[{"name":"c","type":"%s","nullable":true,"metadata":{}}]}' % name  # noqa: UP031
-    return parse_schema(schema, url="-").fields[0].type
+    return parse_schema(schema).fields[0].type
 
 
 def spark_name(name: str) -> str:

@@ -58,7 +58,7 @@ def table(index_tables: Path, name: str) -> Table:
     told = [add.split for add in snapshot.files.values() if add.split is not None]
     mappings = {split.doc_mapping or registry[split.doc_mapping_ref or ""] for split in told}
     return Table(
-        schema=to_arrow(parse_schema(snapshot.facts.metadata.schema_string, url=URL)),
+        schema=to_arrow(parse_schema(snapshot.facts.metadata.schema_string)),
         partition_by=snapshot.facts.metadata.partition_columns,
         doc_mappings=sorted(mappings),
         split=(folder / min(snapshot.files)).read_bytes(),

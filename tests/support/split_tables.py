@@ -38,7 +38,7 @@ def split_table(
     store, manifests = MemoryStore("splits"), list[Manifest]()
     schema = appends[0].schema
     layout = SplitLayout(schema=schema, partition_by=tuple(partition_by), most_rows=most_rows)
-    _put(store, names.commit_name(0), _commit_0(schema, partition_by, url=store.url))
+    _put(store, names.commit_name(0), _commit_0(schema, partition_by))
     file_count = 0
     for version, rows in enumerate(appends, 1):
 
@@ -85,10 +85,10 @@ def numeric_or_text(partitions: Sequence[Mapping[str, str | None]]) -> Mapping[s
     }
 
 
-def _commit_0(schema: pa.Schema, partition_by: Sequence[str], *, url: str) -> bytes:
+def _commit_0(schema: pa.Schema, partition_by: Sequence[str]) -> bytes:
     metadata = Metadata(
         table_id="t",
-        schema_string=format_schema(from_arrow(schema, url=url)),
+        schema_string=format_schema(from_arrow(schema)),
         partition_columns=tuple(partition_by),
         format_provider="indextables",
     )

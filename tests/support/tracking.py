@@ -85,7 +85,7 @@ class Checkpoint:
         tracking = self.tracking(allowed)
         log = open_log(str(self.table))
         tracked = tracked_schema(str(self.table), storage_options={}, tracking=tracking)
-        schema = log.load().schema if tracked is None else parse_schema(tracked, url=log.url)
+        schema = log.load().schema if tracked is None else parse_schema(tracked)
         self.columns = list(schema.names)
         return StreamSource(
             log, read_schema=schema, options=SourceOptions(tracking=tracking, **options), clock=lambda: 0.0

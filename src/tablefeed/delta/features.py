@@ -18,7 +18,7 @@ import orjson
 from tablefeed.delta import names, row_tracking
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.type_changes import unknown_type_change
-from tablefeed.errors import TABLE, AppendOnlyError, LogError, UnsupportedFeatureError, naming
+from tablefeed.errors import TABLE, AppendOnlyError, LogError, UnsupportedFeatureError
 from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.schema import Primitive, Struct, walk
 
@@ -62,61 +62,58 @@ class Feature:
     implied_from: int | None = None
 
 
-def check_readable(protocol: Protocol, metadata: Metadata, *, url: str) -> None:
+def check_readable(protocol: Protocol, metadata: Metadata) -> None:
     """Raises UnsupportedFeatureError, naming the features, unless every file of the table can be read correctly.
 
     Shredded variants are not refused here: only the files themselves show whether they have one.
     """
-    with naming(url):
-        if metadata.format_provider != "parquet":
-            raise UnsupportedFeatureError(
-                f"The table at {TABLE} keeps its data as {metadata.format_provider!r}; tablefeed reads and writes "
-                "parquet.",
-                features=(f"format {metadata.format_provider}",),
-            )
-        if protocol.min_reader_version > _READER_VERSION or (
-            protocol.min_reader_version == _READER_VERSION and protocol.reader_features is None
-        ):
-            raise _version_error(protocol)
-        uses = _uses(metadata)
-        # An active feature counts even where the protocol does not list it: rows would be wrong.
-        in_use = frozenset(feature.name for feature in FEATURES.values() if feature.is_active(uses))
-        refused = _refused(protocol.reader_features or frozenset(), in_use, lambda feature: feature.read)
-        if refused:
-            raise _feature_error(refused, "read", "DELTA_UNSUPPORTED_FEATURES_FOR_READ")
-        _refuse_unsupported_mapping(protocol, uses)
-        if not _WIDENING.isdisjoint(protocol.reader_features or ()) and names.TYPE_CHANGES in uses.column_keys:
-            _refuse_unknown_type_change(metadata)
+    if metadata.format_provider != "parquet":
+        raise UnsupportedFeatureError(
+            f"The table at {TABLE} keeps its data as {metadata.format_provider!r}; tablefeed reads and writes parquet.",
+            features=(f"format {metadata.format_provider}",),
+        )
+    if protocol.min_reader_version > _READER_VERSION or (
+        protocol.min_reader_version == _READER_VERSION and protocol.reader_features is None
+    ):
+        raise _version_error(protocol)
+    uses = _uses(metadata)
+    # An active feature counts even where the protocol does not list it: rows would be wrong.
+    in_use = frozenset(feature.name for feature in FEATURES.values() if feature.is_active(uses))
+    refused = _refused(protocol.reader_features or frozenset(), in_use, lambda feature: feature.read)
+    if refused:
+        raise _feature_error(refused, "read", "DELTA_UNSUPPORTED_FEATURES_FOR_READ")
+    _refuse_unsupported_mapping(protocol, uses)
+    if not _WIDENING.isdisjoint(protocol.reader_features or ()) and names.TYPE_CHANGES in uses.column_keys:
+        _refuse_unknown_type_change(metadata)
 
 
-def check_writable(protocol: Protocol, metadata: Metadata, *, url: str, removes: bool) -> None:
+def check_writable(protocol: Protocol, metadata: Metadata, *, removes: bool) -> None:
     """Raises unless rows can be appended, and with `removes` whole files removed, without breaking the table.
 
     Raises UnsupportedFeatureError, naming the features; a table that cannot be read is not written either, as the
     protocol demands. Raises AppendOnlyError for `removes` with `delta.appendOnly`. Rules for rows are not checked here.
     """
-    with naming(url):
-        check_readable(protocol, metadata, url=url)
-        if protocol.min_writer_version > _WRITER_VERSION or (
-            protocol.min_writer_version == _WRITER_VERSION and protocol.writer_features is None
-        ):
-            raise _version_error(protocol)
-        uses = _uses(metadata)
-        listed = (protocol.writer_features or frozenset()) | (protocol.reader_features or frozenset())
-        in_use = frozenset(
-            feature.name
-            for feature in FEATURES.values()
-            if feature.is_active(uses) and (feature.name in listed or _is_implied(feature, protocol))
+    check_readable(protocol, metadata)
+    if protocol.min_writer_version > _WRITER_VERSION or (
+        protocol.min_writer_version == _WRITER_VERSION and protocol.writer_features is None
+    ):
+        raise _version_error(protocol)
+    uses = _uses(metadata)
+    listed = (protocol.writer_features or frozenset()) | (protocol.reader_features or frozenset())
+    in_use = frozenset(
+        feature.name
+        for feature in FEATURES.values()
+        if feature.is_active(uses) and (feature.name in listed or _is_implied(feature, protocol))
+    )
+    refused = _refused(listed, in_use, lambda feature: feature.write)
+    if refused:
+        raise _feature_error(refused, "written", "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
+    row_tracking.check_consistent(protocol, uses.properties)
+    if removes and uses.properties.appends_only:
+        raise AppendOnlyError(
+            f"The table at {TABLE} is append-only: its rows must not be removed. "
+            f"Append instead, or set its property {names.APPEND_ONLY} to false.",
         )
-        refused = _refused(listed, in_use, lambda feature: feature.write)
-        if refused:
-            raise _feature_error(refused, "written", "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
-        row_tracking.check_consistent(protocol, uses.properties)
-        if removes and uses.properties.appends_only:
-            raise AppendOnlyError(
-                f"The table at {TABLE} is append-only: its rows must not be removed. "
-                f"Append instead, or set its property {names.APPEND_ONLY} to false.",
-            )
 
 
 def required_protocol(schema: Struct, properties: Mapping[str, str]) -> Protocol:
@@ -134,7 +131,7 @@ def required_protocol(schema: Struct, properties: Mapping[str, str]) -> Protocol
     return _as_low_as_can_be(frozenset(_with_required(wanted)) | _implied(reader, writer))
 
 
-def protocol_for(schema: Struct, protocol: Protocol, *, url: str) -> Protocol:
+def protocol_for(schema: Struct, protocol: Protocol) -> Protocol:
     """The protocol of a table with `protocol` after its schema becomes `schema`: unchanged, or with variants added.
 
     As in Delta-Spark, variantType is the only feature for a type that is added to an existing table. Any other would
@@ -149,10 +146,9 @@ def protocol_for(schema: Struct, protocol: Protocol, *, url: str) -> Protocol:
         return _as_low_as_can_be(supported_features(protocol) | {_VARIANT})
     if missing:
         raise UnsupportedFeatureError(
-            f"The new columns need features that {url} does not have: {', '.join(missing)}. Nothing was written. Add "
+            f"The new columns need features that {TABLE} does not have: {', '.join(missing)}. Nothing was written. Add "
             f"them to the table first (ALTER TABLE ... SET TBLPROPERTIES ('{names.FEATURE_PREFIX}{missing[0]}' = "
             "'supported')), or cast the columns.",
-            url=url,
             features=tuple(missing),
             error_class="DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
         )

@@ -30,24 +30,23 @@ def supports_row_tracking(protocol: Protocol) -> bool:
 
 
 def with_row_ids(
-    files: Sequence[AddFile], domains: Mapping[str, DomainMetadata], *, version: Version, url: str
+    files: Sequence[AddFile], domains: Mapping[str, DomainMetadata], *, version: Version
 ) -> tuple[tuple[AddFile, ...], DomainMetadata | None]:
     """`files` with row ids after all earlier ones and `version` as their rows' commit, and the new mark as a domain.
 
     The domain is None where the mark did not move. `domains` are those of the version before. Raises LogError where
     their mark cannot be read. Raises CommitError where a file has no row count, or no ids are left.
     """
-    before = mark = _mark(domains.get(names.ROW_TRACKING_DOMAIN), url)
+    before = mark = _mark(domains.get(names.ROW_TRACKING_DOMAIN))
     tracked = []
     for file in files:
         rows = num_records(file.stats)
         if rows is None or mark + rows > LAST_ROW_ID:
             why = "its statistics have no row count" if rows is None else "the table has used all row ids"
             raise CommitError(
-                f"Nothing was committed to {url}: the rows of {file.path} need row ids, but none can be assigned: "
+                f"Nothing was committed to {TABLE}: the rows of {file.path} need row ids, but none can be assigned: "
                 f"{why}.",
                 error_class="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS" if rows is None else None,
-                url=url,
             )
         tracked.append(replace(file, base_row_id=mark + 1, default_row_commit_version=version))
         mark += rows
@@ -89,7 +88,7 @@ def check_consistent(protocol: Protocol, properties: TableProperties) -> None:
         )
 
 
-def _mark(domain: DomainMetadata | None, url: str) -> int:
+def _mark(domain: DomainMetadata | None) -> int:
     if domain is None:
         return NO_MARK
     try:
@@ -98,9 +97,8 @@ def _mark(domain: DomainMetadata | None, url: str) -> int:
         mark = None
     if type(mark) is not int or not NO_MARK <= mark <= LAST_ROW_ID:
         raise LogError(
-            f"The log of {url} does not say which row ids are in use: domain {domain.domain} has the configuration "
-            f"{domain.configuration!r:.200}. Nothing was committed. Correct it with the writer that wrote it.",
-            url=url,
+            f"The log of {TABLE} does not say which row ids are in use: domain {domain.domain} has the configuration "
+            f"{domain.configuration!r:.200}. Nothing was committed. Correct it with the writer that wrote it."
         )
     return mark
 

@@ -16,7 +16,7 @@ import orjson
 from tablefeed.delta import names
 from tablefeed.delta.fields import BadActionError, read_protocol, write_protocol
 from tablefeed.delta.schema.schema_string import format_schema, parse_schema
-from tablefeed.errors import TABLE, LogError, SchemaLogError, UnsupportedFeatureError, naming
+from tablefeed.errors import TABLE, LogError, SchemaLogError, UnsupportedFeatureError
 from tablefeed.model.actions import Metadata, Protocol, Version
 from tablefeed.model.schema import Struct
 
@@ -66,7 +66,7 @@ class TrackedMetadata:
     @cached_property
     def schema(self) -> Struct:
         """The schema that the stream reads with."""
-        return parse_schema(self.schema_string, url=self.source_path)
+        return parse_schema(self.schema_string)
 
     def over(self, metadata: Metadata) -> Metadata:
         """Returns `metadata` of the same table with this entry's schema, partition columns and configuration."""
@@ -98,20 +98,19 @@ def encode_entry(entry: TrackedMetadata) -> bytes:
     return FORMAT + b"\n" + orjson.dumps(values)
 
 
-def decode_entry(data: bytes, *, url: str) -> TrackedMetadata:
-    """Returns the entry in `data`; `url` is its file.
+def decode_entry(data: bytes) -> TrackedMetadata:
+    """Returns the entry in `data`. In errors its file takes the place of the table.
 
     Raises SchemaLogError: DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED for bytes that are not an entry,
     DELTA_STREAMING_SCHEMA_LOG_PARSE_SCHEMA_FAILED for an entry whose schema cannot be parsed.
     """
-    with naming(url):
-        first, _, rest = data.partition(b"\n")
-        if first.rstrip(b"\r") != FORMAT:
-            raise _damaged(f"its first line is {first[:20]!r} and not {FORMAT!r}")
-        try:
-            return _entry(orjson.loads(rest.split(b"\n", 1)[0]))
-        except (orjson.JSONDecodeError, BadActionError, _BadEntryError) as error:
-            raise _damaged(str(error)) from error
+    first, _, rest = data.partition(b"\n")
+    if first.rstrip(b"\r") != FORMAT:
+        raise _damaged(f"its first line is {first[:20]!r} and not {FORMAT!r}")
+    try:
+        return _entry(orjson.loads(rest.split(b"\n", 1)[0]))
+    except (orjson.JSONDecodeError, BadActionError, _BadEntryError) as error:
+        raise _damaged(str(error)) from error
 
 
 class _BadEntryError(ValueError):
@@ -155,7 +154,7 @@ def _entry(values: Any) -> TrackedMetadata:  # Any: JSON that is judged here
 
 def _schema(text: str) -> Struct:
     try:
-        return parse_schema(text, url=TABLE)
+        return parse_schema(text)
     except UnsupportedFeatureError:
         raise  # a valid schema, with a type that is not handled here
     except LogError as error:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from tablefeed.errors import IllegalOptionError, MissingPathError, SchemaMismatchError
+from tablefeed.errors import IllegalOptionError, MissingPathError, SchemaMismatchError, naming
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -127,7 +127,12 @@ def delivered(
         rows = filtered(rows, row_filter.condition, wanted, url=url)
     elif len({*wanted.names}) < len(wanted):
         rows = (batch.select(wanted.names) for batch in rows)
-    return pa.RecordBatchReader.from_batches(wanted, rows)
+    return pa.RecordBatchReader.from_batches(wanted, _named(rows, url))
+
+
+def _named(rows: Iterator[pa.RecordBatch], url: str) -> Iterator[pa.RecordBatch]:
+    with naming(url):
+        yield from rows
 
 
 def filtered(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tablefeed.errors import ChangeRefusedError
+from tablefeed.errors import TABLE, ChangeRefusedError
 from tablefeed.model.actions import AddFile, Commit, RemoveFile
 
 
@@ -36,7 +36,7 @@ class ChangePolicy:
         return self.allows_changes or self.ignore_deletes
 
 
-def delivered_files(commit: Commit, policy: ChangePolicy, *, url: str) -> tuple[AddFile, ...]:
+def delivered_files(commit: Commit, policy: ChangePolicy) -> tuple[AddFile, ...]:
     """Gives the files of `commit` that a stream of appends delivers, in log order; their index is the offset's.
 
     Raises ChangeRefusedError where the commit deletes (DELTA_SOURCE_IGNORE_DELETE) or rewrites rows
@@ -49,13 +49,12 @@ def delivered_files(commit: Commit, policy: ChangePolicy, *, url: str) -> tuple[
     if policy.skip_change_commits:
         return ()
     if added and not policy.allows_changes:
-        raise _changes_refused(commit, removed, url)
+        raise _changes_refused(commit, removed)
     if not added and not policy.allows_deletes:
         raise ChangeRefusedError(
-            f"Version {commit.version} of {url} deletes rows (for example {removed.path}), and this stream delivers "
+            f"Version {commit.version} of {TABLE} deletes rows (for example {removed.path}), and this stream delivers "
             "appends only. Set the option skipChangeCommits=true or ignoreDeletes=true to pass such commits, or "
             "restart from a full snapshot with a new checkpoint.",
-            url=url,
             version=commit.version,
             error_class="DELTA_SOURCE_IGNORE_DELETE",
         )
@@ -75,14 +74,13 @@ def first_said(files: Sequence[AddFile]) -> Iterator[tuple[int, AddFile]]:
             yield index, file
 
 
-def _changes_refused(commit: Commit, removed: RemoveFile, url: str) -> ChangeRefusedError:
+def _changes_refused(commit: Commit, removed: RemoveFile) -> ChangeRefusedError:
     info = commit.info or {}
     what = f"{info['operation']} ({info.get('operationParameters')})" if "operation" in info else removed.path
     return ChangeRefusedError(
-        f"Version {commit.version} of {url} rewrites or deletes rows: {what}. This stream delivers appends only. "
+        f"Version {commit.version} of {TABLE} rewrites or deletes rows: {what}. This stream delivers appends only. "
         "Set the option skipChangeCommits=true to pass such commits, or ignoreChanges=true to receive rewritten "
         "files whole, or restart from a full snapshot with a new checkpoint.",
-        url=url,
         version=commit.version,
         error_class="DELTA_SOURCE_TABLE_IGNORE_CHANGES",
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tablefeed.errors import ChangeDataError
+from tablefeed.errors import TABLE, ChangeDataError
 from tablefeed.model.actions import AddFile, CdcFile, Commit, DeletionVector, RemoveFile
 
 
@@ -45,7 +45,7 @@ class ChangedFile:
     base_row_id: int | None = None
 
 
-def changed_files(commit: Commit, *, url: str) -> tuple[ChangedFile, ...]:
+def changed_files(commit: Commit) -> tuple[ChangedFile, ...]:
     """Gives what the change data feed of a table delivers for `commit`, in log order.
 
     These are the commit's change data files, if it has any. Otherwise they are what its adds and removes with a data
@@ -55,7 +55,7 @@ def changed_files(commit: Commit, *, url: str) -> tuple[ChangedFile, ...]:
     recorded = [file for file in commit.files if isinstance(file, CdcFile)]
     if recorded:
         return tuple(_recorded(index, file) for index, file in enumerate(recorded))
-    return () if _is_merge_of_nothing(commit) else implied_changes(commit, url=url)
+    return () if _is_merge_of_nothing(commit) else implied_changes(commit)
 
 
 def counted_actions(commit: Commit) -> tuple[AddFile | RemoveFile | CdcFile, ...]:
@@ -66,14 +66,14 @@ def counted_actions(commit: Commit) -> tuple[AddFile | RemoveFile | CdcFile, ...
     return tuple(file for file in commit.files if not isinstance(file, CdcFile) and file.data_change)
 
 
-def implied_changes(commit: Commit, *, url: str) -> tuple[ChangedFile, ...]:
+def implied_changes(commit: Commit) -> tuple[ChangedFile, ...]:
     """Gives the rows that the adds and removes of `commit` with a data change insert and delete, in log order.
 
     A file counts whole, without the rows in its deletion vector. Of a file that only gets another deletion vector, the
     rows by which the two vectors differ count. A row that was copied to another file is both deleted and inserted: the
     actions of a commit do not show copies. Raises ChangeDataError for a commit that contradicts itself.
     """
-    changes = _Changes(commit, url=url)
+    changes = _Changes(commit)
     return tuple(changed for index, file in changes.files for changed in changes.of(index, file))
 
 
@@ -103,9 +103,8 @@ def _recorded(index: int, file: CdcFile) -> ChangedFile:
 class _Changes:
     """The adds and removes of a commit that change data, numbered, each path at most once added and once removed."""
 
-    def __init__(self, commit: Commit, *, url: str) -> None:
+    def __init__(self, commit: Commit) -> None:
         self._version = commit.version
-        self._url = url
         self._added: dict[str, AddFile] = {}
         self._removed: dict[str, RemoveFile] = {}
         files = [file for file in commit.files if not isinstance(file, CdcFile)]
@@ -154,9 +153,8 @@ class _Changes:
 
     def _contradiction(self, path: str, how: str) -> ChangeDataError:
         return ChangeDataError(
-            f"Which rows version {self._version} of {self._url} changed is not certain: the file {path} {how}. "
+            f"Which rows version {self._version} of {TABLE} changed is not certain: the file {path} {how}. "
             "Read from a later version.",
-            url=self._url,
             version=self._version,
         )
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablefeed.errors import LogError
+from tablefeed.errors import TABLE, LogError
 from tablefeed.model.actions import Commit, Facts
 
 
@@ -94,7 +94,7 @@ class Remaining:
             yield batch.filter(new)
 
 
-def each_once(checkpoint: Iterable[pa.RecordBatch], *, log_file: str, url: str) -> Iterator[pa.RecordBatch]:
+def each_once(checkpoint: Iterable[pa.RecordBatch], *, log_file: str) -> Iterator[pa.RecordBatch]:
     """Gives the files of `checkpoint`, read from `log_file` on; raises LogError at the end where a key came twice.
 
     A checkpoint's writer reconciles it, so a reader does not choose between two rows of one key: it would read both.
@@ -107,9 +107,8 @@ def each_once(checkpoint: Iterable[pa.RecordBatch], *, log_file: str, url: str) 
     seen = pa.chunked_array(hashes)
     if pc.count_distinct(seen).as_py() < len(seen):
         raise LogError(
-            f"The checkpoint {log_file} of {url} names a data file twice, so its rows would be read twice. Delete the "
-            "checkpoint if the commits up to its version still exist, or let the table's writer make a new one.",
-            url=url,
+            f"The checkpoint {log_file} of {TABLE} names a data file twice, so its rows would be read twice. Delete "
+            "the checkpoint if the commits up to its version still exist, or let the table's writer make a new one."
         )
 
 

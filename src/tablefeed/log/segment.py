@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tablefeed.errors import LogError, LogGapError, TableNotFoundError, VersionNotFoundError
+from tablefeed.errors import TABLE, LogError, LogGapError, TableNotFoundError, VersionNotFoundError
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFile, LogFileKind
 
@@ -56,7 +56,7 @@ class LogSegment:
 
 
 def build_segment(
-    listing: Iterable[LogFile], *, version: Version | None, url: str, without: frozenset[str] = frozenset()
+    listing: Iterable[LogFile], *, version: Version | None, without: frozenset[str] = frozenset()
 ) -> LogSegment:
     """The segment of `version`, by default of the newest version, from its newest whole checkpoint not in `without`.
 
@@ -74,17 +74,17 @@ def build_segment(
     newest, earliest = log.newest, log.earliest
     if newest is None:
         raise TableNotFoundError(
-            f"There is no Delta table at {url}: its log holds no commit and no complete checkpoint.", url=url
+            f"There is no Delta table at {TABLE}: its log holds no commit and no complete checkpoint."
         )
     target = newest if version is None else version
     if target > newest or (earliest is not None and target < earliest):
         first = newest if earliest is None else earliest
-        raise VersionNotFoundError(url=url, version=target, earliest=first, latest=newest)
+        raise VersionNotFoundError(version=target, earliest=first, latest=newest)
     checkpoint = log.newest_checkpoint(target, without=without)
     versions = range(checkpoint[0].version + 1 if checkpoint else 0, target + 1)
     missing = next((v for v in versions if v not in log.commits), None)
     if missing is not None:
-        raise _hole(log, versions, missing=missing, url=url)
+        raise _hole(log, versions, missing=missing)
     return LogSegment(
         version=target,
         checkpoint=checkpoint,
@@ -184,7 +184,7 @@ def whole_checkpoints(files: Iterable[LogFile]) -> Mapping[Version, list[Checkpo
     return whole
 
 
-def _hole(log: _Log, segment: range, *, missing: int, url: str) -> LogError:
+def _hole(log: _Log, segment: range, *, missing: int) -> LogError:
     """The error for the versions `segment`, which cannot be read because the commit of `missing` does not exist.
 
     The classes are Delta-Spark's, which calls a log truncated where the commits right after its checkpoint are missing.
@@ -193,14 +193,12 @@ def _hole(log: _Log, segment: range, *, missing: int, url: str) -> LogError:
     found = min((v for v in {*log.commits, *log.checkpoints} if v > missing), default=None)
     if missing == 0:
         return LogError(
-            f"The log of {url} lacks its first commits: those before version {found} are gone and no readable "
+            f"The log of {TABLE} lacks its first commits: those before version {found} are gone and no readable "
             f"checkpoint replaces them, so version {version} cannot be read. Restore the missing log "
             "files, or read a newer version.",
-            url=url,
             error_class="DELTA_TRUNCATED_TRANSACTION_LOG",
         )
     return LogGapError(
-        url=url,
         expected=missing,
         found=found,
         remedy=f"Version {version} cannot be read without them. Restore the missing log files.",

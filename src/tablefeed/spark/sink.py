@@ -23,7 +23,7 @@ from tablefeed.feed.upkeep.after_commit import UpkeepOptions, look_after, now_ms
 from tablefeed.feed.upkeep.auto_compact import compact_if_wanted
 from tablefeed.feed.write.gathering import gathered
 from tablefeed.feed.write.orphans import delete_orphans, delete_replayed
-from tablefeed.feed.write.sink import plan_write, rows_of_spark, write_task
+from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.write_plan import WritePlan
 from tablefeed.feed.write.write_rules import Scope, WriteRules
 from tablefeed.log.conflicts import WriteKind
@@ -192,7 +192,7 @@ def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind
     )
     log, state = newest_state(path, dict(options.storage), table_format=options["tableFormat"])
     # The schema in Spark's JSON: in the Arrow schema of the rows a variant would be a struct.
-    rows = rows_of_spark(schema.json(), url=log.url)
+    rows = schema.json()
     plan = plan_write(log, state, rows, partition_by=options["partitionBy"] or (), kind=kind, rules=rules)
     settle()
     return plan

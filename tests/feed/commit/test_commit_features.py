@@ -354,7 +354,7 @@ def wide_schema(count: int) -> pa.Schema:
 
 def a_clustered_table(schema: pa.Schema, *columns: object, **properties: str) -> TableLog:
     listed = protocol(1, 7, writerFeatures=["clustering", "domainMetadata"])
-    text = format_schema(from_arrow(schema, url="mem://orders"))
+    text = format_schema(from_arrow(schema))
     return a_log(v0=[listed, metadata(text, configuration=properties), clustering(*columns)])
 
 
@@ -362,7 +362,7 @@ def a_clustered_table(schema: pa.Schema, *columns: object, **properties: str) ->
 def test_files_of_a_clustered_table_have_statistics_of_its_clustering_columns(tmp_path: Path, column: object) -> None:
     schema = wide_schema(40)
     listed = protocol(1, 7, writerFeatures=["clustering", "domainMetadata"])
-    text = format_schema(from_arrow(schema, url="mem://orders"))
+    text = format_schema(from_arrow(schema))
     store = open_store(str(tmp_path))
     a_log(store, v0=[listed, metadata(text), clustering(column)])
 

@@ -26,12 +26,12 @@ WORDS = "a s . x ( ) = < <=> IN NOT NULL IS 1 2.5 'q' AND OR BETWEEN , - ` TRUE 
 def kept(predicate: str, kind: pa.DataType, *values: object) -> list[object]:
     """The values of the column `a` that are let through."""
     rows = pa.table({"a": pa.array(values, type=kind)})
-    condition = row_filter(predicate, from_arrow(rows.schema, url="mem://t")).condition
+    condition = row_filter(predicate, from_arrow(rows.schema)).condition
     return list(rows.filter(condition)["a"].to_pylist())
 
 
 def refusal(predicate: str, kind: pa.DataType) -> str:
-    schema = from_arrow(pa.schema([("a", kind), ("s", pa.struct([("x", pa.int32())]))]), url="mem://t")
+    schema = from_arrow(pa.schema([("a", kind), ("s", pa.struct([("x", pa.int32())]))]))
     with pytest.raises(IllegalOptionError) as refused:
         row_filter(predicate, schema)
     return str(refused.value)
@@ -147,7 +147,7 @@ def test_texts_dates_and_times_are_compared_with_their_own_literals() -> None:
 
 def test_a_member_of_a_struct_that_is_null_is_null() -> None:
     rows = pa.table({"a": pa.array([{"x": 1}, {"x": None}, None, {"x": 2}], pa.struct([("x", pa.int32())]))})
-    schema = from_arrow(rows.schema, url="mem://t")
+    schema = from_arrow(rows.schema)
 
     assert rows.filter(row_filter("a.X = 1 OR a.x IS NULL", schema).condition).num_rows == 3
     assert rows.filter(row_filter("a IS NULL", schema).condition).num_rows == 1
@@ -250,7 +250,7 @@ def test_long_lists_and_chains_are_no_deeper_than_short_ones() -> None:
 @given(st.lists(st.sampled_from(WORDS.split(" "))))
 @example(["a", "=", "{"])
 def test_whatever_the_text_is_it_is_understood_or_refused(words: list[str]) -> None:
-    schema = from_arrow(pa.schema([("a", pa.int64()), ("s", pa.struct([("x", pa.int32())]))]), url="mem://t")
+    schema = from_arrow(pa.schema([("a", pa.int64()), ("s", pa.struct([("x", pa.int32())]))]))
     try:
         found = row_filter(" ".join(words), schema)
     except TablefeedError:
@@ -260,7 +260,7 @@ def test_whatever_the_text_is_it_is_understood_or_refused(words: list[str]) -> N
 
 @given(st.text())
 def test_no_text_ends_in_a_foreign_error(text: str) -> None:
-    schema = from_arrow(pa.schema([("a", pa.int64())]), url="mem://t")
+    schema = from_arrow(pa.schema([("a", pa.int64())]))
     try:
         row_filter(text, schema)
     except TablefeedError:
@@ -271,4 +271,4 @@ def test_without_sqlglot_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "sqlglot", None)
 
     with pytest.raises(UnsupportedOptionError, match=r'pip install "tablefeed\[where\]"'):
-        row_filter("a = 1", from_arrow(pa.schema([("a", pa.int64())]), url="mem://t"))
+        row_filter("a = 1", from_arrow(pa.schema([("a", pa.int64())])))

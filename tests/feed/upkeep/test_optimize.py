@@ -240,7 +240,7 @@ def test_a_file_of_any_size_with_many_deleted_rows_is_folded(tmp_path: Path) -> 
     size = tablefeed.open_table(tmp_path).files().__next__()["size_bytes"][0].as_py()
 
     snapshot = open_log(str(tmp_path)).load()
-    columns = delta_columns(snapshot.schema, snapshot.metadata, url="")
+    columns = delta_columns(snapshot.schema, snapshot.metadata)
     chosen = module._candidates(snapshot, Folding(target_bytes=size), columns)
 
     assert sorted(chosen["log_path"].to_pylist()) == paths[:2]

@@ -15,7 +15,7 @@ import pyarrow as pa
 from tablefeed.delta import names
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
-from tablefeed.errors import TABLE, LogError, naming
+from tablefeed.errors import TABLE, LogError
 from tablefeed.model.actions import Metadata
 from tablefeed.model.schema import Array, Field, Map, Path, Struct, fields_at, fields_of, rebuilt, walk
 
@@ -31,15 +31,14 @@ class MappingMode(StrEnum):
     ID = "id"
 
 
-def mapping_mode(properties: TableProperties, *, url: str) -> MappingMode:
+def mapping_mode(properties: TableProperties) -> MappingMode:
     """Returns the table's mode. Raises LogError for a word that is not a mode."""
     try:
         return MappingMode(properties.mapping_word.lower())
     except ValueError as error:
         raise LogError(
-            f"The property {names.COLUMN_MAPPING_MODE} of {url} is {properties.mapping_word!r}, which is neither none, "
-            "name nor id. Restore the table's metadata.",
-            url=url,
+            f"The property {names.COLUMN_MAPPING_MODE} of {TABLE} is {properties.mapping_word!r}, which is neither "
+            "none, name nor id. Restore the table's metadata."
         ) from error
 
 
@@ -49,7 +48,7 @@ def physical_name(field: Field) -> str:
     return name if isinstance(name, str) else field.name
 
 
-def stored_schema(schema: Struct, mode: MappingMode, *, url: str) -> pa.Schema | None:
+def stored_schema(schema: Struct, mode: MappingMode) -> pa.Schema | None:
     """Returns the Arrow schema by which `schema` is read from files, in the same shape; None where nothing is mapped.
 
     Names are physical at every depth; in mode `id` every field also has its id under `FIELD_ID`. Raises LogError
@@ -57,10 +56,9 @@ def stored_schema(schema: Struct, mode: MappingMode, *, url: str) -> pa.Schema |
     """
     if mode is MappingMode.NONE:
         return None
-    with naming(url):
-        _check_names(schema)
-        if mode is MappingMode.ID:
-            _check_ids(schema)
+    _check_names(schema)
+    if mode is MappingMode.ID:
+        _check_ids(schema)
     stored = to_arrow(physical_schema(schema))
     if mode is MappingMode.NAME:
         return stored
@@ -68,13 +66,13 @@ def stored_schema(schema: Struct, mode: MappingMode, *, url: str) -> pa.Schema |
     return pa.schema([_with_ids(field, (), ids) for field in stored])
 
 
-def files_schema(schema: Struct, mode: MappingMode, *, url: str) -> pa.Schema | None:
+def files_schema(schema: Struct, mode: MappingMode) -> pa.Schema | None:
     """Returns the Arrow schema with which files of a mapped table are written; None where columns are not mapped.
 
     Names are physical, and every field has its id, in both modes ("Writer Requirements for Column Mapping"). Raises
     LogError as `stored_schema` does.
     """
-    return None if mode is MappingMode.NONE else stored_schema(schema, MappingMode.ID, url=url)
+    return None if mode is MappingMode.NONE else stored_schema(schema, MappingMode.ID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +83,10 @@ class MappedSchema:
     mode: MappingMode
 
 
-def mapped_schema(metadata: Metadata, *, url: str) -> MappedSchema:
+def mapped_schema(metadata: Metadata) -> MappedSchema:
     """Returns the schema and mode of `metadata`. Raises LogError or UnsupportedFeatureError where it is malformed."""
-    schema = parse_schema(metadata.schema_string, url=url)
-    return MappedSchema(schema=schema, mode=mapping_mode(TableProperties.of(metadata), url=url))
+    schema = parse_schema(metadata.schema_string)
+    return MappedSchema(schema=schema, mode=mapping_mode(TableProperties.of(metadata)))
 
 
 def has_mapping_change(*, older: MappedSchema, newer: MappedSchema) -> bool:

@@ -63,7 +63,7 @@ def only_enables(before: Mapping[str, str], after: Metadata) -> bool:
     )
 
 
-def only_moves_marks(schema: Struct, configuration: Mapping[str, str], winner: Commit, *, url: str) -> bool:
+def only_moves_marks(schema: Struct, configuration: Mapping[str, str], winner: Commit) -> bool:
     """Whether the metadata of `winner` differs from the given one only in the high-water marks of identity columns.
 
     As in Delta-Spark, the commit must also have the tag that says so. The tag alone is not trusted.
@@ -72,7 +72,7 @@ def only_moves_marks(schema: Struct, configuration: Mapping[str, str], winner: C
     says_so = isinstance(tags, Mapping) and str(tags.get(names.IDENTITY_ONLY_TAG)).lower() == "true"
     if winner.metadata is None or not says_so or dict(winner.metadata.configuration) != dict(configuration):
         return False
-    return differ_in_marks_alone(schema, parse_schema(winner.metadata.schema_string, url=url))
+    return differ_in_marks_alone(schema, parse_schema(winner.metadata.schema_string))
 
 
 def _may_become(name: str, then: str | None, now: str) -> bool:

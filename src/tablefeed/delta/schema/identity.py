@@ -6,18 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tablefeed.delta import names
-from tablefeed.errors import TABLE, UnsupportedFeatureError, naming
+from tablefeed.errors import TABLE, UnsupportedFeatureError
 from tablefeed.model.rules import IdentityColumn
 from tablefeed.model.schema import Field, Primitive, Struct
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
-def identity_columns(schema: Struct, *, partition_columns: Sequence[str], url: str) -> tuple[IdentityColumn, ...]:
+def identity_columns(schema: Struct, *, partition_columns: Sequence[str]) -> tuple[IdentityColumn, ...]:
     """Returns the identity columns of a table. Raises UnsupportedFeatureError for one that no writer could fill."""
     found = [field for field in schema if any(key in field.metadata for key in (_START, _STEP, _TAKES_GIVEN))]
-    with naming(url):
-        return tuple(_identity_column(field, partition_columns) for field in found)
+    return tuple(_identity_column(field, partition_columns) for field in found)
 
 
 def with_high_water_marks(schema: Struct, marks: Mapping[str, int]) -> Struct:

@@ -11,22 +11,22 @@ from dataclasses import replace
 from tablefeed.delta import names
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import MappingMode, mapping_mode, nested_id_keys
-from tablefeed.errors import LogError
+from tablefeed.errors import TABLE, LogError
 from tablefeed.model.schema import Field, Path, Struct, fields_at, fields_of, plain, rebuilt
 
 _KEYS = (names.COLUMN_ID, names.PHYSICAL_NAME, names.NESTED_IDS)
 
 
 def with_mapping(
-    schema: Struct, properties: TableProperties, *, new_name: Callable[[], str], url: str
+    schema: Struct, properties: TableProperties, *, new_name: Callable[[], str]
 ) -> tuple[Struct, TableProperties]:
     """Returns `schema` with an id and a physical name for every column, and the table's properties after that.
 
     Where there is no mapping mode both are unchanged. Raises LogError where the recorded largest id is no number.
     """
-    if mapping_mode(properties, url=url) is MappingMode.NONE:
+    if mapping_mode(properties) is MappingMode.NONE:
         return schema, properties
-    ids = _Ids(max(_recorded(properties, url=url), *_used(schema), 0), new_name)
+    ids = _Ids(max(_recorded(properties), *_used(schema), 0), new_name)
     mapped = rebuilt(schema, ids.mapped)
     if 2 in properties.iceberg_versions:
         mapped = rebuilt(mapped, ids.nested)
@@ -73,13 +73,12 @@ class _Ids:
         return replace(field, metadata={**field.metadata, names.NESTED_IDS: ids})
 
 
-def _recorded(properties: TableProperties, *, url: str) -> int:
+def _recorded(properties: TableProperties) -> int:
     text = properties.largest_column_id
     if not (text.isascii() and text.isdigit()):
         raise LogError(
-            f"The property {names.MAX_COLUMN_ID} of {url} is {text!r}, which is not a number. So a new column could "
-            "get the id of another column. Restore the table's metadata.",
-            url=url,
+            f"The property {names.MAX_COLUMN_ID} of {TABLE} is {text!r}, which is not a number. So a new column could "
+            "get the id of another column. Restore the table's metadata."
         )
     return int(text)
 

@@ -11,10 +11,10 @@ from tablefeed.model.schema import Struct
 
 
 def difference(
-    after: Metadata, *, schema: Struct, partition_columns: Sequence[str], configuration: Mapping[str, str], url: str
+    after: Metadata, *, schema: Struct, partition_columns: Sequence[str], configuration: Mapping[str, str]
 ) -> str:
     """The differences between the metadata with the given parts and `after`; of properties, only the names."""
-    had, has = ({field.name: field for field in each} for each in (schema, parse_schema(after.schema_string, url=url)))
+    had, has = ({field.name: field for field in each} for each in (schema, parse_schema(after.schema_string)))
     both = had.keys() & has.keys()
     changed = {name for name in both if had[name] != has[name]}
     marks = {name for name in changed if differ_in_marks_alone(Struct((had[name],)), Struct((has[name],)))}

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import MappingMode, mapping_mode, physical_name
 from tablefeed.delta.schema.schema_string import parse_schema
-from tablefeed.errors import LogError
+from tablefeed.errors import TABLE, LogError
 from tablefeed.model.actions import Metadata
 from tablefeed.model.schema import Struct
 
 
-def check_partition_columns(schema: Struct, columns: Sequence[str], *, url: str) -> None:
+def check_partition_columns(schema: Struct, columns: Sequence[str]) -> None:
     """Raises LogError unless each of `columns` is a column of `schema`, by its exact name, and none comes twice."""
     names = set(schema.names)
     bad = next((name for name in columns if name not in names), None)
@@ -27,22 +27,21 @@ def check_partition_columns(schema: Struct, columns: Sequence[str], *, url: str)
     else:
         return
     raise LogError(
-        f"By its metadata the table at {url} is partitioned {what} (partitionColumns: {', '.join(columns)}; "
-        f"columns: {', '.join(schema.names)}). Restore the table's metadata.",
-        url=url,
+        f"By its metadata the table at {TABLE} is partitioned {what} (partitionColumns: {', '.join(columns)}; "
+        f"columns: {', '.join(schema.names)}). Restore the table's metadata."
     )
 
 
-def partition_names(metadata: Metadata, *, url: str) -> tuple[str, ...]:
+def partition_names(metadata: Metadata) -> tuple[str, ...]:
     """Returns the keys of partition values in files under `metadata`: physical names where columns are mapped.
 
     Raises LogError where a partition column is not in the schema, comes twice, or the metadata cannot be parsed.
     """
     if not metadata.partition_columns:
         return ()
-    schema = parse_schema(metadata.schema_string, url=url)
-    check_partition_columns(schema, metadata.partition_columns, url=url)
-    if mapping_mode(TableProperties.of(metadata), url=url) is MappingMode.NONE:
+    schema = parse_schema(metadata.schema_string)
+    check_partition_columns(schema, metadata.partition_columns)
+    if mapping_mode(TableProperties.of(metadata)) is MappingMode.NONE:
         return metadata.partition_columns
     physical = {field.name: physical_name(field) for field in schema}
     return tuple(physical[name] for name in metadata.partition_columns)

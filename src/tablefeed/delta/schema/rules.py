@@ -14,12 +14,12 @@ from collections.abc import Iterator, Mapping
 import orjson
 
 from tablefeed.delta import names
-from tablefeed.errors import TABLE, UnsupportedFeatureError, naming
+from tablefeed.errors import TABLE, UnsupportedFeatureError
 from tablefeed.model.rules import Check, TableRules, TextLimit
 from tablefeed.model.schema import Field, Struct, fields_at, fields_of
 
 
-def table_rules(schema: Struct, configuration: Mapping[str, str], *, url: str) -> TableRules:
+def table_rules(schema: Struct, configuration: Mapping[str, str]) -> TableRules:
     """Returns the rules of a table with `schema` and table properties `configuration`.
 
     Raises UnsupportedFeatureError for an invariant or a declared type in an unknown form, and for a generation
@@ -30,13 +30,12 @@ def table_rules(schema: Struct, configuration: Mapping[str, str], *, url: str) -
         for key, expression in sorted(configuration.items())
         if key.lower().startswith(names.CHECK_CONSTRAINT_PREFIX)
     ]
-    with naming(url):
-        return TableRules(
-            checks=(*checks, *_invariants(schema)),
-            generated=_expressions(schema, names.GENERATION_EXPRESSION),
-            defaults=_expressions(schema, names.CURRENT_DEFAULT),
-            limits=tuple(limit for field in schema for limit in _limits(field)),
-        )
+    return TableRules(
+        checks=(*checks, *_invariants(schema)),
+        generated=_expressions(schema, names.GENERATION_EXPRESSION),
+        defaults=_expressions(schema, names.CURRENT_DEFAULT),
+        limits=tuple(limit for field in schema for limit in _limits(field)),
+    )
 
 
 def _invariants(schema: Struct) -> Iterator[Check]:

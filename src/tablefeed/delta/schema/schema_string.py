@@ -15,7 +15,7 @@ import orjson
 import pyarrow as pa
 
 from tablefeed.delta import names
-from tablefeed.errors import LogError, SchemaMismatchError, UnsupportedFeatureError
+from tablefeed.errors import TABLE, LogError, SchemaMismatchError, UnsupportedFeatureError
 from tablefeed.model.schema import (
     ELEMENT,
     KEY,
@@ -36,7 +36,7 @@ MOST_LEVELS = 100
 """The deepest nesting of types. Arrow refuses deeper Parquet schemas, so their rows could not be read."""
 
 
-def parse_schema(schema_string: str, *, url: str) -> Struct:
+def parse_schema(schema_string: str) -> Struct:
     """The schema in `schema_string`; a field's metadata is kept as parsed, in plain dicts.
 
     Raises UnsupportedFeatureError, naming type and column, for an unknown type, and for types nested deeper than
@@ -46,20 +46,18 @@ def parse_schema(schema_string: str, *, url: str) -> Struct:
     try:
         return _struct(orjson.loads(schema_string), ())
     except (orjson.JSONDecodeError, RecursionError) as error:
-        raise LogError(f"The schema of {url} cannot be read: {error}.", url=url) from error
+        raise LogError(f"The schema of {TABLE} cannot be read: {error}.") from error
     except _UnknownTypeError as unknown:
         raise UnsupportedFeatureError(
-            f"Column {_dotted(unknown.path)} of {url} is of type {unknown.reason}, which this version of tablefeed "
+            f"Column {_dotted(unknown.path)} of {TABLE} is of type {unknown.reason}, which this version of tablefeed "
             "does not handle. Upgrade tablefeed, or use a table without that column.",
-            url=url,
             features=(unknown.reason,),
             error_class="DELTA_UNSUPPORTED_DATA_TYPES",
         ) from unknown
     except _BadSchemaError as bad:
         where = f"at column {_dotted(bad.path)}" if bad.path else "at its top"
         raise LogError(
-            f"The schema of {url} is not what the protocol says {where}: {bad.reason}.",
-            url=url,
+            f"The schema of {TABLE} is not what the protocol says {where}: {bad.reason}.",
             error_class=bad.error_class,
         ) from bad
 
@@ -78,44 +76,43 @@ def to_arrow(schema: Struct) -> pa.Schema:
     return pa.schema([_arrow_field(f.name, f.type, nullable=f.nullable) for f in schema])
 
 
-def from_arrow(schema: pa.Schema, *, url: str) -> Struct:
+def from_arrow(schema: pa.Schema) -> Struct:
     """The table columns that hold `schema`, without metadata: `from_arrow(to_arrow(s))` is `s` without its metadata.
 
     Every layout of text, bytes or lists becomes the same type, and so does every time unit. A dictionary becomes the
     type of its values, a struct that PySpark marks as a variant becomes a variant. Raises SchemaMismatchError, naming
     the column and a type to cast it to, for a type that no table can have, and for names that differ only in case
-    (DELTA_DUPLICATE_COLUMNS_FOUND). `url` names the table that the rows are for.
+    (DELTA_DUPLICATE_COLUMNS_FOUND).
     """
-    with _of_rows(url):
+    with _of_rows():
         return _fields_from_arrow(schema, ())
 
 
-def from_spark(schema_json: str, *, url: str) -> Struct:
+def from_spark(schema_json: str) -> Struct:
     """The table columns that hold the rows of a DataFrame with this schema, with their metadata.
 
     Spark's JSON is the log's own format, so each type is exactly the query's. In Arrow, in which Spark passes the rows,
     several of Spark's types are the same. Raises SchemaMismatchError as `from_arrow`.
     """
-    with _of_rows(url):
+    with _of_rows():
         schema = _struct(orjson.loads(schema_json), ())
         _refuse_collations(schema)
         return schema
 
 
 @contextmanager
-def _of_rows(url: str) -> Iterator[None]:
+def _of_rows() -> Iterator[None]:
     try:
         yield
     except _UnknownTypeError as unknown:
         raise SchemaMismatchError(
-            f"Column {_dotted(unknown.path)} of the rows for {url} is {unknown.reason}, which tablefeed cannot write. "
-            f"{_remedy(unknown.found)}",
-            url=url,
+            f"Column {_dotted(unknown.path)} of the rows for {TABLE} is {unknown.reason}, which tablefeed cannot "
+            f"write. {_remedy(unknown.found)}",
             error_class="DELTA_UNSUPPORTED_DATA_TYPES",
         ) from unknown
     except _BadSchemaError as bad:
         raise SchemaMismatchError(
-            f"The rows for {url} have {bad.reason}. Rename one.", url=url, error_class=bad.error_class
+            f"The rows for {TABLE} have {bad.reason}. Rename one.", error_class=bad.error_class
         ) from bad
 
 

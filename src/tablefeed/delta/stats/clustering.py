@@ -25,7 +25,7 @@ MOST_COLUMNS = 4
 """Delta-Spark's limit: with more columns, none of them is clustered well."""
 
 
-def clustering_columns(protocol: Protocol, domains: Mapping[str, DomainMetadata], *, url: str) -> tuple[LeafPath, ...]:
+def clustering_columns(protocol: Protocol, domains: Mapping[str, DomainMetadata]) -> tuple[LeafPath, ...]:
     """The clustering columns by physical name, each as the path to a leaf; none where the table is not clustered.
 
     The protocol's example writes a column as one string, Delta-Spark as a list of name parts: both are read.
@@ -43,9 +43,8 @@ def clustering_columns(protocol: Protocol, domains: Mapping[str, DomainMetadata]
         if all(isinstance(p, list | tuple) and p and all(isinstance(part, str) for part in p) for p in paths):
             return tuple(tuple(path) for path in paths)
     raise LogError(
-        f"The log of {url} does not say by which columns the table is clustered: domain {domain.domain} has the "
-        f"configuration {domain.configuration!r:.200}. Nothing was written. Correct it with the writer that wrote it.",
-        url=url,
+        f"The log of {TABLE} does not say by which columns the table is clustered: domain {domain.domain} has the "
+        f"configuration {domain.configuration!r:.200}. Nothing was written. Correct it with the writer that wrote it."
     )
 
 

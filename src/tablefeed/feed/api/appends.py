@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.delta.schema.column_mapping import has_mapping_change, mapped_schema
 from tablefeed.delta.schema.partitioning import partition_names
-from tablefeed.errors import IllegalOptionError, LogError, SchemaChangedError
+from tablefeed.errors import IllegalOptionError, LogError, SchemaChangedError, naming
 from tablefeed.feed.arguments import (
     delivered,
     location,
@@ -71,7 +71,8 @@ def appends(
     )
     read = _as_of(versions[-1], newest)
     start = metadata_at(versions[0], newest)
-    _check(start, versions[0], read)
+    with naming(log.url):
+        _check(start, versions[0], read)
     wanted = selected(read.arrow_schema, columns, url=log.url)
 
     row_filter = checked_filter(filter, read.arrow_schema, url=log.url)
@@ -120,14 +121,14 @@ def _rows(
         if commit.metadata is not None:
             _check(commit.metadata, commit.version, read)
             scan = _scan(read, commit.metadata)
-        files = [add for _, add in first_said(delivered_files(commit, policy, url=log.url))]
+        files = [add for _, add in first_said(delivered_files(commit, policy))]
         for add in files if row_filter is None else _matching(files, row_filter, read.schema, scan.columns):
             yield from read_task(scan.of([add]), schema, store=log.store)
 
 
 def _scan(read: Snapshot, metadata: Metadata) -> ScanTask:
     """Reads the columns of `read` in files written under `metadata`. Their partition columns may be other ones."""
-    return table_scan(read, partitioned_by=partition_names(metadata, url=read.log.url))
+    return table_scan(read, partitioned_by=partition_names(metadata))
 
 
 def _matching(
@@ -147,7 +148,7 @@ def _check(metadata: Metadata, version: int, read: Snapshot) -> None:
     """
     url = read.log.url
     check_same_table(metadata, version, table_id=read.metadata.table_id, url=url)
-    older, newer = mapped_schema(metadata, url=url), mapped_schema(read.metadata, url=url)
+    older, newer = mapped_schema(metadata), mapped_schema(read.metadata)
     if has_mapping_change(older=older, newer=newer) or not can_read_older(newer.schema, older.schema):
         raise SchemaChangedError(
             f"The schema of {url} at version {version} cannot be read with that of version {read.version}. Read "

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Literal
 
+from tablefeed.errors import naming
 from tablefeed.feed.arguments import delivered, location, selected, store_options, switch
 from tablefeed.feed.changes.change_files import ChangeReader, change_schema, row_change
 from tablefeed.feed.changes.change_partitions import partitioned
@@ -88,9 +89,10 @@ def changes(
         end_timestamp=end_timestamp,
     )
     versions = change_versions(bounds, newest, log_files)
-    feed = _open_feed(newest, versions, mode, compute_updates=compute_updates) if versions else None
-    if feed is not None:
-        _check_start(feed, log_files)
+    with naming(log.url):
+        feed = _open_feed(newest, versions, mode, compute_updates=compute_updates) if versions else None
+        if feed is not None:
+            _check_start(feed, log_files)
     available = change_schema(feed.read if feed else newest)
     wanted = selected(available, columns, url=log.url)
 
@@ -120,13 +122,14 @@ def change_tasks(
     versions = change_versions(bounds, newest, log_files)
     if not versions:
         return []
-    feed = _open_feed(newest, versions, None, compute_updates=False, read=newest)
-    _check_start(feed, log_files)
-    whole = table_scan(newest, by_file=True).of_changes(
-        (file, row_change(commit, file.change_type, url=log.url))
-        for commit, changed in _commits(feed, log_files)
-        for file in changed
-    )
+    with naming(log.url):
+        feed = _open_feed(newest, versions, None, compute_updates=False, read=newest)
+        _check_start(feed, log_files)
+        whole = table_scan(newest, by_file=True).of_changes(
+            (file, row_change(commit, file.change_type, url=log.url))
+            for commit, changed in _commits(feed, log_files)
+            for file in changed
+        )
     if where is not None:
         from tablefeed.feed.scan.where import row_filter
 
@@ -205,7 +208,7 @@ def _end(newest: Snapshot, start: Snapshot, versions: range) -> Snapshot:
 
 
 def _any_mapped(*snapshots: Snapshot) -> bool:
-    return any(is_mapped(snapshot.metadata, url=snapshot.log.url) for snapshot in snapshots)
+    return any(is_mapped(snapshot.metadata) for snapshot in snapshots)
 
 
 def _rows(feed: _Feed, log_files: Sequence[LogFile], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -237,7 +240,7 @@ def _commits(feed: _Feed, log_files: Sequence[LogFile]) -> Iterator[tuple[Commit
         if commit.metadata is not None:
             metadata = commit.metadata
             _check_metadata(feed, commit)
-        changed = tell(commit, url=feed.log.url)
+        changed = tell(commit)
         earlier = _before_the_first(feed, commit, changed) if commit.version == feed.versions[0] else before
         yield commit, partitioned(changed, commit, in_force=metadata, before=earlier, url=feed.log.url)
         before = metadata
@@ -260,6 +263,6 @@ def _before_the_first(feed: _Feed, commit: Commit, changed: Sequence[ChangedFile
     if commit.metadata is None or not removes:
         return feed.start.metadata
     before = metadata_before(commit.version, feed.start.metadata, feed.log)
-    if is_mapped(feed.read.metadata, url=feed.log.url):
+    if is_mapped(feed.read.metadata):
         feed.one_schema.check_removed(before, commit.version)
     return before

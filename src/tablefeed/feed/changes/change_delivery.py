@@ -86,7 +86,7 @@ class ChangeDelivery:
         timed = replace(commit, committed_at_ms=self._times.of(commit))
         files = [
             file
-            for file in changed_files(commit, url=self._url)
+            for file in changed_files(commit)
             if begin <= file.index and (stop is None or file.index < stop) and not self._is_excluded(file.log_path)
         ]
         for file in partitioned(files, commit, in_force=in_force, before=before, url=self._url):
@@ -99,7 +99,7 @@ class ChangeDelivery:
             type=ChangeType.INSERT.value, version=version, committed_at_us=None if at_ms is None else at_ms * 1000
         )
         # The stream's own partition columns: a stream does not begin with a snapshot that has others.
-        names = partition_names(self._newest.metadata, url=self._url)
+        names = partition_names(self._newest.metadata)
         for add in adds:
             if not self._is_excluded(add.log_path):
                 yield replace(add, partition_values=of_columns(add.partition_values, names)), change

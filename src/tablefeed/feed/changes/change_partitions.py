@@ -28,8 +28,8 @@ def partitioned(
     """
     if not changed:
         return ()
-    now = partition_names(in_force, url=url)
-    then = now if before is None or before is in_force else partition_names(before, url=url)
+    now = partition_names(in_force)
+    then = now if before is None or before is in_force else partition_names(before)
 
     def of(file: ChangedFile) -> ChangedFile:
         removed = file.change_type is ChangeType.DELETE

@@ -120,9 +120,8 @@ class OneSchema:
         `read` must have each of their columns with the same name and type. Where columns are mapped, no column may have
         been renamed, dropped or replaced by a new one of the same name, and the partition columns must be the same.
         """
-        url = self.read.log.url
-        newer = MappedSchema(schema=self.read.schema, mode=mapping_mode(self.read.properties, url=url))
-        older = mapped_schema(metadata, url=url)
+        newer = MappedSchema(schema=self.read.schema, mode=mapping_mode(self.read.properties))
+        older = mapped_schema(metadata)
         if not can_read(newer.schema, older.schema) or has_mapping_change(older=older, newer=newer):
             return False
         if newer.mode is MappingMode.NONE:
@@ -139,10 +138,7 @@ class OneSchema:
 
         A value is lost (read as null) where a new column has the old one's name. Raises also where `before` is None.
         """
-        url = self.read.log.url
-        if before is None or has_renewed_column(
-            older=parse_schema(before.schema_string, url=url), newer=self.read.schema
-        ):
+        if before is None or has_renewed_column(older=parse_schema(before.schema_string), newer=self.read.schema):
             raise self._refusal(version, self.start_class, f"It removes older rows: start at version {version + 1}.")
 
     def check(self, metadata: Metadata, version: int) -> None:
@@ -163,6 +159,6 @@ class OneSchema:
         )
 
 
-def is_mapped(metadata: Metadata, *, url: str) -> bool:
+def is_mapped(metadata: Metadata) -> bool:
     """Says whether the table's columns have other names in files ("Column Mapping")."""
-    return mapping_mode(TableProperties.of(metadata), url=url) is not MappingMode.NONE
+    return mapping_mode(TableProperties.of(metadata)) is not MappingMode.NONE

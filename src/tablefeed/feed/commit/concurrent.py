@@ -22,7 +22,6 @@ from tablefeed.feed.write.row_rules import rules_in_force
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.conflicts import Tolerance, WriteKind, conflict_with
 from tablefeed.model.actions import Commit, Version
-from tablefeed.model.rules import TableRules
 
 METADATA_CHANGED = "DELTA_METADATA_CHANGED"
 
@@ -77,9 +76,7 @@ def check_concurrent(
             reason = _what_changed(theirs, plan) if found.error_class == METADATA_CHANGED else found.reason
             raise _conflict(log, reason, found.version, found.error_class)
         if theirs.protocol is not None or theirs.metadata is not None:
-            features.check_writable(
-                state.protocol, state.metadata, url=log.url, removes=transaction.kind is WriteKind.OVERWRITE
-            )
+            features.check_writable(state.protocol, state.metadata, removes=transaction.kind is WriteKind.OVERWRITE)
     _check_shape(log, plan, state)
     return state.version
 
@@ -90,19 +87,16 @@ def _check_made_by_another(log: TableLog, write: DeltaWrite, state: Snapshot) ->
     _check_shape(log, plan, state)
     if clustering_of(state) != plan.clustered_by:
         raise _changed(log, "another writer created the table, clustered by other columns", state.version)
-    if _rules(state, log.url) != (None if plan.kept is None else plan.kept.rules):
+    in_force = rules_in_force(state.schema, state.metadata.configuration, state.protocol)
+    if in_force != (None if plan.kept is None else plan.kept.rules):
         reason = "another writer created the table with rules that these rows were not checked against"
         raise _changed(log, reason, state.version)
-    features.check_writable(state.protocol, state.metadata, url=log.url, removes=kind is WriteKind.OVERWRITE)
+    features.check_writable(state.protocol, state.metadata, removes=kind is WriteKind.OVERWRITE)
     if stores_partition_columns(state.protocol, state.properties) and not plan.stores_partitions:
         raise _changed(log, "another writer created a table whose files must store partition columns", state.version)
     if kind is WriteKind.OVERWRITE:
         reason = "another writer created the table first; run the write again"
         raise _conflict(log, reason, state.version, "DELTA_CONCURRENT_APPEND")
-
-
-def _rules(state: Snapshot, url: str) -> TableRules | None:
-    return rules_in_force(state.schema, state.metadata.configuration, state.protocol, url=url)
 
 
 def _check_shape(log: TableLog, plan: DeltaPlan, state: Snapshot) -> None:
@@ -131,7 +125,7 @@ def _tolerance(theirs: Commit, write: DeltaWrite) -> Tolerance:
         and theirs.metadata is not None
         and theirs.metadata.table_id == found.table_id
         and theirs.metadata.partition_columns == found.partition_columns
-        and only_moves_marks(found.schema, found.configuration, theirs, url=plan.url)
+        and only_moves_marks(found.schema, found.configuration, theirs)
     )
     if transaction.kind is WriteKind.OPTIMIZE or plan.replaces.by_row is not None:
         return Tolerance(metadata=marks)
@@ -142,7 +136,7 @@ def _tolerance(theirs: Commit, write: DeltaWrite) -> Tolerance:
             theirs.metadata is not None
             and theirs.metadata.table_id == found.table_id
             and theirs.metadata.partition_columns == found.partition_columns
-            and parse_schema(theirs.metadata.schema_string, url=plan.url) == found.schema
+            and parse_schema(theirs.metadata.schema_string) == found.schema
             and only_enables(found.configuration, theirs.metadata)
         ),
     )
@@ -157,7 +151,6 @@ def _what_changed(theirs: Commit, plan: DeltaPlan) -> str:
         schema=found.schema,
         partition_columns=found.partition_columns,
         configuration=found.configuration,
-        url=plan.url,
     )
     return f"{said}; run the write again (restart the query)"
 

@@ -76,7 +76,7 @@ def commit_entry(
     else:
         table = protocol or state.protocol, metadata or state.metadata
     added = (*transaction.files, *rewriting.added)
-    asked = featured(added, state, table, now_ms=now_ms, url=plan.url)
+    asked = featured(added, state, table, now_ms=now_ms)
     marks = _marks_moved(write, state)
     # This tag tells other writers of Delta-Spark that the metadata only moves marks of identity columns.
     moved = {names.IDENTITY_ONLY_TAG: "true"} if marks is not None and metadata is None else {}
@@ -185,7 +185,7 @@ class Featured:
 
 
 def featured(
-    files: Sequence[AddFile], state: Snapshot | None, table: tuple[Protocol, Metadata], *, now_ms: int, url: str
+    files: Sequence[AddFile], state: Snapshot | None, table: tuple[Protocol, Metadata], *, now_ms: int
 ) -> Featured:
     """Gives what a commit that adds `files` after `state` must hold; `table` is the protocol and metadata after it.
 
@@ -198,7 +198,7 @@ def featured(
     domain = None
     if row_tracking.supports_row_tracking(protocol) and not properties.suspends_row_tracking:
         domains = {} if state is None else state.facts.domains
-        files, domain = row_tracking.with_row_ids(files, domains, version=version, url=url)
+        files, domain = row_tracking.with_row_ids(files, domains, version=version)
     return Featured(
         files=tuple(files),
         domains=() if domain is None else (domain,),

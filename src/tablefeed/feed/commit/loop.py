@@ -17,6 +17,7 @@ from tablefeed.errors import (
     NotExclusiveError,
     TableError,
     TablefeedError,
+    naming_its_table,
 )
 from tablefeed.feed.commit.collisions import check_collision
 from tablefeed.feed.commit.delta_commit import DeltaCommit, recorded_version
@@ -47,6 +48,7 @@ def changes_nothing(transaction: Transaction, now: Callable[[], Snapshot | None]
     return recorded_version(now(), txn) is None
 
 
+@naming_its_table
 def commit(
     log: TableLog, snapshot: Snapshot | None, transaction: Transaction, around: Surroundings
 ) -> tuple[Committed | AlreadyApplied, Snapshot]:

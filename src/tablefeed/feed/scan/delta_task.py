@@ -54,7 +54,6 @@ def delta_columns(
     schema: Struct,
     metadata: Metadata,
     *,
-    url: str,
     partitioned_by: Collection[str] | None = None,
     by_file: bool = False,
 ) -> DeltaColumns:
@@ -63,7 +62,7 @@ def delta_columns(
     `partitioned_by` are the names in the log of the files' partition columns; None: those of `metadata`. With `by_file`
     files may be partitioned by different columns. Raises LogError for an invalid column mapping.
     """
-    stored = stored_schema(schema, mapping_mode(TableProperties.of(metadata), url=url), url=url)
+    stored = stored_schema(schema, mapping_mode(TableProperties.of(metadata)))
     logged = {f.name: f.name if stored is None else physical_name(f) for f in schema}
     if by_file:
         partitioned_by = logged.values()

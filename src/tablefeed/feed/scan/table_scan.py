@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from tablefeed.errors import naming
 from tablefeed.feed.scan.delta_task import DeltaTask, delta_columns
 from tablefeed.feed.scan.task import ScanTask
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
@@ -25,7 +26,8 @@ def table_scan(
     log = read.log
     if isinstance(read, DeltaSnapshot):
         schema = read.schema if schema is None else schema
-        found = delta_columns(schema, read.metadata, url=log.url, partitioned_by=partitioned_by, by_file=by_file)
+        with naming(read.url):
+            found = delta_columns(schema, read.metadata, partitioned_by=partitioned_by, by_file=by_file)
         return DeltaTask(url=log.location, storage_options=log.storage_options, columns=found)
     from tablefeed.feed.scan.split_task import SplitColumns, SplitTask
 

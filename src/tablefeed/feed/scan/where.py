@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.data.predicate import FLIPPED, And, Column, IsNull, Not, Or, Predicate, RowFilter, filter_by
 from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
-from tablefeed.errors import IllegalOptionError, UnsupportedOptionError
+from tablefeed.errors import IllegalOptionError, UnsupportedOptionError, naming
 from tablefeed.feed.scan.comparison import Operand, Value, among, compared
 from tablefeed.model.schema import DataType, Field, Primitive, Struct
 
@@ -44,7 +44,8 @@ def row_filter(text: str, schema: Struct, *, option: str = "where") -> RowFilter
 
 def check_where(text: str, schema_string: str, *, url: str) -> None:
     """Raises as `row_filter` does, for a table with the schema string `schema_string`."""
-    row_filter(text, parse_schema(schema_string, url=url))
+    with naming(url):
+        row_filter(text, parse_schema(schema_string))
 
 
 def _parsed(text: str, refuse: Callable[[str], IllegalOptionError], option: str) -> exp.Expr:

@@ -20,6 +20,7 @@ from tablefeed.errors import (
     TableNotFoundError,
     VersionNotFoundError,
     naming,
+    naming_its_table,
 )
 from tablefeed.feed.snapshot.next_best import NextBest
 from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader, passed_over
@@ -113,6 +114,7 @@ class DeltaLog(TablePlace):
         """Gives what `segment` gives, and others where log files turn out to be unreadable."""
         return NextBest(lambda left_out: self.segment(version, without=left_out), passed_over, without)
 
+    @naming_its_table
     def segment(self, version: Version | None = None, *, without: frozenset[str] = frozenset()) -> LogSegment:
         """Gives the log files that `version`, or the newest version, is read from; none is named in `without`."""
         hint = self._hinted_version()
@@ -120,14 +122,14 @@ class DeltaLog(TablePlace):
             hint = None
         if hint is not None and not without:
             try:
-                return build_segment(self.listing(hint), version=version, url=self.url, without=without)
+                return build_segment(self.listing(hint), version=version, without=without)
             except (LogError, TableNotFoundError):
                 pass  # the hint was stale or wrong: the whole listing decides
         files = self.listing()
         if not files:
             raise self._no_table()
         try:
-            return build_segment(files, version=version, url=self.url, without=without)
+            return build_segment(files, version=version, without=without)
         except VersionNotFoundError:
             raise
         except LogError as hole:
@@ -176,6 +178,7 @@ class DeltaLog(TablePlace):
             return snapshot
         return self.snapshot(newer[-1].version, fold(snapshot.facts, newer), unreadable=snapshot.unreadable)
 
+    @naming_its_table
     def snapshot(
         self,
         version: Version,
@@ -214,12 +217,13 @@ class DeltaLog(TablePlace):
             reading=reading,
         )
         if facts.metadata.partition_columns:
-            check_partition_columns(snapshot.schema, facts.metadata.partition_columns, url=self.url)
+            check_partition_columns(snapshot.schema, facts.metadata.partition_columns)
         return snapshot
 
+    @naming_its_table
     def check_readable(self, protocol: Protocol, metadata: Metadata) -> None:
         """See `TableLog`."""
-        features.check_readable(protocol, metadata, url=self.url)
+        features.check_readable(protocol, metadata)
 
     def records_changes(self, metadata: Metadata) -> bool:
         """See `TableLog`."""

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tablefeed.delta.schema.partitioning import check_partition_columns
-from tablefeed.errors import LogError, LogGapError, ObjectNotFoundError
+from tablefeed.errors import LogError, LogGapError, ObjectNotFoundError, naming_its_table
 from tablefeed.feed.snapshot.index_reader import Choice, IndexReader, log_path
 from tablefeed.feed.snapshot.next_best import DAMAGE, Damage, NextBest
 from tablefeed.feed.snapshot.split_facts import Vocabulary, described_commit, described_files, described_metadata
@@ -232,6 +232,7 @@ class IndexTablesLog(TablePlace):
         mappings = {**known, **doc_mappings}
         return self._snapshot(entry.version, facts, mappings, unreadable=before.unreadable, head=head)
 
+    @naming_its_table
     def _snapshot(
         self,
         version: Version,
@@ -261,7 +262,7 @@ class IndexTablesLog(TablePlace):
             unreadable=unreadable,
             doc_mappings={**doc_mappings, **registry_of_configuration(metadata.configuration)},
         )
-        check_partition_columns(snapshot.schema, metadata.partition_columns, url=self.url)
+        check_partition_columns(snapshot.schema, metadata.partition_columns)
         return snapshot
 
     def _commit_of_state(self, version: Version, *, over_holes: bool) -> Commit | None:

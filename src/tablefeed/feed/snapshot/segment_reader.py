@@ -101,9 +101,7 @@ class SegmentReader:
         Both are in columns, read and decoded as they are asked for.
         """
         segment = reading.segment
-        files = self._checkpoint_files(segment, reading.sidecars, with_stats=with_stats)
-        name = segment.checkpoint[0].name if segment.checkpoint else ""
-        checkpoint = each_once(files, log_file=name, url=self._url)
+        checkpoint = self._checkpoint_files(segment, reading.sidecars, with_stats=with_stats)
         if reading.tail is not None:
             return checkpoint, iter(reading.tail)
         return checkpoint, (self._decoded(turn, with_stats=with_stats)[0] for turn in _newest_first(segment.tail))
@@ -215,17 +213,23 @@ class SegmentReader:
     def _checkpoint_files(
         self, segment: LogSegment, sidecars: tuple[str, ...] | None, *, with_stats: bool
     ) -> Iterator[pa.RecordBatch]:
+        name = segment.checkpoint[0].name if segment.checkpoint else ""
+        with naming(self._url):
+            yield from each_once(self._listed_files(segment, sidecars, with_stats=with_stats), log_file=name)
+
+    def _listed_files(
+        self, segment: LogSegment, sidecars: tuple[str, ...] | None, *, with_stats: bool
+    ) -> Iterator[pa.RecordBatch]:
         from tablefeed.delta.checkpoint.reading import read_files, read_sidecar_files
 
-        with naming(self._url):
-            if segment.checkpoint and sidecars is None:
-                sidecars = self._top_level(segment).sidecars
-            for name in sidecars or ():
-                with self._store.open_input(name) as source:
-                    yield from read_sidecar_files(source, with_stats=with_stats, log_file=name)
-            if not sidecars:
-                for part, source in self._opened(segment):
-                    yield from read_files(source, with_stats=with_stats, log_file=part.name)
+        if segment.checkpoint and sidecars is None:
+            sidecars = self._top_level(segment).sidecars
+        for name in sidecars or ():
+            with self._store.open_input(name) as source:
+                yield from read_sidecar_files(source, with_stats=with_stats, log_file=name)
+        if not sidecars:
+            for part, source in self._opened(segment):
+                yield from read_files(source, with_stats=with_stats, log_file=part.name)
 
 
 def _newest_first(tail: Sequence[LogFile]) -> Iterator[Sequence[LogFile]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
-from tablefeed.errors import ObjectNotFoundError
+from tablefeed.errors import ObjectNotFoundError, naming
 from tablefeed.model import actions
 from tablefeed.model.actions import Commit, Facts, Metadata, Version
 from tablefeed.model.logfile import LogFile
@@ -122,10 +122,16 @@ class Snapshot(ABC):
     unreadable: frozenset[str] = frozenset()
     """The names of the log files, not commits, that could not be read when the facts were loaded."""
 
+    @property
+    def url(self) -> str:
+        """Where the table is, for people: without credentials."""
+        return self.log.url
+
     @cached_property
     def schema(self) -> Struct:
         """The table's schema, partition columns included, in its order."""
-        return parse_schema(self.metadata.schema_string, url=self.log.url)
+        with naming(self.url):
+            return parse_schema(self.metadata.schema_string)
 
     @cached_property
     def properties(self) -> TableProperties:

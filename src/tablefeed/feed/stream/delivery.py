@@ -60,7 +60,6 @@ class AppendDelivery:
     The same holds for a file that `pruner` rules out; `InitialSnapshot` leaves out those of the initial snapshot.
     """
 
-    url: str
     policy: ChangePolicy
     exclude: JavaRegex | None
     counts_rows: bool
@@ -109,7 +108,7 @@ class AppendDelivery:
         return self._read(adds)
 
     def _added(self, commit: Commit) -> tuple[AddFile, ...]:
-        return delivered_files(commit, self.policy, url=self.url)
+        return delivered_files(commit, self.policy)
 
     def _read(self, adds: Iterable[AddFile]) -> Iterator[ChangedRows]:
         return ((add, None) for add in adds if self.exclude is None or not self.exclude.finds(add.log_path))

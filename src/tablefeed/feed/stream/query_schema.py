@@ -46,7 +46,7 @@ class QuerySchema:
         and SchemaMismatchError where a column that is not read has the name of a column of the change feed.
         """
         url = self.begun.log.url
-        theirs = mapped_schema(metadata, url=url)
+        theirs = mapped_schema(metadata)
         added = self._added(theirs.schema, version)
         is_older = version <= self.analysed_at and not added
         self._check_mapping(theirs, metadata, version, is_older=is_older)
@@ -68,7 +68,7 @@ class QuerySchema:
 
     def is_stricter(self, metadata: Metadata) -> bool:
         """Says whether nullability is the only reason to refuse rows written under the older `metadata`."""
-        theirs = mapped_schema(metadata, url=self.begun.log.url)
+        theirs = mapped_schema(metadata)
         same_partitions = metadata.partition_columns == self.begun.metadata.partition_columns
         if not same_partitions or has_mapping_change(older=theirs, newer=self._ours):
             return False
@@ -101,7 +101,7 @@ class QuerySchema:
 
     @property
     def _ours(self) -> MappedSchema:
-        return MappedSchema(schema=self.schema, mode=mapping_mode(self.begun.properties, url=self.begun.log.url))
+        return MappedSchema(schema=self.schema, mode=mapping_mode(self.begun.properties))
 
     def _check_mapping(self, theirs: MappedSchema, metadata: Metadata, version: Version, *, is_older: bool) -> None:
         url = self.begun.log.url

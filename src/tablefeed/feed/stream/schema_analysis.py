@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tablefeed.delta.tracked import TrackedMetadata
-from tablefeed.errors import SchemaLogError
+from tablefeed.errors import SchemaLogError, naming
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.stream.schema_log import SchemaLog, TrackedEntry
@@ -31,7 +31,8 @@ def tracked_schema(location: str, *, storage_options: Mapping[str, str], trackin
         return None
     merged = _merged(log, entry.metadata)
     if merged is not None:
-        entry = _replaced(schema_log, entry, merged)
+        with naming(log.url):
+            entry = _replaced(schema_log, entry, merged)
     return entry.metadata.schema_string
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tablefeed.delta.tracked import TrackedMetadata, decode_entry, encode_entry
-from tablefeed.errors import ObjectNotFoundError, SchemaLogError, StoreError
+from tablefeed.errors import ObjectNotFoundError, SchemaLogError, StoreError, naming
 from tablefeed.feed.snapshot.table_files import for_store
 from tablefeed.store import Store, Within, open_store
 from tablefeed.store.address import parse_address
@@ -66,7 +66,8 @@ class SchemaLog:
                 url=self.url,
                 error_class="DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED",
             ) from error
-        metadata = decode_entry(data, url=f"{self.url}/{number}")
+        with naming(f"{self.url}/{number}"):
+            metadata = decode_entry(data)
         if metadata.table_id != self._table_id:
             raise SchemaLogError(
                 f"The metadata tracked at {self.url} is of the table with id {metadata.table_id}, but the stream reads "

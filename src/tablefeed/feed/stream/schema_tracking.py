@@ -169,7 +169,7 @@ class SchemaTracking:
         ours = self.metadata
         schema = self._analysed if self._entry is None else self._entry.metadata.schema
         return (
-            _without_writers_own(parse_schema(metadata.schema_string, url=self._url)) != _without_writers_own(schema)
+            _without_writers_own(parse_schema(metadata.schema_string)) != _without_writers_own(schema)
             or metadata.partition_columns != ours.partition_columns
             or _properties(metadata) != _properties(ours)
         )
@@ -211,7 +211,7 @@ class SchemaTracking:
         )
 
     def _can_read(self, newest: Metadata, older: Metadata) -> bool:
-        ours, theirs = mapped_schema(newest, url=self._url), mapped_schema(older, url=self._url)
+        ours, theirs = mapped_schema(newest), mapped_schema(older)
         fits = can_read(ours.schema, theirs.schema) and newest.partition_columns == older.partition_columns
         return fits and not has_mapping_change(older=theirs, newer=ours)
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tablefeed.delta.schema.schema_string import parse_schema
-from tablefeed.errors import LogError
+from tablefeed.errors import LogError, naming, naming_its_table
 from tablefeed.feed.changes.change_delivery import ChangeDelivery
 from tablefeed.feed.scan.spread import spread
 from tablefeed.feed.scan.table_scan import table_scan
@@ -57,7 +57,8 @@ def open_source(
 ) -> StreamSource:
     """Gives the feed of the table at `location` for a query analysed with the schema text `schema_string`."""
     log = open_log(location, storage_options)
-    schema = parse_schema(schema_string, url=log.url)
+    with naming(log.url):
+        schema = parse_schema(schema_string)
     return StreamSource(log, read_schema=schema, analysed_at=analysed_at, options=options, clock=clock)
 
 
@@ -100,6 +101,7 @@ class StreamSource:
         """The table's URL, without credentials."""
         return self._log.url
 
+    @naming_its_table
     def initial(self) -> Offset:
         """Gives the offset where a query without a checkpoint begins; this object always gives the same.
 
@@ -116,6 +118,7 @@ class StreamSource:
                 self._first_end = self._offset(Version(self._begun.version + 1))
         return self._initial
 
+    @naming_its_table
     def latest(self, start: Offset, limits: Limits) -> Offset:
         """Gives the offset where a batch that begins at `start` ends under `limits`; `start` where nothing is new.
 
@@ -145,6 +148,7 @@ class StreamSource:
         self._check_table_still_there(start, end)
         return end
 
+    @naming_its_table
     def lag(self, end: Offset, *, now_ms: int) -> Lag:
         """Gives the lag at `end`, which the last `latest` gave. Raises StoreError and as `tasks` does."""
         snapshot = self._snapshot_order.left(end) if end.in_snapshot else None
@@ -156,6 +160,7 @@ class StreamSource:
         """Makes the end of the log, as the next `latest` finds it, the end of this query (Trigger.AvailableNow)."""
         self._wants_bound, self._bound = True, None
 
+    @naming_its_table
     def tasks(self, start: Offset, end: Offset) -> list[ScanTask]:
         """Gives the files between two offsets as balanced tasks; none where the offsets are equal.
 
@@ -180,6 +185,7 @@ class StreamSource:
             )
         ]
 
+    @naming_its_table
     def delivered(self, end: Offset) -> None:
         """Drops what was kept for the batches before `end`, all of which are done.
 
@@ -342,7 +348,6 @@ class StreamSource:
         if self._options.change_feed:
             return ChangeDelivery(self._metadata.read, exclude=self._options.exclude, times=self._times)
         return AppendDelivery(
-            url=self._log.url,
             policy=self._options.policy,
             exclude=self._options.exclude,
             counts_rows=self._options.limits.rows is not None,

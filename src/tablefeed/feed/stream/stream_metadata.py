@@ -81,7 +81,7 @@ class FixedMetadata:
                 continue
             break
         else:
-            if is_mapped(begun.metadata, url=begun.log.url):
+            if is_mapped(begun.metadata):
                 raise self._unknown_names(begins_at)
             held = begun.metadata  # that version was cleaned up; the commits that are read have all later changes
         try:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from tablefeed.delta import features
 from tablefeed.delta.names import checkpoint_name
-from tablefeed.errors import LogError, ObjectNotFoundError, UnsupportedFeatureError
+from tablefeed.errors import LogError, ObjectNotFoundError, UnsupportedFeatureError, naming_its_table
 from tablefeed.feed.arguments import location, store_options, switch
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
@@ -84,9 +84,10 @@ def checkpointed(log: DeltaLog | IndexTablesLog, *, clean_up: bool, now_ms: int)
     return Checkpointed(version=state.version, written=written, log_files_deleted=deleted)
 
 
+@naming_its_table
 def _checkpoint(snapshot: DeltaSnapshot) -> bool:
     # A table that may not be written may not get a checkpoint either.
-    features.check_writable(snapshot.protocol, snapshot.metadata, url=snapshot.log.url, removes=False)
+    features.check_writable(snapshot.protocol, snapshot.metadata, removes=False)
     log, version = snapshot.log, snapshot.version
     there = whole_checkpoints(log.listing(version)).get(version, [])
     if any(is_readable(log, LogSegment(version=version, checkpoint=each, commits=())) for each in there):

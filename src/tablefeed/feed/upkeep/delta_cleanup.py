@@ -13,7 +13,7 @@ from collections.abc import Callable
 from tablefeed.delta import features, names
 from tablefeed.delta.checkpoint.reading import read_top_level
 from tablefeed.delta.intervals import DAY_MS
-from tablefeed.errors import LogError, ObjectNotFoundError, TablefeedError, naming
+from tablefeed.errors import LogError, ObjectNotFoundError, TablefeedError, naming, naming_its_table
 from tablefeed.feed.commit.own_log import delete_as_listed
 from tablefeed.feed.snapshot.segment_reader import SegmentReader
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
@@ -25,6 +25,7 @@ from tablefeed.model.logfile import LogFileKind
 logger = logging.getLogger(__name__)
 
 
+@naming_its_table
 def clean_up(snapshot: Snapshot, *, now_ms: int, before_step: Callable[[], None] = lambda: None) -> int:
     """Deletes the log files that no kept version needs; gives how many, sidecars and temporary files not counted.
 
@@ -39,7 +40,7 @@ def clean_up(snapshot: Snapshot, *, now_ms: int, before_step: Callable[[], None]
     """
     log = snapshot.log
     newest = log.advance(snapshot)
-    features.check_writable(newest.protocol, newest.metadata, url=log.url, removes=False)
+    features.check_writable(newest.protocol, newest.metadata, removes=False)
     properties = newest.properties
     if newest.head is None or newest.metadata.table_id != snapshot.metadata.table_id or not properties.cleans_log:
         return 0

@@ -24,7 +24,7 @@ from tablefeed.delta import names, row_tracking
 from tablefeed.delta.columns import FILE_COLUMNS, to_add_files
 from tablefeed.delta.commit_info import Optimize
 from tablefeed.delta.stats.stats_columns import record_counts
-from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatureError, naming
+from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatureError, naming_its_table
 from tablefeed.feed.arguments import location, store_options, whole_number
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction
@@ -100,6 +100,7 @@ def optimize(
     return fold(snapshot, Folding(target_bytes=target, rows=rows, predicate=predicate))
 
 
+@naming_its_table
 def fold(snapshot: Snapshot, folding: Folding, *, plans: int = PLANS, upkeep: UpkeepOptions = USUAL) -> Optimized:
     """Folds the files of `snapshot`; plans again where other commits changed them, at most `plans` times in all."""
     outcome = Optimized(version=None)
@@ -240,11 +241,10 @@ def _folded(snapshot: Snapshot, folding: Folding, upkeep: UpkeepOptions) -> Iter
     """Folds, and gives the outcome of each commit after it was made."""
     _check_foldable(snapshot)
     log = snapshot.log
-    with naming(log.url):
-        plan = plan_delta_write(log, snapshot, snapshot.schema, kind=WriteKind.OPTIMIZE)
+    plan = plan_delta_write(log, snapshot, snapshot.schema, kind=WriteKind.OPTIMIZE)
     # A bin becomes one file, however its rows compress. Otherwise the number of files might never fall.
     plan = replace(plan, shape=replace(plan.shape, target_bytes=_WHOLE))
-    columns = delta_columns(snapshot.schema, snapshot.metadata, url=log.url)
+    columns = delta_columns(snapshot.schema, snapshot.metadata)
     files = _candidates(snapshot, folding, columns)
     state = snapshot
     for bins in _commits(_bins(files, folding)):

@@ -25,7 +25,7 @@ from tablefeed.delta.columns import decode_paths
 from tablefeed.delta.deletion_vectors import BadVectorError, stored_at
 from tablefeed.delta.paths import below_root
 from tablefeed.delta.schema.column_mapping import physical_name
-from tablefeed.errors import ConflictError, IllegalOptionError, LogError
+from tablefeed.errors import ConflictError, IllegalOptionError, LogError, naming_its_table
 from tablefeed.feed.arguments import location, store_options, switch
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.feed.snapshot.open_log import open_maintained
@@ -89,11 +89,12 @@ def vacuum(
     )
 
 
+@naming_its_table
 def vacuumed(log: DeltaLog, *, retention_ms: int | None, allow_short: bool, dry_run: bool, now_ms: int) -> Vacuumed:
     """Does `vacuum` on an open log at a given time."""
     snapshot = log.load()
     # Who may not write the table cannot know either which files it needs.
-    features.check_writable(snapshot.protocol, snapshot.metadata, url=log.url, removes=False)
+    features.check_writable(snapshot.protocol, snapshot.metadata, removes=False)
     own_ms = snapshot.properties.deleted_files_ms
     if retention_ms is None:
         retention_ms = own_ms

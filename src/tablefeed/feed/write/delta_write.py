@@ -90,7 +90,7 @@ def plan_delta_write(
     if snapshot is None or target.metadata is not None:
         check_indexed(target.properties, target.schema, target.partition_columns)
     alignment, identity, kept = _fitted(target, rows, rules, kind=kind, now_ms=now_ms, url=log.url)
-    mapping = mapping_mode(target.properties, url=log.url)
+    mapping = mapping_mode(target.properties)
     replaces = planned_replacement(rules, target, kind=kind, mapping=mapping)
     if snapshot is not None:
         check_replaceable(replaces, target, url=log.url)
@@ -145,7 +145,7 @@ def new_protocol_and_metadata(plan: DeltaPlan, *, created_ms: int) -> tuple[Prot
         configuration=row_tracking.with_column_names(kept, protocol, new_name=lambda: str(uuid.uuid4())),
         created_ms=created_ms,
     )
-    features.check_writable(protocol, metadata, url=plan.url, removes=False)
+    features.check_writable(protocol, metadata, removes=False)
     return protocol, metadata
 
 
@@ -164,7 +164,7 @@ def _newest_first(txns: Collection[Txn]) -> Collection[Txn]:
 
 def clustering_of(snapshot: Snapshot) -> tuple[LeafPath, ...]:
     """Gives the columns by which a table is clustered, by their names in files."""
-    return clustering_columns(snapshot.protocol, snapshot.facts.domains, url=snapshot.log.url)
+    return clustering_columns(snapshot.protocol, snapshot.facts.domains)
 
 
 def _existing(
@@ -172,7 +172,7 @@ def _existing(
 ) -> Target:
     url = snapshot.log.url
     checked_properties(rules.properties)  # As in Delta-Spark, an existing table keeps its own: they are only checked.
-    features.check_writable(snapshot.protocol, snapshot.metadata, url=url, removes=kind is WriteKind.OVERWRITE)
+    features.check_writable(snapshot.protocol, snapshot.metadata, removes=kind is WriteKind.OVERWRITE)
     if rules.overwrites_schema and kind is WriteKind.OVERWRITE:
         return replaced_table(snapshot, rows, partition_by=partition_by)
     check_partitioning(partition_by, snapshot.metadata.partition_columns, url)
@@ -191,7 +191,7 @@ def _fitted(
         # These are the table's own rows: they have all values, and were checked against its rules when first written.
         return align(schema, rows, partition_columns=partition_by, url=url), (), None
     identity = columns_to_make(schema, rows, target.protocol, partition_columns=partition_by, url=url)
-    in_force = rules_in_force(schema, target.properties.texts, target.protocol, url=url)
+    in_force = rules_in_force(schema, target.properties.texts, target.protocol)
     filled = filled_columns(in_force) | {column.name for column in identity}
     alignment = align(schema, rows, partition_columns=partition_by, filled=filled, url=url)
     if in_force is None:
@@ -262,7 +262,7 @@ def file_layout(plan: DeltaPlan) -> FileLayout:
     return FileLayout(
         schema=to_arrow(plan.schema),
         partition_by=plan.partition_columns,
-        stored_as=files_schema(plan.schema, plan.mapping, url=plan.url),
+        stored_as=files_schema(plan.schema, plan.mapping),
         leaves=plan.statistics.leaves,
         stores_partitions=plan.stores_partitions,
         compression=_COMPRESSION[plan.shape.codec],

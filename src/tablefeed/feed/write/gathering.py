@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from tablefeed.delta.schema.schema_string import to_arrow
+from tablefeed.errors import naming_its_table
 from tablefeed.feed.scan.delta_task import DeltaTask, delta_columns
 from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.table_files import for_store
@@ -63,12 +64,13 @@ def _bins(files: Iterable[AddFile], target_bytes: int) -> Iterator[list[AddFile]
             yield taken
 
 
+@naming_its_table
 def rewritten_in_bins(
     plan: DeltaPlan, bins: Iterable[Sequence[AddFile]], store: Store, *, now_ms: int
 ) -> tuple[AddFile, ...]:
     """Writes the rows of each bin of the table's files to new files under `plan`; deletes these where it raises."""
     arrow = to_arrow(plan.schema)
-    columns = delta_columns(plan.schema, plan.metadata_after, url=store.url)
+    columns = delta_columns(plan.schema, plan.metadata_after)
     scan = DeltaTask(url=plan.location, storage_options=plan.storage_options, columns=columns)
     again = plan.for_table_rows(len(arrow))
     written: list[AddFile] = []

@@ -68,7 +68,7 @@ class RowReplacement:
 
         self._rows, self._log = rows, log
         self._schema = to_arrow(plan.schema)
-        columns = delta_columns(plan.schema, plan.metadata_after, url=log.url)
+        columns = delta_columns(plan.schema, plan.metadata_after)
         self._scan = DeltaTask(url=log.location, storage_options=log.storage_options, columns=columns)
         self._pruner = Pruner(rows, schema=plan.schema, columns=columns)
 

@@ -48,15 +48,13 @@ class Kept:
     now_ms: int
 
 
-def rules_in_force(
-    schema: Struct, configuration: Mapping[str, str], protocol: Protocol, *, url: str
-) -> TableRules | None:
+def rules_in_force(schema: Struct, configuration: Mapping[str, str], protocol: Protocol) -> TableRules | None:
     """Gives the rules that rows of the table must keep; None where it has none.
 
     As in Delta-Spark, a generation expression is ignored where the protocol does not support `generatedColumns`; other
     rules hold under every protocol. Raises UnsupportedFeatureError for a rule in an unknown form.
     """
-    rules = table_rules(schema, configuration, url=url)
+    rules = table_rules(schema, configuration)
     if rules.generated and "generatedColumns" not in features.supported_features(protocol):
         rules = replace(rules, generated={})
     return rules if rules.needs_sql or rules.limits else None
@@ -109,7 +107,7 @@ def check_brought(
     if "identityColumns" not in features.supported_features(protocol):
         return ()
     brought = {name.lower() for name in rows.names}
-    columns = identity_columns(schema, partition_columns=partition_columns, url=url)
+    columns = identity_columns(schema, partition_columns=partition_columns)
     for column in columns:
         if column.name.lower() in brought and not column.takes_given:
             raise SchemaMismatchError(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tablefeed.delta.schema.schema_string import from_arrow, from_spark
-from tablefeed.errors import naming
+from tablefeed.errors import naming_its_table
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.delta_write import plan_delta_write, write_delta_task
@@ -19,16 +19,16 @@ from tablefeed.feed.write.write_plan import DeltaPlan, SplitPlan, WritePlan
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Txn
-from tablefeed.model.schema import Struct
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@naming_its_table
 def plan_write(
     log: TableLog,
     snapshot: Snapshot | None,
-    incoming: pa.Schema | Struct,
+    incoming: pa.Schema | str,
     *,
     partition_by: Sequence[str],
     kind: WriteKind,
@@ -37,27 +37,20 @@ def plan_write(
 ) -> WritePlan:
     """Plans a write of rows with the schema `incoming` to the table, or to a new table where `snapshot` is None.
 
-    The table's schema stays, or changes as `rules` allow. `incoming` is a Struct where Spark's schema says more than
-    Arrow's: `rows_of_spark` gives it. `now_ms` is the time of the write, which column defaults may use; None: the time
+    The table's schema stays, or changes as `rules` allow. `incoming` is Spark's JSON where Spark's schema says more
+    than Arrow's. `now_ms` is the time of the write, which column defaults may use; None: the time
     of this call. Raises TableError for rows that do not fit and for a table that cannot be written or made, and
     OptionError.
     """
-    rows = incoming if isinstance(incoming, Struct) else from_arrow(incoming, url=log.url)
-    with naming(log.url):
-        if isinstance(log, DeltaLog):
-            return plan_delta_write(
-                log, snapshot, rows, partition_by=partition_by, kind=kind, rules=rules, now_ms=now_ms
-            )
-        from tablefeed.feed.write.split_write import plan_split_write
+    rows = from_spark(incoming) if isinstance(incoming, str) else from_arrow(incoming)
+    if isinstance(log, DeltaLog):
+        return plan_delta_write(log, snapshot, rows, partition_by=partition_by, kind=kind, rules=rules, now_ms=now_ms)
+    from tablefeed.feed.write.split_write import plan_split_write
 
-        return plan_split_write(log, snapshot, rows, partition_by=partition_by, rules=rules or WriteRules())
+    return plan_split_write(log, snapshot, rows, partition_by=partition_by, rules=rules or WriteRules())
 
 
-def rows_of_spark(schema_json: str, *, url: str) -> Struct:
-    """Gives the schema of a DataFrame's rows for `plan_write`, from Spark's JSON (`schema_string.from_spark`)."""
-    return from_spark(schema_json, url=url)
-
-
+@naming_its_table
 def write_task(
     plan: WritePlan,
     batches: Iterable[pa.RecordBatch],

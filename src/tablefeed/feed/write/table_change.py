@@ -59,9 +59,9 @@ def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules, u
     if rules.cluster_by:
         texts = {**texts, names.FEATURE_PREFIX + names.CLUSTERING: "supported"}
     properties = TableProperties(texts)
-    is_mapped = mapping_mode(properties, url=url) is not MappingMode.NONE
+    is_mapped = mapping_mode(properties) is not MappingMode.NONE
     schema = new_table_schema(rows, partition_columns=partition_by, url=url, any_name=is_mapped)
-    schema, properties = with_mapping(schema, properties, new_name=_new_name, url=url)
+    schema, properties = with_mapping(schema, properties, new_name=_new_name)
     return Target(
         schema=schema,
         partition_columns=spelled_as(schema, partition_by),
@@ -110,7 +110,7 @@ def replaced_table(table: Snapshot, rows: Struct, *, partition_by: Sequence[str]
     for column in after:
         refuse_void(column, url)
     partition_columns = spelled_as(after, partition_by)
-    if mapping_mode(table.properties, url=url) is not MappingMode.NONE:
+    if mapping_mode(table.properties) is not MappingMode.NONE:
         after = like_before(after, table.schema)
     if format_schema(after) == format_schema(table.schema) and partition_columns == partitioned_by:
         return _as_it_is(table)
@@ -134,12 +134,12 @@ def _as_it_is(table: Snapshot) -> Target:
 
 def _changed(table: Snapshot, after: Struct, partition_columns: tuple[str, ...]) -> Target:
     metadata, url = table.metadata, table.log.url
-    if mapping_mode(table.properties, url=url) is MappingMode.NONE:
+    if mapping_mode(table.properties) is MappingMode.NONE:
         known = {column.name.lower() for column in table.schema}
         check_new_columns([column for column in after if column.name.lower() not in known], url=url)
     _check_reserved(table.properties, after, url)
-    protocol = features.protocol_for(after, table.protocol, url=url)
-    after, properties = with_mapping(after, table.properties, new_name=_new_name, url=url)
+    protocol = features.protocol_for(after, table.protocol)
+    after, properties = with_mapping(after, table.properties, new_name=_new_name)
     changed = replace(
         metadata,
         schema_string=format_schema(after),
