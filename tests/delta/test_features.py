@@ -24,7 +24,7 @@ def legacy(reader: int, writer: int) -> Protocol:
 
 def listing(*features: str) -> Protocol:
     """Reader 3 and writer 7 with `features`, those of readers in both lists, as the protocol asks."""
-    readers = frozenset(name for name in features if name not in FEATURES or FEATURES[name].kind != "writers only")
+    readers = frozenset(name for name in features if name not in FEATURES or FEATURES[name].for_readers)
     return Protocol(
         min_reader_version=3, min_writer_version=7, reader_features=readers, writer_features=frozenset(features)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from support.pages import names_of_no_module, names_of_no_test, page
-from tablefeed.delta.features import FEATURES, Kind, Rule
+from tablefeed.delta.features import FEATURES, Rule
 
 PAGE = page("protocol-delta.md")
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("| ")]
@@ -30,6 +30,6 @@ def test_the_features_have_the_rules_of_the_gate() -> None:
     rows = {row[0]: row[1:] for row in ROWS if len(row) == 3 and row[0].startswith("`")}
 
     assert rows == {
-        f"`{feature.name}`": ["free" if feature.kind is Kind.WRITER else words[feature.read], words[feature.write]]
+        f"`{feature.name}`": [words[feature.rule] if feature.for_readers else "free", words[feature.rule]]
         for feature in FEATURES.values()
     }

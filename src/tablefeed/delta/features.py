@@ -8,8 +8,8 @@ the metadata uses it too ("Supported Features", "Active Features").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -21,13 +21,6 @@ from tablefeed.delta.schema.type_changes import unknown_type_change
 from tablefeed.errors import TABLE, AppendOnlyError, LogError, UnsupportedFeatureError
 from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.schema import Primitive, Struct, walk
-
-
-class Kind(StrEnum):
-    """Who must handle a feature."""
-
-    READER_WRITER = "readers and writers"
-    WRITER = "writers only"
 
 
 class Rule(StrEnum):
@@ -47,18 +40,24 @@ class Uses:
     types: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feature:
-    """A table feature. `is_active`: whether a table's metadata makes it active where it is supported.
+def _never(_: Uses) -> bool:
+    """For features that no metadata turns on: they are only listed."""
+    return False
 
-    `implied_from` is the first writer version that implies it (up to 6); None: it must be listed.
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A table feature. Writers must handle it, and `for_readers` too where it says so.
+
+    `is_active`: whether a table's metadata makes it active where it is supported. `implied_from` is the first writer
+    version that implies it (up to 6); None: it must be listed.
     """
 
     name: str
-    kind: Kind
-    read: Rule
-    write: Rule
-    is_active: Callable[[Uses], bool]
+    is_active: Callable[[Uses], bool] = _never
+    _: KW_ONLY
+    rule: Rule = Rule.HANDLED
+    for_readers: bool = False
     implied_from: int | None = None
 
 
@@ -79,7 +78,8 @@ def check_readable(protocol: Protocol, metadata: Metadata) -> None:
     uses = _uses(metadata)
     # An active feature counts even where the protocol does not list it: rows would be wrong.
     in_use = frozenset(feature.name for feature in FEATURES.values() if feature.is_active(uses))
-    refused = _refused(protocol.reader_features or frozenset(), in_use, lambda feature: feature.read)
+    readers = [feature for feature in FEATURES.values() if feature.for_readers]
+    refused = _refused(protocol.reader_features or frozenset(), in_use, readers)
     if refused:
         raise _feature_error(refused, "read", "DELTA_UNSUPPORTED_FEATURES_FOR_READ")
     _refuse_unsupported_mapping(protocol, uses)
@@ -99,13 +99,13 @@ def check_writable(protocol: Protocol, metadata: Metadata, *, removes: bool) -> 
     ):
         raise _version_error(protocol)
     uses = _uses(metadata)
-    listed = (protocol.writer_features or frozenset()) | (protocol.reader_features or frozenset())
+    listed = _listed(protocol)
     in_use = frozenset(
         feature.name
         for feature in FEATURES.values()
         if feature.is_active(uses) and (feature.name in listed or _is_implied(feature, protocol))
     )
-    refused = _refused(listed, in_use, lambda feature: feature.write)
+    refused = _refused(listed, in_use, FEATURES.values())
     if refused:
         raise _feature_error(refused, "written", "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
     row_tracking.check_consistent(protocol, uses.properties)
@@ -128,7 +128,8 @@ def required_protocol(schema: Struct, properties: Mapping[str, str]) -> Protocol
     wanted |= {name.removeprefix(names.FEATURE_PREFIX) for name in properties if name.startswith(names.FEATURE_PREFIX)}
     reader = int(properties.get(names.MIN_READER_VERSION, 1))
     writer = int(properties.get(names.MIN_WRITER_VERSION, 2))
-    return _as_low_as_can_be(frozenset(_with_required(wanted)) | _implied(reader, writer))
+    wanted = wanted.union(*(_REQUIRES.get(name, ()) for name in wanted))
+    return _as_low_as_can_be(frozenset(wanted) | _implied(reader, writer))
 
 
 def protocol_for(schema: Struct, protocol: Protocol) -> Protocol:
@@ -157,8 +158,7 @@ def protocol_for(schema: Struct, protocol: Protocol) -> Protocol:
 
 def supported_features(protocol: Protocol) -> frozenset[str]:
     """The features that `protocol` lists or, by its versions, implies ("Supported Features")."""
-    listed = (protocol.writer_features or frozenset()) | (protocol.reader_features or frozenset())
-    return listed | _implied(protocol.min_reader_version, protocol.min_writer_version)
+    return _listed(protocol) | _implied(protocol.min_reader_version, protocol.min_writer_version)
 
 
 def is_type_widening_enabled(protocol: Protocol, properties: TableProperties) -> bool:
@@ -181,10 +181,6 @@ def _type(*words: str) -> Callable[[Uses], bool]:
     return lambda uses: any(word.partition("(")[0] in words for word in uses.types)
 
 
-def _constrained(uses: Uses) -> bool:
-    return bool(uses.properties.constraints)
-
-
 def _mapped(uses: Uses) -> bool:
     return uses.properties.mapping_word.lower() != "none"
 
@@ -196,90 +192,81 @@ def _widened(uses: Uses) -> bool:
 # --- the table -----------------------------------------------------------------------------------------------------
 
 _VARIANT = "variantType"
-_HANDLED, _INACTIVE, _REFUSED = Rule.HANDLED, Rule.WHILE_INACTIVE, Rule.REFUSED
 
 
-def _never(_: Uses) -> bool:
-    """For features that no metadata turns on: they are only listed."""
-    return False
+def _both(name: str, is_active: Callable[[Uses], bool] = _never, *, implied_from: int | None = None) -> Feature:
+    return Feature(name, is_active, for_readers=True, implied_from=implied_from)
 
 
-def _writers(
-    name: str, write: Rule, is_active: Callable[[Uses], bool] = _never, *, implied_from: int | None = None
-) -> Feature:
-    return Feature(
-        name=name, kind=Kind.WRITER, read=_HANDLED, write=write, is_active=is_active, implied_from=implied_from
-    )
-
-
-def _both(
-    name: str, read: Rule, write: Rule, is_active: Callable[[Uses], bool] = _never, *, implied_from: int | None = None
-) -> Feature:
-    return Feature(
-        name=name, kind=Kind.READER_WRITER, read=read, write=write, is_active=is_active, implied_from=implied_from
-    )
+def _refused_features(*names: str, for_readers: bool) -> Iterator[Feature]:
+    return (Feature(name, rule=Rule.REFUSED, for_readers=for_readers) for name in names)
 
 
 FEATURES: Mapping[str, Feature] = {
     feature.name: feature
     for feature in (
-        _writers("appendOnly", _HANDLED, _property(names.APPEND_ONLY), implied_from=2),
+        Feature("appendOnly", _property(names.APPEND_ONLY), implied_from=2),
         # Rows are held against the rules of the table, which feed/write/row_rules.py finds.
-        _writers("invariants", _HANDLED, _column_key(names.COLUMN_INVARIANTS), implied_from=2),
-        _writers("checkConstraints", _HANDLED, _constrained, implied_from=3),
+        Feature("invariants", _column_key(names.COLUMN_INVARIANTS), implied_from=2),
+        Feature("checkConstraints", lambda uses: bool(uses.properties.constraints), implied_from=3),
         # Appends and removes of whole files are changes without a cdc file ("Reader Requirements for AddCDCFile"); of
         # files that are written anew, feed/write/row_replacement.py tells the changes.
-        _writers("changeDataFeed", _HANDLED, _property(names.ENABLE_CHANGE_DATA_FEED), implied_from=4),
-        _writers("generatedColumns", _HANDLED, _column_key(names.GENERATION_EXPRESSION), implied_from=4),
-        _both("columnMapping", _HANDLED, _HANDLED, _mapped, implied_from=5),
-        _writers("identityColumns", _HANDLED, _column_key(names.IDENTITY_PREFIX), implied_from=6),
-        _writers("allowColumnDefaults", _HANDLED, _column_key(names.CURRENT_DEFAULT)),
+        Feature("changeDataFeed", _property(names.ENABLE_CHANGE_DATA_FEED), implied_from=4),
+        Feature("generatedColumns", _column_key(names.GENERATION_EXPRESSION), implied_from=4),
+        _both("columnMapping", _mapped, implied_from=5),
+        Feature("identityColumns", _column_key(names.IDENTITY_PREFIX), implied_from=6),
+        Feature("allowColumnDefaults", _column_key(names.CURRENT_DEFAULT)),
         # Appends write no vector, and the remove of a file repeats the file's vector.
-        _both("deletionVectors", _HANDLED, _HANDLED, _property(names.ENABLE_DELETION_VECTORS)),
+        _both("deletionVectors", _property(names.ENABLE_DELETION_VECTORS)),
         # Every writer must assign row ids as soon as the feature is listed (row_tracking.py).
-        _writers(names.ROW_TRACKING, _HANDLED, _property(names.ENABLE_ROW_TRACKING)),
-        _both("timestampNtz", _HANDLED, _HANDLED, _type("timestamp_ntz")),
+        Feature(names.ROW_TRACKING, _property(names.ENABLE_ROW_TRACKING)),
+        _both("timestampNtz", _type("timestamp_ntz")),
         # Other domains are not changed: we write only that of row tracking, and that of clustering for a new table.
-        _writers("domainMetadata", _HANDLED),
+        Feature("domainMetadata"),
         # Written where the policy asks for them (feed/upkeep/delta_checkpoint.py).
-        _both("v2Checkpoint", _HANDLED, _HANDLED, lambda uses: uses.properties.wants_v2_checkpoints),
-        _both("catalogManaged", _REFUSED, _REFUSED),
-        _both("catalogManaged-preview", _REFUSED, _REFUSED),
-        _both("catalogOwned-preview", _REFUSED, _REFUSED),
-        _writers("coordinatedCommits-preview", _REFUSED),
+        _both("v2Checkpoint", lambda uses: uses.properties.wants_v2_checkpoints),
         # iceberg_compat.py checks what they require of schema and files.
-        _writers("icebergCompatV1", _HANDLED, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V1")),
-        _writers("icebergCompatV2", _HANDLED, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V2")),
-        _writers("icebergCompatV3", _INACTIVE, _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V3")),
-        _writers("icebergWriterCompatV1", _REFUSED),
-        _writers("icebergWriterCompatV3", _REFUSED),
+        Feature("icebergCompatV1", _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V1")),
+        Feature("icebergCompatV2", _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V2")),
+        Feature("icebergCompatV3", _property(names.ENABLE_ICEBERG_COMPAT_PREFIX + "V3"), rule=Rule.WHILE_INACTIVE),
         # Our files are not clustered, but have statistics of the clustering columns (clustering.py).
-        _writers(names.CLUSTERING, _HANDLED),
+        Feature(names.CLUSTERING),
         # feed/upkeep/vacuum.py asks what a writer must know, of any table.
-        _both("vacuumProtocolCheck", _HANDLED, _HANDLED),
+        _both("vacuumProtocolCheck"),
         # feed/upkeep/delta_cleanup.py deletes nothing that is protected. Checkpoints are of the newest version.
-        _writers("checkpointProtection", _HANDLED),
-        _writers("inCommitTimestamp", _HANDLED, _property(names.ENABLE_IN_COMMIT_TIMESTAMPS)),
-        # Its properties have other names, which only Delta-Spark 3.2 knows among released writers.
-        _writers("inCommitTimestamp-preview", _REFUSED),
+        Feature("checkpointProtection"),
+        Feature("inCommitTimestamp", _property(names.ENABLE_IN_COMMIT_TIMESTAMPS)),
         # What columns were is kept in their metadata, and told of those that a write widens (feed/write/evolution.py).
-        _both("typeWidening", _HANDLED, _HANDLED, _widened),
-        _both("typeWidening-preview", _HANDLED, _HANDLED),
-        _both(_VARIANT, _HANDLED, _HANDLED, _type("variant")),
-        _both(f"{_VARIANT}-preview", _HANDLED, _HANDLED),
+        _both("typeWidening", _widened),
+        _both("typeWidening-preview"),
+        _both(_VARIANT, _type("variant")),
+        _both(f"{_VARIANT}-preview"),
         # A shredded file is refused when it is read (data/retype.py): the feature does not say which files those are.
         # We write none: the feature allows shredding, but does not require it.
-        _both("variantShredding", _HANDLED, _HANDLED, _property(names.ENABLE_VARIANT_SHREDDING)),
-        _both("variantShredding-preview", _HANDLED, _HANDLED),
-        _both("geospatial", _REFUSED, _REFUSED, _type("geometry", "geography")),
-        _both("geospatial-dev", _REFUSED, _REFUSED),
-        _both("timestampNanos", _REFUSED, _REFUSED),
-        _writers("collations", _REFUSED),
-        _writers("collations-preview", _REFUSED),
-        _writers(names.MATERIALIZE_PARTITION_COLUMNS, _HANDLED, _property(names.ENABLE_MATERIALIZE_PARTITION_COLUMNS)),
-        _both("redirectReaderWriter-preview", _REFUSED, _REFUSED),
-        _writers("redirectWriterOnly-preview", _REFUSED),
-        _both("adaptiveMetadata-preview", _REFUSED, _REFUSED),
+        _both("variantShredding", _property(names.ENABLE_VARIANT_SHREDDING)),
+        _both("variantShredding-preview"),
+        Feature("geospatial", _type("geometry", "geography"), rule=Rule.REFUSED, for_readers=True),
+        Feature(names.MATERIALIZE_PARTITION_COLUMNS, _property(names.ENABLE_MATERIALIZE_PARTITION_COLUMNS)),
+        *_refused_features(
+            "catalogManaged",
+            "catalogManaged-preview",
+            "catalogOwned-preview",
+            "geospatial-dev",
+            "timestampNanos",
+            "redirectReaderWriter-preview",
+            "adaptiveMetadata-preview",
+            for_readers=True,
+        ),
+        *_refused_features(
+            "coordinatedCommits-preview",
+            "icebergWriterCompatV1",
+            "icebergWriterCompatV3",
+            "inCommitTimestamp-preview",  # its properties have other names; only Delta-Spark 3.2 knows them
+            "collations",
+            "collations-preview",
+            "redirectWriterOnly-preview",
+            for_readers=False,
+        ),
     )
 }
 """Every feature that is known here. To handle one more, change its rule: nothing else decides."""
@@ -287,7 +274,7 @@ FEATURES: Mapping[str, Feature] = {
 
 def _as_low_as_can_be(listed: frozenset[str]) -> Protocol:
     known = [FEATURES[name] for name in listed if name in FEATURES]
-    readers = frozenset(feature.name for feature in known if feature.kind is Kind.READER_WRITER)
+    readers = frozenset(feature.name for feature in known if feature.for_readers)
     reader = max([1, *(_MAPPING_READER if name == "columnMapping" else _READER_VERSION for name in readers)])
     writers = [feature.implied_from or _WRITER_VERSION for feature in known]
     writer = max([1, *writers, *(_WRITER_VERSION for name in listed if name not in FEATURES)])
@@ -301,6 +288,10 @@ def _as_low_as_can_be(listed: frozenset[str]) -> Protocol:
     )
 
 
+def _listed(protocol: Protocol) -> frozenset[str]:
+    return (protocol.writer_features or frozenset()) | (protocol.reader_features or frozenset())
+
+
 def _implied(reader: int, writer: int) -> frozenset[str]:
     """The features that a protocol of these versions has without a list."""
     if writer >= _WRITER_VERSION:
@@ -310,7 +301,7 @@ def _implied(reader: int, writer: int) -> frozenset[str]:
         for feature in FEATURES.values()
         if feature.implied_from is not None
         and feature.implied_from <= writer
-        and (feature.kind is Kind.WRITER or reader >= _MAPPING_READER)
+        and (not feature.for_readers or reader >= _MAPPING_READER)
     )
 
 
@@ -321,10 +312,6 @@ _REQUIRES: Mapping[str, tuple[str, ...]] = {
     "icebergCompatV2": ("columnMapping",),
 }
 """The features that must be listed with a feature; the protocol says so in the section of the feature."""
-
-
-def _with_required(features: set[str]) -> set[str]:
-    return features.union(*(_REQUIRES.get(name, ()) for name in features))
 
 
 _WIDENING = frozenset({"typeWidening", "typeWidening-preview"})
@@ -345,14 +332,13 @@ def _is_implied(feature: Feature, protocol: Protocol) -> bool:
     return feature.implied_from is None or feature.implied_from <= protocol.min_writer_version < _WRITER_VERSION
 
 
-def _refused(listed: frozenset[str], in_use: frozenset[str], rule_of: Callable[[Feature], Rule]) -> dict[str, str]:
-    """The refused features and why, sorted by name."""
+def _refused(listed: frozenset[str], in_use: frozenset[str], features: Iterable[Feature]) -> dict[str, str]:
+    """The unknown names in `listed` and the refused `features`, each with the reason, sorted by name."""
     reasons = {name: "unknown" for name in listed if name not in FEATURES}
-    for feature in FEATURES.values():
-        rule = rule_of(feature)
-        if rule is Rule.REFUSED and feature.name in listed:
+    for feature in features:
+        if feature.rule is Rule.REFUSED and feature.name in listed:
             reasons[feature.name] = "not handled yet"
-        elif rule is Rule.WHILE_INACTIVE and feature.name in in_use:
+        elif feature.rule is Rule.WHILE_INACTIVE and feature.name in in_use:
             reasons[feature.name] = "in use, and handled only while it is not in use"
     return dict(sorted(reasons.items()))
 
