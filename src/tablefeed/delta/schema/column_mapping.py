@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tablefeed.delta import names
 from tablefeed.delta.properties import TableProperties
-from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
+from tablefeed.delta.schema.schema_string import schema_of, to_arrow
 from tablefeed.errors import TABLE, LogError
 from tablefeed.model.actions import Metadata
 from tablefeed.model.schema import Array, Field, Map, Path, Struct, fields_at, fields_of, rebuilt, walk
@@ -85,8 +85,7 @@ class MappedSchema:
 
 def mapped_schema(metadata: Metadata) -> MappedSchema:
     """Returns the schema and mode of `metadata`. Raises LogError or UnsupportedFeatureError where it is malformed."""
-    schema = parse_schema(metadata.schema_string)
-    return MappedSchema(schema=schema, mode=mapping_mode(TableProperties.of(metadata)))
+    return MappedSchema(schema=schema_of(metadata), mode=mapping_mode(TableProperties.of(metadata)))
 
 
 def has_mapping_change(*, older: MappedSchema, newer: MappedSchema) -> bool:

@@ -14,7 +14,6 @@ from tablefeed.delta.features import supported_features
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.iceberg_compat import compat_version
 from tablefeed.delta.schema.identity import differ_in_marks_alone
-from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.model.actions import Commit, Metadata, Protocol
 from tablefeed.model.schema import Struct
 
@@ -63,16 +62,17 @@ def only_enables(before: Mapping[str, str], after: Metadata) -> bool:
     )
 
 
-def only_moves_marks(schema: Struct, configuration: Mapping[str, str], winner: Commit) -> bool:
+def only_moves_marks(schema: Struct, configuration: Mapping[str, str], winner: Commit, after: Struct) -> bool:
     """Whether the metadata of `winner` differs from the given one only in the high-water marks of identity columns.
 
-    As in Delta-Spark, the commit must also have the tag that says so. The tag alone is not trusted.
+    `after` is its schema. As in Delta-Spark, the commit must also have the tag that says so. The tag alone is not
+    trusted.
     """
     tags = (winner.info or {}).get("tags")
     says_so = isinstance(tags, Mapping) and str(tags.get(names.IDENTITY_ONLY_TAG)).lower() == "true"
     if winner.metadata is None or not says_so or dict(winner.metadata.configuration) != dict(configuration):
         return False
-    return differ_in_marks_alone(schema, parse_schema(winner.metadata.schema_string))
+    return differ_in_marks_alone(schema, after)
 
 
 def _may_become(name: str, then: str | None, now: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tablefeed.delta.schema.identity import differ_in_marks_alone
-from tablefeed.delta.schema.schema_string import parse_schema
+from tablefeed.delta.schema.schema_string import schema_of
 from tablefeed.model.actions import Metadata
 from tablefeed.model.schema import Struct
 
@@ -14,7 +14,7 @@ def difference(
     after: Metadata, *, schema: Struct, partition_columns: Sequence[str], configuration: Mapping[str, str]
 ) -> str:
     """The differences between the metadata with the given parts and `after`; of properties, only the names."""
-    had, has = ({field.name: field for field in each} for each in (schema, parse_schema(after.schema_string)))
+    had, has = ({field.name: field for field in each} for each in (schema, schema_of(after)))
     both = had.keys() & has.keys()
     changed = {name for name in both if had[name] != has[name]}
     marks = {name for name in changed if differ_in_marks_alone(Struct((had[name],)), Struct((has[name],)))}

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import MappingMode, mapping_mode, physical_name
-from tablefeed.delta.schema.schema_string import parse_schema
+from tablefeed.delta.schema.schema_string import schema_of
 from tablefeed.errors import TABLE, LogError
 from tablefeed.model.actions import Metadata
 from tablefeed.model.schema import Struct
@@ -39,7 +39,7 @@ def partition_names(metadata: Metadata) -> tuple[str, ...]:
     """
     if not metadata.partition_columns:
         return ()
-    schema = parse_schema(metadata.schema_string)
+    schema = schema_of(metadata)
     check_partition_columns(schema, metadata.partition_columns)
     if mapping_mode(TableProperties.of(metadata)) is MappingMode.NONE:
         return metadata.partition_columns

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tablefeed.delta import names
 from tablefeed.errors import TABLE, LogError, SchemaMismatchError, UnsupportedFeatureError
+from tablefeed.model.actions import Metadata
 from tablefeed.model.schema import (
     ELEMENT,
     KEY,
@@ -60,6 +61,11 @@ def parse_schema(schema_string: str) -> Struct:
             f"The schema of {TABLE} is not what the protocol says {where}: {bad.reason}.",
             error_class=bad.error_class,
         ) from bad
+
+
+def schema_of(metadata: Metadata) -> Struct:
+    """The schema of `metadata`. Raises as `parse_schema`."""
+    return parse_schema(metadata.schema_string)
 
 
 def format_schema(schema: Struct) -> str:

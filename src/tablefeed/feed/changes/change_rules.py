@@ -18,7 +18,7 @@ from tablefeed.delta.schema.column_mapping import (
     mapped_schema,
     mapping_mode,
 )
-from tablefeed.delta.schema.schema_string import parse_schema
+from tablefeed.delta.schema.schema_string import schema_of
 from tablefeed.errors import ChangeDataError, SchemaChangedError, SchemaMismatchError, TableError
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.log.compatibility import can_read
@@ -138,7 +138,7 @@ class OneSchema:
 
         A value is lost (read as null) where a new column has the old one's name. Raises also where `before` is None.
         """
-        if before is None or has_renewed_column(older=parse_schema(before.schema_string), newer=self.read.schema):
+        if before is None or has_renewed_column(older=schema_of(before), newer=self.read.schema):
             raise self._refusal(version, self.start_class, f"It removes older rows: start at version {version + 1}.")
 
     def check(self, metadata: Metadata, version: int) -> None:

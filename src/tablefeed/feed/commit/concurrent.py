@@ -11,7 +11,7 @@ from tablefeed.delta.schema.enablement import only_adds_features, only_enables, 
 from tablefeed.delta.schema.iceberg_compat import stores_partition_columns
 from tablefeed.delta.schema.identity import differ_in_marks_alone
 from tablefeed.delta.schema.metadata_difference import difference
-from tablefeed.delta.schema.schema_string import parse_schema
+from tablefeed.delta.schema.schema_string import schema_of
 from tablefeed.errors import ConflictError
 from tablefeed.feed.commit.entry import DeltaWrite
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
@@ -119,27 +119,19 @@ def _tolerance(theirs: Commit, write: DeltaWrite) -> Tolerance:
     plan, found, transaction = write.plan, write.plan.found, write.transaction
     if found is None or plan.metadata is not None:
         return Tolerance()
-    makes_values = bool(plan.identity and transaction.files)
-    marks = (
-        not makes_values
-        and theirs.metadata is not None
-        and theirs.metadata.table_id == found.table_id
-        and theirs.metadata.partition_columns == found.partition_columns
-        and only_moves_marks(found.schema, found.configuration, theirs)
-    )
+    metadata, marks, enables = theirs.metadata, False, False
+    if metadata is not None and (metadata.table_id, metadata.partition_columns) == (
+        found.table_id,
+        found.partition_columns,
+    ):
+        after = schema_of(metadata)
+        makes_values = bool(plan.identity and transaction.files)
+        marks = not makes_values and only_moves_marks(found.schema, found.configuration, theirs, after)
+        enables = after == found.schema and only_enables(found.configuration, metadata)
     if transaction.kind is WriteKind.OPTIMIZE or plan.replaces.by_row is not None:
         return Tolerance(metadata=marks)
-    return Tolerance(
-        protocol=theirs.protocol is not None and only_adds_features(found.protocol, theirs.protocol),
-        metadata=marks
-        or (
-            theirs.metadata is not None
-            and theirs.metadata.table_id == found.table_id
-            and theirs.metadata.partition_columns == found.partition_columns
-            and parse_schema(theirs.metadata.schema_string) == found.schema
-            and only_enables(found.configuration, theirs.metadata)
-        ),
-    )
+    protocol = theirs.protocol is not None and only_adds_features(found.protocol, theirs.protocol)
+    return Tolerance(protocol=protocol, metadata=marks or enables)
 
 
 def _what_changed(theirs: Commit, plan: DeltaPlan) -> str:

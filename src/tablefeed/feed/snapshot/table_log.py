@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from tablefeed.delta.properties import TableProperties
-from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
+from tablefeed.delta.schema.schema_string import schema_of, to_arrow
 from tablefeed.errors import ObjectNotFoundError, naming
 from tablefeed.model import actions
 from tablefeed.model.actions import Commit, Facts, Metadata, Version
@@ -131,7 +131,7 @@ class Snapshot(ABC):
     def schema(self) -> Struct:
         """The table's schema, partition columns included, in its order."""
         with naming(self.url):
-            return parse_schema(self.metadata.schema_string)
+            return schema_of(self.metadata)
 
     @cached_property
     def properties(self) -> TableProperties:

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from tablefeed.delta import names
 from tablefeed.delta.schema.column_mapping import has_mapping_change, mapped_schema
-from tablefeed.delta.schema.schema_string import format_schema, parse_schema
+from tablefeed.delta.schema.schema_string import format_schema, schema_of
 from tablefeed.delta.tracked import TrackedMetadata
 from tablefeed.errors import MetadataEvolvedError, SchemaChangedError, SchemaLogError
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
@@ -169,7 +169,7 @@ class SchemaTracking:
         ours = self.metadata
         schema = self._analysed if self._entry is None else self._entry.metadata.schema
         return (
-            _without_writers_own(parse_schema(metadata.schema_string)) != _without_writers_own(schema)
+            _without_writers_own(schema_of(metadata)) != _without_writers_own(schema)
             or metadata.partition_columns != ours.partition_columns
             or _properties(metadata) != _properties(ours)
         )
