@@ -1,8 +1,7 @@
 """Queries that changes of a table end: `Stream` keeps the rows since its last start, and is started again and again.
 
-It runs on the model of Spark's batches and goes on until it fails with the class that a scenario names; its options may
-be others at each start, and its schema may be tracked. Its tables are those of tables.py, with feeds of changes and
-mapped columns. Where a scenario asks what came in which batch of all runs, its query is that of streams.py.
+It runs on the model of Spark's batches and continues until it fails with the class that a scenario names. Each start
+may have other options, and its schema may be tracked.
 """
 
 from __future__ import annotations
@@ -20,14 +19,11 @@ from support.micro_batches import Batch, Checkpoint, Frame, Query, SparkModel
 from tablefeed.errors import TablefeedError
 
 METADATA_EVOLUTION = "DELTA_STREAMING_METADATA_EVOLUTION"
-BLOCKED = "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION"
 NON_ADDITIVE = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
 SCHEMA_CHANGED = "DELTA_SCHEMA_CHANGED_WITH_VERSION"
 INIT_FAILED = "DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA"
 
 RENAME = {"allowSourceColumnRename": "always", "allowSourceColumnDrop": "always"}
-REACHED, PASSED = -20, -19
-"""The index of an offset at the barrier before a change of the schema, and at the one behind it."""
 
 
 @dataclass(slots=True)
@@ -38,7 +34,6 @@ class Stream:
     checkpoint: Path
     options: dict[str, str] = field(default_factory=dict)
     once: bool = False
-    bounded: bool = False  # whether a run ends with what was there when it began: Trigger.AvailableNow
     feed_columns: bool = False  # whether rows of changes are told with what became of them, and in which version
     _query: Query | None = None
     _batches: list[list[Row]] = field(default_factory=list)
@@ -65,7 +60,7 @@ class Stream:
             frame=frame,
             sink=self._keep,
             checkpoint=Checkpoint.at(self.checkpoint),
-            when="once" if self.once else "availableNow" if self.bounded else "processingTime",
+            when="once" if self.once else "processingTime",
             planner=frame.reader(),
         )
         return self
@@ -99,12 +94,8 @@ class Stream:
         return sorted((row for batch in self._batches for row in batch), key=repr)
 
     @property
-    def rows_per_batch(self) -> list[int]:
-        return [len(batch) for batch in self._batches]
-
-    @property
     def ends(self) -> list[tuple[int, int]]:
-        """Version and index of each batch's end, as they stand in the checkpoint."""
+        """Version and index of each batch's end, as the checkpoint has them."""
         values = [json.loads(end) for end in Checkpoint.at(self.checkpoint).ends]
         return [(value["reservoirVersion"], value["index"]) for value in values]
 

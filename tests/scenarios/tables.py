@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from support.checkpoints import classic_name, put_checkpoint
 from support.logs import Action, add, metadata, protocol, put
 from support.recorded import cdc, removed, vector
 from tablefeed.store import LocalStore
@@ -59,7 +58,6 @@ class Table:
     protocol: Action = field(default_factory=protocol)
     live: dict[str, Row] = field(default_factory=dict)
     """Each file that is live, and the first of its rows."""
-    adds: dict[str, Action] = field(default_factory=dict)
     vectors: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _numbers: int = 0
     _files: int = 0
@@ -95,10 +93,6 @@ class Table:
     def append_at_once(self, *rows: Row | int) -> int:
         """One commit of a file for each row."""
         return self.commit(*(self.added(self._row(row)) for row in rows))
-
-    def delete(self, row: Row) -> int:
-        """Removes the file that has the row, and says nothing of rows."""
-        return self.commit(self._removed(self._file_of(row)))
 
     def update(self, *changes: tuple[Row, Row]) -> int:
         """Rewrites the file of each row with another in its place, and says in a file of changes what became of it."""
@@ -136,12 +130,6 @@ class Table:
         name: str = action["add"]["path"]
         return name
 
-    def checkpoint(self) -> None:
-        """A checkpoint of the newest version."""
-        store = LocalStore(str(self.path))
-        actions = [self.protocol, self.metadata, *(self.adds[name] for name in self.live)]
-        put_checkpoint(store, classic_name(self.version), actions)
-
     def write_metadata(self) -> int:
         """A commit of the columns and properties as they are in this object."""
         return self.commit(self.metadata)
@@ -159,10 +147,6 @@ class Table:
 
     def widen(self, name: str, kind: str) -> int:
         return self._alter(tuple(replace(c, kind=kind) if c.name == name else c for c in self.columns))
-
-    def set_properties(self, **properties: str) -> int:
-        self.configuration |= {key.replace("__", "."): value for key, value in properties.items()}
-        return self.commit(self.metadata)
 
     def upgrade(self) -> int:
         """Turns mapping by name on: the names in files are those that the columns have."""
@@ -252,14 +236,13 @@ class Table:
         self.path.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.Table.from_arrays(arrays, schema=pa.schema([column for column, _ in kept])), self.path / name)
         self.live[name] = row
-        self.adds[name] = add(
+        return add(
             name,
             size=(self.path / name).stat().st_size,
             data_change=data_change,
             modified=self.version + 1,
             partitionValues=self._partition_values(row),
         )
-        return self.adds[name]
 
 
 def _filled(column: Column, number: int) -> Any:

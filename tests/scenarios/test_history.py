@@ -10,9 +10,8 @@ from pyspark.sql.types import LongType, StructType
 
 import tablefeed
 from scenarios.sinks import operations, save, stream_into, told_by
-from scenarios.streams import commit
 from support.logs import add, info, metadata, protocol
-from support.recorded import schema, vector
+from support.recorded import log, schema, vector
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.snapshot.known_state import newest_state
 from tablefeed.feed.write.sink import plan_write, write_task
@@ -125,8 +124,8 @@ def test_a_write_that_comes_behind_others_tells_the_version_that_it_was_planned_
 def test_what_older_and_newer_writers_tell_is_kept(table: Path) -> None:
     parameters = {"outputMode": "Append", "queryId": "q", "epochId": "3"}
     told = info(operation="STREAMING UPDATE", operationParameters=parameters, soonToCome={"a": [1]})
-    commit(table, 0, protocol(), metadata())
-    commit(table, 1, told, add("a.parquet"))
+    log(table, v0=[protocol(), metadata()])
+    log(table, v1=[told, add("a.parquet")])
 
     newest, oldest = tablefeed.open_table(table).history()
 
@@ -182,8 +181,8 @@ def test_a_replace_where_on_partitions_counts_the_rows_that_make_way(table: Path
 
 def test_rows_that_no_statistics_tell_of_are_not_counted(table: Path) -> None:
     fields = schema(("id", "long"), ("b", "long"))
-    commit(table, 0, protocol(), metadata(fields, partition_columns=["b"]))
-    commit(table, 1, add("b=1/a.parquet", size=7, partitionValues={"b": "1"}))
+    log(table, v0=[protocol(), metadata(fields, partition_columns=["b"])])
+    log(table, v1=[add("b=1/a.parquet", size=7, partitionValues={"b": "1"})])
 
     save(table, pa.table({"id": [1], "b": [1]}), mode="overwrite", replaceWhere="b = 1")
 
@@ -200,9 +199,9 @@ def test_rows_that_no_statistics_tell_of_are_not_counted(table: Path) -> None:
 def test_rows_that_were_deleted_before_do_not_make_way(table: Path) -> None:
     fields = schema(("id", "long"), ("b", "long"))
     features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
-    commit(table, 0, protocol(3, 7, **features), metadata(fields, partition_columns=["b"]))
+    log(table, v0=[protocol(3, 7, **features), metadata(fields, partition_columns=["b"])])
     file = add("b=1/a.parquet", partitionValues={"b": "1"}, stats='{"numRecords":5}', deletionVector=vector(0, 3))
-    commit(table, 1, file)
+    log(table, v1=[file])
 
     save(table, pa.table({"id": [1], "b": [1]}), mode="overwrite", replaceWhere="b = 1")
 

@@ -83,53 +83,6 @@ def test_between_two_offsets_lie_the_files_that_delta_spark_has_there(
     assert delivered(a_source(five_inserts()), start, end) == files
 
 
-@pytest.mark.parametrize(
-    ("start", "limits", "end"),
-    [
-        (at(0), NONE, at(6)),
-        (at(0), Limits(files=5), at(3, 1)),
-        (at(0), Limits(size_bytes=5000), at(5, 1)),
-        (at(0), Limits(files=10, size_bytes=10_000), at(6)),
-        (snapshot(0), NONE, at(6)),
-        (snapshot(0), Limits(files=5), at(3, 1)),
-        (snapshot(0), Limits(size_bytes=5000), at(5, 1)),
-        (snapshot(0), Limits(files=10, size_bytes=10_000), at(6)),
-        (snapshot(2), Limits(files=5), at(3, 1)),
-        (snapshot(2), Limits(size_bytes=3000), at(3, 1)),
-        (at(5), NONE, at(6)),
-        (at(5, 2), NONE, at(6)),
-        (at(6), NONE, at(6)),
-    ],
-)
-def test_limits_end_a_batch_where_they_end_delta_sparks_from_the_log_and_from_a_snapshot(
-    start: Offset, limits: Limits, end: Offset
-) -> None:
-    assert a_source(five_inserts()).latest(start, limits) == end
-
-
-@pytest.mark.parametrize(
-    ("start", "limits", "end"),
-    [
-        (at(1), NONE, at(7)),
-        (at(2, 6), NONE, at(7)),
-        (at(4), NONE, at(7)),
-        (at(6), NONE, at(7)),
-        (at(3, 6), Limits(files=10), at(7)),
-        (at(4), Limits(files=5), at(7)),
-        (at(2), Limits(files=1), at(2, 1)),
-        (at(6), Limits(files=1), at(7)),
-        (at(3), Limits(size_bytes=1000), at(4)),
-        (at(3, 6), Limits(size_bytes=1000), at(5)),
-        (at(2), Limits(size_bytes=1000), at(3)),
-        (at(6), Limits(size_bytes=1000), at(7)),
-    ],
-)
-def test_the_latest_offset_counts_no_limit_for_a_version_without_files(
-    start: Offset, limits: Limits, end: Offset
-) -> None:
-    assert a_source(five_inserts(then_an_empty_version=True)).latest(start, limits) == end
-
-
 ONE_BY_ONE = [place for n in range(1, 6) for place in (at(n, 1), at(n + 1))]
 
 
@@ -139,24 +92,32 @@ ONE_BY_ONE = [place for n in range(1, 6) for place in (at(n, 1), at(n + 1))]
     [
         (at(0), NONE, [at(7)]),
         (at(1), NONE, [at(7)]),
-        (at(5), NONE, [at(7)]),
+        (at(2, 6), NONE, [at(7)]),
+        (at(6), NONE, [at(7)]),
+        (at(7), NONE, [at(7)]),
+        (snapshot(0), NONE, [at(7)]),
         (at(0), Limits(files=1), [*ONE_BY_ONE[:-1], at(7)]),
         (at(0), Limits(files=5), [at(3, 1), at(7)]),
-        (at(0), Limits(files=1000), [at(7)]),
+        (snapshot(0), Limits(files=5), [at(3, 1), at(7)]),
+        (snapshot(2), Limits(files=5), [at(3, 1), at(7)]),
         (at(1), Limits(files=2), [at(2), at(3), at(4), at(5), at(7)]),
+        (at(3, 6), Limits(files=10), [at(7)]),
         (at(5), Limits(files=1), [at(5, 1), at(7)]),
         (at(0), Limits(size_bytes=1), [*ONE_BY_ONE[:-1], at(7)]),
         (at(1), Limits(size_bytes=1000), [at(2), at(3), at(4), at(5), at(7)]),
         (at(1, 6), Limits(size_bytes=1000), [at(3), at(4), at(5), at(7)]),
-        (at(0), Limits(size_bytes=1_000_000), [at(7)]),
+        (at(0), Limits(size_bytes=5000), [at(5, 1), at(7)]),
+        (snapshot(2), Limits(size_bytes=3000), [at(3, 1), at(7)]),
+        (at(0), Limits(files=10, size_bytes=10_000), [at(7)]),
     ],
 )
-def test_batch_after_batch_ends_where_delta_sparks_do_and_then_stands_still(
+def test_batch_after_batch_ends_where_delta_sparks_do_and_then_the_stream_waits(
     start: Offset,
     limits: Limits,
     ends: list[Offset],
     available_now: bool,  # noqa: FBT001 (what the scenario is named by)
 ) -> None:
+    """A version without files counts towards no limit."""
     source = a_source(five_inserts(then_an_empty_version=True))
     if available_now:
         source.bound_now()

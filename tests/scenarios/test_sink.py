@@ -14,10 +14,9 @@ from pyspark.sql.types import IntegerType, LongType, NullType, StringType, Struc
 
 import tablefeed
 from scenarios.sinks import Sink, rows_of, save, stream_into, told_by, types_of
-from scenarios.streams import commit
 from scenarios.tables import Column, Table
 from support.logs import metadata, protocol
-from support.recorded import schema
+from support.recorded import log, schema
 from tablefeed.errors import SchemaMismatchError
 
 MAPPINGS = pytest.mark.parametrize("mapping", ["none", "id", "name"])
@@ -157,7 +156,7 @@ def test_history_includes_user_defined_metadata(table: Path) -> None:
 
 
 def test_a_stream_writes_to_a_table_with_a_void_column(table: Path) -> None:
-    commit(table, 0, protocol(), metadata(schema(("id", "integer"), ("v", "void"))))
+    log(table, v0=[protocol(), metadata(schema(("id", "integer"), ("v", "void")))])
 
     stream_into(table).write(pa.table({"id": pa.array([1], pa.int32())}))
 
@@ -167,7 +166,7 @@ def test_a_stream_writes_to_a_table_with_a_void_column(table: Path) -> None:
 def test_a_generated_void_column_is_null(table: Path) -> None:
     generated = {"name": "v", "type": "void", "nullable": True, "metadata": {"delta.generationExpression": "null"}}
     fields = [{"name": "id", "type": "integer", "nullable": True, "metadata": {}}, generated]
-    commit(table, 0, protocol(1, 4), metadata(json.dumps({"type": "struct", "fields": fields})))
+    log(table, v0=[protocol(1, 4), metadata(json.dumps({"type": "struct", "fields": fields}))])
 
     stream_into(table).write(pa.table({"id": pa.array([1], pa.int32())}))
 
@@ -175,7 +174,7 @@ def test_a_generated_void_column_is_null(table: Path) -> None:
 
 
 def test_a_void_column_of_the_rows_is_refused(table: Path) -> None:
-    commit(table, 0, protocol(), metadata(schema(("id", "integer"), ("value", "integer"))))
+    log(table, v0=[protocol(), metadata(schema(("id", "integer"), ("value", "integer")))])
 
     with pytest.raises(SchemaMismatchError) as caught:
         stream_into(table).write(pa.table({"id": pa.array([1], pa.int32()), "value": pa.nulls(1)}))

@@ -12,10 +12,9 @@ import pytest
 
 import tablefeed
 from scenarios.sinks import Sink, operations, rows_of, stream_into, types_of
-from scenarios.streams import commit
 from scenarios.tables import Column, Table
 from support.logs import metadata, protocol
-from support.recorded import schema
+from support.recorded import log, schema
 from tablefeed.errors import InvalidRowsError, SchemaMismatchError, TablefeedError
 
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
@@ -127,7 +126,7 @@ def test_an_array_is_no_struct(table: Path, query: Sink) -> None:
 
 def test_partition_values_are_cast(table: Path, query: Sink) -> None:
     fields = schema(("day", "date"), ("value", "integer"))
-    commit(table, 0, protocol(), metadata(fields, partition_columns=["day"]))
+    log(table, v0=[protocol(), metadata(fields, partition_columns=["day"])])
     types = {"day": "date32[day]", "value": "int32"}
 
     query.write(pa.table({"day": [date(2024, 7, 26)], "value": pa.array([1], pa.int32())}))

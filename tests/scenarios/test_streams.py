@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from scenarios.queries import Stream
-from scenarios.streams import append, commit, stream
+from scenarios.queries import NON_ADDITIVE, SCHEMA_CHANGED, Stream
 from scenarios.tables import Column, Table
-from support.logs import a_log, a_source, add, at, commit_path, metadata, protocol
-from support.recorded import VECTORS, data_file, recorded, removed, schema, vector
-from tablefeed.errors import ChangeRefusedError, LogError
+from support.logs import LONG_ID, a_log, a_source, add, at, commit_path, metadata, protocol, put
+from support.recorded import VECTORS, data_file, log, recorded, removed, schema, vector
+from tablefeed.errors import LogError, SchemaChangedError, TablefeedError
+from tablefeed.log.plan import Limits
 
 IGNORE_DELETES = {"ignoreDeletes": "true"}
 IGNORE_CHANGES = {"ignoreChanges": "true"}
@@ -26,6 +26,11 @@ SKIP = {"skipChangeCommits": "true"}
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     return tmp_path / "table"
+
+
+def append(table: Path, *values: int) -> None:
+    """A commit of one file, by delta-rs."""
+    write_deltalake(str(table), pa.table({"value": list(values)}), mode="append")
 
 
 @pytest.mark.parametrize(
@@ -46,23 +51,18 @@ def test_each_option_lets_a_delete_through_and_decides_on_an_overwrite(
     table: Path, options: Mapping[str, str], after_overwrite: list[int] | None
 ) -> None:
     append(table, 1, 2, 3)
-    query = stream(table, **options)
-    live = query.start()
-    live.processAllAvailable()
+    stream = Stream.on(table, **options)
+    stream.run()
     DeltaTable(str(table)).delete()
     append(table, 4, 5)
-    live.processAllAvailable()
-    assert query.rows == [1, 2, 3, 4, 5]
+    assert [value for (value,) in stream.process()] == [1, 2, 3, 4, 5]
     write_deltalake(str(table), pa.table({"value": [6, 7, 8]}), mode="overwrite")
     append(table, 9, 10)
 
     if after_overwrite is None:
-        with pytest.raises(ChangeRefusedError, match="skipChangeCommits") as caught:
-            live.processAllAvailable()
-        assert caught.value.error_class == "DELTA_SOURCE_TABLE_IGNORE_CHANGES"
+        assert "skipChangeCommits" in stream.goes_down("DELTA_SOURCE_TABLE_IGNORE_CHANGES").message
     else:
-        live.processAllAvailable()
-        assert query.rows == [1, 2, 3, 4, 5, *after_overwrite]
+        assert sorted(value for (value,) in stream.process()) == [1, 2, 3, 4, 5, *after_overwrite]
 
 
 @pytest.mark.parametrize("change_feed", [True, False], ids=["changes", "rows"])
@@ -88,21 +88,60 @@ def test_a_table_without_a_checkpoint_that_lost_a_commit_is_refused(table: Path,
     (table / "_delta_log/_last_checkpoint").write_text('{"version":3,"size":6}', encoding="utf-8")
 
     with pytest.raises(LogError) as caught:
-        stream(table).frame()
+        Stream.on(table).frame()
     assert caught.value.error_class == "DELTA_MISSING_PART_FILES"
+
+
+def test_a_log_without_a_commit_has_no_schema(table: Path) -> None:
+    (table / "_delta_log").mkdir(parents=True)
+
+    with pytest.raises(TablefeedError) as caught:
+        Stream.on(table).frame()
+    assert caught.value.error_class == "DELTA_SCHEMA_NOT_SET"
+
+
+# --- changes of the schema -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        pytest.param(schema(("id", "long"), ("newcol", "string")), id="snapshotHasExtraColumn"),
+        pytest.param(schema(("other", "long")), id="analysisHasExtraColumn, columnRenamed"),
+        pytest.param(schema(("id", "string")), id="columnTypeChanged"),
+        pytest.param(schema(("ID", "long")), id="columnNameCaseDiffers"),
+    ],
+)
+def test_a_dataframe_from_before_a_change_is_refused_though_its_query_went_past_it(columns: str) -> None:
+    log = a_log(v0=[protocol(), metadata(LONG_ID)], v1=[add("a")])
+    stale = a_source(log)
+    put(log.store, 2, [metadata(columns)])
+    put(log.store, 3, [add("b")])
+
+    with pytest.raises(SchemaChangedError) as caught:
+        stale.latest(at(3), Limits())
+    assert caught.value.error_class == SCHEMA_CHANGED
+
+
+def test_a_restart_between_a_rename_and_its_reversal_is_refused(tmp_path: Path) -> None:
+    table = Table(tmp_path / "table").create("id", mapping="name")
+    table.append(1)
+    table.rename("id", "number")
+    started = table.append(2)
+    table.rename("number", "id")
+    table.append(3)
+
+    Stream.on(table.path, startingVersion=str(started)).fails(NON_ADDITIVE)
 
 
 # --- unusual columns -------------------------------------------------------------------------------------------------
 
 
 def test_a_column_of_nulls_is_not_dropped(table: Path) -> None:
-    commit(table, 0, protocol(), metadata(schema(("nothing", "void"), ("id", "long"))))
-    commit(table, 1, add(data_file(table, "1.parquet", id=[0, 1])))
-    query = stream(table)
+    columns = schema(("nothing", "void"), ("id", "long"))
+    log(table, v0=[protocol(), metadata(columns)], v1=[add(data_file(table, "1.parquet", id=[0, 1]))])
 
-    query.run()
-
-    assert query.rows == [(None, 0), (None, 1)]
+    assert Stream.on(table).run() == [(None, 0), (None, 1)]
 
 
 def variants(*numbers: int) -> pa.Array:
@@ -118,18 +157,32 @@ def test_arrays_and_variants_stay_with_their_rows_beside_rows_that_are_deleted(t
     file = data_file(table, "0.parquet", id=list(range(10)), arr=arrays, v=variants(*range(10)))
     array = {"type": "array", "elementType": "long", "containsNull": True}
     columns = metadata(schema(("id", "long"), ("arr", array), ("v", "variant")))
-    commit(table, 0, protocol(3, 7, readerFeatures=features, writerFeatures=features), columns, add(file))
-    whole = stream(table)
-    whole.run()
-    commit(table, 1, removed(file), add(file, deletionVector=vector(0, 2, 4, 6, 8)))
-    query = stream(table)
-    query.run()
+    log(table, v0=[protocol(3, 7, readerFeatures=features, writerFeatures=features), columns, add(file)])
+    stream = Stream.on(table)
 
-    def numbers(rows: list[Any]) -> list[tuple[int, list[int], int]]:
-        return [(number, array, payload["value"][1]) for number, array, payload in rows]
+    def expected(*numbers: int) -> list[Any]:
+        return [(n, [10 * n, 10 * n + 1], (b"\x0c" + bytes([n]), b"\x01\x00\x00")) for n in numbers]
 
-    assert numbers(whole.batches[0]) == [(n, [10 * n, 10 * n + 1], n) for n in range(10)]
-    assert numbers(query.batches[0]) == [(n, [10 * n, 10 * n + 1], n) for n in (1, 3, 5, 7, 9)]
+    assert stream.run() == expected(*range(10))
+    log(table, v1=[removed(file), add(file, deletionVector=vector(0, 2, 4, 6, 8))])
+    assert replace(stream, checkpoint=table / "another").run() == expected(1, 3, 5, 7, 9)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"columns": "Name,id"}, [(10, 1), (20, 2)]),
+        ({"columns": "id,_change_type", "readChangeFeed": "true"}, [(1, "insert"), (2, "insert")]),
+    ],
+    ids=["rows", "changes"],
+)
+def test_the_columns_that_are_asked_for_are_read_and_no_others(
+    tmp_path: Path, options: dict[str, str], expected: list[Any]
+) -> None:
+    table = Table(tmp_path / "table").create("id", "name", "value", kind="long", enableChangeDataFeed="true")
+    table.append((1, 10, 100), (2, 20, 200))
+
+    assert replace(Stream.on(table.path, **options), feed_columns=True).run() == expected
 
 
 # --- changes ---------------------------------------------------------------------------------------------------------
