@@ -3,7 +3,7 @@
     [files][u32 magic, u32 version, JSON: where each file is][u32 its length][hotcache][u32 its length]
 
 The file `meta.json` lists the segments and fields, and the `.store` file of each segment has its documents. The layout
-of a split is Quickwit's; the files are Tantivy's. hotcache.py documents the hotcache.
+of a split is Quickwit's; the files are Tantivy's. bundle.py documents the hotcache.
 """
 
 from __future__ import annotations
