@@ -342,7 +342,7 @@ def test_the_scala_log_refers_to_a_doc_mapping_and_the_native_one_repeats_it() -
 
 
 def _manifest(adds: list[AddFile], writer: Writer, registry: Mapping[str, str]) -> bytes:
-    return manifest_bytes(adds, writer=writer, stamp=state_writer.Stamp(version=7, added_ms=42), registry=registry)
+    return manifest_bytes(adds, writer=writer, version=7, registry=registry)
 
 
 def test_tombstones_are_dead_and_of_one_path_the_last_manifest_counts() -> None:

@@ -98,7 +98,7 @@ def test_an_append_to_a_state_reads_the_manifest_that_it_wrote_and_no_other() ->
     log = a_log({1: {**A, **B}, 2: {**A, **B, **C}})
     before, after = (log.state(log.log.states[Version(version)]) for version in (1, 2))
 
-    assert replay.compared(before, after) == replay.Compared(before=(), after=(after.manifests[2],))
+    assert replay.compared(before, after) == ((), (after.manifests[2],))
     kept = {name: data for name, data in log.files.items() if name not in {m.name for m in before.manifests}}
     assert changed(IndexLog(kept), 2) == [("+", "c", True)]
 

@@ -35,7 +35,6 @@ from tablefeed.store import MemoryStore
 
 URL = "memory:events"
 SYNC = bytes(range(16))
-FIRST_STAMP = state_writer.Stamp(version=0, added_ms=1)
 PROTOCOL = Protocol(min_reader_version=4, min_writer_version=4)
 METADATA = Metadata(table_id="t", schema_string='{"type":"struct","fields":[]}', format_provider="indextables")
 
@@ -174,12 +173,12 @@ def manifest_bytes(
     adds: Sequence[AddFile],
     *,
     writer: Writer,
-    stamp: state_writer.Stamp = FIRST_STAMP,
+    version: int = 0,
     registry: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
     """The manifest of `adds`; `registry` has the doc mappings by hash that they do not bring along."""
     return state_writer.encode_entries(
-        state_writer.stamped(pa.Table.from_batches([columns.of_adds(adds)]), stamp).to_batches(),
+        state_writer.stamped(pa.Table.from_batches([columns.of_adds(adds)]), version=version, added_ms=1).to_batches(),
         writer=writer,
         mappings=DocMappings(registry),
         codec=avro_file.NULL if writer is Writer.NATIVE else avro_file.ZSTANDARD,

@@ -3,7 +3,6 @@
 Paths are `str` and calls go to `os`, not to pathlib: a listing may have 100,000 files. Where an open directory `folder`
 is given, a path is relative to it.
 """
-# ruff: noqa: PTH102, PTH112, PTH120
 
 from __future__ import annotations
 
@@ -146,19 +145,6 @@ def sync_path(path: str, disk: Disk) -> None:
         disk.sync(fd)
     finally:
         os.close(fd)
-
-
-def make_directories(directory: str, disk: Disk) -> None:
-    """Makes `directory` and its missing parents; the entries of the new directories are durable."""
-    missing = []
-    while not os.path.isdir(directory):
-        missing.append(directory)
-        directory = os.path.dirname(directory)
-    for made in reversed(missing):
-        # Another writer may make it at the same time. If the name is a file's, a later step fails.
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(made)
-        sync_path(os.path.dirname(made), disk)
 
 
 def abandon(path: str, *, folder: int | None = None) -> None:

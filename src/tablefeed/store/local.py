@@ -6,7 +6,7 @@ system the link fails where the name exists, and readers see only the whole file
 
 Paths are `str` and calls go to `os`, not to pathlib: a listing may have 100,000 files.
 """
-# ruff: noqa: D102, PTH108, PTH112, PTH113, PTH116, PTH118, PTH119, PTH120, PTH123, PTH206, PTH208
+# ruff: noqa: D102, PTH103, PTH108, PTH112, PTH113, PTH116, PTH118, PTH119, PTH120, PTH123, PTH206, PTH208
 
 from __future__ import annotations
 
@@ -311,12 +311,19 @@ class LocalStore:
         self._has_links = True
 
     def _settle(self, directory: str) -> None:
-        """Makes `directory`. The entries of all directories from the root to it are made durable, whoever made them."""
+        """Makes `directory`.
+
+        The entries of all directories that lead to it, from the root or the first that was there, are made durable,
+        whoever made them.
+        """
         if directory in self._settled and os.path.isdir(directory):
             return
-        durable.make_directories(directory, self._disk)
-        below = directory
-        while below != self._root:
+        there = below = directory
+        while not os.path.isdir(there):
+            there = os.path.dirname(there)
+        os.makedirs(directory, exist_ok=True)
+        top = min(there, self._root, key=len)
+        while below != top:
             below = os.path.dirname(below)
             durable.sync_path(below, self._disk)
         self._settled.add(directory)

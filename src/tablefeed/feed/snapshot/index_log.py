@@ -338,8 +338,13 @@ class IndexTablesLog(TablePlace):
             if where is None:
                 self._agreed = commit.version
                 return False
-            forms = replay.Forms(commit=writer_of(data), table=self._form_of_table())
-            is_orphan = replay.is_orphan(commit, state, reader.live_in(state), forms=forms)
+            is_orphan = replay.is_orphan(
+                commit,
+                state,
+                reader.live_in(state),
+                writer=writer_of(data),
+                table_writer=self._form_of_table(),
+            )
         except DAMAGE:
             return False
         if not is_orphan:
@@ -368,11 +373,11 @@ class IndexTablesLog(TablePlace):
         after, base = reader.state(source.after), source.before.base
         if base is not None and base.kind is LogFileKind.STATE and not source.before.commits:
             before = reader.state(base)
-            read = replay.compared(before, after)
+            of_before, of_after = replay.compared(before, after)
             return replay.state_commit(
                 after,
-                avro_state.live_among(after, reader.bytes_of(read.after), url=self.url),
-                before=avro_state.live_among(before, reader.bytes_of(read.before), url=self.url),
+                avro_state.live_among(after, reader.bytes_of(of_after), url=self.url),
+                before=avro_state.live_among(before, reader.bytes_of(of_before), url=self.url),
                 file_count_before=before.file_count,
                 url=self.url,
             )

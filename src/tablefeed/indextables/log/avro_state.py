@@ -91,7 +91,7 @@ def decode_state(data: bytes, *, version: Version, url: str, log_file: str) -> S
     if len(records) != 1:
         raise CorruptLogError(f"it holds {len(records)} records instead of one", url=url, log_file=log_file)
     record = records[0]
-    try:
+    with fields.corrupt_if_bad(url=url, log_file=log_file):
         found = fields.read_long(record.get("formatVersion"))
         if found > FORMAT_VERSION:
             raise UnsupportedFeatureError(
@@ -102,8 +102,6 @@ def decode_state(data: bytes, *, version: Version, url: str, log_file: str) -> S
                 error_class="INDEXTABLES_UNSUPPORTED_STATE_FORMAT",
             )
         return _state(record, version)
-    except BadActionError as bad:
-        raise CorruptLogError(str(bad), url=url, log_file=log_file) from bad
 
 
 def decode_manifest(data: bytes, *, entry_count: int, url: str, log_file: str) -> Iterator[pa.RecordBatch]:
@@ -162,10 +160,8 @@ def inconsistent(state: State, reason: str, *, url: str) -> LogError:
 
 
 def _batch(entries: list[avro_file.Record], *, url: str, log_file: str) -> pa.RecordBatch:
-    try:
+    with fields.corrupt_if_bad("an entry is malformed: ", url=url, log_file=log_file):
         return columns.of_entries(entries)
-    except columns.BadRowsError as bad:
-        raise CorruptLogError(f"an entry is malformed: {bad}", url=url, log_file=log_file) from bad
 
 
 def _state(record: avro_file.Record, version: Version) -> State:

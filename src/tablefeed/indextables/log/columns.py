@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.indextables.log import fields
-from tablefeed.model.actions import AddFile, Commit, RemoveFile
+from tablefeed.model.actions import AddFile, Commit
 from tablefeed.model.split import Split
 
 STRING_MAP: pa.DataType = pa.map_(pa.string(), pa.string())
@@ -62,32 +62,20 @@ FILE_COLUMNS: pa.Schema = pa.schema(
 """
 
 
-class BadRowsError(ValueError):
-    """A row is malformed. Never leaves `indextables`: callers raise CorruptLogError."""
-
-
 def of_entries(entries: Sequence[fields.JsonObject]) -> pa.RecordBatch:
-    """The entries of a manifest, as parsed. Raises BadRowsError."""
+    """The entries of a manifest, as parsed. Raises BadActionError."""
     # all records of one schema have the same names
     return _batch(entries, [True] * len(entries), present=entries[0].keys() if entries else ())
 
 
 def of_lines(lines: Sequence[tuple[bool, fields.JsonObject]]) -> pa.RecordBatch:
-    """The adds (true) and removes (false) of a JSON file, as parsed and in order. Raises BadRowsError."""
+    """The adds (true) and removes (false) of a JSON file, as parsed and in order. Raises BadActionError."""
     return _batch([values for _, values in lines], [is_add for is_add, _ in lines])
 
 
 def of_commit(commit: Commit) -> pa.RecordBatch:
     """The adds and removes of `commit`, in its order, as `tablefeed.log.replay.live_files` takes them."""
-    rows: list[fields.JsonObject] = []
-    for file in commit.files:
-        match file:
-            case AddFile():
-                rows.append(fields.write_add(file, native=False))
-            case RemoveFile():
-                rows.append(fields.write_remove(file, native=False))
-            case _:
-                raise TypeError(f"{type(file).__name__} is no action of IndexTables")
+    rows = [fields.write_file(file, native=False)[1] for file in commit.files]
     return _batch(rows, [isinstance(file, AddFile) for file in commit.files])
 
 
@@ -169,7 +157,8 @@ def _batch(
     try:
         columns = {name: _column(name, [row.get(wire) for row in rows]) for name, wire in wires.items()}
     except (ValueError, TypeError, AttributeError, OverflowError, pa.ArrowException) as error:
-        raise BadRowsError(_first_fault(rows, is_add) or str(error)) from error
+        _refuse_bad(rows, is_add)
+        raise fields.BadActionError(str(error)) from error
     columns |= {name: pa.nulls(len(rows), FILE_COLUMNS.field(name).type) for name in _WIRE if name not in wires}
     adds = pa.array(is_add, pa.bool_())
     if pc.any(pc.and_(columns["partition_values"].is_null(), adds)).as_py():
@@ -179,23 +168,17 @@ def _batch(
     for name in ("log_path", "size_bytes", "modified_ms"):
         needed = adds if name != "log_path" else pa.repeat(pa.scalar(value=True), len(rows))
         if pc.any(pc.and_(columns[name].is_null(), needed)).as_py():
-            raise BadRowsError(_first_fault(rows, is_add) or f"{_WIRE[name]} is missing")
+            _refuse_bad(rows, is_add)
+            raise fields.BadActionError("is missing", _WIRE[name])
     columns["data_change"] = pc.fill_null(columns["data_change"], fill_value=True)
     columns |= {"is_add": adds, "key": columns["log_path"]}
     return pa.RecordBatch.from_arrays([columns[name] for name in FILE_COLUMNS.names], schema=FILE_COLUMNS)
 
 
-def _first_fault(rows: Sequence[fields.JsonObject], is_add: Sequence[bool]) -> str | None:
-    """What is wrong with the first malformed row, found by reading the rows one by one as fields.py does."""
+def _refuse_bad(rows: Sequence[fields.JsonObject], is_add: Sequence[bool]) -> None:
+    """Raises BadActionError for the first malformed row, found by reading the rows one by one as fields.py does."""
     for row, add in zip(rows, is_add, strict=True):
-        try:
-            if add:
-                fields.read_add(row)
-            else:
-                fields.read_remove(row)
-        except fields.BadActionError as bad:
-            return str(bad)
-    return None
+        (fields.read_add if add else fields.read_remove)(row)
 
 
 def _column(name: str, values: list[Any]) -> pa.Array:

@@ -7,12 +7,14 @@ absent, the different forms of the two writers are both accepted, and unknown fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from tablefeed.errors import CorruptLogError
 from tablefeed.indextables import names
-from tablefeed.model.actions import AddFile, Metadata, Protocol, RemoveFile, Txn
+from tablefeed.model.actions import AddFile, FileAction, Metadata, Protocol, RemoveFile, Txn
 from tablefeed.model.split import Split
 
 JsonObject = Mapping[str, Any]  # Any: what JSON or Avro can hold, before a table below has checked it
@@ -23,11 +25,20 @@ class BadActionError(ValueError):
 
     def __init__(self, reason: str, *path: str) -> None:
         self.reason, self.path = reason, path
-        super().__init__(f"{'.'.join(path)} {reason}")
+        super().__init__(f"{'.'.join(path)} {reason}".lstrip())
 
     def of(self, action: str) -> str:
         """The fault in words, as one of `action`."""
         return str(BadActionError(self.reason, action, *self.path))
+
+
+@contextmanager
+def corrupt_if_bad(what: str = "", *, url: str, log_file: str) -> Iterator[None]:
+    """Raises CorruptLogError in place of BadActionError; `what` begins its reason."""
+    try:
+        yield
+    except BadActionError as bad:
+        raise CorruptLogError(f"{what}{bad}", url=url, log_file=log_file) from bad
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +83,15 @@ def read_remove(values: JsonObject) -> RemoveFile:
     return RemoveFile(path=attributes["log_path"], **{"data_change": True, **attributes})
 
 
-def write_remove(remove: RemoveFile, *, native: bool) -> dict[str, object]:
-    """The object in the line of `remove`."""
-    return write_values(REMOVE, remove, native=native) if native else _write_nulls(REMOVE, remove)
+def write_file(file: FileAction, *, native: bool) -> tuple[str, dict[str, object]]:
+    """The key and the object in the line of `file`."""
+    match file:
+        case AddFile():
+            return names.ADD, write_add(file, native=native)
+        case RemoveFile():
+            return names.REMOVE, write_values(REMOVE, file, native=True) if native else _write_nulls(REMOVE, file)
+        case _:
+            raise TypeError(f"{type(file).__name__} is not an action of IndexTables")
 
 
 def read_metadata(values: JsonObject) -> Metadata:

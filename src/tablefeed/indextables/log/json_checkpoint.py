@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
 from tablefeed.errors import CorruptLogError
 from tablefeed.indextables import names
-from tablefeed.indextables.log import columns, version_file
+from tablefeed.indextables.log import columns, fields, version_file
 from tablefeed.model.actions import Facts, Metadata, Protocol, Txn, Version
 
 _BATCH_ROWS = 4096
@@ -73,52 +74,27 @@ def decode_checkpoint(files: Sequence[tuple[str, bytes]], *, url: str) -> Checkp
     The last add or remove of a path counts, and the last line of protocol and of metaData. Raises CorruptLogError where
     a file is damaged, or no file has a protocol or metaData: such a checkpoint does not describe a table.
     """
-    reading = _Reading()
-    batches = [batch for name, data in files for batch in reading.batches(data, url=url, log_file=name)]
-    if reading.protocol is None or reading.metadata is None:
+    others, batches = list[object](), list[pa.RecordBatch]()
+    for name, data in files:
+        rows = _rows(data, others, url=url, log_file=name)
+        while some := list(islice(rows, _BATCH_ROWS)):
+            with fields.corrupt_if_bad(url=url, log_file=name):
+                batches.append(columns.of_lines(some))
+    protocol = next((each for each in reversed(others) if isinstance(each, Protocol)), None)
+    metadata = next((each for each in reversed(others) if isinstance(each, Metadata)), None)
+    txns = {each.app_id: each for each in others if isinstance(each, Txn)}
+    if protocol is None or metadata is None:
         raise CorruptLogError("it has no protocol or no metaData", url=url, log_file=files[0][0] if files else "it")
-    return Checkpoint(facts=reading.facts(), files=tuple(_live(batches)))
+    return Checkpoint(facts=Facts(protocol=protocol, metadata=metadata, txns=txns), files=tuple(_live(batches)))
 
 
-class _Reading:
-    """A checkpoint's lines as they are read."""
-
-    def __init__(self) -> None:
-        self.protocol: Protocol | None = None
-        self.metadata: Metadata | None = None
-        self._txns: dict[str, Txn] = {}
-
-    def facts(self) -> Facts:
-        return Facts(protocol=self.protocol, metadata=self.metadata, txns=self._txns)
-
-    def batches(self, data: bytes, *, url: str, log_file: str) -> Iterator[pa.RecordBatch]:
-        rows: list[tuple[bool, dict[str, Any]]] = []
-        for line, action, values in version_file.read_lines(data, url=url, log_file=log_file):
-            if action in (names.ADD, names.REMOVE):
-                rows.append((action == names.ADD, values))
-            else:
-                self._take(version_file.read_action(action, values, url=url, log_file=log_file, line=line))
-            if len(rows) >= _BATCH_ROWS:
-                yield _batch(rows, url=url, log_file=log_file)
-                rows = []
-        if rows:
-            yield _batch(rows, url=url, log_file=log_file)
-
-    def _take(self, action: object) -> None:
-        match action:
-            case Protocol():
-                self.protocol = action
-            case Metadata():
-                self.metadata = action
-            case Txn():
-                self._txns[action.app_id] = action
-
-
-def _batch(rows: list[tuple[bool, dict[str, Any]]], *, url: str, log_file: str) -> pa.RecordBatch:
-    try:
-        return columns.of_lines(rows)
-    except columns.BadRowsError as bad:
-        raise CorruptLogError(str(bad), url=url, log_file=log_file) from bad
+def _rows(data: bytes, others: list[object], *, url: str, log_file: str) -> Iterator[tuple[bool, dict[str, Any]]]:
+    """Yield the adds (true) and removes (false) of a file, as parsed; other actions are appended to `others`."""
+    for line, action, values in version_file.read_lines(data, url=url, log_file=log_file):
+        if action in (names.ADD, names.REMOVE):
+            yield action == names.ADD, values
+        else:
+            others.append(version_file.read_action(action, values, url=url, log_file=log_file, line=line))
 
 
 def _live(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:

@@ -16,9 +16,7 @@ from tablefeed.errors import LogError, LogGapError, TableNotFoundError, VersionN
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFile, LogFileKind
 
-GAP_CLASS = "INDEXTABLES_VERSIONS_NOT_CONTIGUOUS"
 VERSION_CLASS = "INDEXTABLES_VERSION_NOT_FOUND"
-MIXED_CLASS = "INDEXTABLES_MIXED_LOG"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +169,12 @@ def segment_of(log: Log, version: Version | None, *, url: str, without: frozense
     first = segment.commits[0] if segment.commits else None
     base = segment.base
     if first and base and base.kind is LogFileKind.STATE and base.version not in log.commits:
-        raise _parted(first.version, base.version, url=url)
+        raise mixed_error(
+            f"version {first.version} is a JSON commit after version {base.version}, which is only a state. Readers of "
+            "states never see that commit, and the next state will not have its files. Move the commit's file out of "
+            "the log, and write its rows",
+            url=url,
+        )
     return segment
 
 
@@ -240,16 +243,15 @@ def _hole(log: Log, version: Version, *, url: str) -> LogError:
         found=min((each for each in known if each > missing), default=None),
         remedy=f"Version {version} cannot be rebuilt without the missing files. TRUNCATE TIME TRAVEL and PURGE remove "
         f"old versions. The log has all changes from version {log.earliest_change} on.",
-        error_class=GAP_CLASS,
+        error_class="INDEXTABLES_VERSIONS_NOT_CONTIGUOUS",
     )
 
 
-def _parted(commit: Version, state: Version, *, url: str) -> LogError:
+def mixed_error(what: str, *, url: str) -> LogError:
+    """The error for a log by writers that ignore each other; `what` ends with the rows that must be written."""
     return LogError(
         f"The log of {url} was written by IndexTables 0.5.4 or before and by 0.5.5 or after, which ignore each other's "
-        f"files: version {commit} is a JSON commit after version {state}, which is only a state. Readers of states "
-        "never see that commit, and the next state will not have its files. Move the commit's file out of the log, and "
-        "write its rows again with the version of IndexTables that will write this table.",
+        f"files: {what} again with the version of IndexTables that will write this table.",
         url=url,
-        error_class=MIXED_CLASS,
+        error_class="INDEXTABLES_MIXED_LOG",
     )

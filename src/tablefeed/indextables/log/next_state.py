@@ -24,10 +24,6 @@ from tablefeed.indextables.log.last_checkpoint import Hint
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Metadata, Version
 
-PATH_CLASS = "INDEXTABLES_PATH_USED_AGAIN"
-NOT_LIVE_CLASS = "INDEXTABLES_FILE_NOT_LIVE"
-MAPPING_CLASS = "INDEXTABLES_DOC_MAPPING_UNKNOWN"
-
 _SORTED_ROWS = 100_000
 """How many files of a rewrite are in memory and sorted together: as many as IndexTables itself does that with."""
 
@@ -154,7 +150,12 @@ class _Making:
 
     def manifest(self, rows: pa.Table) -> _Made:
         """The manifest of `rows`, under a name of its own."""
-        rows = state_writer.stamped(rows, self._stamp)
+        is_scala = self.writer is Writer.SCALA  # which writes version 0 for all entries
+        rows = state_writer.stamped(
+            rows,
+            version=0 if is_scala else self.update.version,
+            added_ms=self.update.created_ms if is_scala else None,
+        )
         versions = pc.min_max(rows["added_version"]).as_py()
         name = names.shared_manifest_name(self.new_id()[: _ID_DIGITS[self.writer]])
         manifest = Manifest(
@@ -164,7 +165,7 @@ class _Making:
             min_added_version=versions["min"] or 0,
             max_added_version=versions["max"] or 0,
             bounds=bounds.bounds_of(columns.partitions_of(rows)),
-            live_count=rows.num_rows if self.writer is Writer.NATIVE else -1,
+            live_count=-1 if is_scala else rows.num_rows,
         )
         data = state_writer.encode_entries(
             rows.to_batches(max_chunksize=_BATCH_ROWS),
@@ -197,12 +198,6 @@ class _Making:
         data = state_writer.encode_state(state, writer=self.writer, sync=self.sync(), url=self.url)
         files = tuple((each.manifest.name, each.data) for each in made)
         return NextState(state=state, manifests=files, state_file=data)
-
-    @property
-    def _stamp(self) -> state_writer.Stamp:
-        if self.writer is Writer.SCALA:
-            return state_writer.Stamp(version=0, added_ms=self.update.created_ms)
-        return state_writer.Stamp(version=self.update.version, added_ms=None)
 
 
 def _is_rewrite_due(base: State, update: StateUpdate, shape: StateShape) -> bool:
@@ -281,7 +276,7 @@ def _refuse_unknown_mappings(update: StateUpdate, known: Collection[str], *, url
                 f"Version {update.version} of {url} would add {add.log_path!r}, but neither the table nor the commit "
                 f"has its doc mapping {key!r}. IndexTables could not open the file. Commit the doc mapping with it.",
                 url=url,
-                error_class=MAPPING_CLASS,
+                error_class="INDEXTABLES_DOC_MAPPING_UNKNOWN",
             )
 
 
@@ -290,7 +285,7 @@ def _used_again(path: str, update: StateUpdate, *, url: str) -> LogError:
         f"Version {update.version} of {url} would add {path!r}, a path that the log already has. A path names one "
         "file, and a removed path stays removed. Write the rows to a file with another name.",
         url=url,
-        error_class=PATH_CLASS,
+        error_class="INDEXTABLES_PATH_USED_AGAIN",
     )
 
 
@@ -299,7 +294,7 @@ def _not_live(path: str, update: StateUpdate, *, url: str) -> LogError:
         f"Version {update.version} of {url} would remove {path!r}, which is no longer a file of the table. Read the "
         "table again, and repeat the write on its newest version.",
         url=url,
-        error_class=NOT_LIVE_CLASS,
+        error_class="INDEXTABLES_FILE_NOT_LIVE",
     )
 
 

@@ -15,11 +15,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tablefeed.errors import TablefeedError
+from tablefeed.indextables.names import HIVE_DEFAULT_PARTITION
 from tablefeed.indextables.split.indexing import Style
 from tablefeed.model.spark_texts import DAY_US, date_text, time_text
-
-NULL = "__HIVE_DEFAULT_PARTITION__"
-"""The text of null, by both writers."""
 
 Refusal = Callable[[str], TablefeedError]
 """Makes the error for a reason. The caller knows the names of the table and the split."""
@@ -69,7 +67,7 @@ def timestamp_text(micros: int, style: Style) -> str:
 
 
 def _scalar(column: pa.Field, text: str | None, refuse: Refusal) -> pa.Scalar:
-    if text is None or text == NULL:
+    if text is None or text == HIVE_DEFAULT_PARTITION:
         return pa.scalar(None, column.type)
     try:
         return _parsed(text, column.type)

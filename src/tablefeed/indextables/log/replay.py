@@ -8,40 +8,29 @@ counts prove it. Columns in, commits out; listing.py and `compared` say which fi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
 from tablefeed.errors import ChangeDataError, LogError
 from tablefeed.indextables.log import columns
 from tablefeed.indextables.log.avro_state import Manifest, State, inconsistent
-from tablefeed.indextables.log.listing import MIXED_CLASS
+from tablefeed.indextables.log.listing import mixed_error
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Commit, RemoveFile, Version
 
-UNKNOWN_CLASS = "INDEXTABLES_CHANGES_UNKNOWN"
 
+def compared(before: State, after: State) -> tuple[tuple[Manifest, ...], tuple[Manifest, ...]]:
+    """The manifests of two states to read for their difference, each in `newest_first` order.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """The manifests of two states that must be read to find their difference, each in `newest_first` order."""
-
-    before: tuple[Manifest, ...]
-    after: tuple[Manifest, ...]
-
-
-def compared(before: State, after: State) -> Compared:
-    """The manifests to read: those that the states do not share, or all where their tombstones differ.
-
+    They are those that the states do not share, or all where their tombstones differ.
     So to find what an append changed, only the manifest that it wrote is read, however large the table is.
     """
     shared: frozenset[str] = frozenset()
     if before.tombstones.equals(after.tombstones):
         shared = frozenset(each.name for each in before.manifests) & {each.name for each in after.manifests}
-    return Compared(
-        before=tuple(manifest for manifest in before.newest_first if manifest.name not in shared),
-        after=tuple(manifest for manifest in after.newest_first if manifest.name not in shared),
-    )
+    of_before, of_after = ([each for each in s.newest_first if each.name not in shared] for s in (before, after))
+    return tuple(of_before), tuple(of_after)
 
 
 def state_commit(
@@ -114,16 +103,18 @@ def parted(commit: Commit, state_files: Iterable[pa.RecordBatch]) -> str | None:
     return f"does not hold {min(missing)!r}, which the commit adds" if missing else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forms:
-    """The writers (`version_file.writer_of`) of a commit and of the commit that created its table; None: not known."""
-
-    commit: Writer | None
-    table: Writer | None
-
-
-def is_orphan(commit: Commit, state: State, state_files: Iterable[pa.RecordBatch], *, forms: Forms) -> bool:
+def is_orphan(
+    commit: Commit,
+    state: State,
+    state_files: Iterable[pa.RecordBatch],
+    *,
+    writer: Writer | None,
+    table_writer: Writer | None,
+) -> bool:
     """Whether no reader can ever have seen a row of `commit`, with which the `state` of its version disagrees.
+
+    `writer` (`version_file.writer_of`) wrote the commit, `table_writer` the commit that created its table; None: not
+    known.
 
     That is so where a native writer added files to a state-only table. It counts only commits, so it begins at version
     1 although states exist. Scala readers of the table ignore commits and cannot read a native one; native readers
@@ -132,7 +123,9 @@ def is_orphan(commit: Commit, state: State, state_files: Iterable[pa.RecordBatch
     """
     adds, removes = commit.added, commit.removed
     has_more = commit.metadata or commit.protocol or commit.info or commit.txns
-    if not adds or has_more or state.metadata is not None or forms != Forms(commit=Writer.NATIVE, table=Writer.SCALA):
+    if not adds or has_more or state.metadata is not None:
+        return False
+    if (writer, table_writer) != (Writer.NATIVE, Writer.SCALA):
         return False
     times = [add.modified_ms for add in adds] + [remove.deletion_timestamp_ms or 0 for remove in removes]
     if min(times) <= state.created_ms:
@@ -146,13 +139,10 @@ def parted_error(version: Version, where: str, *, url: str) -> LogError:
 
     One of the two lost rows, and nothing shows which.
     """
-    return LogError(
-        f"The log of {url} was written by IndexTables 0.5.4 or before and by 0.5.5 or after, which ignore each other's "
-        f"files: version {version} is a JSON commit and a state, but the state {where}. One of the two lost rows. "
-        "Decide which is right, move the files of the other out of the log, and write their rows again with the "
-        "version of IndexTables that will write this table.",
+    return mixed_error(
+        f"version {version} is a JSON commit and a state, but the state {where}. One of the two lost rows. Decide "
+        "which is right, move the files of the other out of the log, and write their rows",
         url=url,
-        error_class=MIXED_CLASS,
     )
 
 
@@ -181,7 +171,7 @@ def _is_compaction(adds: Sequence[AddFile], gone: Sequence[AddFile], *, version:
         f"{_rows(before)}. Start the stream again from a later version.",
         url=url,
         version=version,
-        error_class=UNKNOWN_CLASS,
+        error_class="INDEXTABLES_CHANGES_UNKNOWN",
     )
 
 

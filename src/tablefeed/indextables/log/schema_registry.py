@@ -7,7 +7,6 @@ A doc mapping is JSON that says how the columns are indexed. The JSON log keeps 
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
 import json
 from collections.abc import Mapping
@@ -73,7 +72,7 @@ class DocMappings:
         return text if text is not None or key is None else self.registry.get(self._moved.get(key, key))
 
 
-@functools.lru_cache(maxsize=64)  # of many entries alike
+@lru_cache(maxsize=64)  # of many entries alike
 def _key(text: str) -> str:
     """The hash of a doc mapping. If it is not JSON, the hash of its text, as in IndexTables."""
     try:

@@ -7,7 +7,6 @@ Each file has a sync marker of 16 random bytes.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -38,22 +37,11 @@ def encode_state(state: State, *, writer: Writer, sync: bytes, url: str) -> byte
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
-    """When the entries of a manifest were added. Without `added_ms`, each gets the time its file was written.
-
-    The Scala log writes version 0 for all entries.
-    """
-
-    version: int
-    added_ms: int | None
-
-
-def stamped(rows: pa.Table, stamp: Stamp) -> pa.Table:
-    """`rows` with `stamp` where they lack when a file was added. Where `stamp` has no time, the file's own time."""
-    times = rows["modified_ms"] if stamp.added_ms is None else pa.scalar(stamp.added_ms, pa.int64())
+def stamped(rows: pa.Table, *, version: int, added_ms: int | None) -> pa.Table:
+    """`rows` with `version` and `added_ms` where they lack when a file was added; None: the time it was written."""
+    times = rows["modified_ms"] if added_ms is None else pa.scalar(added_ms, pa.int64())
     filled = {
-        "added_version": pc.fill_null(rows["added_version"], stamp.version),
+        "added_version": pc.fill_null(rows["added_version"], version),
         "added_ms": pc.coalesce(rows["added_ms"], times),
     }
     return pa.table([filled.get(name, rows[name]) for name in rows.schema.names], schema=rows.schema)

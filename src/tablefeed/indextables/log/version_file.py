@@ -100,7 +100,8 @@ def encode_commit(commit: Commit, *, writer: Writer, first: Iterable[FileAction]
         lines.append({names.COMMIT_INFO: info})
     lines += ({names.MERGE_SKIP[0]: skip} for skip in (skips if isinstance(skips, list) else ()))
     lines += ({names.TXN: fields.write_txn(txn)} for txn in commit.txns)
-    files = (_file_line(file, native=native) for file in chain(first, commit.files))
+    of_files = (fields.write_file(file, native=native) for file in chain(first, commit.files))
+    files = ({action: values} for action, values in of_files)
     text = b"".join(orjson.dumps(line, default=dict, option=orjson.OPT_APPEND_NEWLINE) for line in chain(lines, files))
     return compress(text, writer=writer)
 
@@ -198,16 +199,6 @@ def _txns(values: dict[str, Any], *, url: str, log_file: str, line: int) -> list
 
 def _cut_off() -> bytes:
     raise EOFError("it ends after its header")
-
-
-def _file_line(file: FileAction, *, native: bool) -> dict[str, object]:
-    match file:
-        case AddFile():
-            return {names.ADD: fields.write_add(file, native=native)}
-        case RemoveFile():
-            return {names.REMOVE: fields.write_remove(file, native=native)}
-        case _:
-            raise TypeError(f"{type(file).__name__} is not an action of IndexTables")
 
 
 def _committed_at_ms(info: dict[str, Any] | None, files: list[FileAction], modified_ms: int | None) -> int | None:
