@@ -13,11 +13,13 @@ import pytest
 from hypothesis import given
 
 from support.index_log import (
+    EVERYWHERE,
     METADATA,
     SYNC,
     URL,
     IndexLog,
     add,
+    any_add,
     json_log,
     manifest,
     manifest_bytes,
@@ -327,27 +329,13 @@ def test_a_manifest_with_fewer_entries_than_its_state_says_is_damaged() -> None:
         entries(manifest("m", [add("a")])[1], 2)
 
 
-def test_the_scala_log_refers_to_a_doc_mapping_and_the_native_one_repeats_it() -> None:
-    text = '[{"name":"id","type":"i64"}]'
-    inline = replace(add("a"), split=Split(doc_mapping=text))
-    by_hash = replace(add("b"), split=Split(doc_mapping_ref="IBPRcl_c3mxYmnDJ"))
-
-    scala = entries(_manifest([inline], Writer.SCALA, {}))[0].split
-    native = entries(_manifest([by_hash], Writer.NATIVE, {"IBPRcl_c3mxYmnDJ": text}))[0].split
-
-    assert scala is not None
-    assert (scala.doc_mapping, len(scala.doc_mapping_ref or "")) == (None, 16)
-    assert native is not None
-    assert (native.doc_mapping, native.doc_mapping_ref) == (text, "IBPRcl_c3mxYmnDJ")
-
-
 def _manifest(adds: list[AddFile], writer: Writer, registry: Mapping[str, str]) -> bytes:
     return manifest_bytes(adds, writer=writer, version=7, registry=registry)
 
 
-def test_tombstones_are_dead_and_of_one_path_the_last_manifest_counts() -> None:
+def test_tombstones_are_dead_and_of_one_path_the_last_entry_of_the_last_manifest_counts() -> None:
     files = states_of(
-        {1: {"one": [add("a", rows=1), add("b", rows=2)], "two": [add("b", rows=3), add("c", rows=4)]}},
+        {1: {"one": [add("a"), add("b", rows=2), add("a", rows=1)], "two": [add("b", rows=3), add("c", rows=4)]}},
         tombstones={1: ("c", "never there")},
     )
     live = IndexLog({**json_log({0: ()}), **files}).snapshot(1).files
@@ -355,22 +343,15 @@ def test_tombstones_are_dead_and_of_one_path_the_last_manifest_counts() -> None:
     assert {path: file.split and file.split.num_records for path, file in live.items()} == {"a": 1, "b": 3}
 
 
-def test_of_one_path_twice_in_a_manifest_the_last_entry_counts() -> None:
-    files = states_of({1: {"one": [add("a", rows=1), add("b"), add("a", rows=2)]}})
-    live = IndexLog({**json_log({0: ()}), **files}).snapshot(1).files
-
-    assert {path: file.split and file.split.num_records for path, file in live.items()} == {"a": 2, "b": 1}
-
-
 def test_many_entries_with_many_doc_mappings_keep_each_its_own() -> None:
-    adds = [replace(add(f"{n % 9000}"), split=Split(num_records=n, doc_mapping=f"m{n % 7}")) for n in range(20_000)]
+    adds = [replace(add(f"{n % 5000}"), split=Split(num_records=n, doc_mapping=f"m{n % 7}")) for n in range(9_000)]
     made = manifest("one", adds, writer=Writer.NATIVE)
-    state = replace(STATE, version=Version(1), file_count=9000, manifests=(made[0],))
+    state = replace(STATE, version=Version(1), file_count=5000, manifests=(made[0],))
     live = IndexLog({**json_log({0: ()}), **state_log({1: state}), made[0].name: made[1]}).snapshot(1).files
 
-    assert len(live) == 9000
-    assert live["1"].split == Split(num_records=18_001, doc_mapping=f"m{18_001 % 7}")
-    assert live["2500"].split == Split(num_records=11_500, doc_mapping=f"m{11_500 % 7}")
+    assert len(live) == 5000
+    assert live["1001"].split == Split(num_records=6_001, doc_mapping=f"m{6_001 % 7}")
+    assert live["4500"].split == Split(num_records=4_500, doc_mapping=f"m{4_500 % 7}")
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -383,40 +364,15 @@ def test_a_state_with_more_or_fewer_files_than_it_says_is_refused(count: int) ->
         log.snapshot(1)
 
 
-texts = st.text(max_size=8)
-longs = st.integers(min_value=-(2**63), max_value=2**63 - 1)
-text_maps = st.dictionaries(texts, texts, max_size=3)
-files = st.builds(
-    lambda path, values, split, more: AddFile(path=path, log_path=path, partition_values=values, split=split, **more),
-    texts,
-    text_maps,
-    st.builds(
-        Split,
-        num_records=st.none() | longs,
-        min_values=st.none() | text_maps,
-        max_values=st.none() | text_maps,
-        footer_start=st.none() | longs,
-        footer_end=st.none() | longs,
-        uncompressed_size_bytes=st.none() | longs,
-        doc_mapping_ref=st.none() | texts,
-        tags=st.none() | st.lists(texts, max_size=2).map(tuple),
-        merge_count=st.none() | st.integers(-(2**31), 2**31 - 1),
-        companion_source_files=st.none() | st.lists(texts, max_size=2).map(tuple),
-        companion_delta_version=st.none() | longs,
-        companion_fast_field_mode=st.none() | texts,
-    ),
-    st.fixed_dictionaries(
-        {"size_bytes": longs, "modified_ms": longs, "data_change": st.booleans(), "stats": st.none() | texts}
-    ),
-)
+FILES = any_add({**EVERYWHERE, "merge_count": st.none() | st.integers(-(2**31), 2**31 - 1)})
 
 
-@given(st.lists(files, max_size=5), st.sampled_from(list(Writer)))
+@given(st.lists(FILES, max_size=5), st.sampled_from(list(Writer)))
 def test_a_manifest_is_read_back_as_it_was_written(adds: list[AddFile], writer: Writer) -> None:
     assert entries(_manifest(adds, writer, {}), len(adds)) == adds
 
 
-@given(st.lists(files, min_size=1, max_size=4), st.sampled_from(list(Writer)), st.data())
+@given(st.lists(FILES, min_size=1, max_size=4), st.sampled_from(list(Writer)), st.data())
 def test_a_damaged_manifest_or_state_is_read_or_refused_by_an_error_of_ours(
     adds: list[AddFile], writer: Writer, data: st.DataObject
 ) -> None:

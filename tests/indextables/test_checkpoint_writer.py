@@ -9,7 +9,7 @@ import orjson
 import pytest
 from hypothesis import given
 
-from support.index_log import METADATA, PROTOCOL, URL, IndexLog, add, json_log
+from support.index_log import IN_LINES, IN_SCALA_LINES, METADATA, PROTOCOL, URL, IndexLog, add, any_add, json_log
 from tablefeed.errors import CorruptLogError
 from tablefeed.indextables import names
 from tablefeed.indextables.log import columns, version_file
@@ -18,7 +18,6 @@ from tablefeed.indextables.log.json_checkpoint_writer import Attempt, Checkpoint
 from tablefeed.indextables.log.last_checkpoint import Hint
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Facts, Txn, Version
-from tablefeed.model.split import Split
 
 ATTEMPT = Attempt(version=Version(3), created_ms=42, checkpoint_id="1f0c2b3a4d5e")
 FACTS = Facts(protocol=PROTOCOL, metadata=METADATA)
@@ -143,52 +142,10 @@ def test_the_same_table_gives_the_same_bytes() -> None:
     assert written([add("a")]) == written([add("a")])
 
 
-texts = st.text(max_size=6)
-longs = st.integers(0, 2**63 - 1)
-maps = st.none() | st.dictionaries(texts, texts, max_size=2)
-SPLITS = st.builds(
-    Split,
-    num_records=st.none() | longs,
-    min_values=maps,
-    max_values=maps,
-    footer_start=st.none() | longs,
-    footer_end=st.none() | longs,
-    uncompressed_size_bytes=st.none() | longs,
-    doc_mapping=st.none() | texts,
-    doc_mapping_ref=st.none() | texts,
-    tags=st.none() | st.lists(texts, max_size=2).map(tuple),
-    companion_source_files=st.none() | st.lists(texts, max_size=2).map(tuple),
-    companion_delta_version=st.none() | longs,
-    companion_fast_field_mode=st.none() | texts,
-)
-OF_SCALA = st.builds(
-    lambda split, merges, opstamp, time, hotcache: replace(
-        split, merge_count=merges, delete_opstamp=opstamp, time_range_start=time, hotcache_start=hotcache
-    ),
-    SPLITS,
-    st.none() | st.integers(0, 2**31 - 1),
-    st.none() | longs,
-    st.none() | texts,
-    st.none() | longs,
-)
-
-
 @given(st.data(), st.sampled_from(Writer), st.integers(1, 6))
 def test_a_checkpoint_is_read_back_as_it_was_written(data: st.DataObject, writer: Writer, per_part: int) -> None:
-    splits = data.draw(st.lists(SPLITS if writer is Writer.NATIVE else OF_SCALA, max_size=8))
-    adds = [
-        AddFile(
-            path=f"{n}",
-            log_path=f"{n}",
-            partition_values=data.draw(st.dictionaries(texts, texts, max_size=2)),
-            size_bytes=data.draw(longs),
-            modified_ms=data.draw(longs),
-            data_change=data.draw(st.booleans()),
-            stats=data.draw(st.none() | texts),
-            split=split,
-        )
-        for n, split in enumerate(splits)
-    ]
+    of_writer = any_add(IN_LINES if writer is Writer.NATIVE else IN_SCALA_LINES)
+    adds = data.draw(st.lists(of_writer, max_size=8, unique_by=lambda file: file.path))
     files = written(adds, writer=writer, per_part=per_part)
     named = {file.name: file.data for file in files}
     listed = checkpoint.part_list(named[WHOLE], version=Version(3), url=URL, log_file=WHOLE)

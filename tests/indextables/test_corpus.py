@@ -137,14 +137,12 @@ def test_a_table_is_what_its_writer_left(index_tables: Path, name: str, record_c
     assert metadata.partition_columns == expected.partitioned_by
     assert len(snapshot.files) == expected.files
     assert row_count(list(snapshot.files.values())) == expected.rows
+    folder, recorded = index_tables / name, index_tables / f"{name}.expected_final.jsonl"  # what its own reader found
+    assert not recorded.exists() or expected.rows == len(recorded.read_bytes().splitlines())
+    assert all((folder / path).stat().st_size == file.size_bytes for path, file in snapshot.files.items())
+    protocol.refuse_writing(snapshot.facts.protocol, url=URL)
+    protocol.refuse_companion(metadata, snapshot.files.values(), url=URL)
     record_corpus(right=1)
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_a_table_has_the_rows_that_its_own_reader_counted(index_tables: Path, name: str) -> None:
-    recorded = index_tables / f"{name}.expected_final.jsonl"
-    if recorded.exists():
-        assert TABLES[name].rows == len(recorded.read_bytes().splitlines())
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -170,36 +168,6 @@ def test_the_changes_of_all_versions_add_up_to_each_snapshot(index_tables: Path,
                 assert file.path in live
                 del live[file.path]
         assert live.keys() == found.snapshot(version).files.keys()
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_every_file_that_is_live_lies_where_its_path_says(index_tables: Path, name: str) -> None:
-    folder = index_tables / name
-    files = table(index_tables, name).snapshot().files
-
-    assert [path for path, add in files.items() if (folder / path).stat().st_size != add.size_bytes] == []
-
-
-def test_one_history_is_one_feed_in_every_flavour(index_tables: Path) -> None:
-    def told(name: str) -> list[list[tuple[str, bool, int | None, str | None]]]:
-        found = table(index_tables, name)
-        return [sorted(map(_told, found.change(version).files), key=repr) for version in range(9)]
-
-    feeds = [told(name) for name in EVENT_TABLES]
-
-    assert len(feeds) == 4
-    assert all(feed == feeds[0] for feed in feeds)
-
-
-def _told(file: object) -> tuple[str, bool, int | None, str | None]:
-    """What is the same in tables that were written apart: their sizes and names are not."""
-    match file:
-        case AddFile():
-            rows = file.split.num_records if file.split else None
-            return "add", file.data_change, rows, file.partition_values["day"]
-        case RemoveFile(partition_values=values) if values is not None:
-            return "remove", file.data_change, None, values["day"]
-    raise AssertionError(file)
 
 
 def test_the_same_paths_are_told_by_the_commits_and_the_states_of_the_native_log(index_tables: Path) -> None:
@@ -233,25 +201,6 @@ def test_what_truncation_left_of_a_log_has_its_table_and_no_changes_before_it(in
         listing.change_source(found.log, Version(4), url=URL)
 
 
-def test_a_state_v0_is_no_version_of_a_state_only_table(index_tables: Path) -> None:
-    found = table(index_tables, "it053_events_avro")
-
-    assert found.log.zeroth is not None
-    assert found.snapshot(0).files == {}
-    assert found.change(0).files == ()
-
-
-def test_tombstones_that_survive_are_dead(index_tables: Path) -> None:
-    found = table(index_tables, "it053_tomb_avro")
-    state = found.state(found.log.states[Version(14)])
-    dead = state.tombstones.to_pylist()
-
-    assert len(dead) == 1
-    assert sum(manifest.entry_count for manifest in state.manifests) == 13
-    assert dead[0] not in found.snapshot().files
-    assert dead[0] in found.snapshot(12).files
-
-
 def test_every_hash_of_a_doc_mapping_is_ours(index_tables: Path) -> None:
     seen: set[str] = set()
     for name in TABLES:
@@ -280,27 +229,6 @@ def test_every_hash_of_a_doc_mapping_is_ours(index_tables: Path) -> None:
         "gC45RGOqJ_Grt0xH",
         "z7TwwZ-tDWGD-uX5",
     ]
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_a_table_of_the_corpus_is_taken_by_its_protocol_and_is_no_companion(index_tables: Path, name: str) -> None:
-    snapshot = table(index_tables, name).snapshot()
-    assert snapshot.facts.protocol is not None
-    assert snapshot.facts.metadata is not None
-
-    protocol.refuse_writing(snapshot.facts.protocol, url=URL)
-    protocol.refuse_companion(snapshot.facts.metadata, snapshot.files.values(), url=URL)
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_a_commit_of_the_corpus_is_written_as_it_was_read(index_tables: Path, name: str) -> None:
-    found = table(index_tables, name)
-    for file in found.log.commits.values():
-        commit = found.commit(file)
-        data = version_file.encode_commit(commit, writer=Writer.SCALA)
-        again = IndexLog({file.name: data}).commit(file)
-
-        assert again == commit
 
 
 @pytest.mark.parametrize("name", EVENT_TABLES)
@@ -351,10 +279,3 @@ def test_the_columns_of_a_commit_are_its_files(index_tables: Path) -> None:
             again = tuple(columns.to_add_files(columns.of_commit(commit)))
 
             assert again == commit.added
-
-
-def test_a_log_replayed_by_commits_alone_holds_what_its_checkpoint_says(index_tables: Path) -> None:
-    found = table(index_tables, "it053_events_json")
-    without = IndexLog({name: data for name, data in found.files.items() if ".checkpoint" not in name})
-
-    assert found.snapshot() == without.snapshot()

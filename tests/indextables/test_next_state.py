@@ -112,24 +112,15 @@ def test_an_append_names_the_manifests_of_the_state_before_and_writes_one_of_its
 
 def test_a_removed_file_is_a_tombstone_and_still_counted_among_the_bytes() -> None:
     table = Table()
-    table.update(*(add(f"{n}") for n in range(20)))
+    table.update(*(add(f"{n}") for n in range(30)))
     made = table.update(removed=["7"])
 
     assert made.manifests == ()
     assert made.state.tombstones.to_pylist() == ["7"]
-    assert (made.state.file_count, made.state.total_bytes) == (19, 200)
-    assert table.at(2).keys() == {f"{n}" for n in range(20)} - {"7"}
-
-
-def test_tombstones_are_kept_until_all_is_written_anew() -> None:
-    table = Table()
-    table.update(*(add(f"{n:02}") for n in range(30)))
-    table.update(removed=["03"])
-    table.update(removed=["07"])
-
+    assert (made.state.file_count, made.state.total_bytes) == (29, 300)
+    assert table.update(removed=["3"]).state.tombstones.to_pylist() == ["7", "3"]
     assert table.rewrites == 1
-    assert table.read(3).tombstones.to_pylist() == ["03", "07"]
-    assert table.at(3).keys() == {f"{n:02}" for n in range(30)} - {"03", "07"}
+    assert table.at(3).keys() == {f"{n}" for n in range(30)} - {"7", "3"}
 
 
 def test_manifests_in_the_directory_of_their_state_are_named_with_it() -> None:
@@ -301,28 +292,20 @@ def test_the_native_log_repeats_the_doc_mapping_in_every_entry() -> None:
     }
 
 
-def test_a_rewrite_that_finds_many_doc_mappings_makes_one_of_those_that_say_the_same() -> None:
-    told = {"x1": MAPPING, "x2": SAME_MAPPING, "x3": "[]"}
+def test_a_rewrite_that_finds_many_doc_mappings_but_not_few_makes_one_of_those_that_say_the_same() -> None:
+    told = {"x1": MAPPING, "x2": SAME_MAPPING}
     table = Table(shape=StateShape(renormalise_above=2, most_manifests=1))
     table.update(split("a", ref="x1"), registry={"x1": MAPPING})
-    made = table.update(split("b", ref="x2"), split("c", ref="x3"), registry=told)
+    assert table.update(split("b", ref="x2"), registry=told).state.registry == told  # few of them keep their names
+    made = table.update(split("c", ref="x3"), registry={"x3": "[]"})
     same, other = (schema_registry.doc_mapping_hash(text) for text in (MAPPING, "[]"))
 
     assert made.state.registry == {same: MAPPING, other: "[]"}
-    assert {path: file.split and file.split.doc_mapping_ref for path, file in table.at(2).items()} == {
+    assert {path: file.split and file.split.doc_mapping_ref for path, file in table.at(3).items()} == {
         "a": same,
         "b": same,
         "c": other,
     }
-
-
-def test_few_doc_mappings_keep_the_names_that_they_have() -> None:
-    table = Table(shape=StateShape(renormalise_above=2, most_manifests=1))
-    table.update(split("a", ref="x1"), registry={"x1": MAPPING})
-    made = table.update(split("b", ref="x2"), registry={"x2": SAME_MAPPING})
-
-    assert table.rewrites == 2
-    assert made.state.registry == {"x1": MAPPING, "x2": SAME_MAPPING}
 
 
 def refused(table: Table, *added: AddFile, **more: Any) -> str:
@@ -333,11 +316,12 @@ def refused(table: Table, *added: AddFile, **more: Any) -> str:
     return caught.value.error_class or ""
 
 
-def test_a_path_that_was_removed_is_never_added_again() -> None:
+def test_a_path_that_was_removed_is_never_added_and_never_removed_again() -> None:
     table = Table(shape=StateShape(tombstone_share=1.0))
     table.update(add("a"), add("b"))
-    table.update(removed=["a"])
 
+    assert table.update(removed=["a", "a"]).state.file_count == 1
+    assert refused(table, removed=["a"]) == "INDEXTABLES_FILE_NOT_LIVE"
     assert refused(table, add("a")) == "INDEXTABLES_PATH_USED_AGAIN"
     assert refused(table, add("a"), replaces_all=True) == "INDEXTABLES_PATH_USED_AGAIN"
     assert refused(table, add("b"), removed=["b"]) == "INDEXTABLES_PATH_USED_AGAIN"
@@ -351,16 +335,6 @@ def test_a_rewrite_refuses_to_add_what_is_there_and_to_remove_what_is_not() -> N
 
     assert refused(table, add("a")) == "INDEXTABLES_PATH_USED_AGAIN"
     assert refused(table, removed=["a", "c"]) == "INDEXTABLES_FILE_NOT_LIVE"
-
-
-def test_what_is_removed_already_cannot_be_removed() -> None:
-    table = Table(shape=StateShape(tombstone_share=1.0))
-    table.update(add("a"), add("b"))
-    table.update(removed=["a", "a"])
-
-    assert table.state is not None
-    assert table.state.file_count == 1
-    assert refused(table, removed=["a"]) == "INDEXTABLES_FILE_NOT_LIVE"
 
 
 def test_a_file_whose_doc_mapping_nobody_has_is_refused() -> None:
@@ -438,7 +412,7 @@ def _canonical(file: AddFile) -> AddFile:
 
 def test_every_state_of_another_writer_can_be_gone_on_from(index_tables: Path) -> None:
     logs = [IndexLog.of_folder(log.parent) for log in sorted(index_tables.rglob(names.LOG_DIR))]
-    states = [(log, version) for log in logs for version in sorted(log.log.states)]
+    states = [(log, version) for log in logs for version in sorted(log.log.states)[-2:]]
 
     assert len(states) > 20
     for (log, version), shape in itertools.product(states, (UPSTREAM, StateShape(most_manifests=0))):

@@ -127,34 +127,24 @@ def test_commits_after_the_last_state_of_a_native_log_are_replayed_onto_it() -> 
     assert log.snapshot().files.keys() == {"b"}
 
 
-def test_an_orphan_commit_of_a_native_writer_on_a_state_only_table_is_refused() -> None:
-    states = states_of({1: A, 2: {**A, **B}})
-    log = IndexLog({**json_log({0: (), 1: [add("orphan")]}, writer=Writer.NATIVE), **states})
-
-    with pytest.raises(LogError, match=r"^\[INDEXTABLES_MIXED_LOG\].*version 1 is a JSON commit and a state.*'orphan'"):
-        log.snapshot()
+ORPHAN = json_log({0: (), 1: [add("orphan")]}, writer=Writer.NATIVE)
 
 
-def test_a_state_that_knows_nothing_of_the_commits_before_it_is_refused() -> None:
-    log = IndexLog({**json_log({0: (), 1: [add("a")], 2: [add("b")]}), **states_of({1: C})})
-
-    with pytest.raises(LogError, match=r"^\[INDEXTABLES_MIXED_LOG\].*does not hold 'a'"):
-        log.snapshot()
-
-
-def test_a_state_that_still_holds_what_its_commit_removed_is_refused() -> None:
-    log = IndexLog({**json_log({0: (), 1: [add("a")], 2: [remove("a")]}), **states_of({2: A})})
-
-    with pytest.raises(LogError, match=r"^\[INDEXTABLES_MIXED_LOG\].*still holds 'a', which the commit removes"):
-        log.snapshot()
-
-
-def test_a_commit_that_the_states_grew_past_is_refused() -> None:
-    states = states_of({8: A, 9: {**A, **B}})
-    commits = {**json_log({0: ()}), **json_log({9: [add("lost")]})}
-
-    with pytest.raises(LogError, match=r"^\[INDEXTABLES_MIXED_LOG\].*version 9"):
-        IndexLog({**commits, **states}).snapshot()
+@pytest.mark.parametrize(
+    ("commits", "states", "said"),
+    [
+        (ORPHAN, {1: A, 2: {**A, **B}}, "version 1 is a JSON commit and a state.*'orphan'"),
+        (json_log({0: (), 1: [add("a")], 2: [add("b")]}), {1: C}, "does not hold 'a'"),
+        (json_log({0: (), 1: [add("a")], 2: [remove("a")]}), {2: A}, "still holds 'a', which the commit removes"),
+        (json_log({0: (), 9: [add("lost")]}), {8: A, 9: {**A, **B}}, "version 9"),
+    ],
+    ids=["an orphan", "a state without its commits", "a state before its commit", "a commit that states grew past"],
+)
+def test_a_commit_and_a_state_of_one_version_that_disagree_are_refused(
+    commits: Mapping[str, bytes], states: Mapping[int, Mapping[str, Iterable[AddFile]]], said: str
+) -> None:
+    with pytest.raises(LogError, match=rf"^\[INDEXTABLES_MIXED_LOG\].*{said}"):
+        IndexLog({**commits, **states_of(states)}).snapshot()
 
 
 def test_a_universal_table_whose_chain_of_commits_stopped_is_one_feed() -> None:

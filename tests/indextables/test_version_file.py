@@ -9,9 +9,10 @@ import orjson
 import pytest
 from hypothesis import given
 
+from support.index_log import IN_SCALA_LINES, LONGS, PROTOCOL, TEXT_MAPS, TEXTS, any_add
 from tablefeed.errors import CorruptLogError, TablefeedError, UnsupportedFeatureError
 from tablefeed.indextables.log.version_file import Writer, decode_commit, encode_commit
-from tablefeed.model.actions import AddFile, Commit, Metadata, Protocol, RemoveFile, Txn, Version
+from tablefeed.model.actions import AddFile, Commit, Metadata, RemoveFile, Txn, Version
 from tablefeed.model.split import Split
 
 ADD = b'{"add":{"path":"s=a%20b/x.split","size":1,"modificationTime":5}}\n'
@@ -113,7 +114,7 @@ def test_times_and_tags_are_taken_in_either_type_that_they_come_in() -> None:
     assert split == Split(time_range_start="1704067200", time_range_end="2024-01-02T00:00:00Z", tags=("x", "y"))
 
 
-@pytest.mark.parametrize("key", ["mergeskip", "skip", "cdc", "domainMetadata", "whatever"])
+@pytest.mark.parametrize("key", ["cdc", "domainMetadata", "whatever"])
 def test_a_line_that_tells_nothing_of_the_files_is_passed_over(key: str) -> None:
     commit = decoded(line(key, {"path": "a.split", "skipCount": 3}) + ADD)
 
@@ -177,48 +178,17 @@ def test_a_partition_value_of_null_is_written_as_hives_word() -> None:
     assert read.added[0].partition_values == {"day": "__HIVE_DEFAULT_PARTITION__"}
 
 
-PROTOCOL = Protocol(min_reader_version=4, min_writer_version=4)
-texts = st.text(max_size=8)
-longs = st.integers(min_value=-(2**63), max_value=2**63 - 1)
-text_maps = st.dictionaries(texts, texts, max_size=3)
-splits = st.builds(
-    Split,
-    num_records=st.none() | longs,
-    min_values=st.none() | text_maps,
-    max_values=st.none() | text_maps,
-    footer_start=st.none() | longs,
-    footer_end=st.none() | longs,
-    uncompressed_size_bytes=st.none() | longs,
-    doc_mapping=st.none() | texts,
-    doc_mapping_ref=st.none() | texts,
-    tags=st.none() | st.lists(texts, max_size=2).map(tuple),
-    merge_count=st.none() | st.integers(0, 99),
-    delete_opstamp=st.none() | longs,
-    time_range_start=st.none() | texts,
-    hotcache_start=st.none() | longs,
-    companion_source_files=st.none() | st.lists(texts, max_size=2).map(tuple),
-    companion_delta_version=st.none() | longs,
-)
-adds = st.builds(
-    lambda path, values, split, more: AddFile(path=path, log_path=path, partition_values=values, split=split, **more),
-    texts,
-    text_maps,
-    splits,
-    st.fixed_dictionaries(
-        {"size_bytes": longs, "modified_ms": longs, "data_change": st.booleans(), "stats": st.none() | texts}
-    ),
-)
 removes = st.builds(
     lambda path, values: RemoveFile(path=path, log_path=path, data_change=False, partition_values=values),
-    texts,
-    st.none() | text_maps,
+    TEXTS,
+    st.none() | TEXT_MAPS,
 )
 commits = st.builds(
     Commit,
     version=st.just(Version(7)),
-    files=st.lists(adds | removes, max_size=4).map(tuple),
-    txns=st.lists(st.builds(Txn, app_id=texts, txn_version=longs), max_size=2).map(tuple),
-    metadata=st.none() | st.builds(Metadata, table_id=texts, schema_string=texts, configuration=text_maps),
+    files=st.lists(any_add(IN_SCALA_LINES) | removes, max_size=4).map(tuple),
+    txns=st.lists(st.builds(Txn, app_id=TEXTS, txn_version=LONGS), max_size=2).map(tuple),
+    metadata=st.none() | st.builds(Metadata, table_id=TEXTS, schema_string=TEXTS, configuration=TEXT_MAPS),
     protocol=st.none() | st.just(PROTOCOL),
     info=st.just({"timestamp": 42}),
     committed_at_ms=st.just(42),
@@ -257,7 +227,7 @@ def test_damaged_bytes_are_read_or_refused_by_an_error_of_ours(commit: Commit, d
 
 @given(
     st.recursive(
-        st.none() | st.booleans() | longs | texts,
+        st.none() | st.booleans() | LONGS | TEXTS,
         lambda inner: (
             st.lists(inner)
             | st.dictionaries(

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
+import hypothesis.strategies as st
 import pyarrow as pa
 
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
@@ -37,6 +38,44 @@ URL = "memory:events"
 SYNC = bytes(range(16))
 PROTOCOL = Protocol(min_reader_version=4, min_writer_version=4)
 METADATA = Metadata(table_id="t", schema_string='{"type":"struct","fields":[]}', format_provider="indextables")
+
+
+TEXTS = st.text(max_size=8)
+LONGS = st.integers(min_value=-(2**63), max_value=2**63 - 1)
+TEXT_MAPS = st.dictionaries(TEXTS, TEXTS, max_size=3)
+_LISTS = st.none() | st.lists(TEXTS, max_size=2).map(tuple)
+EVERYWHERE: Mapping[str, st.SearchStrategy[object]] = {
+    **dict.fromkeys(("num_records", "footer_start", "footer_end", "uncompressed_size_bytes"), st.none() | LONGS),
+    **dict.fromkeys(("min_values", "max_values"), st.none() | TEXT_MAPS),
+    **dict.fromkeys(("tags", "companion_source_files"), _LISTS),
+    "doc_mapping_ref": st.none() | TEXTS,
+    "companion_delta_version": st.none() | LONGS,
+    "companion_fast_field_mode": st.none() | TEXTS,
+}
+"""The fields of a split that every file of either log keeps."""
+IN_LINES = {**EVERYWHERE, "doc_mapping": st.none() | TEXTS}
+IN_SCALA_LINES = {
+    **IN_LINES,
+    **dict.fromkeys(("delete_opstamp", "hotcache_start"), st.none() | LONGS),
+    "merge_count": st.none() | st.integers(0, 2**31 - 1),
+    "time_range_start": st.none() | TEXTS,
+}
+
+
+def any_add(
+    split: Mapping[str, st.SearchStrategy[object]], path: st.SearchStrategy[str] = TEXTS
+) -> st.SearchStrategy[AddFile]:
+    """Any add with these fields of its split."""
+    return st.builds(
+        lambda path, **more: AddFile(path=path, log_path=path, **more),
+        path,
+        partition_values=TEXT_MAPS,
+        size_bytes=LONGS,
+        modified_ms=LONGS,
+        data_change=st.booleans(),
+        stats=st.none() | TEXTS,
+        split=st.builds(Split, **split),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
