@@ -98,7 +98,7 @@ def encode_commit(commit: Commit, removes: Iterable[memoryview] = ()) -> bytes:
     _write_lines(data, _head(commit))
     for lines in removes:
         data.write(lines)
-    _write_lines(data, map(fields.write_domain, commit.domains))
+    _write_lines(data, map(fields.write_action, commit.domains))
     return data.getvalue()
 
 
@@ -110,12 +110,8 @@ def _write_lines(data: io.BytesIO, actions: Iterable[Mapping[str, object]]) -> N
 def _head(commit: Commit) -> Iterator[Mapping[str, object]]:
     if commit.info is not None:
         yield {names.COMMIT_INFO: commit.info}
-    if commit.metadata is not None:
-        yield fields.write_metadata(commit.metadata)
-    if commit.protocol is not None:
-        yield fields.write_protocol(commit.protocol)
-    yield from map(fields.write_txn, commit.txns)
-    yield from map(fields.write_file, commit.files)
+    first = (action for action in (commit.metadata, commit.protocol) if action is not None)
+    yield from map(fields.write_action, (*first, *commit.txns, *commit.files))
 
 
 def read_lines(
@@ -216,11 +212,11 @@ class Gathered:
             case names.METADATA:
                 self._metadata = _only(self._metadata, fields.read_metadata(values))
             case names.PROTOCOL:
-                self._protocol = _only(self._protocol, fields.read_protocol(values))
+                self._protocol = _only(self._protocol, fields.read_fact(Protocol, values))
             case names.TXN:
-                self._txns.append(fields.read_txn(values))
+                self._txns.append(fields.read_fact(Txn, values))
             case names.DOMAIN_METADATA:
-                self._domains.append(fields.read_domain(values))
+                self._domains.append(fields.read_fact(DomainMetadata, values))
             case names.COMMIT_INFO if self._info is None:
                 self._info = values
                 self._in_commit_timestamp_ms = fields.read_in_commit_timestamp(values)

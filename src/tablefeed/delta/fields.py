@@ -8,8 +8,8 @@ names are checked strictly, other fields are ignored. A fault raises `BadActionE
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from tablefeed.delta import names
 from tablefeed.delta.paths import decode_path
@@ -161,21 +161,17 @@ _BASE_ROW_ID = _Field(wire="baseRowId", attribute="base_row_id", read=_long)
 _ROW_COMMIT_VERSION = _Field(wire="defaultRowCommitVersion", attribute="default_row_commit_version", read=_long)
 
 
-def _partition_values_field(*, required: bool) -> _Field:
-    return _Field(
-        wire="partitionValues", attribute="partition_values", read=_partition_values, write=dict, required=required
-    )
-
-
-def _size(*, required: bool) -> _Field:
-    return _Field(wire="size", attribute="size_bytes", read=_long, required=required)
+_PARTITION_VALUES = _Field(
+    wire="partitionValues", attribute="partition_values", read=_partition_values, write=dict, required=True
+)
+_SIZE = _Field(wire="size", attribute="size_bytes", read=_long, required=True)
 
 
 # "Add File and Remove File"
 _ADD = (
     _PATH,
-    _partition_values_field(required=True),
-    _size(required=True),
+    _PARTITION_VALUES,
+    _SIZE,
     _Field(wire="modificationTime", attribute="modified_ms", read=_long, required=True),
     _DATA_CHANGE,
     _STATS,
@@ -190,8 +186,8 @@ _REMOVE = (
     _Field(wire="deletionTimestamp", attribute="deletion_timestamp_ms", read=_long),
     _DATA_CHANGE,
     _Field(wire="extendedFileMetadata", attribute="extended_file_metadata", read=_boolean),
-    _partition_values_field(required=False),
-    _size(required=False),
+    replace(_PARTITION_VALUES, required=False),
+    replace(_SIZE, required=False),
     _TAGS,
     _VECTOR_FIELD,
     _BASE_ROW_ID,
@@ -199,7 +195,7 @@ _REMOVE = (
     _STATS,
 )
 # "Add CDC File"; its `dataChange` is always false and not in the model.
-_CDC = (_PATH, _partition_values_field(required=True), _size(required=True), _TAGS)
+_CDC = (_PATH, _PARTITION_VALUES, _SIZE, _TAGS)
 
 # "Transaction Identifiers"
 _TXN = (
@@ -266,29 +262,33 @@ DELETION_VECTOR_FIELDS: Mapping[str, str] = {field.attribute: field.wire for fie
 """The wire name of each attribute of a DeletionVector."""
 
 
+_Fact = TypeVar("_Fact", Protocol, Txn, DomainMetadata)
+
+_TABLES: Mapping[type, tuple[str, tuple[_Field, ...]]] = {
+    AddFile: (names.ADD, _ADD),
+    RemoveFile: (names.REMOVE, _REMOVE),
+    CdcFile: (names.CDC, _CDC),
+    Protocol: (names.PROTOCOL, _PROTOCOL),
+    Txn: (names.TXN, _TXN),
+    DomainMetadata: (names.DOMAIN_METADATA, _DOMAIN),
+}
+_FILES: Mapping[str, type[AddFile] | type[RemoveFile] | type[CdcFile]] = {
+    names.ADD: AddFile,
+    names.REMOVE: RemoveFile,
+    names.CDC: CdcFile,
+}
+
+
 def read_file(action: str, values: JsonObject) -> FileAction:
     """The add, remove or cdc with the fields `values`; `action` is its key. Raises BadActionError."""
-    match action:
-        case names.ADD:
-            attributes = _read(_ADD, values)
-            return AddFile(path=decode_path(attributes["log_path"]), **attributes)
-        case names.REMOVE:
-            attributes = _read(_REMOVE, values)
-            return RemoveFile(path=decode_path(attributes["log_path"]), **attributes)
-        case _:
-            attributes = _read(_CDC, values)
-            return CdcFile(path=decode_path(attributes["log_path"]), **attributes)
+    kind = _FILES[action]
+    attributes = _read(_TABLES[kind][1], values)
+    return kind(path=decode_path(attributes["log_path"]), **attributes)
 
 
-def write_file(file: FileAction) -> dict[str, object]:
-    """The line of `file`."""
-    match file:
-        case AddFile():
-            return {names.ADD: _write(_ADD, file)}
-        case RemoveFile():
-            return {names.REMOVE: _write(_REMOVE, file)}
-        case CdcFile():
-            return {names.CDC: {**_write(_CDC, file), _DATA_CHANGE.wire: False}}
+def read_fact(kind: type[_Fact], values: JsonObject) -> _Fact:
+    """The protocol, txn or domainMetadata with the fields `values`. Raises BadActionError."""
+    return kind(**_read(_TABLES[kind][1], values))
 
 
 def read_metadata(values: JsonObject) -> Metadata:
@@ -298,41 +298,14 @@ def read_metadata(values: JsonObject) -> Metadata:
     return Metadata(**attributes, extra={name: values[name] for name in values if name not in _METADATA_NAMES})
 
 
-def write_metadata(metadata: Metadata) -> dict[str, object]:
-    """The line of `metadata`, unknown fields last."""
-    head, tail = _write(_METADATA_HEAD, metadata), _write(_METADATA_TAIL, metadata)
-    encoding = {_METADATA_FORMAT.wire: _write(_FORMAT, metadata)}
-    return {names.METADATA: {**head, **encoding, **tail, **metadata.extra}}
-
-
-def read_protocol(values: JsonObject) -> Protocol:
-    """The protocol that `values` spell. Raises BadActionError."""
-    return Protocol(**_read(_PROTOCOL, values))
-
-
-def write_protocol(protocol: Protocol) -> dict[str, object]:
-    """The line of `protocol`, features sorted: the protocol gives them no order."""
-    return {names.PROTOCOL: _write(_PROTOCOL, protocol)}
-
-
-def read_txn(values: JsonObject) -> Txn:
-    """The txn that `values` spell. Raises BadActionError."""
-    return Txn(**_read(_TXN, values))
-
-
-def write_txn(txn: Txn) -> dict[str, object]:
-    """The line of `txn`."""
-    return {names.TXN: _write(_TXN, txn)}
-
-
-def read_domain(values: JsonObject) -> DomainMetadata:
-    """The domainMetadata that `values` spell. Raises BadActionError."""
-    return DomainMetadata(**_read(_DOMAIN, values))
-
-
-def write_domain(domain: DomainMetadata) -> dict[str, object]:
-    """The line of `domain`."""
-    return {names.DOMAIN_METADATA: _write(_DOMAIN, domain)}
+def write_action(action: FileAction | Metadata | Protocol | Txn | DomainMetadata) -> dict[str, dict[str, object]]:
+    """The line of `action`: its key and its fields. Features are sorted; unknown fields of a metaData come last."""
+    if isinstance(action, Metadata):
+        head, tail = _write(_METADATA_HEAD, action), _write(_METADATA_TAIL, action)
+        return {names.METADATA: {**head, _METADATA_FORMAT.wire: _write(_FORMAT, action), **tail, **action.extra}}
+    key, table = _TABLES[type(action)]
+    fixed = {_DATA_CHANGE.wire: False} if isinstance(action, CdcFile) else {}
+    return {key: {**_write(table, action), **fixed}}
 
 
 def read_sidecar(values: JsonObject) -> str:

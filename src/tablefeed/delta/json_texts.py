@@ -33,15 +33,17 @@ def number_texts(values: pa.Array) -> pa.StringArray:
 def object_texts(members: Mapping[str, pa.StringArray | str | None], count: int) -> pa.StringArray:
     """`count` JSON objects with `members`, in their order. A null value is left out of its object.
 
-    A text instead of a column is in every object, None in none. The names must have nothing to escape.
+    A text instead of a column is in every object, None in none.
     """
     parts = [
-        pc.binary_join_element_wise(f',"{name}":', pa.repeat(text, count) if isinstance(text, str) else text, "")
+        pc.binary_join_element_wise(
+            f",{orjson.dumps(name).decode()}:", pa.repeat(text, count) if isinstance(text, str) else text, ""
+        )
         for name, text in members.items()
         if text is not None and (isinstance(text, str) or text.null_count < count)
     ]
     # Not joined by commas: Arrow's join that skips nulls drops the rows where all members are null.
-    joined = pc.binary_join_element_wise(*(pc.coalesce(part, "") for part in parts), "")
+    joined = pc.binary_join_element_wise(pa.repeat("", count), *(pc.coalesce(part, "") for part in parts), "")
     return pc.binary_join_element_wise("{", pc.utf8_slice_codeunits(joined, 1), "}", "")
 
 

@@ -108,6 +108,9 @@ def is_kept(name: str) -> bool:
 
 
 def _checked(name: str, value: str) -> tuple[str, str]:
+    def refused(explain: str, error_class: str | None = None, *, option: str = name) -> IllegalOptionError:
+        return IllegalOptionError(option=option, value=value, explain=explain, error_class=error_class)
+
     folded = name.lower()
     if not folded.startswith(PREFIX):
         return name, value
@@ -116,35 +119,19 @@ def _checked(name: str, value: str) -> tuple[str, str]:
     if folded.startswith(names.FEATURE_PREFIX):
         feature = folded.removeprefix(names.FEATURE_PREFIX)
         if value.lower() not in ("supported", "enabled"):
-            raise IllegalOptionError(
-                option=name,
-                value=value,
-                explain="must be 'supported'",
-                error_class="DELTA_UNSUPPORTED_FEATURE_STATUS",
-            )
+            raise refused("must be 'supported'", "DELTA_UNSUPPORTED_FEATURE_STATUS")
         if feature == names.CLUSTERING:
-            raise IllegalOptionError(
-                option=name, value=value, explain="cannot be set alone: make the table with clusterBy"
-            )
+            raise refused("cannot be set alone: make the table with clusterBy")
         return names.FEATURE_PREFIX + _FEATURES.get(feature, name[len(names.FEATURE_PREFIX) :]), value
     known = _BY_FOLDED.get(folded)
     if known is None:
         close = difflib.get_close_matches(folded, _BY_FOLDED, n=1, cutoff=0.8)
         hint = f"; did you mean {_BY_FOLDED[close[0]]!r}?" if close else ""
-        raise IllegalOptionError(
-            option=name,
-            value=value,
-            explain=f"is not for a known table property{hint}",
-            error_class="DELTA_UNKNOWN_CONFIGURATION",
-        )
+        raise refused(f"is not for a known table property{hint}", "DELTA_UNKNOWN_CONFIGURATION")
     if known in _WRITERS_OWN:
-        raise IllegalOptionError(
-            option=known,
-            value=value,
-            explain="cannot be set, because writers set this property themselves; leave it out",
-            error_class="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
-        )
+        explain = "cannot be set, because writers set this property themselves; leave it out"
+        raise refused(explain, "DELTA_CANNOT_MODIFY_TABLE_PROPERTY", option=known)
     is_valid, explain = _KNOWN[known]
     if not is_valid(value):
-        raise IllegalOptionError(option=known, value=value, explain=explain)
+        raise refused(explain, option=known)
     return known, value

@@ -56,7 +56,7 @@ class Removal:
 def _lines(files: pa.RecordBatch, deletion_timestamp_ms: int) -> pa.Buffer:
     vectors = files["deletion_vector"]
     wire = fields.REMOVE_FIELDS
-    # The fields of `fields.write_file`, in its order; as there, null fields are left out.
+    # The fields of `fields.write_action`, in its order; as there, null fields are left out.
     removes = object_texts(
         {
             wire["log_path"]: string_texts(files["log_path"]),

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from tablefeed.delta import names
-from tablefeed.delta.fields import BadActionError, read_protocol, write_protocol
+from tablefeed.delta.fields import BadActionError, read_fact, write_action
 from tablefeed.delta.schema.schema_string import format_schema, parse_schema
 from tablefeed.errors import TABLE, LogError, SchemaLogError, UnsupportedFeatureError
 from tablefeed.model.actions import Metadata, Protocol, Version
@@ -92,7 +92,7 @@ def encode_entry(entry: TrackedMetadata) -> bytes:
     if entry.configuration is not None:
         values[CONFIGURATION] = dict(entry.configuration)
     if entry.protocol is not None:
-        values[PROTOCOL] = orjson.dumps(write_protocol(entry.protocol)).decode()
+        values[PROTOCOL] = orjson.dumps(write_action(entry.protocol)).decode()
     if entry.previous is not None:
         values[PREVIOUS] = entry.previous
     return FORMAT + b"\n" + orjson.dumps(values)
@@ -174,7 +174,7 @@ def _protocol(text: Any) -> Protocol | None:  # Any: JSON that is judged here
     found = action.get(names.PROTOCOL) if isinstance(action, dict) else None
     if not isinstance(found, dict):
         raise _BadEntryError(f"{PROTOCOL} holds no protocol")
-    return read_protocol(found)
+    return read_fact(Protocol, found)
 
 
 def _damaged(why: str) -> SchemaLogError:

@@ -7,7 +7,7 @@ value per file is built. No file is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -48,12 +48,7 @@ def live_files(
     for a live key replaces the earlier add. Memory holds one group and the keys of the groups before it. Batches of
     `checkpoint` may come out empty.
     """
-    decided: list[pa.ChunkedArray] = []
-    for rows in _turns(newest_first):
-        yield from _where(rows, pc.and_(_not_in(rows["key"], decided), rows["is_add"]))
-        decided.append(rows["key"])
-    for batch in checkpoint:
-        yield batch.filter(_not_in(batch["key"], decided)) if decided else batch
+    return _decided(checkpoint, newest_first, lambda rows, new: pc.and_(new, rows["is_add"]))
 
 
 def reconciled(
@@ -63,12 +58,7 @@ def reconciled(
 
     The next checkpoint has this content; `checkpoint` holds the adds and the removes of the previous one.
     """
-    decided: list[pa.ChunkedArray] = []
-    for rows in _turns(newest_first):
-        yield from _where(rows, _not_in(rows["key"], decided))
-        decided.append(rows["key"])
-    for batch in checkpoint:
-        yield batch.filter(_not_in(batch["key"], decided)) if decided else batch
+    return _decided(checkpoint, newest_first, lambda _, new: new)
 
 
 class Remaining:
@@ -140,6 +130,20 @@ _IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
 def _in_commit_timestamp_ms(commit: Commit) -> int | None:
     value = (commit.info or {}).get(_IN_COMMIT_TIMESTAMP)
     return value if isinstance(value, int) else None
+
+
+def _decided(
+    checkpoint: Iterable[pa.RecordBatch],
+    newest_first: Iterable[Sequence[pa.RecordBatch]],
+    kept: Callable[[pa.Table, pa.Array], pa.Array],
+) -> Iterator[pa.RecordBatch]:
+    """Of each key the row that decides: of the commits the rows that are `kept`, then the rest of `checkpoint`."""
+    decided: list[pa.ChunkedArray] = []
+    for rows in _turns(newest_first):
+        yield from _where(rows, kept(rows, _not_in(rows["key"], decided)))
+        decided.append(rows["key"])
+    for batch in checkpoint:
+        yield batch.filter(_not_in(batch["key"], decided)) if decided else batch
 
 
 def _turns(newest_first: Iterable[Sequence[pa.RecordBatch]]) -> Iterator[pa.Table]:

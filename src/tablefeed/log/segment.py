@@ -108,11 +108,6 @@ def earliest_reproducible(listing: Iterable[LogFile]) -> Version | None:
     return _Log(listing).earliest
 
 
-def whole_checkpoint_versions(listing: Iterable[LogFile]) -> frozenset[Version]:
-    """The versions of which `listing` has a whole checkpoint."""
-    return frozenset(whole_checkpoints(listing))
-
-
 Checkpoint = tuple[LogFile, ...]
 """The listed files of one checkpoint: one file, or its parts in order."""
 

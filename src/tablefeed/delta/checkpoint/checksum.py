@@ -45,7 +45,7 @@ def parse_checksum(data: bytes) -> Checksum | None:
             file_count=file_count,
             size_bytes=size_bytes,
             metadata=None if metadata is None else fields.read_metadata(metadata),
-            protocol=None if protocol is None else fields.read_protocol(protocol),
+            protocol=None if protocol is None else fields.read_fact(Protocol, protocol),
         )
     except BadActionError:
         return None

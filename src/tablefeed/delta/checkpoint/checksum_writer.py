@@ -18,9 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.delta import fields, names
-from tablefeed.delta.columns import to_add_files
+from tablefeed.delta.columns import file_key, to_add_files
 from tablefeed.delta.fields import BadActionError
-from tablefeed.delta.paths import decode_path
 from tablefeed.delta.properties import MOST_LEAVES, TableProperties
 from tablefeed.model.actions import AddFile, Commit, DeletionVector, Facts, RemoveFile
 
@@ -129,16 +128,16 @@ def encode_checksum(counts: FileCounts, facts: Facts, *, txn_id: str | None, sch
         "numMetadata": 1,
         "numProtocol": 1,
         "inCommitTimestampOpt": facts.in_commit_timestamp_ms if properties.keeps_commit_times else None,
-        "setTransactions": None if txns is None else [fields.write_txn(txn)[names.TXN] for txn in txns],
-        "domainMetadata": None if domains is None else [fields.write_domain(d)[names.DOMAIN_METADATA] for d in domains],
-        "metadata": fields.write_metadata(metadata)[names.METADATA],
-        "protocol": fields.write_protocol(protocol)[names.PROTOCOL],
+        "setTransactions": None if txns is None else [_fields(txn) for txn in txns],
+        "domainMetadata": None if domains is None else [_fields(domain) for domain in domains],
+        "metadata": _fields(metadata),
+        "protocol": _fields(protocol),
         "fileSizeHistogram": _written_histogram(counts),
         "deletedRecordCountsHistogramOpt": (
             {"deletedRecordCounts": counts.deleted_histogram} if has_vectors and counts.deleted_histogram else None
         ),
         # As in a snapshot: dataChange of the commit that added the file does not matter any more.
-        "allFiles": None if files is None else [_written_file(replace(f, data_change=False)) for f in files],
+        "allFiles": None if files is None else [_fields(replace(f, data_change=False)) for f in files],
     }
     present = {name: value for name, value in values.items() if value is not None}
     return orjson.dumps(present, default=dict, option=orjson.OPT_APPEND_NEWLINE)
@@ -290,21 +289,17 @@ def _wholes(value: Any, bins: Sequence[int]) -> tuple[int, ...]:  # Any: JSON
 def _files_after(before: FileCounts, after: FileCounts, commit: Commit, gone: FileCounts) -> tuple[AddFile, ...] | None:
     if before.files is None or gone.files is None or max(before.file_count, after.file_count) > MOST_FILES:
         return () if after.file_count == 0 else None
-    removed = {_key(file) for file in gone.files}
-    live = {key: file for file in before.files if (key := _key(file)) not in removed}
+    removed = {file_key(file) for file in gone.files}
+    live = {key: file for file in before.files if (key := file_key(file)) not in removed}
     for file in commit.files:
         if isinstance(file, RemoveFile):
-            live.pop(_key(file), None)
+            live.pop(file_key(file), None)
         elif isinstance(file, AddFile):
-            live[_key(file)] = file
+            live[file_key(file)] = file
     # Where the listed files do not match the counts, the list cannot be trusted.
     files = tuple(live.values())
     same = len(files) == after.file_count and sum(f.size_bytes for f in files) == after.size_bytes
     return files if same else None
-
-
-def _key(file: AddFile | RemoveFile) -> tuple[str, str | None]:
-    return decode_path(file.log_path), file.deletion_vector.unique_id if file.deletion_vector else None
 
 
 def _lists_files(properties: TableProperties) -> bool:
@@ -319,8 +314,9 @@ def _few(actions: Iterable[Any], most: int) -> list[Any] | None:  # Any: one kin
     return listed if len(listed) <= most else None
 
 
-def _written_file(file: AddFile) -> object:
-    return fields.write_file(file)[names.ADD]
+def _fields(action: Any) -> object:  # Any: what `write_action` takes
+    (written,) = fields.write_action(action).values()
+    return written
 
 
 def _written_histogram(counts: FileCounts) -> Mapping[str, Sequence[int]] | None:

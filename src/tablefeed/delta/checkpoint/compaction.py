@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 
 from tablefeed.delta import names
 from tablefeed.delta.codec import encode_commit
-from tablefeed.delta.columns import decode_paths
-from tablefeed.delta.paths import decode_path
-from tablefeed.model.actions import AddFile, CdcFile, Commit, DomainMetadata, FileAction, RemoveFile, Txn
+from tablefeed.delta.columns import decode_paths, file_key
+from tablefeed.model.actions import CdcFile, Commit, DomainMetadata, FileAction, Txn
 
 
 def compact(commits: Sequence[Commit]) -> bytes:
@@ -35,7 +34,7 @@ def compact(commits: Sequence[Commit]) -> bytes:
         domains.update((domain.domain, domain) for domain in commit.domains)
         for file in commit.files:
             if not isinstance(file, CdcFile):
-                files[_key(file)] = file
+                files[file_key(file)] = file
     last = commits[-1]
     return encode_commit(
         Commit(
@@ -84,7 +83,3 @@ def _twice(keys: pa.ChunkedArray) -> str | None:
     counts = keys.value_counts()
     twice: str = counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0].as_py()
     return twice
-
-
-def _key(file: AddFile | RemoveFile) -> tuple[str, str | None]:
-    return decode_path(file.log_path), file.deletion_vector.unique_id if file.deletion_vector else None

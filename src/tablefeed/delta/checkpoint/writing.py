@@ -97,11 +97,10 @@ class CheckpointLayout:
 
 def fact_actions(facts: Facts) -> list[dict[str, Any]]:
     """`facts` as the log spells actions: protocol, metaData, domains by name, txns by application."""
-    actions = [] if facts.protocol is None else [fields.write_protocol(facts.protocol)]
-    actions += [] if facts.metadata is None else [fields.write_metadata(facts.metadata)]
-    actions += [fields.write_domain(facts.domains[domain]) for domain in sorted(facts.domains)]
-    actions += [fields.write_txn(facts.txns[app_id]) for app_id in sorted(facts.txns)]
-    return actions
+    domains = (facts.domains[domain] for domain in sorted(facts.domains))
+    txns = (facts.txns[app_id] for app_id in sorted(facts.txns))
+    actions = (facts.protocol, facts.metadata, *domains, *txns)
+    return [fields.write_action(action) for action in actions if action is not None]
 
 
 def v2_actions(

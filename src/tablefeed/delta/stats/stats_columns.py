@@ -6,13 +6,13 @@ PROTOCOL.md, "Per-file Statistics". Texts are written as in stats_text.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
 from typing import Literal
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablefeed.delta.json_texts import object_texts, string_texts
 from tablefeed.delta.stats.stats_text import num_records
 
 
@@ -24,9 +24,8 @@ def texts_of(parsed: pa.StructArray) -> pa.Array:
     have counted in the Julian calendar (`datetimeRebaseModeInWrite`). Minima are rounded down and maxima up to a
     millisecond, as in our own files. Arrow's errors pass through.
     """
-    members = {field.name: pc.struct_field(parsed, field.name) for field in parsed.type}
-    texts = [_named(name, _text(members[name], end)) for name, end in _MEMBERS if name in members]
-    return pc.if_else(parsed.is_valid(), _object(texts, len(parsed)), pa.scalar(None, pa.string()))
+    present = {field.name for field in parsed.type}
+    return _object(parsed, {name: end for name, end in _MEMBERS.items() if name in present})
 
 
 def record_counts(stats: pa.Array) -> pa.Array:
@@ -48,25 +47,19 @@ _COUNT_FIRST = r'^\{"numRecords":(?P<count>0|[1-9][0-9]{0,17})[,}]'
 _End = Literal["low", "high"] | None
 """The direction in which a bound may be rounded: low down, high up; None: not a bound."""
 
-_MEMBERS: tuple[tuple[str, _End], ...] = (
-    ("numRecords", None),
-    ("minValues", "low"),
-    ("maxValues", "high"),
-    ("nullCount", None),
-    ("tightBounds", None),
-)
+_MEMBERS: Mapping[str, _End] = {
+    "numRecords": None,
+    "minValues": "low",
+    "maxValues": "high",
+    "nullCount": None,
+    "tightBounds": None,
+}
 
 
-def _object(texts: Sequence[pa.Array], rows: int) -> pa.Array:
-    """JSON objects of members, each a column of `,"name":value`, null where the member is left out."""
-    # Not with null_handling="skip" and a separator: that drops the rows where all are null.
-    none = pa.repeat("", rows)
-    inner = pc.binary_join_element_wise(none, *texts, "", null_handling="replace", null_replacement="")
-    return pc.binary_join_element_wise(pa.scalar("{"), pc.utf8_ltrim(inner, ","), pa.scalar("}"), "")
-
-
-def _named(name: str, values: pa.Array) -> pa.Array:
-    return pc.binary_join_element_wise(pa.scalar(f",{orjson.dumps(name).decode()}:"), values, "")
+def _object(values: pa.StructArray, members: Mapping[str, _End]) -> pa.Array:
+    """JSON objects of the `members` of structs; null where the struct is null."""
+    texts = {name: _text(pc.struct_field(values, name), end) for name, end in members.items()}
+    return pc.if_else(values.is_valid(), object_texts(texts, len(values)), pa.scalar(None, pa.string()))
 
 
 def _text(values: pa.Array, end: _End) -> pa.Array:
@@ -75,9 +68,7 @@ def _text(values: pa.Array, end: _End) -> pa.Array:
     if pa.types.is_dictionary(kind):
         return _text(values.cast(kind.value_type), end)
     if pa.types.is_struct(kind):
-        spelt = [field.name for field in kind if _has_spelling(field.type)]
-        members = [_named(name, _text(pc.struct_field(values, name), end)) for name in spelt]
-        return pc.if_else(values.is_valid(), _object(members, len(values)), pa.scalar(None, pa.string()))
+        return _object(values, {field.name: end for field in kind if _has_spelling(field.type)})
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return values.cast(pa.string())
     if pa.types.is_floating(kind):
@@ -91,7 +82,7 @@ def _text(values: pa.Array, end: _End) -> pa.Array:
     if pa.types.is_timestamp(kind):
         return _timestamps(values, end)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return _strings(values.cast(pa.string()))
+        return string_texts(values.cast(pa.string()))
     return pa.nulls(len(values), pa.string())
 
 
@@ -111,8 +102,9 @@ def _floats(values: pa.Array) -> pa.Array:
 
 def _decimals(values: pa.Array) -> pa.Array:
     texts = values.cast(pa.string())
-    small = pc.match_substring(texts, "E")  # Arrow writes decimals close to zero with an exponent
-    return _replaced(texts, small, (format(value, "f") for value in values.filter(small).to_pylist()))
+    small = pc.fill_null(pc.match_substring(texts, "E"), fill_value=False)  # Arrow's exponents, close to zero
+    spelt = [format(value, "f") for value in values.filter(small).to_pylist()]
+    return pc.replace_with_mask(texts, small, pa.array(spelt, pa.string())) if spelt else texts
 
 
 def _timestamps(values: pa.Array, end: _End) -> pa.Array:
@@ -140,16 +132,5 @@ def _of_the_calendar(texts: pa.Array) -> pa.Array:
     return pc.if_else(pc.match_substring_regex(texts, r"^[0-9]{4}-"), texts, pa.scalar(None, pa.string()))
 
 
-def _strings(values: pa.Array) -> pa.Array:
-    escaped = pc.match_substring_regex(values, r'["\\\x00-\x1f]')
-    return _replaced(_quoted(values), escaped, (orjson.dumps(v).decode() for v in values.filter(escaped).to_pylist()))
-
-
 def _quoted(texts: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(pa.scalar('"'), texts, pa.scalar('"'), "")
-
-
-def _replaced(texts: pa.Array, mask: pa.Array, by: Iterable[str]) -> pa.Array:
-    mask = pc.fill_null(mask, fill_value=False)
-    replacements = pa.array(list(by), pa.string())
-    return pc.replace_with_mask(texts, mask, replacements) if len(replacements) else texts

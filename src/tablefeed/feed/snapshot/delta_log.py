@@ -26,7 +26,7 @@ from tablefeed.feed.snapshot.next_best import NextBest
 from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader, passed_over
 from tablefeed.feed.snapshot.table_log import OwnTimes, Snapshot, TablePlace
 from tablefeed.log.replay import fold
-from tablefeed.log.segment import LogSegment, build_segment, whole_checkpoint_versions
+from tablefeed.log.segment import LogSegment, build_segment, whole_checkpoints
 from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
 from tablefeed.model.logfile import LogFile
 from tablefeed.store import Entry
@@ -133,7 +133,7 @@ class DeltaLog(TablePlace):
         except VersionNotFoundError:
             raise
         except LogError as hole:
-            newest = max(whole_checkpoint_versions(files), default=None)
+            newest = max(whole_checkpoints(files), default=None)
             if hint is None or (newest is not None and newest >= hint):
                 raise
             raise LogError(
