@@ -533,22 +533,6 @@ def _adds_of_commits(log: Path) -> Rows:
     return rows
 
 
-def test_the_parts_of_a_checkpoint_each_hold_some_of_its_rows(corpus: Path) -> None:
-    log = corpus / "delta/delta-golden/multi-part-checkpoint/_delta_log"
-    parts = [(log_file(name), (log / name).open("rb")) for name in part_names(1, part_count=2)]
-
-    keys = [
-        {key for batch in read_files(source, with_stats=True, log_file=part.name) for key in batch["key"]}
-        for part, source in parts
-    ]
-
-    assert [len(part) for part in keys] == [5, 5]
-    assert keys[0].isdisjoint(keys[1])
-    assert read_top_level(parts, root_url=URL).facts.metadata is not None
-    for _, source in parts:
-        source.close()
-
-
 def test_every_classic_checkpoint_of_other_writers_is_read(corpus: Path) -> None:
     read = 0
     for file in sorted(corpus.glob("delta/**/_delta_log/*.checkpoint.parquet")):
