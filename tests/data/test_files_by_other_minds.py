@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -66,12 +66,6 @@ def committed(folder: Path, files: Sequence[Sequence[Mapping[str, Any]]]) -> Del
     return DeltaTable(str(folder))
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as name:
-        yield Path(name)
-
-
 # U+10FFFF has no bound above it: where it fills a prefix the maximum is absent, which delta-rs takes for a bound.
 LETTERS = st.characters(codec="utf-8", exclude_characters="\U0010ffff")
 TEXTS = st.text(LETTERS, max_size=5) | st.sampled_from(["a", "é", "\uffff", "\U00010000"]).map(lambda c: c * 40)
@@ -106,9 +100,9 @@ def test_delta_rs_prunes_no_row_that_a_filter_wants(files: list[list[dict[str, A
                 assert dataset.to_table(filter=condition).num_rows == everything.filter(condition).num_rows
 
 
-def test_a_reader_for_whom_nan_is_the_largest_finds_it(folder: Path) -> None:
+def test_a_reader_for_whom_nan_is_the_largest_finds_it(tmp_path: Path) -> None:
     nan = {"row": 0, "x": math.nan}
-    table = committed(folder, [[{"row": 1, "x": 1.0}, nan], [{"row": 2, "x": -0.0}], [nan, {"row": 3, "x": None}]])
+    table = committed(tmp_path, [[{"row": 1, "x": 1.0}, nan], [{"row": 2, "x": -0.0}], [nan, {"row": 3, "x": None}]])
 
     def count(condition: str) -> int:
         query = QueryBuilder().register("t", table).execute(f"SELECT row FROM t WHERE {condition}")  # noqa: S608
@@ -117,9 +111,9 @@ def test_a_reader_for_whom_nan_is_the_largest_finds_it(folder: Path) -> None:
     assert [count(c) for c in ("x > 5", "isnan(x)", "x <= 0", "x >= 1", "x IS NULL")] == [2, 2, 1, 3, 1]
 
 
-def test_a_timestamp_between_two_milliseconds_is_found(folder: Path) -> None:
+def test_a_timestamp_between_two_milliseconds_is_found(tmp_path: Path) -> None:
     moment = datetime(2024, 1, 1, 0, 0, 0, 123_456, UTC)
-    dataset = committed(folder, [[{"row": 1, "t": moment}]]).to_pyarrow_dataset()
+    dataset = committed(tmp_path, [[{"row": 1, "t": moment}]]).to_pyarrow_dataset()
     assert dataset.to_table(filter=pc.field("t") == pa.scalar(moment, SCHEMA.field("t").type)).num_rows == 1
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -166,20 +166,6 @@ def test_the_schema_and_the_doc_mapping_are_those_that_indextables_makes_of_such
     assert ours["schema"] == meta["schema"]
     assert ours["index_settings"] == meta["index_settings"]
     assert split.split.doc_mapping_ref == "1VaJSuu3ytkWlBL5"  # the one in that table's log
-
-
-def test_each_type_has_the_field_that_indextables_gives_it(index_tables: Path) -> None:
-    (theirs,) = (index_tables / "it053_types_row").glob("*.split")
-    meta = json.loads(files_of(theirs.read_bytes())["meta.json"])
-    by_name = {field["name"]: field for field in meta["schema"]}
-    kinds = {"i": "i", "l": "l", "f": "f", "d": "d", "b": "b", "s": "s", "dt": "day", "ts": "at", "bin": "bin"}
-    kinds |= {"st": "st", "arr": "texts", "mp": "map"}
-    schema = pa.schema([(name, {**VALUES, **NESTED}[kind][0]) for name, kind in kinds.items()])
-
-    _, data = written(pa.Table.from_pylist([{}], schema))
-
-    ours = json.loads(files_of(data)["meta.json"])["schema"]
-    assert ours == [by_name[name] for name in kinds]
 
 
 def test_a_doc_mapping_tells_the_members_of_structs_and_arrays_by_their_types() -> None:
@@ -419,17 +405,3 @@ def test_a_layout_with_two_columns_of_one_name_cannot_be_built() -> None:
 def test_a_column_too_many_is_refused() -> None:
     with pytest.raises(SchemaMismatchError, match="name"):
         write_splits(EVENTS.to_batches(), SplitLayout(schema=EVENTS.schema.remove(2)), Kept().open)
-
-
-def test_narrower_and_other_forms_of_the_types_are_taken() -> None:
-    schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("at", UTC_US)])
-    moment = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(microseconds=1)
-    batch = pa.record_batch(
-        [pa.array([1], pa.int8()), pa.array(["a"], pa.large_string()), pa.array([moment], pa.timestamp("ns", "UTC"))],
-        names=["id", "name", "at"],
-    )
-    kept = Kept()
-
-    (split,) = write_splits([batch], SplitLayout(schema=schema), kept.open)
-
-    assert read(kept.splits[split.path], schema).to_pylist() == [{"id": 1, "name": "a", "at": moment}]

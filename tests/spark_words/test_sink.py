@@ -189,13 +189,31 @@ def operations(table: Path) -> list[Any]:
     return [info.operation for info in tablefeed.open_table(table).history()][::-1]
 
 
-def test_after_every_so_many_batches_small_files_are_folded_behind_the_commit(tmp_path: Path) -> None:
-    for n in range(4):
-        batch(tmp_path, n, n, compactEvery="2")
+UPDATE, FOLD = "STREAMING UPDATE", "OPTIMIZE"
 
-    update = "STREAMING UPDATE"
-    assert operations(tmp_path) == [update, update, "OPTIMIZE", update, update, "OPTIMIZE"]
-    assert sorted(tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist()) == [0, 1, 2, 3]
+
+@pytest.mark.parametrize(
+    ("batches", "options", "done"),
+    [
+        ([[0], [1], [2], [3]], {}, [UPDATE] * 4),
+        ([[0], [1], [2], [3]], {"compactEvery": "2"}, [UPDATE, UPDATE, FOLD, UPDATE, UPDATE, FOLD]),
+        (
+            [[0], [1], [2], [], [4], [5]],  # a turn on a batch that is not recorded is left out
+            {"compactEvery": "2", "recordEmptyBatches": "false"},
+            [UPDATE, UPDATE, FOLD, UPDATE, UPDATE, UPDATE, FOLD],
+        ),
+    ],
+    ids=["never", "every second", "every second of which one is empty"],
+)
+def test_after_as_many_batches_as_are_asked_for_small_files_are_folded_behind_the_commit(
+    tmp_path: Path, batches: list[list[int]], options: dict[str, Any], done: list[str]
+) -> None:
+    for n, ids in enumerate(batches):
+        batch(tmp_path, n, *ids, **options)
+
+    assert operations(tmp_path) == done
+    rows = tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist()
+    assert sorted(rows) == [number for ids in batches for number in ids]
 
 
 def test_complete_mode_folds_nothing_for_its_next_batch_would_lose_to_that(tmp_path: Path) -> None:
@@ -204,13 +222,6 @@ def test_complete_mode_folds_nothing_for_its_next_batch_would_lose_to_that(tmp_p
 
     assert operations(tmp_path) == ["STREAMING UPDATE"] * 2
     assert sorted(tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist()) == [1, 7, 8]
-
-
-def test_nothing_is_folded_unless_it_is_asked_for(tmp_path: Path) -> None:
-    for n in range(4):
-        batch(tmp_path, n, n)
-
-    assert operations(tmp_path) == ["STREAMING UPDATE"] * 4
 
 
 @pytest.mark.parametrize("overwrite", [False, True], ids=["append", "complete"])
@@ -263,15 +274,6 @@ def test_a_checkpoint_has_parts_of_the_size_that_is_asked_for(tmp_path: Path) ->
 def test_a_size_that_nothing_can_have_is_refused(tmp_path: Path, option: dict[str, str]) -> None:
     with pytest.raises(IllegalOptionError, match=next(iter(option))):
         StreamWriter({"path": str(tmp_path), **option}, IDS, overwrite=False)
-
-
-def test_a_turn_that_falls_on_an_empty_batch_which_is_not_recorded_is_left_out(tmp_path: Path) -> None:
-    for n, ids in enumerate([[0], [1], [2], [], [4], [5]]):
-        batch(tmp_path, n, *ids, compactEvery="2", recordEmptyBatches="false")
-
-    update = "STREAMING UPDATE"
-    assert operations(tmp_path) == [update, update, "OPTIMIZE", update, update, update, "OPTIMIZE"]
-    assert sorted(tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist()) == [0, 1, 2, 4, 5]
 
 
 def a_table_of_many_queries(path: Path) -> Path:

@@ -129,6 +129,7 @@ def test_an_expression_that_nests_too_deep_is_refused() -> None:
         ("add_months(current_date(), 1) > '2024-01-01'", "the function add_months"),
         ("from_unixtime(Id) = s", "the function from_unixtime"),
         ("t > t - INTERVAL 1 DAY", "INTERVAL '1' DAY"),
+        ("Id > rand()", "the function rand"),
         ("Id & 1 = 1", "bitwiseand"),
         ("~Id = 1", "bitwisenot"),
         ("trim(LEADING 'a' FROM s) = s", "its POSITION"),

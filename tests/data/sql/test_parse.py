@@ -48,6 +48,11 @@ def test_words_whose_meaning_sqlglot_drops_are_refused(text: str) -> None:
         parse(text)
 
 
+def test_a_backslash_is_refused_which_spark_reads_by_a_setting() -> None:
+    with pytest.raises(NotExactError, match="backslash"):
+        parse("s RLIKE '\\\\d'")
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "a = ", "a; b", "SELECT 1", "a,", "'open", "a = b AS c", "a BETWEEN b = c AND d", "(" * 400 + "a" + ")" * 400],
