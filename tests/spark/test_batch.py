@@ -53,24 +53,6 @@ def test_a_data_frame_stays_at_the_version_it_was_made_with(spark: SparkSession,
     assert ids_of(rows) == [1]
 
 
-def test_filters_columns_and_counts_need_no_configuration(spark: SparkSession, tmp_path: Path) -> None:
-    table = tmp_path / "t"
-    grow(table, [1, 2], [3])
-    rows = spark.read.format("tablefeed").load(str(table))
-
-    assert rows.filter("id > 1").count() == 2
-    assert rows.selectExpr("id + 1 AS next").agg({"next": "max"}).first() == (4,)
-
-
-def test_a_version_that_the_log_has_not_is_refused_with_those_it_has(spark: SparkSession, tmp_path: Path) -> None:
-    table = tmp_path / "t"
-    grow(table, [1], [2])
-
-    text = refusal(lambda: spark.read.format("tablefeed").option("versionAsOf", 7).load(str(table)))
-
-    assert f"[DELTA_VERSION_NOT_FOUND] Version 7 of {table} does not exist: its log holds versions 0 to 1" in text
-
-
 def test_an_append_makes_the_table_and_then_adds_to_it(session: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "t"
 
@@ -114,15 +96,6 @@ def test_a_write_done_before_is_skipped_and_leaves_nothing_behind(session: Spark
     writer(ids(session, 3), txnAppId="loader", txnVersion=8).save(str(table))
     assert ids_by_delta_rs(table) == [1, 3]
     assert DeltaTable(str(table)).transaction_version("loader") == 8
-
-
-@pytest.mark.parametrize("option", [{"txnAppId": "loader"}, {"txnVersion": "1"}])
-def test_one_half_of_a_transaction_is_refused(spark: SparkSession, tmp_path: Path, option: dict[str, str]) -> None:
-    text = refusal(lambda: writer(ids(spark, 1), **option).save(str(tmp_path / "t")))
-
-    assert "[DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS]" in text
-    assert "Set both or neither" in text
-    assert newest_version(tmp_path / "t") == -1
 
 
 @pytest.mark.parametrize("mode", ["ignore", "errorifexists"])

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from spark.streams import drained, offsets, reader
+from spark.streams import drained, reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,22 +44,3 @@ def test_in_the_order_of_event_time_a_watermark_drops_no_row_of_the_table(spark:
     assert by_time == [[12, 13], [16, 17], [20, 21], [24, 25]]
     # Spark drops by the watermark that was known before the batch before.
     assert by_files == [[24, 25], [20, 21]]
-
-
-def test_a_query_that_fails_in_such_a_snapshot_goes_on_from_there(spark: SparkSession, tmp_path: Path) -> None:
-    table, checkpoint = tmp_path / "t", tmp_path / "checkpoint"
-    backfilled(table, 12, 10, 8)
-
-    assert drained(reader(spark, table, maxFilesPerTrigger=1, **BY_TIME), checkpoint, fail_in=1) == [[16, 17]]
-    backfilled(table, 6)
-    assert drained(reader(spark, table, maxFilesPerTrigger=1, **BY_TIME), checkpoint) == [
-        [20, 21],
-        [24, 25],
-        [12, 13],
-    ]
-    assert [(o["sourceVersion"], o["reservoirVersion"]) for o in offsets(checkpoint)] == [
-        (1001, 2),
-        (1001, 2),
-        (1, 3),
-        (1, 4),
-    ]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from spark.streams import drain, grow, ids_of, newest_version, offsets, refusal
+from spark.streams import drain, grow, ids_of, newest_version, offsets
 from tablefeed.feed.scan.snapshot_tasks import snapshot_tasks
 from tablefeed.feed.scan.task import read_task
 
@@ -163,15 +163,3 @@ def test_where_and_columns_hold_for_a_stream_a_batch_read_and_changes(spark: Spa
     assert [offset["reservoirVersion"] for offset in offsets(tmp_path / "c")][-1] == 3
     told = changes.option("columns", "_change_type,id,_commit_version").load(str(table))
     assert sorted(map(tuple, told.collect())) == [("insert", 11, 1), ("insert", 12, 1), ("insert", 22, 2)]
-
-
-def test_a_column_or_a_predicate_that_cannot_be_is_refused_at_load(spark: SparkSession, tmp_path: Path) -> None:
-    table = tmp_path / "t"
-    grow(table, [1])
-
-    def load(**options: str) -> str:
-        return refusal(lambda: spark.readStream.format("tablefeed").options(**options).load(str(table)))
-
-    assert "Invalid value 'x' for option 'columns': it must be one of id." in load(columns="id,x")
-    assert "must be in the list only once" in load(columns="id,ID")
-    assert "Invalid value 'x = 1' for option 'where': it names 'x', but the table has id" in load(where="x = 1")

@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 import tablefeed
-from spark.streams import finish, reader, refusal
+from spark.streams import finish, reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -120,41 +120,6 @@ def test_a_stream_is_copied_into_a_new_table_once_over_restarts(spark: SparkSess
         (number, f"row {number}") for number in range(3)
     ]
     assert (made / "_transaction_log").is_dir()
-
-
-def test_a_query_in_complete_mode_replaces_all_rows_each_time(spark: SparkSession, tmp_path: Path) -> None:
-    source, made = tmp_path / "source", tmp_path / "made"
-
-    def run() -> None:
-        counts = reader(spark, source, startingVersion=0).groupBy("name").count()
-        written = counts.writeStream.format("tablefeed").outputMode("complete")
-        written = written.option("checkpointLocation", str(tmp_path / "checkpoint"))
-        finish(written.option("tableFormat", "indextables").option("path", str(made)))
-
-    for names in (["a", "b", "a"], ["b"]):
-        tablefeed.append(source, pa.table({"name": names}))
-        run()
-
-    rows = tablefeed.open_table(made).to_arrow()
-    assert dict(zip(rows["name"].to_pylist(), rows["count"].to_pylist(), strict=True)) == {"a": 2, "b": 2}
-    changes = tablefeed.changes(made, start_version=2).read_all()
-    assert Counter(changes["_change_type"].to_pylist()) == {"insert": 2, "delete": 2}
-
-
-@pytest.mark.parametrize(
-    "options", [{"mergeSchema": "true"}, {"replaceWhere": "id = 1"}, {"compression": "zstd"}, {"clusterBy": "id"}]
-)
-def test_what_only_a_delta_table_can_be_asked_for_is_refused(
-    spark: SparkSession, tmp_path: Path, table: Path, options: dict[str, str]
-) -> None:
-    copy = tmp_path / "table"
-    shutil.copytree(table, copy)
-    rows = spark.createDataFrame([(1, "2024-01-01", "a", 1.0, True)], ROW)
-
-    said = refusal(lambda: rows.write.format("tablefeed").options(**options).mode("overwrite").save(str(copy)))
-
-    assert f"Option '{next(iter(options))}' is not supported here" in said
-    assert tablefeed.open_table(copy).version == tablefeed.open_table(table).version
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,15 +9,12 @@ import pytest
 from deltalake import DeltaTable
 
 from spark.streams import (
-    PATIENCE_S,
     action,
     actions,
     copy,
     data_files,
-    drained,
     grow,
     ids_by_delta_rs,
-    log_file,
     newest_version,
     reader,
     write_out,
@@ -124,40 +120,6 @@ def test_a_batch_without_rows_is_recorded_without_files(spark: SparkSession, tmp
     assert ids_by_delta_rs(target) == [1]
 
 
-def test_two_queries_write_to_one_table_at_the_same_time_and_both_are_whole(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    left, right, target = tmp_path / "left", tmp_path / "right", tmp_path / "target"
-    grow(left, *([n] for n in range(8)))
-    grow(right, *([n] for n in range(100, 108)))
-
-    queries = [
-        reader(spark, source, maxFilesPerTrigger=1)
-        .writeStream.format("tablefeed")
-        .option("checkpointLocation", str(tmp_path / f"checkpoint of {source.name}"))
-        .trigger(availableNow=True)
-        .start(str(target))
-        for source in (left, right)
-    ]
-    assert all(query.awaitTermination(PATIENCE_S) for query in queries)
-
-    assert ids_by_delta_rs(target) == [*range(8), *range(100, 108)]
-    assert newest_version(target) == 15
-    assert [DeltaTable(str(target)).transaction_version(str(query.id)) for query in queries] == [7, 7]
-
-
-def test_a_table_deleted_under_a_query_is_made_anew_by_its_next_batch(spark: SparkSession, tmp_path: Path) -> None:
-    source, target, checkpoint = tmp_path / "source", tmp_path / "target", tmp_path / "checkpoint"
-    grow(source, [1])
-    copy(spark, source, target, checkpoint)
-    shutil.rmtree(target)
-    grow(source, [2])
-
-    copy(spark, source, target, checkpoint)
-
-    assert ids_by_delta_rs(target) == [2]
-
-
 def test_foreach_batch_writes_each_batch_once_with_a_transaction_of_its_own(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -181,14 +143,3 @@ def test_foreach_batch_writes_each_batch_once_with_a_transaction_of_its_own(
     assert newest_version(target) == 1
     assert ids_by_delta_rs(target) == [1, 2]
     assert action(target, 1, "commitInfo")["operation"] == "WRITE"
-
-
-def test_a_copy_can_itself_be_tailed(spark: SparkSession, tmp_path: Path) -> None:
-    source, target = tmp_path / "source", tmp_path / "target"
-    grow(source, [1], [2])
-    write_out(reader(spark, source, maxFilesPerTrigger=1), target, tmp_path / "checkpoint")
-    assert log_file(target, 1).exists()
-
-    stream = reader(spark, target, startingVersion=0, maxFilesPerTrigger=1)
-
-    assert drained(stream, tmp_path / "second checkpoint") == [[1], [2]]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from spark.streams import action, actions, copy, newest_version, refusal
+from spark.streams import action, actions, copy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,39 +43,3 @@ def test_the_first_batch_makes_a_partitioned_table_and_every_value_comes_back(
     assert by_delta_rs(target) == rows(AWKWARD).to_pylist()
     ours = spark.read.format("tablefeed").load(str(target)).toArrow().sort_by("id")
     assert ours.to_pylist() == rows(AWKWARD).to_pylist()
-
-
-def test_a_path_is_percent_encoded_once_for_the_directory_and_once_for_the_log(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    source, target = tmp_path / "source", tmp_path / "target"
-    write_deltalake(str(source), rows(["a%b c/ü:"]))
-
-    copy(spark, source, target, tmp_path / "checkpoint", partitionBy="day")
-
-    assert action(target, 0, "add")["path"].startswith("day=a%2525b%20c%252Fü%253A/part-00000-")
-    assert [folder.name for folder in target.iterdir() if folder.name != "_delta_log"] == ["day=a%25b c%2Fü%3A"]
-
-
-def test_a_table_keeps_its_own_partitioning(spark: SparkSession, tmp_path: Path) -> None:
-    source, target = tmp_path / "source", tmp_path / "target"
-    write_deltalake(str(source), rows(["b", None]))
-    write_deltalake(str(target), rows(["a"]), partition_by=["day"])
-
-    copy(spark, source, target, tmp_path / "checkpoint")
-
-    adds = [a for kind, a in actions(target, 1) if kind == "add"]
-    assert {a["partitionValues"]["day"] for a in adds} == {"b", None}
-    assert {row["day"] for row in by_delta_rs(target)} == {"a", "b", None}
-
-
-def test_another_partitioning_than_the_tables_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    source, target = tmp_path / "source", tmp_path / "target"
-    write_deltalake(str(source), rows(["b"]))
-    write_deltalake(str(target), rows(["a"]), partition_by=["day"])
-
-    text = refusal(lambda: copy(spark, source, target, tmp_path / "checkpoint", partitionBy="id"))
-
-    assert f"[DELTA_METADATA_MISMATCH] {target} is partitioned by (day), not by (id)" in text
-    assert "Leave partitionBy out" in text
-    assert newest_version(target) == 0

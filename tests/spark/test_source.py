@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,6 @@ from spark.streams import (
     ids_of,
     offsets,
     reader,
-    refusal,
     tailing,
 )
 
@@ -105,26 +103,6 @@ def test_a_checkpoint_in_delta_sparks_text_that_finds_nothing_new_makes_no_batch
     assert len(offsets(checkpoint)) == 2
 
 
-def test_a_starting_version_is_delivered_with_all_that_follows_and_nothing_before(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    table = tmp_path / "t"
-    grow(table, [1], [2], [3], [4])
-
-    assert drain(spark, table, tmp_path / "checkpoint", startingVersion=2) == [[3, 4]]
-
-
-def test_a_stream_from_latest_loses_nothing_that_comes_while_it_is_down_before_its_first_batch(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    table, checkpoint = tmp_path / "t", tmp_path / "checkpoint"
-    grow(table, [1], [2])
-
-    assert drain(spark, table, checkpoint, startingVersion="latest") == []
-    grow(table, [3])
-    assert drain(spark, table, checkpoint, startingVersion="latest") == [[3]]
-
-
 @pytest.mark.parametrize(
     ("options", "first"), [({"startingVersion": "latest"}, []), ({}, [[1, 2]])], ids=["latest", "the whole table"]
 )
@@ -154,17 +132,3 @@ def test_available_now_ends_with_what_was_there_when_it_began(spark: SparkSessio
     assert batches == [[1], [2]]
 
     assert drain(spark, table, checkpoint) == [[11, 12]]
-
-
-def test_a_table_deleted_and_made_anew_is_another_table(spark: SparkSession, tmp_path: Path) -> None:
-    table, checkpoint = tmp_path / "t", tmp_path / "checkpoint"
-    grow(table, [1], [2])
-    assert drain(spark, table, checkpoint) == [[1, 2]]
-    shutil.rmtree(table)
-    grow(table, [1], [2], [3])
-
-    text = refusal(lambda: drain(spark, table, checkpoint))
-
-    assert "[DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE]" in text
-    assert str(table) in text
-    assert "Use a new checkpoint" in text

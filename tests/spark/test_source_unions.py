@@ -6,11 +6,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 
-from spark.streams import drained, grow, reader, refusal
+from spark.streams import drained, grow, reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,14 +50,3 @@ def test_of_two_sources_the_idle_one_is_not_asked_for_a_version_that_does_not_ex
     assert run() == [[5]]  # a batch in which the first stands still, run again
     assert ends_of(checkpoint, 2) == [(2, -1), (3, -1)]
     assert run() == []
-
-
-@pytest.mark.parametrize("changes", ["false", "true"], ids=lambda value: f"readChangeFeed={value}")
-def test_row_ids_of_the_metadata_column_are_not_available_in_streaming(
-    spark: SparkSession, tmp_path: Path, changes: str
-) -> None:
-    rows = pa.table({"id": [1]})
-    write_deltalake(str(tmp_path / "t"), rows, configuration={"delta.enableChangeDataFeed": "true"})
-    stream = reader(spark, tmp_path / "t", readChangeFeed=changes)
-
-    assert "row_id" in refusal(lambda: stream.selectExpr("id", "_metadata.row_id"))

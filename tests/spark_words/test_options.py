@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.types import StructType
 
 from tablefeed.errors import (
     ConflictingOptionsError,
@@ -23,12 +24,12 @@ from tablefeed.errors import (
 from tablefeed.spark.option_tables import IGNORED, NOT_YET, SPECS
 from tablefeed.spark.options import (
     ParsedOptions,
-    check_txn_pair,
     parse_at_load,
     parse_options,
     refuse_time_travel,
     table_path,
 )
+from tablefeed.spark.sink import BatchWriter
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
@@ -161,12 +162,10 @@ def test_a_value_of_another_kind_is_refused_with_what_it_must_be(
         assert said in illegal(direction, name, value).message, value
 
 
-def test_an_application_and_its_version_come_together_or_not_at_all() -> None:
-    check_txn_pair(None, None)
-    check_txn_pair("etl", 0)
-    for pair in [("etl", None), (None, 0)]:
-        with pytest.raises(ConflictingOptionsError, match=r"^\[DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS\]"):
-            check_txn_pair(*pair)
+@pytest.mark.parametrize("half", [{"txnAppId": "etl"}, {"txnVersion": "0"}])
+def test_an_application_and_its_version_come_together_or_not_at_all(tmp_path: Path, half: dict[str, str]) -> None:
+    with pytest.raises(ConflictingOptionsError, match=r"^\[DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS\]"):
+        BatchWriter({"path": str(tmp_path), **half}, StructType(), overwrite=False)
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -78,6 +79,18 @@ def test_spark_is_told_one_limit_and_all_hold(tmp_path: Path) -> None:
     assert end(ReadAllAvailable(), maxRowsPerTrigger="1") == ("ReadMaxRows", 3)
     with pytest.raises(OptionError, match=r"^\[DELTA_UNKNOWN_READ_LIMIT\]"):
         end(ReadMaxRows(1))
+
+
+def test_a_column_or_a_predicate_that_cannot_be_is_refused_at_load(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+
+    for option, value, said in (
+        ("columns", "id,x", "Invalid value 'x' for option 'columns': it must be one of id."),
+        ("columns", "id,ID", "must be in the list only once"),
+        ("where", "x = 1", "Invalid value 'x = 1' for option 'where': it names 'x', but the table has id"),
+    ):
+        with pytest.raises(IllegalOptionError, match=re.escape(said)):
+            analyse({"path": str(tmp_path), option: value})
 
 
 def test_a_time_zone_is_that_of_a_start_and_of_a_version_that_is_read(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_file_that_a_commit_adds_twice_has_two_numbers_and_is_read_once() -> N
 def test_the_snapshot_is_what_is_live_whether_or_not_its_commit_changed_data() -> None:
     log = a_log(
         v0=[protocol(), metadata(), add("a"), add("b")],
-        v1=[remove("a", data_change=False), remove("b", data_change=False), add("packed", data_change=False)],
+        v1=[remove("a"), remove("b", data_change=False), add("packed", data_change=False)],
     )
     source = a_source(log)
 
