@@ -28,6 +28,7 @@ from tablefeed.feed.scan.task import ScanTask, read_task
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.feed.stream.source_options import SourceOptions
+from tablefeed.feed.stream.stream_bounds import Bound
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 from tablefeed.store import FaultyStore, LocalStore, Store, open_store
@@ -197,7 +198,7 @@ class _Stream:
         log = DeltaLog(store, location=store.url, storage_options={})
         begun = log.load()
         self.schema = begun.arrow_schema
-        options = SourceOptions(starting_version=starting_version)
+        options = SourceOptions(start=Bound(version=starting_version))
         self._source = StreamSource(log, read_schema=begun.schema, options=options, clock=time.monotonic)
         self._at = self._source.initial()
 

@@ -102,6 +102,6 @@ def test_a_time_zone_is_that_of_a_start_and_of_a_version_that_is_read(tmp_path: 
 
     assert analyse(midnight).version == 1
     assert analyse({**midnight, "timezone": "Europe/Berlin"}).version == 0
-    assert str(options(startingTimestamp="2024-01-01", timeZone="Europe/Berlin").time_zone) == "Europe/Berlin"
+    assert str(options(startingTimestamp="2024-01-01", timeZone="Europe/Berlin").start.time_zone) == "Europe/Berlin"
     with pytest.raises(IllegalOptionError, match="time zone"):
         analyse({**midnight, "timezone": "Berlin"})

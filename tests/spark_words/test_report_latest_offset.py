@@ -14,7 +14,7 @@ from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.feed.stream.source_options import SourceOptions
-from tablefeed.model.actions import Version
+from tablefeed.feed.stream.stream_bounds import Bound
 from tablefeed.spark.analysis import analyse
 from tablefeed.spark.source import StreamReader
 from tablefeed.store import Fault, FaultyStore
@@ -51,7 +51,7 @@ def test_a_store_that_fails_while_the_lag_is_asked_for_fails_no_query(tmp_path: 
     failing = DeltaLog(
         FaultyStore(log.store, faults=[Fault(operation="stat", name=name)]), location=log.location, storage_options={}
     )
-    options = SourceOptions(starting_version=Version(0))
+    options = SourceOptions(start=Bound(version=0))
     reader._opened = StreamSource(failing, read_schema=log.load().schema, options=options, clock=lambda: 0.0)
     start = reader.initialOffset()
 

@@ -14,6 +14,7 @@ from tablefeed.feed.snapshot.known_state import current_snapshot
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.feed.stream.source_options import SourceOptions
+from tablefeed.feed.stream.stream_bounds import Bound
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.feed.write.write_rules import WriteRules
@@ -207,9 +208,18 @@ def dead(when: Literal["before", "after"]) -> tuple[Fault, ...]:
 
 
 def a_source(log: TableLog, *, clock: Callable[[], float] = lambda: 0.0, **options: Any) -> StreamSource:
-    """The feed of `log` for a query that begins now; `options` are SourceOptions'."""
-    read_schema = log.load().schema
-    return StreamSource(log, read_schema=read_schema, options=SourceOptions(**options), clock=clock)
+    """The feed of `log` for a query that begins now; `options` are those of `source_options`."""
+    return StreamSource(log, read_schema=log.load().schema, options=source_options(**options), clock=clock)
+
+
+def source_options(**options: Any) -> SourceOptions:
+    """SourceOptions, whose bounds may be given as `starting_version`, `ending_bound_inclusive` and so on."""
+    zone = options.pop("time_zone", None)
+    for field, side in (("start", "starting"), ("end", "ending")):
+        names = {"version": f"{side}_version", "timestamp": f"{side}_timestamp", "inclusive": f"{side}_bound_inclusive"}
+        given = {name: options.pop(option) for name, option in names.items() if option in options}
+        options[field] = Bound(**given, time_zone=zone)
+    return SourceOptions(**options)
 
 
 def at(version: int, file_index: int = 0, *, in_snapshot: bool = False) -> Offset:

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from support.logs import TABLE_ID, Action, delivered, metadata, protocol
+from support.logs import TABLE_ID, Action, delivered, metadata, protocol, source_options
 from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.stream.schema_analysis import tracked_schema
 from tablefeed.feed.stream.schema_tracking import TrackingOptions
 from tablefeed.feed.stream.schema_unblock import Allowed
 from tablefeed.feed.stream.source import StreamSource
-from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Barrier, Offset
@@ -88,7 +87,7 @@ class Checkpoint:
         schema = log.load().schema if tracked is None else parse_schema(tracked)
         self.columns = list(schema.names)
         return StreamSource(
-            log, read_schema=schema, options=SourceOptions(tracking=tracking, **options), clock=lambda: 0.0
+            log, read_schema=schema, options=source_options(tracking=tracking, **options), clock=lambda: 0.0
         )
 
     def tracking(self, allowed: Allowed | None = None) -> TrackingOptions:

@@ -93,7 +93,7 @@ def spark_schema(analysis: Analysis) -> StructType:
     """Gives the DataFrame's schema in Spark's types. The schema text in a log is Spark's own JSON."""
     from pyspark.sql.types import StructType
 
-    schema = StructType.fromJson(_without_bookkeeping(json.loads(analysis.schema_string)))
+    schema = StructType.fromJson(json.loads(analysis.schema_string, object_hook=_without_bookkeeping))
     if analysis.change_feed:
         for name, kind in CHANGE_COLUMNS.items():
             schema = schema.add(name, kind)
@@ -113,14 +113,6 @@ def _chosen(wanted: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _without_bookkeeping(node: dict[str, object]) -> dict[str, object]:
-    cleaned: dict[str, object] = {}
-    for key, value in node.items():
-        if key == "metadata" and isinstance(value, dict):
-            cleaned[key] = {k: v for k, v in value.items() if k in _KEPT_FIELD_METADATA}
-        elif isinstance(value, dict):
-            cleaned[key] = _without_bookkeeping(value)
-        elif isinstance(value, list):
-            cleaned[key] = [_without_bookkeeping(v) if isinstance(v, dict) else v for v in value]
-        else:
-            cleaned[key] = value
-    return cleaned
+    if isinstance(metadata := node.get("metadata"), dict):
+        return node | {"metadata": {key: value for key, value in metadata.items() if key in _KEPT_FIELD_METADATA}}
+    return node

@@ -7,6 +7,7 @@ driver and in a client of Spark Connect.
 from __future__ import annotations
 
 import logging
+from dataclasses import fields
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -86,12 +87,5 @@ def _seconds(timestamp: str) -> float:
 
 
 def _facts(lag: Lag) -> str:
-    facts = {
-        "table": lag.url,
-        "versions_behind": lag.versions_behind,
-        "seconds_behind": lag.seconds_behind,
-        "files_outstanding": lag.files_outstanding,
-        "bytes_outstanding": lag.bytes_outstanding,
-        "snapshot_percent": lag.snapshot_percent,
-    }
+    facts = {"table" if field.name == "url" else field.name: getattr(lag, field.name) for field in fields(lag)}
     return " ".join(f"{name}={value}" for name, value in facts.items() if value is not None)

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from tablefeed.data.assignment import Assignment
 from tablefeed.errors import CommitError
 from tablefeed.feed.commit.loop import changes_nothing, commit
-from tablefeed.feed.commit.transaction import Transaction, batch_write, micro_batch
+from tablefeed.feed.commit.transaction import Operation, Transaction, batch_write, micro_batch
 from tablefeed.feed.snapshot.known_state import newest_state, remember
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions, look_after, now_ms, surroundings, waited_for
@@ -98,15 +98,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 "once. Use PySpark 4.2 or newer.",
                 url=self._path,
             )
-        transaction = Transaction(
-            plan=written[0].plan,
-            files=tuple(f for message in written for f in message.files),
-            kind=self._kind,
-            operation=micro_batch(self._kind, query_id, batchId),
-            txn=Txn(app_id=query_id, txn_version=batchId),
-            user_metadata=self._options["userMetadata"],
-            on_collision=self._options["txnVersionCollision"],
-        )
+        operation = micro_batch(self._kind, query_id, batchId)
+        txn = Txn(app_id=query_id, txn_version=batchId)
+        transaction = _transaction(written, self._options, kind=self._kind, operation=operation, txn=txn)
         if not self._options["recordEmptyBatches"] and changes_nothing(transaction, lambda: _now(transaction)):
             return
         after = _commit(transaction, self._options)
@@ -140,21 +134,15 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Writes one task's rows, or nothing where the table already records this write."""
-        files = () if self._is_recorded() else _write(self._plan, iterator, _context(), self._txn())
-        return Written(plan=self._plan, files=files)
+        txn = self._txn()
+        is_recorded = txn is not None and self._plan.recorded.get(txn.app_id, -1) >= txn.txn_version
+        return Written(plan=self._plan, files=() if is_recorded else _write(self._plan, iterator, _context(), txn))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commits what the tasks wrote."""
         written = _written(messages, self._path)
-        transaction = Transaction(
-            plan=written[0].plan,
-            files=tuple(f for message in written for f in message.files),
-            kind=self._kind,
-            operation=batch_write(self._kind, self._plan.partition_columns, self._plan.rules),
-            txn=self._txn(),
-            user_metadata=self._options["userMetadata"],
-            on_collision=self._options["txnVersionCollision"],
-        )
+        operation = batch_write(self._kind, self._plan.partition_columns, self._plan.rules)
+        transaction = _transaction(written, self._options, kind=self._kind, operation=operation, txn=self._txn())
         after = _commit(transaction, self._options)
         compact_if_wanted(after, len(transaction.files), _upkeep(self._options))
 
@@ -167,10 +155,6 @@ class BatchWriter(DataSourceArrowWriter):
     def _txn(self) -> Txn | None:
         app_id, txn_version = self._options["txnAppId"], self._options["txnVersion"]
         return None if app_id is None else Txn(app_id=app_id, txn_version=txn_version)
-
-    def _is_recorded(self) -> bool:
-        txn = self._txn()
-        return txn is not None and self._plan.recorded.get(txn.app_id, -1) >= txn.txn_version
 
 
 @waited_for()
@@ -204,6 +188,20 @@ def _write(
     files = write_task(plan, batches, task=context.partitionId(), txn=txn, now_ms=now_ms())
     settle()
     return files
+
+
+def _transaction(
+    written: Sequence[Written], options: ParsedOptions, *, kind: WriteKind, operation: Operation, txn: Txn | None
+) -> Transaction:
+    return Transaction(
+        plan=written[0].plan,
+        files=tuple(file for message in written for file in message.files),
+        kind=kind,
+        operation=operation,
+        txn=txn,
+        user_metadata=options["userMetadata"],
+        on_collision=options["txnVersionCollision"],
+    )
 
 
 def _upkeep(options: ParsedOptions) -> UpkeepOptions:

@@ -28,6 +28,7 @@ from tablefeed.feed.stream.lag import lag_to_json
 from tablefeed.feed.stream.offset_json import offset_from_json, offset_to_json
 from tablefeed.feed.stream.source import StreamSource, open_source
 from tablefeed.feed.stream.source_options import SourceOptions
+from tablefeed.feed.stream.stream_bounds import Bound
 from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
@@ -193,14 +194,18 @@ def source_options(parsed: ParsedOptions) -> SourceOptions:
         )
     if files is None and size_bytes is None and rows is None:
         files = DEFAULT_MAX_FILES
+    start, end = (
+        Bound(
+            version=parsed[f"{side}Version"],
+            timestamp=parsed[f"{side}Timestamp"],
+            time_zone=parsed["timeZone"],
+            inclusive=parsed[f"{side}BoundInclusive"],
+        )
+        for side in ("starting", "ending")
+    )
     return SourceOptions(
-        starting_version=parsed["startingVersion"],
-        starting_timestamp=parsed["startingTimestamp"],
-        starting_bound_inclusive=parsed["startingBoundInclusive"],
-        ending_version=parsed["endingVersion"],
-        ending_timestamp=parsed["endingTimestamp"],
-        ending_bound_inclusive=parsed["endingBoundInclusive"],
-        time_zone=parsed["timeZone"],
+        start=start,
+        end=end,
         limits=Limits(files=files, size_bytes=size_bytes, rows=rows, split_commits=parsed["splitCommits"]),
         policy=ChangePolicy(
             ignore_deletes=parsed["ignoreDeletes"],

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.logs import Action, a_log, a_source, add, at, delivered, metadata, protocol, put
+from support.logs import Action, a_log, a_source, add, at, delivered, metadata, protocol, put, source_options
 from support.recorded import cdc, data_file, recorded
 from support.recorded import log as a_log_on_disk
 from tablefeed.errors import SchemaChangedError, SchemaMismatchError
@@ -20,7 +20,6 @@ from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.stream.source import StreamSource
-from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 
@@ -238,7 +237,7 @@ def test_a_dataframe_from_before_the_column_goes_on_in_its_own_schema(configurat
     put(log.store, 1, [meta(known, new, configuration=configuration), add("b")])
 
     for starting_version, begins in ((None, at(1, in_snapshot=True)), (0, at(0)), (1, at(1))):
-        options = SourceOptions(ignore_added_columns=True, starting_version=starting_version)
+        options = source_options(ignore_added_columns=True, starting_version=starting_version)
         source = StreamSource(log, read_schema=analysed, options=options, clock=lambda: 0.0)
         assert source.initial() == begins
         assert delivered(source, begins, source.latest(begins, ALL)) == (["b"] if begins == at(1) else ["a", "b"])

@@ -14,13 +14,12 @@ from typing import Any
 
 import pytest
 
-from support.logs import Action, a_log, add, metadata, protocol, put
+from support.logs import Action, a_log, add, metadata, protocol, put, source_options
 from support.tracking import Checkpoint
 from tablefeed.errors import SchemaChangedError, TablefeedError
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.stream.schema_unblock import Allowed
 from tablefeed.feed.stream.source import StreamSource
-from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.log.plan import Limits
 from tablefeed.store import LocalStore
 
@@ -197,7 +196,7 @@ class Untracked(Checkpoint):
         log = open_log(str(self.table))
         schema = log.load().schema
         self.columns = list(schema.names)
-        return StreamSource(log, read_schema=schema, options=SourceOptions(**options), clock=lambda: 0.0)
+        return StreamSource(log, read_schema=schema, options=source_options(**options), clock=lambda: 0.0)
 
 
 def through_the_change(query: Checkpoint, case: Case) -> TablefeedError | None:

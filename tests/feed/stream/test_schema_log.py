@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from support.logs import LONG_ID
+from support.logs import LONG_ID, a_table
 from tablefeed.delta.tracked import TrackedMetadata, encode_entry
 from tablefeed.errors import SchemaLogError, StoreError
-from tablefeed.feed.stream.schema_log import SchemaLog, TrackedEntry, open_schema_log, source_path
+from tablefeed.feed.stream.schema_log import SchemaLog, TrackedEntry, source_path
+from tablefeed.feed.stream.schema_tracking import TrackingOptions, schema_log_of
 from tablefeed.model.actions import Version
 from tablefeed.store import Fault, FaultyStore, LocalStore, MemoryStore
 
@@ -108,7 +110,9 @@ def test_an_entry_that_is_gone_is_missed_where_a_later_one_follows_it() -> None:
 def test_each_table_and_each_source_has_a_folder_of_its_own(
     tmp_path: Path, tracking_id: str | None, suffix: str
 ) -> None:
-    log = open_schema_log(str(tmp_path), table_id="7f3c", tracking_id=tracking_id, storage_options={})
+    table = a_table()
+    options = TrackingOptions(location=str(tmp_path), tracking_id=tracking_id)
+    log = schema_log_of(table, replace(table.load().metadata, table_id="7f3c"), options)
 
     log.add(tracked(0), after=None)
 

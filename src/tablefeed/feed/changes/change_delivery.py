@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 from tablefeed.delta.schema.partitioning import of_columns, partition_names
 from tablefeed.errors import LogError
@@ -34,7 +35,7 @@ class ChangeDelivery:
     `newest` is the table with the metadata that the stream reads with; `times` gives the times of commits.
     """
 
-    by_file = True
+    by_file: ClassVar[bool] = True
 
     def __init__(self, newest: Snapshot, *, exclude: JavaRegex | None, times: CommitTimes) -> None:
         self._newest, self._exclude, self._times = newest, exclude, times

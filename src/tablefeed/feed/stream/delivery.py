@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from tablefeed.delta.stats.stats_text import num_records
 from tablefeed.feed.changes.java_regex import JavaRegex
@@ -27,9 +27,8 @@ StepT = TypeVar("StepT")
 class Delivery(Protocol[StepT]):
     """What a stream delivers of the commits that it is given. Raises for a commit that it cannot deliver."""
 
-    @property
-    def by_file(self) -> bool:
-        """Whether a file may have other partition columns than the table."""
+    by_file: ClassVar[bool]
+    """Whether a file may have other partition columns than the table."""
 
     def sizes(self, commit: Commit) -> Sequence[int]:
         """Gives the size in bytes of each file of `commit` that offsets count, in their order."""
@@ -64,11 +63,7 @@ class AppendDelivery:
     exclude: JavaRegex | None
     counts_rows: bool
     pruner: Pruner | None = None
-
-    @property
-    def by_file(self) -> bool:
-        """False: a stream of appends stops where the partitioning changes."""
-        return False
+    by_file: ClassVar[bool] = False  # a stream of appends stops where the partitioning changes
 
     def sizes(self, commit: Commit) -> Sequence[int]:
         """See `Delivery`."""

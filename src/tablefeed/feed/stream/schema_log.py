@@ -103,16 +103,6 @@ class SchemaLog:
         return f"{self._directory}/{number}"
 
 
-def open_schema_log(
-    location: str, *, table_id: str, tracking_id: str | None, storage_options: Mapping[str, str]
-) -> SchemaLog:
-    """Gives the log below `location`, a path or URL, for a stream of the table with `table_id`."""
-    suffix = "" if tracking_id is None else f"_{tracking_id}"
-    return SchemaLog(
-        open_store(location, for_store(storage_options)), f"_schema_log_{table_id}{suffix}", table_id=table_id
-    )
-
-
 def source_path(location: str, storage_options: Mapping[str, str]) -> str:
     """Gives the stream's folder in its checkpoint, by which Delta-Spark knows that the log belongs to the stream.
 

@@ -18,13 +18,15 @@ from tablefeed.delta.schema.column_mapping import has_mapping_change, mapped_sch
 from tablefeed.delta.schema.schema_string import format_schema, schema_of
 from tablefeed.delta.tracked import TrackedMetadata
 from tablefeed.errors import MetadataEvolvedError, SchemaChangedError, SchemaLogError
+from tablefeed.feed.snapshot.table_files import for_store
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.feed.stream.schema_log import SchemaLog, TrackedEntry, open_schema_log, source_path
+from tablefeed.feed.stream.schema_log import SchemaLog, TrackedEntry, source_path
 from tablefeed.feed.stream.schema_unblock import Allowed, check_allowed
-from tablefeed.feed.stream.stream_metadata import check_table
+from tablefeed.feed.stream.stream_metadata import StreamMetadata, check_table
 from tablefeed.log.compatibility import can_read
 from tablefeed.model.actions import Commit, Metadata, Protocol, Version
 from tablefeed.model.schema import Field, Struct, rebuilt
+from tablefeed.store import open_store
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +40,7 @@ class TrackingOptions:
     allowed: Allowed = field(default_factory=Allowed)
 
 
-class SchemaTracking:
+class SchemaTracking(StreamMetadata):
     """The metadata that one stream reads with. Raises SchemaLogError, StoreError, and SchemaChangedError when made.
 
     `begun` is the table as it was when the query began, `analysed` the schema in which its rows are delivered.
@@ -61,12 +63,12 @@ class SchemaTracking:
         return replace(self._begun.metadata, schema_string=format_schema(self._analysed))
 
     @cached_property
-    def schema(self) -> Struct:
+    def schema(self) -> Struct:  # type: ignore[override]  # the entry is known only after `begin`
         """See `StreamMetadata`."""
         return self.read.schema
 
     @cached_property
-    def read(self) -> Snapshot:
+    def read(self) -> Snapshot:  # type: ignore[override]  # the entry is known only after `begin`
         """See `StreamMetadata`."""
         return replace(self._begun, metadata=self.metadata)
 
@@ -227,12 +229,9 @@ class SchemaTracking:
 
 def schema_log_of(log: TableLog, metadata: Metadata, options: TrackingOptions) -> SchemaLog:
     """Gives the log that tracks metadata for a stream of the table at `log`, which has `metadata`."""
-    return open_schema_log(
-        options.location,
-        table_id=metadata.table_id,
-        tracking_id=options.tracking_id,
-        storage_options=log.storage_options,
-    )
+    suffix = "" if options.tracking_id is None else f"_{options.tracking_id}"
+    store = open_store(options.location, for_store(log.storage_options))
+    return SchemaLog(store, f"_schema_log_{metadata.table_id}{suffix}", table_id=metadata.table_id)
 
 
 def _properties(metadata: Metadata) -> dict[str, str]:

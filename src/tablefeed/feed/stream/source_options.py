@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import tzinfo
-from typing import Literal
 
 from tablefeed.feed.changes.java_regex import JavaRegex
 from tablefeed.feed.stream.schema_tracking import TrackingOptions
@@ -15,19 +13,13 @@ from tablefeed.log.plan import Limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """The options of one stream. Without a starting version or time it delivers the whole table, then its changes.
+    """The options of one stream. Unless its `start` is named, it delivers the whole table, then its changes.
 
-    Nothing after the ending version or time is delivered. For each end, at most one of version and time is given. A
-    timestamp without a zone is read in `time_zone`, in UTC where that is None.
+    Nothing after `end` is delivered.
     """
 
-    starting_version: int | Literal["latest"] | None = None
-    starting_timestamp: str | None = None
-    starting_bound_inclusive: bool = True
-    ending_version: int | None = None
-    ending_timestamp: str | None = None
-    ending_bound_inclusive: bool = True
-    time_zone: tzinfo | None = None
+    start: Bound = field(default_factory=Bound)
+    end: Bound = field(default_factory=Bound)
     limits: Limits = field(default_factory=Limits)
     policy: ChangePolicy = field(default_factory=ChangePolicy)
     fail_on_data_loss: bool = True
@@ -45,23 +37,3 @@ class SourceOptions:
     """Whether the stream goes on without columns that are added to the table. Not together with `tracking`."""
     tracking: TrackingOptions | None = None
     """Where changes of the table's schema are tracked; None: such a change ends the stream."""
-
-    @property
-    def start(self) -> Bound:
-        """Where the stream begins."""
-        return Bound(
-            version=self.starting_version,
-            timestamp=self.starting_timestamp,
-            time_zone=self.time_zone,
-            inclusive=self.starting_bound_inclusive,
-        )
-
-    @property
-    def end(self) -> Bound:
-        """Where the stream ends."""
-        return Bound(
-            version=self.ending_version,
-            timestamp=self.ending_timestamp,
-            time_zone=self.time_zone,
-            inclusive=self.ending_bound_inclusive,
-        )

@@ -7,9 +7,9 @@ not track metadata, schema_tracking.py for one that does. The planner (source.py
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Protocol
 
 from tablefeed.errors import LogError, LogGapError, OffsetError, SchemaChangedError, VersionNotFoundError
 from tablefeed.feed.changes.change_rules import is_mapped
@@ -22,17 +22,15 @@ from tablefeed.model.schema import Struct
 logger = logging.getLogger(__name__)
 
 
-class StreamMetadata(Protocol):
-    """The metadata that a stream reads with."""
+class StreamMetadata(ABC):
+    """The metadata that a stream reads with. By default no commit changes it."""
 
-    @property
-    def read(self) -> Snapshot:
-        """The table with the metadata that its files are read with; final once `begin` or `begin_batch` returned."""
+    read: Snapshot
+    """The table with the metadata that its files are read with; final once `begin` or `begin_batch` returned."""
+    schema: Struct
+    """The schema in which the files are read."""
 
-    @property
-    def schema(self) -> Struct:
-        """The schema in which the files are read."""
-
+    @abstractmethod
     def begin(self, held_at: Version, begins_at: Version, *, in_snapshot: bool) -> None:
         """Checks that the metadata of `held_at` suits a stream at `begins_at`; the commits it reads do not repeat it.
 
@@ -40,28 +38,40 @@ class StreamMetadata(Protocol):
         """
 
     def begin_batch(
-        self, held_at: Version, begins_at: Version, last: Version, commits: Iterable[Commit], *, in_snapshot: bool
+        self,
+        held_at: Version,
+        begins_at: Version,
+        last: Version,  # noqa: ARG002 - by default, each commit is checked where it is read
+        commits: Iterable[Commit],  # noqa: ARG002
+        *,
+        in_snapshot: bool,
     ) -> None:
         """Checks the same for a batch that an earlier run of the query may have planned.
 
         `commits` are the commits after `held_at`, up to `last`, the last version of the batch.
         """
+        self.begin(held_at, begins_at, in_snapshot=in_snapshot)
 
+    @abstractmethod
     def check(self, commit: Commit) -> None:
         """Checks that the stream can go on to `commit`."""
 
-    def changes(self, commit: Commit) -> bool:
+    def changes(self, commit: Commit) -> bool:  # noqa: ARG002
         """Says whether the stream must stop before the files of `commit`."""
+        return False
 
-    def refuse(self, commit: Commit) -> None:
+    def refuse(self, commit: Commit) -> None:  # noqa: B027
         """Raises where `commit`, whose files are about to be read, `changes`."""
 
-    def passed(self, commit: Commit) -> None:
+    def passed(self, commit: Commit) -> None:  # noqa: B027
         """Records a commit that `changes`. Called once everything before it is delivered."""
 
 
-class FixedMetadata:
-    """The metadata of a stream that does not track it. Raises OffsetError, SchemaChangedError."""
+class FixedMetadata(StreamMetadata):
+    """The metadata of a stream that does not track it: `check` accepts or refuses each change.
+
+    Raises OffsetError, SchemaChangedError.
+    """
 
     def __init__(self, query: QuerySchema) -> None:
         self._query = query
@@ -93,32 +103,10 @@ class FixedMetadata:
             self._check(metadata_at(begins_at, begun), Version(min(begins_at, begun.version)))
         self._began = True
 
-    def begin_batch(
-        self,
-        held_at: Version,
-        begins_at: Version,
-        last: Version,  # noqa: ARG002 - each commit is checked where it is read
-        commits: Iterable[Commit],  # noqa: ARG002
-        *,
-        in_snapshot: bool,
-    ) -> None:
-        """See `StreamMetadata`. Raises as `begin` does."""
-        self.begin(held_at, begins_at, in_snapshot=in_snapshot)
-
     def check(self, commit: Commit) -> None:
         """See `StreamMetadata`."""
         if commit.metadata is not None:
             self._check(commit.metadata, commit.version)
-
-    def changes(self, commit: Commit) -> bool:  # noqa: ARG002 - `check` has accepted whatever it changes
-        """See `StreamMetadata`."""
-        return False
-
-    def refuse(self, commit: Commit) -> None:
-        """See `StreamMetadata`."""
-
-    def passed(self, commit: Commit) -> None:
-        """See `StreamMetadata`."""
 
     def _check(self, metadata: Metadata, version: Version) -> None:
         begun = self._query.begun
