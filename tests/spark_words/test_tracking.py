@@ -11,7 +11,7 @@ import pytest
 from support.logs import LONG_ID, a_log, add, metadata, protocol, put
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, MetadataEvolvedError, UnsupportedOptionError
 from tablefeed.feed.stream.schema_tracking import TrackingOptions
-from tablefeed.feed.stream.schema_unblock import Allowed
+from tablefeed.feed.stream.schema_unblock import DROP, RENAME, TYPE_CHANGE
 from tablefeed.spark.analysis import Analysis, analyse, spark_schema
 from tablefeed.spark.batch import BatchReader
 from tablefeed.spark.options import parse_options
@@ -19,6 +19,9 @@ from tablefeed.spark.source import StreamReader, source_options
 from tablefeed.store import LocalStore
 
 MORE = LONG_ID.replace("]}", ',{"name":"more","type":"string","nullable":true,"metadata":{}}]}')
+
+
+NONE = dict.fromkeys((RENAME, DROP, TYPE_CHANGE))
 
 
 def options_of(**given: str) -> TrackingOptions | None:
@@ -51,14 +54,14 @@ def at_rest(given: dict[str, str]) -> dict[str, object]:
 
 def test_what_the_user_says_reaches_the_feed() -> None:
     assert options_of() is None
-    assert options_of(schemaLocation="/c") == TrackingOptions(location="/c")
-    assert options_of(schemaTrackingLocation="/c", schemaLocation="/d") == TrackingOptions(location="/c")
+    assert options_of(schemaLocation="/c") == TrackingOptions(location="/c", allowed=NONE)
+    assert options_of(schemaTrackingLocation="/c", schemaLocation="/d") == TrackingOptions(location="/c", allowed=NONE)
     assert options_of(
         schemaTrackingLocation="/c",
         streamingSourceTrackingId="orders",
         allowSourceColumnRename="3",
         allowSourceColumnDrop="always",
-    ) == TrackingOptions(location="/c", tracking_id="orders", allowed=Allowed(rename=3, drop="always"))
+    ) == TrackingOptions(location="/c", tracking_id="orders", allowed={**NONE, RENAME: 3, DROP: "always"})
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,13 @@ from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.stream.schema_analysis import tracked_schema
 from tablefeed.feed.stream.schema_tracking import TrackingOptions
-from tablefeed.feed.stream.schema_unblock import Allowed
+from tablefeed.feed.stream.schema_unblock import DROP, RENAME, TYPE_CHANGE, Allowed
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Barrier, Offset
 
-ALWAYS = Allowed(rename="always", drop="always", type_change="always")
+ALWAYS: Allowed = dict.fromkeys((RENAME, DROP, TYPE_CHANGE), "always")
 MAPPED = {"delta.columnMapping.mode": "name"}
 WIDENING = protocol(3, 7, readerFeatures=["typeWidening"], writerFeatures=["typeWidening"])
 
@@ -92,7 +92,7 @@ class Checkpoint:
 
     def tracking(self, allowed: Allowed | None = None) -> TrackingOptions:
         return TrackingOptions(
-            location=str(self.folder / "tracked"), tracking_id=self.tracking_id, allowed=allowed or Allowed()
+            location=str(self.folder / "tracked"), tracking_id=self.tracking_id, allowed=allowed or {}
         )
 
     def batches(self, source: StreamSource, limits: Limits) -> Iterator[Offset]:

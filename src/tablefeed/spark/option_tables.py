@@ -19,6 +19,7 @@ from tablefeed.feed.arguments import word
 from tablefeed.feed.changes.java_regex import JavaRegex, java_regex
 from tablefeed.feed.commit.collisions import OnCollision
 from tablefeed.feed.snapshot.open_log import TableFormat
+from tablefeed.feed.stream.schema_unblock import DROP, RENAME, TYPE_CHANGE
 from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.write.write_rules import Scope, codec, column_paths
 from tablefeed.spark import foreign_settings
@@ -235,14 +236,14 @@ TRACKING = (
     ),
     *(
         OptionSpec(
-            f"allowSourceColumn{what}",
+            option,
             _keyword_or_version("always", "'always' or a version of the table"),
             doc=f"`always`, or the version of a change: a stream that tracks schemas continues after {which}.",
         )
-        for what, which in (
-            ("Rename", "a renamed column"),
-            ("Drop", "a dropped column"),
-            ("TypeChange", "a widened column"),
+        for option, which in (
+            (RENAME, "a renamed column"),
+            (DROP, "a dropped column"),
+            (TYPE_CHANGE, "a widened column"),
         )
     ),
 )

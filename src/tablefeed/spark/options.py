@@ -21,7 +21,7 @@ from tablefeed.errors import (
     UnsupportedOptionError,
 )
 from tablefeed.feed.stream.schema_tracking import TrackingOptions
-from tablefeed.feed.stream.schema_unblock import Allowed
+from tablefeed.feed.stream.schema_unblock import DROP, RENAME, TYPE_CHANGE
 from tablefeed.feed.write.write_rules import TYPEMAP_PREFIX
 from tablefeed.spark.option_tables import IGNORED, NOT_YET, SPECS
 
@@ -157,11 +157,7 @@ def tracking_options(parsed: ParsedOptions) -> TrackingOptions | None:
     return TrackingOptions(
         location=location,
         tracking_id=parsed["streamingSourceTrackingId"],
-        allowed=Allowed(
-            rename=parsed["allowSourceColumnRename"],
-            drop=parsed["allowSourceColumnDrop"],
-            type_change=parsed["allowSourceColumnTypeChange"],
-        ),
+        allowed={option: parsed[option] for option in (RENAME, DROP, TYPE_CHANGE)},
     )
 
 

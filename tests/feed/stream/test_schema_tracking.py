@@ -23,7 +23,7 @@ from tablefeed.errors import (
 from tablefeed.feed.scan.delta_task import DeltaTask
 from tablefeed.feed.stream.schema_analysis import _replaced
 from tablefeed.feed.stream.schema_tracking import schema_log_of
-from tablefeed.feed.stream.schema_unblock import Allowed
+from tablefeed.feed.stream.schema_unblock import RENAME
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
@@ -314,8 +314,8 @@ def test_a_merged_change_is_judged_against_what_was_read_before_it(mapped_table:
         query.start()
 
     with pytest.raises(SchemaChangedError, match="name is now word"):
-        query.start(allowed=Allowed(rename=2))
-    assert query.start(allowed=Allowed(rename=3)) == [[], ["b"]]
+        query.start(allowed={RENAME: 2})
+    assert query.start(allowed={RENAME: 3}) == [[], ["b"]]
 
 
 def test_a_predicate_is_of_the_columns_that_are_tracked(mapped_table: LocalStore, query: Checkpoint) -> None:
@@ -326,6 +326,6 @@ def test_a_predicate_is_of_the_columns_that_are_tracked(mapped_table: LocalStore
 
     with pytest.raises(MetadataEvolvedError):
         query.start(where="name >= 0")
-    query.start(where="word >= 0", allowed=Allowed(rename=3))
+    query.start(where="word >= 0", allowed={RENAME: 3})
 
     assert query.files == [["a"], ["c"], [], ["d"]]

@@ -111,11 +111,11 @@ class LagMeter:
         self._timed: tuple[Version, int | None] | None = None
 
     def behind(
-        self, end: Offset, *, there: Version, snapshot: SnapshotLeft | None, now_ms: int, last: Version | None = None
+        self, end: Offset, *, known: Version, snapshot: SnapshotLeft | None, now_ms: int, last: Version | None = None
     ) -> Lag:
         """Gives the lag at `end`. To be called right after the tail was read to `end`.
 
-        `there` is a version that the log is known to have. `last` is the last version that the stream delivers, None
+        `known` is a version that the log has. `last` is the last version that the stream delivers, None
         where none is known. `snapshot` is the rest of the initial snapshot, None where `end` is not in it. A stream at
         the end of the log costs no request. One that is behind costs a search for the newest version (about twice the
         logarithm of the number of new versions, in requests), at most one request for the time of the oldest
@@ -123,7 +123,7 @@ class LagMeter:
         are unread, where there is no room to keep them, or where one cannot be read or delivered. Raises StoreError.
         """
         passed = end.version if end.in_snapshot or end.file_index else end.version - 1
-        self._newest = self._newest_version(Version(max(there, self._newest, passed)))
+        self._newest = self._newest_version(Version(max(known, self._newest, passed)))
         if last is not None:
             self._newest = min(self._newest, last)
         versions_behind = max(self._newest + 1 - end.version, 0)
@@ -137,11 +137,11 @@ class LagMeter:
             snapshot_percent=self._percent(snapshot),
         )
 
-    def _newest_version(self, there: Version) -> Version:
-        """The newest version of a log that has `there`, found by steps that double and then by binary search."""
-        if self._tail.take_missed() == there + 1:
-            return there
-        newest, step = there, 1
+    def _newest_version(self, known: Version) -> Version:
+        """The newest version of a log that has `known`, found by steps that double and then by binary search."""
+        if self._tail.take_missed() == known + 1:
+            return known
+        newest, step = known, 1
         while self._is_there(newest + step):
             newest, step = Version(newest + step), step * 2
         missing = newest + step

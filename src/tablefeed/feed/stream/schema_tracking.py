@@ -37,7 +37,7 @@ class TrackingOptions:
 
     location: str
     tracking_id: str | None = None
-    allowed: Allowed = field(default_factory=Allowed)
+    allowed: Allowed = field(default_factory=dict)
 
 
 class SchemaTracking(StreamMetadata):

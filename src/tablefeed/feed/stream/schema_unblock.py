@@ -6,7 +6,7 @@ a change by hand. So each of the three needs an option of its own. No stream goe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Literal
 
 from tablefeed.delta.schema.column_mapping import dropped_columns, physical_schema, renamed_columns
@@ -16,17 +16,12 @@ from tablefeed.log.compatibility import can_read_shared, type_changes
 from tablefeed.model.actions import Version
 from tablefeed.model.schema import Struct
 
-Word = int | Literal["always"] | None
-"""Which changes of one kind the user allows: the change of one version, all of them, or none (None)."""
+RENAME, DROP = "allowSourceColumnRename", "allowSourceColumnDrop"
+TYPE_CHANGE = "allowSourceColumnTypeChange"
+"""The option for each kind of change."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowed:
-    """The changes that the user allows."""
-
-    rename: Word = None
-    drop: Word = None
-    type_change: Word = None
+Allowed = Mapping[str, int | Literal["always"] | None]
+"""By option, which changes of its kind the user allows: the change of one version, all of them, or none (None)."""
 
 
 def check_allowed(*, previous: TrackedMetadata, current: TrackedMetadata, allowed: Allowed, url: str) -> None:
@@ -35,12 +30,8 @@ def check_allowed(*, previous: TrackedMetadata, current: TrackedMetadata, allowe
     needed = needed_words(older, newer)
     if needed is None:
         raise _never(older, newer, current.version, url)
-    words = {
-        "allowSourceColumnRename": allowed.rename,
-        "allowSourceColumnDrop": allowed.drop,
-        "allowSourceColumnTypeChange": allowed.type_change,
-    }
-    waiting = {option: found for option, found in needed.items() if words[option] not in ("always", current.version)}
+    is_allowed = {option for option in needed if allowed.get(option) in ("always", current.version)}
+    waiting = {option: found for option, found in needed.items() if option not in is_allowed}
     if not waiting:
         return
     columns = "; ".join(column for found in waiting.values() for column in found)
@@ -64,9 +55,9 @@ def needed_words(older: Struct, newer: Struct) -> dict[str, list[str]] | None:
     if not can_read_shared(physical_schema(newer), physical_schema(older)):
         return None
     found = {
-        "allowSourceColumnRename": _renamed(older, newer),
-        "allowSourceColumnDrop": dropped_columns(older=older, newer=newer),
-        "allowSourceColumnTypeChange": _widened(older, newer),
+        RENAME: [f"{then} is now {now}" for then, now in renamed_columns(older=older, newer=newer)],
+        DROP: dropped_columns(older=older, newer=newer),
+        TYPE_CHANGE: _widened(older, newer),
     }
     return {option: columns for option, columns in found.items() if columns}
 
@@ -80,10 +71,6 @@ def _never(older: Struct, newer: Struct, version: Version, url: str) -> SchemaCh
         version=version,
         error_class="DELTA_SCHEMA_CHANGED_WITH_VERSION",
     )
-
-
-def _renamed(older: Struct, newer: Struct) -> list[str]:
-    return [f"{then} is now {now}" for then, now in renamed_columns(older=older, newer=newer)]
 
 
 def _widened(older: Struct, newer: Struct) -> list[str]:

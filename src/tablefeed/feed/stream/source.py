@@ -153,7 +153,7 @@ class StreamSource:
         """Gives the lag at `end`, which the last `latest` gave. Raises StoreError and as `tasks` does."""
         snapshot = self._snapshot_order.left(end) if end.in_snapshot else None
         return self._meter.behind(
-            end, there=self._begun.version, last=self._ending.last, snapshot=snapshot, now_ms=now_ms
+            end, known=self._begun.version, last=self._ending.last, snapshot=snapshot, now_ms=now_ms
         )
 
     def bound_now(self) -> None:
@@ -168,7 +168,7 @@ class StreamSource:
         """
         self._check_offset(start)
         self._check_offset(end)
-        self._first_end = None
+        self._first_end = None  # the first batch is logged: no later one may be cut short
         start = _as_planned(start, end)
         if start == end:
             return []

@@ -81,7 +81,7 @@ class Ending:
             self._last = Version(end.version if end.inclusive else end.version - 1)
         if end.timestamp is not None:
             self._until_ms = _last_millisecond(end)
-            self._look(begun)
+            self._look(begun, self._until_ms)
 
     @property
     def last(self) -> Version | None:
@@ -89,9 +89,9 @@ class Ending:
         return self._last
 
     def is_past(self, version: Version) -> bool:
-        """Whether the commit of `version`, which exists, must not be delivered, or not yet."""
+        """Whether the commit of `version`, which exists, must not be delivered, or not yet. May load the log again."""
         if self._last is None and self._until_ms is not None and version > self._known_to:
-            self._look(self._log.load())
+            self._look(self._log.load(), self._until_ms)
             if self._last is None and version > self._known_to:
                 return True  # the commit was read by name but is not listed yet: a later call decides
         return self._last is not None and version > self._last
@@ -129,9 +129,8 @@ class Ending:
             error_class="DELTA_INVALID_CDC_RANGE",
         )
 
-    def _look(self, newest: Snapshot) -> None:
-        until_ms = self._until_ms
-        past = None if until_ms is None else _first_after(newest, until_ms)
+    def _look(self, newest: Snapshot, until_ms: int) -> None:
+        past = _first_after(newest, until_ms)
         if past is not None:
             self._last = Version(past - 1)
         self._known_to = newest.version
@@ -183,6 +182,7 @@ def _check_available(version: Version, newest: Snapshot, *, least: int) -> None:
 
 
 def _check_readable(version: Version, newest: Snapshot) -> None:
+    """Raises UnsupportedFeatureError where the table at `version` has a feature that is not handled."""
     try:
         newest.log.load(version)
     except LogError:

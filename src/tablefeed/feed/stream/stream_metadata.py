@@ -23,7 +23,11 @@ logger = logging.getLogger(__name__)
 
 
 class StreamMetadata(ABC):
-    """The metadata that a stream reads with. By default no commit changes it."""
+    """The metadata that a stream reads with. By default no commit changes it.
+
+    `StreamSource` calls `begin` before it plans a batch and `begin_batch` before it reads one. Then it calls `check`
+    for each commit, and `changes` (planning) or `refuse` (reading). `passed` comes last, once the batch is done.
+    """
 
     read: Snapshot
     """The table with the metadata that its files are read with; final once `begin` or `begin_batch` returned."""
