@@ -30,6 +30,7 @@ from tablefeed.errors import (
     UnsupportedFeatureError,
 )
 from tablefeed.feed.stream.source_options import SourceOptions
+from tablefeed.feed.stream.stream_bounds import Bound
 from tablefeed.log.admission import ChangePolicy
 
 A, D, E = (quote(path) for path in DATA)
@@ -350,7 +351,7 @@ def test_whatever_is_wrong_with_metadata_every_way_to_the_table_names_it(
     after = [[protocol(), metadata(COLUMNS), remove(A)]] if healed else []
     path = folder.log(commits_of([*first, add(A), add(D)], *after, [add(E)]))
     rows, more = pa.table({"id": [7]}), pa.table({"id": [7], "more": [8]})
-    from_0 = SourceOptions(starting_version=0, policy=ChangePolicy(ignore_changes=True))
+    from_0 = SourceOptions(start=Bound(version=0), policy=ChangePolicy(ignore_changes=True))
 
     answers = [
         *every_answer(path),

@@ -64,6 +64,21 @@ def metadata(
     }
 
 
+def col(name: str, kind: object = "long", *, nullable: bool = True, **mapping: object) -> dict[str, object]:
+    """A column of a schema; `mapping` is its id and its physicalName."""
+    notes = {f"delta.columnMapping.{key}": value for key, value in mapping.items()}
+    return {"name": name, "type": kind, "nullable": nullable, "metadata": notes}
+
+
+def struct(*columns: dict[str, object]) -> dict[str, object]:
+    return {"type": "struct", "fields": list(columns)}
+
+
+def meta(*columns: dict[str, object], **more: Any) -> Action:
+    """The metadata of a table with these columns."""
+    return metadata(json.dumps(struct(*columns)), **more)
+
+
 def add(path: str, *, size: int = 10, data_change: bool = True, modified: int = 0, **more: object) -> Action:
     values = {"path": path, "partitionValues": {}, "size": size, "modificationTime": modified}
     return {"add": {**values, "dataChange": data_change, **more}}

@@ -12,7 +12,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.logs import Action, a_log, a_source, add, at, delivered, metadata, protocol, put, source_options
+from support.logs import (
+    a_log,
+    a_source,
+    add,
+    at,
+    col,
+    delivered,
+    meta,
+    protocol,
+    put,
+    source_options,
+    struct,
+)
 from support.recorded import cdc, data_file, recorded
 from support.recorded import log as a_log_on_disk
 from tablefeed.errors import SchemaChangedError, SchemaMismatchError
@@ -29,25 +41,12 @@ MAPPED = {"delta.columnMapping.mode": "name"}
 BY_ID = {"delta.columnMapping.mode": "id"}
 
 
-def col(name: str, kind: object = "long", *, nullable: bool = True, **mapping: object) -> dict[str, object]:
-    notes = {f"delta.columnMapping.{key}": value for key, value in mapping.items()}
-    return {"name": name, "type": kind, "nullable": nullable, "metadata": notes}
-
-
-def struct(*columns: dict[str, object]) -> dict[str, object]:
-    return {"type": "struct", "fields": list(columns)}
-
-
 def array(of: object) -> dict[str, object]:
     return {"type": "array", "elementType": of, "containsNull": True}
 
 
 def a_map(key: object, value: object) -> dict[str, object]:
     return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
-
-
-def meta(*columns: dict[str, object], **more: Any) -> Action:
-    return metadata(json.dumps(struct(*columns)), **more)
 
 
 def going_on(log: TableLog, **options: Any) -> StreamSource:

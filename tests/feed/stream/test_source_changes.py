@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from support.checkpoints import classic_name, put_checkpoint
-from support.logs import Action, a_log, a_source, add, at, delivered, info, metadata, protocol, put, remove
+from support.logs import Action, a_log, a_source, add, at, col, delivered, info, meta, metadata, protocol, put, remove
+from support.tracking import mapped
 from tablefeed.errors import (
     ChangeRefusedError,
     LogError,
@@ -27,11 +27,6 @@ NOTHING = ChangePolicy()
 IGNORE_DELETES = ChangePolicy(ignore_deletes=True)
 IGNORE_CHANGES = ChangePolicy(ignore_changes=True)
 SKIP = ChangePolicy(skip_change_commits=True)
-
-
-def schema(*columns: tuple[str, object], nullable: bool = True) -> str:
-    fields = [{"name": name, "type": kind, "nullable": nullable, "metadata": {}} for name, kind in columns]
-    return json.dumps({"type": "struct", "fields": fields})
 
 
 def a_table_then(*actions: Action) -> TableLog:
@@ -89,7 +84,7 @@ def test_a_query_with_starting_options_is_told_by_the_other_class(option: dict[s
     log = a_table_then(add("a"))
     source = a_source(log, **option)
     start = source.initial()
-    put(log.store, 2, [metadata(schema(("id", "string")))])
+    put(log.store, 2, [meta(col("id", "string"))])
 
     with pytest.raises(SchemaChangedError) as caught:
         source.latest(start, Limits())
@@ -98,7 +93,7 @@ def test_a_query_with_starting_options_is_told_by_the_other_class(option: dict[s
 
 
 def test_a_stream_that_begins_before_a_column_was_added_reads_on_with_the_newest_schema() -> None:
-    log = a_table_then(metadata(schema(("id", "long"), ("new", "string"))), add("b"))
+    log = a_table_then(meta(col("id"), col("new", "string")), add("b"))
     source = a_source(log, starting_version=0)
 
     end = source.latest(at(0), Limits())
@@ -109,7 +104,7 @@ def test_a_stream_that_begins_before_a_column_was_added_reads_on_with_the_newest
 
 def test_a_stream_does_not_begin_where_the_schema_was_one_that_it_cannot_read() -> None:
     log = a_log(
-        v0=[protocol(), metadata(schema(("id", "string")))],
+        v0=[protocol(), meta(col("id", "string"))],
         v1=[add("a")],
         v2=[metadata()],
         v3=[add("b")],
@@ -123,22 +118,11 @@ def test_a_stream_does_not_begin_where_the_schema_was_one_that_it_cannot_read() 
 # --- protocols and tables --------------------------------------------------------------------------------------------
 
 
-MAPPED = {"delta.columnMapping.mode": "name"}
-
-
-def mapped(**physical: str) -> str:
-    fields = [
-        {"name": name, "type": "long", "nullable": True, "metadata": {"delta.columnMapping.physicalName": stored}}
-        for name, stored in physical.items()
-    ]
-    return json.dumps({"type": "struct", "fields": fields})
-
-
 def a_column_renamed_in_version_2() -> TableLog:
     return a_log(
-        v0=[protocol(2, 5), metadata(mapped(a="col-1"), configuration=MAPPED)],
+        v0=[protocol(2, 5), mapped(a="col-1")],
         v1=[add("old")],
-        v2=[metadata(mapped(b="col-1"), configuration=MAPPED), add("new")],
+        v2=[mapped(b="col-1"), add("new")],
         v3=[add("newer")],
     )
 
@@ -167,16 +151,14 @@ def test_a_stream_can_begin_with_the_commit_that_renamed_a_column() -> None:
 
 def cleaned_up_before_1(*, brought_by_2: list[Action]) -> TableLog:
     """Version 0 is gone, and a checkpoint of 3 stands for it."""
-    newest = metadata(mapped(a="col-2"), configuration=MAPPED)
+    newest = mapped(a="col-2")
     log = a_log(v1=[add("f")], v2=brought_by_2, v3=[add("g")])
     put_checkpoint(log.store, classic_name(3), [protocol(2, 5), newest, add("f"), add("g")])
     return log
 
 
 def test_a_stream_of_mapped_columns_does_not_begin_where_their_names_are_not_known_any_more() -> None:
-    source = a_source(
-        cleaned_up_before_1(brought_by_2=[metadata(mapped(a="col-2"), configuration=MAPPED)]), starting_version=1
-    )
+    source = a_source(cleaned_up_before_1(brought_by_2=[mapped(a="col-2")]), starting_version=1)
 
     with pytest.raises(LogError, match="Start with a later version") as caught:
         source.latest(at(1), Limits())
