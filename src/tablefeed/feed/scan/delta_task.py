@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tablefeed.data.selection import RowSelection
-    from tablefeed.feed.scan.vectors import VectorReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +99,9 @@ class DeltaTask(ScanTask):
     def read(self, schema: pa.Schema, store: Store, *, positions: str | None) -> Iterator[pa.RecordBatch]:
         """See `ScanTask`."""
         from tablefeed.data.read import FileColumns, ReadPlan, Share, read_batches
-        from tablefeed.feed.scan.vectors import VectorReader
 
         plan = ReadPlan(schema=schema, stored=_stored(self.columns, schema), batch_rows=BATCH_ROWS)
         files = TableFiles(store, storage_options=self.storage_options)
-        vectors = VectorReader(files)
         for file in self.files:
             try:
                 source = files.open_input(file.path)
@@ -121,7 +118,7 @@ class DeltaTask(ScanTask):
                 columns = FileColumns(
                     path=file.path,
                     constants=_constants(file, self.columns, schema, store.url),
-                    selection=_selection(file, vectors),
+                    selection=_selection(file, files),
                     share=None if file.share is None else Share(begin=file.share[0], end=file.share[1]),
                     positions=positions,
                 )
@@ -146,15 +143,17 @@ def _stored(columns: DeltaColumns, schema: pa.Schema) -> pa.Schema | None:
     return pa.schema([columns.stored.get(field.name, field) for field in schema])
 
 
-def _selection(file: ParquetFile, vectors: VectorReader) -> RowSelection | None:
-    from tablefeed.data.selection import RowSelection
-
+def _selection(file: ParquetFile, files: TableFiles) -> RowSelection | None:
     if file.deletion_vector is None and file.only_in is None:
         return None
-    return RowSelection(
-        without=None if file.deletion_vector is None else vectors.positions(file.deletion_vector, of_file=file.path),
-        only=None if file.only_in is None else vectors.positions(file.only_in, of_file=file.path),
+    from tablefeed.data.selection import RowSelection
+    from tablefeed.feed.scan.vectors import deleted_positions
+
+    without, only = (
+        None if vector is None else deleted_positions(files, vector, of_file=file.path)
+        for vector in (file.deletion_vector, file.only_in)
     )
+    return RowSelection(without=without, only=only)
 
 
 def _constants(file: ParquetFile, columns: DeltaColumns, schema: pa.Schema, url: str) -> dict[str, pa.Scalar]:

@@ -10,34 +10,24 @@ from tablefeed.feed.snapshot.table_files import TableFiles
 from tablefeed.model.actions import DeletionVector
 
 
-class VectorReader:
-    """Reads the deletion vectors of one table. Each call reads the vector again; none is kept."""
+def deleted_positions(files: TableFiles, vector: DeletionVector, *, of_file: str) -> BitMap64:
+    """Gives the row positions (from 0) of the data file `of_file` that `vector` deletes. Nothing is kept.
 
-    def __init__(self, files: TableFiles) -> None:
-        self._files = files
-
-    def positions(self, vector: DeletionVector, *, of_file: str) -> BitMap64:
-        """Gives the row positions (from 0) of the data file `of_file` that `vector` deletes.
-
-        Raises DataFileError where it is gone, damaged, or differs from what the log says, LogError where its path may
-        not be opened.
-        """
-        try:
-            stored = stored_at(vector)
-            if stored is None:
-                return decode_inline(vector)
-            block = self._files.read(stored.path, start=stored.start, end=stored.end)
-            return decode_stored(block, vector)
-        except ObjectNotFoundError as error:
-            raise self._refuse(of_file, "is gone, though the log still names it", "DELTA_FILE_NOT_FOUND") from error
-        except BadVectorError as error:
-            raise self._refuse(of_file, str(error), "DELTA_DELETION_VECTOR_INVALID") from error
-
-    def _refuse(self, of_file: str, what: str, error_class: str) -> DataFileError:
-        return DataFileError(
-            f"The deletion vector of the data file {of_file} of {self._files.url} {what}. Without it deleted rows "
-            "would come back: restore it from a copy, or remove the file from the table.",
-            url=self._files.url,
+    Raises DataFileError where it is gone, damaged, or differs from what the log says, LogError where its path may not
+    be opened.
+    """
+    try:
+        stored = stored_at(vector)
+        if stored is None:
+            return decode_inline(vector)
+        return decode_stored(files.read(stored.path, start=stored.start, end=stored.end), vector)
+    except (ObjectNotFoundError, BadVectorError) as error:
+        is_gone = isinstance(error, ObjectNotFoundError)
+        what = "is gone, though the log still names it" if is_gone else str(error)
+        raise DataFileError(
+            f"The deletion vector of the data file {of_file} of {files.url} {what}. Without it deleted rows would come "
+            "back: restore it from a copy, or remove the file from the table.",
+            url=files.url,
             path=of_file,
-            error_class=error_class,
-        )
+            error_class="DELTA_FILE_NOT_FOUND" if is_gone else "DELTA_DELETION_VECTOR_INVALID",
+        ) from error

@@ -24,7 +24,7 @@ from tablefeed.errors import (
 )
 from tablefeed.feed.snapshot.next_best import NextBest
 from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader, passed_over
-from tablefeed.feed.snapshot.table_log import OwnTimes, Snapshot, TablePlace
+from tablefeed.feed.snapshot.table_log import OwnTimes, Snapshot, TablePlace, required_facts
 from tablefeed.log.replay import fold
 from tablefeed.log.segment import LogSegment, build_segment, whole_checkpoints
 from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
@@ -145,23 +145,20 @@ class DeltaLog(TablePlace):
 
     def commit(self, version: Version, *, over_holes: bool = False) -> Commit | None:  # noqa: ARG002 - never computed
         """See `TableLog`; one request."""
-        name = names.commit_name(version)
-        try:
-            data = self.store.read(f"{names.LOG_DIR}/{name}")
-        except ObjectNotFoundError:
-            return None
-        with naming(self.url):
-            return codec.decode_commit(data, version=version, log_file=name, modified_ms=None)
+        return self._read(version, codec.decode_commit)
 
     def commit_facts(self, version: Version) -> Commit | None:
         """Gives the facts in the commit of `version`, without its files; None where it does not exist; one request."""
+        return self._read(version, codec.decode_facts)
+
+    def _read(self, version: Version, decode: Callable[..., Commit]) -> Commit | None:
         name = names.commit_name(version)
         try:
             data = self.store.read(f"{names.LOG_DIR}/{name}")
         except ObjectNotFoundError:
             return None
         with naming(self.url):
-            return codec.decode_facts(data, version=version, log_file=name, modified_ms=None)
+            return decode(data, version=version, log_file=name, modified_ms=None)
 
     def head(self, version: Version) -> Entry | None:
         """See `TableLog`."""
@@ -193,15 +190,8 @@ class DeltaLog(TablePlace):
         `unreadable` are the log files that could not be read on the way. `reading` is what is kept for reading the
         files. `head` is the commit's file where the store was asked for it already.
         """
-        if facts.protocol is None or facts.metadata is None:
-            missing = "protocol" if facts.protocol is None else "metadata"
-            raise LogError(
-                f"The log of {self.url} holds no {missing} action up to version {version}: it is damaged. "
-                "Restore the missing log files.",
-                url=self.url,
-                error_class="DELTA_STATE_RECOVER_ERROR",
-            )
-        self.check_readable(facts.protocol, facts.metadata)
+        protocol, metadata = required_facts(facts, version, url=self.url, error_class="DELTA_STATE_RECOVER_ERROR")
+        self.check_readable(protocol, metadata)
         try:
             head = head or self.head(version)
         except StoreError:
@@ -210,14 +200,14 @@ class DeltaLog(TablePlace):
             log=self,
             version=version,
             facts=facts,
-            protocol=facts.protocol,
-            metadata=facts.metadata,
+            protocol=protocol,
+            metadata=metadata,
             head=head,
             unreadable=unreadable,
             reading=reading,
         )
-        if facts.metadata.partition_columns:
-            check_partition_columns(snapshot.schema, facts.metadata.partition_columns)
+        if metadata.partition_columns:
+            check_partition_columns(snapshot.schema, metadata.partition_columns)
         return snapshot
 
     @naming_its_table

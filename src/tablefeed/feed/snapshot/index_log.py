@@ -19,7 +19,7 @@ from tablefeed.errors import LogError, LogGapError, ObjectNotFoundError, naming_
 from tablefeed.feed.snapshot.index_reader import Choice, IndexReader, log_path
 from tablefeed.feed.snapshot.next_best import DAMAGE, Damage, NextBest
 from tablefeed.feed.snapshot.split_facts import Vocabulary, described_commit, described_files, described_metadata
-from tablefeed.feed.snapshot.table_log import OwnTimes, Snapshot, TablePlace, TimeOf, required_commit
+from tablefeed.feed.snapshot.table_log import OwnTimes, Snapshot, TablePlace, TimeOf, required_commit, required_facts
 from tablefeed.indextables import names
 from tablefeed.indextables.log import listing as plans
 from tablefeed.indextables.log import protocol as index_protocol
@@ -242,21 +242,14 @@ class IndexTablesLog(TablePlace):
         unreadable: frozenset[str],
         head: Entry | None = None,
     ) -> IndexSnapshot:
-        if facts.protocol is None or facts.metadata is None:
-            missing = "protocol" if facts.protocol is None else "metadata"
-            raise LogError(
-                f"The log of {self.url} holds no {missing} up to version {version}: it is damaged. Restore the missing "
-                "log files.",
-                url=self.url,
-                error_class="INDEXTABLES_STATE_INCONSISTENT",
-            )
-        metadata = described_metadata(facts.metadata)
-        self.check_readable(facts.protocol, metadata)
+        protocol, plain = required_facts(facts, version, url=self.url, error_class="INDEXTABLES_STATE_INCONSISTENT")
+        metadata = described_metadata(plain)
+        self.check_readable(protocol, metadata)
         snapshot = IndexSnapshot(
             log=self,
             version=version,
             facts=replace(facts, metadata=metadata),
-            protocol=facts.protocol,
+            protocol=protocol,
             metadata=metadata,
             head=head or self.head(version),
             unreadable=unreadable,

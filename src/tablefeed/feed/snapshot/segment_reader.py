@@ -101,7 +101,7 @@ class SegmentReader:
         Both are in columns, read and decoded as they are asked for.
         """
         segment = reading.segment
-        checkpoint = self._checkpoint_files(segment, reading.sidecars, with_stats=with_stats)
+        checkpoint = self._checkpoint_files(reading, with_stats=with_stats)
         if reading.tail is not None:
             return checkpoint, iter(reading.tail)
         return checkpoint, (self._decoded(turn, with_stats=with_stats)[0] for turn in _newest_first(segment.tail))
@@ -111,15 +111,8 @@ class SegmentReader:
         from tablefeed.delta.checkpoint.reading import read_removed
 
         with naming(self._url):
-            sidecars = reading.sidecars
-            if reading.segment.checkpoint and sidecars is None:
-                sidecars = self._top_level(reading.segment).sidecars
-            for name in sidecars or ():
-                with self._store.open_input(name) as source:
-                    yield from read_removed(source, log_file=name)
-            if not sidecars:
-                for part, source in self._opened(reading.segment):
-                    yield from read_removed(source, log_file=part.name)
+            for name, source, _ in self._with_files(reading):
+                yield from read_removed(source, log_file=name)
 
     def check(self, segment: LogSegment, *, before_step: Callable[[], None] = lambda: None) -> None:
         """Reads all of `segment` that any reader may need, batch by batch; keeps nothing.
@@ -206,30 +199,35 @@ class SegmentReader:
         with naming(self._url):
             for part, source in self._opened(reading.segment):
                 yield from read_all_columns(source, log_file=part.name)
-            for name in reading.sidecars or ():
-                with self._store.open_input(name) as source:
-                    yield from read_all_columns(source, log_file=name)
+            for name, source in self._opened_sidecars(reading.sidecars or ()):
+                yield from read_all_columns(source, log_file=name)
 
-    def _checkpoint_files(
-        self, segment: LogSegment, sidecars: tuple[str, ...] | None, *, with_stats: bool
-    ) -> Iterator[pa.RecordBatch]:
-        name = segment.checkpoint[0].name if segment.checkpoint else ""
-        with naming(self._url):
-            yield from each_once(self._listed_files(segment, sidecars, with_stats=with_stats), log_file=name)
-
-    def _listed_files(
-        self, segment: LogSegment, sidecars: tuple[str, ...] | None, *, with_stats: bool
-    ) -> Iterator[pa.RecordBatch]:
+    def _checkpoint_files(self, reading: Reading, *, with_stats: bool) -> Iterator[pa.RecordBatch]:
         from tablefeed.delta.checkpoint.reading import read_files, read_sidecar_files
 
-        if segment.checkpoint and sidecars is None:
-            sidecars = self._top_level(segment).sidecars
-        for name in sidecars or ():
+        parts = reading.segment.checkpoint
+        files = (
+            file
+            for name, source, is_sidecar in self._with_files(reading)
+            for file in (read_sidecar_files if is_sidecar else read_files)(source, with_stats=with_stats, log_file=name)
+        )
+        with naming(self._url):
+            yield from each_once(files, log_file=parts[0].name if parts else "")
+
+    def _with_files(self, reading: Reading) -> Iterator[tuple[str, BinaryIO, bool]]:
+        """Opens what has the checkpoint's file actions: its sidecars (True) if it has any, or else its parts."""
+        sidecars = reading.sidecars
+        if reading.segment.checkpoint and sidecars is None:
+            sidecars = self._top_level(reading.segment).sidecars
+        if sidecars:
+            yield from ((name, source, True) for name, source in self._opened_sidecars(sidecars))
+        else:
+            yield from ((part.name, source, False) for part, source in self._opened(reading.segment))
+
+    def _opened_sidecars(self, sidecars: Sequence[str]) -> Iterator[tuple[str, BinaryIO]]:
+        for name in sidecars:
             with self._store.open_input(name) as source:
-                yield from read_sidecar_files(source, with_stats=with_stats, log_file=name)
-        if not sidecars:
-            for part, source in self._opened(segment):
-                yield from read_files(source, with_stats=with_stats, log_file=part.name)
+                yield name, source
 
 
 def _newest_first(tail: Sequence[LogFile]) -> Iterator[Sequence[LogFile]]:

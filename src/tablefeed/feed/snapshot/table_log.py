@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.schema_string import schema_of, to_arrow
-from tablefeed.errors import ObjectNotFoundError, naming
+from tablefeed.errors import LogError, ObjectNotFoundError, naming
 from tablefeed.model import actions
 from tablefeed.model.actions import Commit, Facts, Metadata, Version
 from tablefeed.model.logfile import LogFile
@@ -165,6 +165,19 @@ class Snapshot(ABC):
 
         Raises TableError where the table's properties about these times contradict each other.
         """
+
+
+def required_facts(facts: Facts, version: Version, *, url: str, error_class: str) -> tuple[actions.Protocol, Metadata]:
+    """Gives the protocol and the metadata in `facts`, those of `version`. Raises LogError where one is missing."""
+    if facts.protocol is None or facts.metadata is None:
+        missing = "protocol" if facts.protocol is None else "metadata"
+        raise LogError(
+            f"The log of {url} holds no {missing} action up to version {version}: it is damaged. Restore the missing "
+            "log files.",
+            url=url,
+            error_class=error_class,
+        )
+    return facts.protocol, facts.metadata
 
 
 def required_commit(log: TableLog, log_file: LogFile) -> Commit:
