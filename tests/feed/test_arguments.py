@@ -150,12 +150,6 @@ def test_an_interval_is_a_number_of_seconds_above_0(orders: Path, seconds: Any) 
         tablefeed.follow(orders, poll_interval_s=seconds)
 
 
-@pytest.mark.parametrize("mode", [5, ["none"], pa.array(["none"]), "netchanges"])
-def test_a_deduplication_mode_is_one_of_its_words(orders: Path, mode: Any) -> None:
-    with pytest.raises(IllegalOptionError, match="must be None, 'none' or 'dropCarryovers'"):
-        tablefeed.changes(orders, deduplication_mode=mode)
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

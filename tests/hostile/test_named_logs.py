@@ -84,15 +84,6 @@ def test_a_bad_part_of_a_checkpoint_makes_all_of_it_bad(folder: Folder, bad: int
         assert answer.log_file in paths[bad]
 
 
-def test_a_checkpoint_that_lacks_a_part_is_none(folder: Folder) -> None:
-    rows, paths = checkpoint_rows(THREE[:2]), part_paths(1, 3)
-    parts = {path: checkpoint(rows[part::3]) for part, path in enumerate(paths) if part != 1}
-
-    agrees(ask_everything(folder.log(THREE, beside=parts)), THREE)
-    with pytest.raises(LogError, match="lacks its first commits"):
-        tablefeed.open_table(folder.log(THREE, first=2, beside=parts))
-
-
 def test_a_file_that_a_checkpoint_names_twice_is_not_read_twice(folder: Folder) -> None:
     rows = checkpoint_rows(THREE[:2])
     whole = {checkpoint_path(1): checkpoint([*rows, rows[-1]])}

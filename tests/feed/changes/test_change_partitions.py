@@ -20,6 +20,21 @@ from tablefeed.store import LocalStore
 ID_DAY = schema(("id", "long"), ("day", "string"))
 
 
+def repartitioned(path: Path) -> Path:
+    """A table that version 1 overwrites and partitions by day."""
+    old = data_file(path, "1.parquet", id=[1], day=["file"])
+    new = data_file(path, "2.parquet", id=[2], day=["b"])
+    return log(
+        path,
+        v0=[protocol(), recorded(ID_DAY), add(old, partitionValues={"day": "log"})],
+        v1=[
+            recorded(ID_DAY, partition_columns=["day"]),
+            removed(old, partitionValues={"day": "log"}),
+            add(new, partitionValues={"day": "c"}),
+        ],
+    )
+
+
 def refused(path: Path) -> ChangeDataError:
     with pytest.raises(ChangeDataError) as caught:
         changed_ids(path)
@@ -55,25 +70,6 @@ def test_a_remove_that_does_not_tell_its_partition_is_refused(tmp_path: Path) ->
     assert changed_ids(log(tmp_path, v0=[protocol(), recorded(), bare])) == [(0, "delete", 1)]
 
 
-def test_rows_keep_their_values_where_an_overwrite_changed_the_partitioning(tmp_path: Path) -> None:
-    by_day = schema(("id", "long"), ("day", "string"))
-    in_folder = data_file(tmp_path, "day=a/1.parquet", id=[1])
-    in_file = data_file(tmp_path, "2.parquet", id=[2], day=["b"])
-    table = log(
-        tmp_path,
-        v0=[protocol(), recorded(by_day, partition_columns=["day"]), add(in_folder, partitionValues={"day": "a"})],
-        v1=[recorded(by_day), removed(in_folder, partitionValues={"day": "a"}), add(in_file)],
-    )
-
-    rows = tablefeed.changes(table).read_all().select(["_change_type", "id", "day"])
-
-    assert sorted(zip(*rows.to_pydict().values(), strict=True)) == [
-        ("delete", 1, "a"),
-        ("insert", 1, "a"),
-        ("insert", 2, "b"),
-    ]
-
-
 @pytest.mark.parametrize(
     ("partition_columns", "values", "day"), [([], {"day": "log"}, "file"), (["day"], {"day": "log"}, "log")]
 )
@@ -105,17 +101,7 @@ def test_a_file_without_a_value_has_null_whatever_is_in_it(tmp_path: Path) -> No
 def test_a_removed_file_is_partitioned_as_the_table_was_before_also_where_the_range_begins_there(
     tmp_path: Path,
 ) -> None:
-    old = data_file(tmp_path, "1.parquet", id=[1], day=["file"])
-    new = data_file(tmp_path, "2.parquet", id=[2], day=["b"])
-    table = log(
-        tmp_path,
-        v0=[protocol(), recorded(ID_DAY), add(old, partitionValues={"day": "log"})],
-        v1=[
-            recorded(ID_DAY, partition_columns=["day"]),
-            removed(old, partitionValues={"day": "log"}),
-            add(new, partitionValues={"day": "c"}),
-        ],
-    )
+    table = repartitioned(tmp_path)
 
     for start in (0, 1):
         rows = tablefeed.changes(table, start_version=start).read_all().to_pylist()
@@ -140,18 +126,7 @@ def test_a_removed_file_of_a_partitioning_that_the_log_does_not_know_any_more_is
 
 
 def test_a_stream_reads_removed_files_by_the_same_rule(tmp_path: Path) -> None:
-    old = data_file(tmp_path, "1.parquet", id=[1], day=["file"])
-    new = data_file(tmp_path, "2.parquet", id=[2])
-    table = log(
-        tmp_path,
-        v0=[protocol(), recorded(ID_DAY), add(old, partitionValues={"day": "log"})],
-        v1=[
-            recorded(ID_DAY, partition_columns=["day"]),
-            removed(old, partitionValues={"day": "log"}),
-            add(new, partitionValues={"day": "c"}),
-        ],
-    )
-    source = a_source(open_log(str(table)), change_feed=True, starting_version=1)
+    source = a_source(open_log(str(repartitioned(tmp_path))), change_feed=True, starting_version=1)
 
     start = source.initial()
     tasks = source.tasks(start, source.latest(start, Limits()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import hypothesis.strategies as st
 import pyarrow as pa
@@ -24,14 +24,11 @@ from tablefeed.errors import (
     UnsupportedFeatureError,
 )
 
-MERGED_NOTHING = info(
-    operation="MERGE",
-    operationMetrics={"numTargetRowsInserted": "0", "numTargetRowsUpdated": "0", "numTargetRowsDeleted": "0"},
-)
+ErrorT = TypeVar("ErrorT", bound=TablefeedError)
 ID_PRICE = schema(("id", "long"), ("price", "double"))
 
 
-def refusal(path: Path, kind: type[TablefeedError], **bounds: int) -> TablefeedError:
+def refusal(path: Path, kind: type[ErrorT], **bounds: int) -> ErrorT:
     with pytest.raises(kind) as caught:
         changed_ids(path, **bounds)
     return caught.value
@@ -59,7 +56,6 @@ def test_the_version_at_which_the_feed_is_off_is_named(tmp_path: Path) -> None:
     for bounds, version in (((0, 2), 0), ((1, 3), 3), ((1, 4), 3), ((3, 4), 3)):
         error = refusal(table, ChangeDataError, start_version=bounds[0], end_version=bounds[1])
 
-        assert isinstance(error, ChangeDataError)
         assert (error.error_class, error.version) == ("DELTA_MISSING_CHANGE_DATA", version)
     assert changed_ids(table, start_version=1, end_version=2) == [(1, "insert", 1), (2, "insert", 2)]
 
@@ -121,45 +117,6 @@ def test_a_data_file_that_says_something_of_its_rows_is_not_asked(tmp_path: Path
     assert changed_ids(table) == [(0, "insert", 1)]
 
 
-def test_a_merge_that_changed_nothing_has_no_changes(tmp_path: Path) -> None:
-    first, second = data_file(tmp_path, "1.parquet", id=[1]), data_file(tmp_path, "2.parquet", id=[1])
-    table = log(tmp_path, v0=[protocol(), recorded(), add(first)], v1=[MERGED_NOTHING, removed(first), add(second)])
-
-    assert changed_ids(table) == [(0, "insert", 1)]
-
-
-# --- deletion vectors ----------------------------------------------------------------------------------------------
-
-
-def test_deletion_vectors_of_one_file_are_told_by_their_difference(tmp_path: Path) -> None:
-    file = data_file(tmp_path, "a.parquet", id=list(range(10)))
-    first, second = vector(0, 9), vector(0, 4, 5)
-    table = log(
-        tmp_path,
-        v0=[VECTORS, recorded(), add(file)],
-        v1=[removed(file), add(file, deletionVector=first)],
-        v2=[removed(file, deletionVector=first), add(file, deletionVector=second)],
-        v3=[add(file), removed(file, deletionVector=second)],
-        v4=[removed(file), add(file, deletionVector=first)],
-        v5=[removed(file, deletionVector=first)],
-    )
-
-    assert changed_ids(table, start_version=1) == [
-        *[(1, "delete", 0), (1, "delete", 9)],
-        *[(2, "delete", 4), (2, "delete", 5), (2, "insert", 9)],
-        *[(3, "insert", 0), (3, "insert", 4), (3, "insert", 5)],
-        *[(4, "delete", 0), (4, "delete", 9)],
-        *[(5, "delete", row) for row in range(1, 9)],
-    ]
-
-
-def test_a_file_that_comes_with_a_deletion_vector_comes_without_those_rows(tmp_path: Path) -> None:
-    file = data_file(tmp_path, "a.parquet", id=[1, 2, 3])
-    table = log(tmp_path, v0=[VECTORS, recorded(), add(file, deletionVector=vector(1))])
-
-    assert changed_ids(table) == [(0, "insert", 1), (0, "insert", 3)]
-
-
 # --- tables and schemas -----------------------------------------------------------------------------------------------
 
 
@@ -205,17 +162,16 @@ def test_a_schema_that_cannot_read_all_rows_is_refused(tmp_path: Path, newer: st
 
     error = refusal(table, SchemaChangedError)
 
-    assert isinstance(error, SchemaChangedError)
     assert (error.error_class, error.version) == ("DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA", 0)
     tablefeed.changes(table, start_version=2)  # of the new schema alone
 
 
-def test_a_schema_in_between_that_the_newest_cannot_read_is_named(tmp_path: Path) -> None:
-    table = schemas(tmp_path, LONG_ID, ID_PRICE, LONG_ID)
+@pytest.mark.parametrize("newest", [LONG_ID, schema(("other", "long"))], ids=["as the first", "like none"])
+def test_a_schema_in_between_that_the_newest_cannot_read_is_named(tmp_path: Path, newest: str) -> None:
+    table = schemas(tmp_path, LONG_ID, ID_PRICE, newest)
 
     error = refusal(table, SchemaChangedError)
 
-    assert isinstance(error, SchemaChangedError)
     assert (error.error_class, error.version) == ("DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE", 1)
     assert "Read versions 0 to 0 and those from 1 on separately" in str(error)
 
@@ -226,7 +182,7 @@ def test_a_feature_that_comes_in_the_middle_and_is_not_handled_is_refused(tmp_pa
     file = data_file(tmp_path, "1.parquet", id=[1])
     table = log(tmp_path, v0=[protocol(), recorded()], v1=[newer], v2=[add(file)], v3=[back])
 
-    assert isinstance(refusal(table, UnsupportedFeatureError), UnsupportedFeatureError)
+    refusal(table, UnsupportedFeatureError)
     assert changed_ids(table, start_version=3) == []
 
 
@@ -283,7 +239,7 @@ def test_a_mapped_column_that_was_dropped_and_came_again_is_another(tmp_path: Pa
     again = mapped(("id", "col-2"))
     table = log(tmp_path, v0=[MAPPING, mapped(("id", "col-1")), add(before)], v1=[again, removed(before), add(after)])
 
-    assert isinstance(refusal(table, SchemaChangedError), SchemaChangedError)
+    refusal(table, SchemaChangedError)
     assert "start at version 2" in str(refusal(table, SchemaChangedError, start_version=1))
 
 
@@ -295,15 +251,6 @@ def test_a_mapped_column_that_a_commit_drops_is_left_out_of_the_rows_that_it_rem
     )
 
     assert changed_ids(table, start_version=1) == [(1, "delete", 1)]
-
-
-def test_a_start_that_cannot_be_read_is_told_by_the_later_version_that_cannot_be_either(tmp_path: Path) -> None:
-    table = schemas(tmp_path, LONG_ID, ID_PRICE, schema(("other", "long")))
-
-    error = refusal(table, SchemaChangedError)
-
-    assert isinstance(error, SchemaChangedError)
-    assert (error.error_class, error.version) == ("DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE", 1)
 
 
 def test_rows_from_before_the_columns_were_mapped_are_read(tmp_path: Path) -> None:

@@ -151,16 +151,6 @@ def data_files_of(path: Path, condition: pc.Expression) -> list[str]:
     return data_files(store)
 
 
-@WRITERS
-def test_functions_of_partition_columns_choose_among_the_files(tmp_path: Path, write: Write) -> None:
-    rows = pa.table({"day": [date(2024, month, 1) for month in range(1, 13)] + [None], "n": list(range(13))})
-    write(tmp_path, rows, ["day"])
-
-    assert len(data_files_of(tmp_path, pc.month(pc.field("day")) == 3)) == 1
-    assert len(data_files_of(tmp_path, pc.field("day").is_null())) == 1
-    assert len(data_files_of(tmp_path, (pc.field("day") > date(2024, 10, 1)) & (pc.field("n") == 11))) == 1
-
-
 class MeteredStore(FaultyStore):
     """Counts the bytes that are read of data files."""
 

@@ -163,73 +163,6 @@ def test_what_is_not_understood_may_match_alone_and_beside_what_is(condition: pc
 @pytest.mark.parametrize(
     ("condition", "may"),
     [
-        (f < 5, False),
-        (~(f < 5), True),
-        (f > 9.1, False),
-        (~(f <= 9), True),
-        (f == 4, False),
-        (f != 7, True),
-        (~(f != 4), False),
-        (f == math.nan, False),
-        (f != math.nan, True),
-        (~(f <= math.nan), True),
-        (f.isin([math.nan]), True),
-        (f.isin([4.0]), False),
-        (f.is_null(nan_is_null=True), True),
-        (~f.is_null(nan_is_null=True), True),
-        # A number that is NaN is less than none, whatever the column.
-        (x <= math.nan, False),
-        (~(x <= math.nan), True),
-    ],
-    ids=str,
-)
-def test_a_float_may_be_nan_whatever_its_bounds(condition: pc.Expression, may: bool) -> None:  # noqa: FBT001
-    text = stats({"f": 5.0, "x": 5}, {"f": 9.0, "x": 9}, {"f": 0, "x": 0})
-
-    assert may_match(condition, text) is may
-
-
-def test_equal_bounds_rule_out_what_differs_unless_nan_is_among_them() -> None:
-    text = stats({"x": 7, "f": 7.0}, {"x": 7, "f": 7.0}, {"x": 0, "f": 0})
-
-    assert not may_match(x != 7, text)
-    assert not may_match(~(x == 7), text)
-    assert may_match(f != 7, text)
-
-
-def test_nulls_match_where_they_are_asked_for_alone() -> None:
-    none, some, all_ = (stats({}, {}, {"x": nulls}) for nulls in (0, 3, 10))
-
-    assert [may_match(x.is_null(), text) for text in (none, some, all_, None)] == [False, True, True, True]
-    assert [may_match(x.is_valid(), text) for text in (none, some, all_, None)] == [True, True, False, True]
-    assert [may_match(x > 5, text) for text in (none, some, all_, None)] == [True, True, False, True]
-    assert [may_match(~(x > 5), text) for text in (none, some, all_, None)] == [True, True, False, True]
-    assert [may_match(x.isin([5, None]), text) for text in (none, some, all_, None)] == [True, True, True, True]
-    assert [may_match(x.isin([5]), text) for text in (none, some, all_, None)] == [True, True, False, True]
-    assert not may_match(~x.is_null() & (x != 5), all_)
-
-
-def test_a_boolean_has_nulls_and_no_bounds() -> None:
-    text = stats({"ok": False}, {"ok": False}, {"ok": 0})
-
-    assert may_match(ok, text)
-    assert may_match(~ok, text)
-    assert not may_match(ok, stats({}, {}, {"ok": 10}))
-    assert not may_match(~ok, stats({}, {}, {"ok": 10}))
-
-
-def test_a_member_is_bounded_as_a_column_is() -> None:
-    text = stats({"s": {"x": 1}, "x": 5}, {"s": {"x": 2}, "x": 9})
-    member = pc.field("s", "x")
-
-    assert not may_match(member > 2, text)
-    assert may_match(member > 1, text)
-    assert may_match(x > 2, text)
-
-
-@pytest.mark.parametrize(
-    ("condition", "may"),
-    [
         (day == date(2024, 1, 1), True),
         (day != date(2024, 1, 1), False),
         (day > date(2024, 1, 1), False),
@@ -256,13 +189,77 @@ def test_a_partition_value_is_known_and_any_function_of_partition_columns_alone(
     assert may_match(condition, FIVE_TO_NINE, day="2024-01-01", region="eu") is may
 
 
-def test_a_partition_value_that_is_null_is_null() -> None:
+FLOATS = stats({"f": 5.0, "x": 5}, {"f": 9.0, "x": 9}, {"f": 0, "x": 0})
+SEVEN = stats({"x": 7, "f": 7.0}, {"x": 7, "f": 7.0}, {"x": 0, "f": 0})
+NO_NULL, NULLS, ALL_NULL = (stats({}, {}, {"x": nulls, "ok": nulls}) for nulls in (0, 3, 10))
+MEMBER = stats({"s": {"x": 1}, "x": 5}, {"s": {"x": 2}, "x": 9})
+LARGE = stats({"x": 2**53 + 1}, {"x": 2**62 + 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "condition", "may"),
+    [
+        # A float may be NaN whatever its bounds.
+        (FLOATS, f < 5, False),
+        (FLOATS, ~(f < 5), True),
+        (FLOATS, f > 9.1, False),
+        (FLOATS, ~(f <= 9), True),
+        (FLOATS, f == 4, False),
+        (FLOATS, f != 7, True),
+        (FLOATS, ~(f != 4), False),
+        (FLOATS, f == math.nan, False),
+        (FLOATS, f != math.nan, True),
+        (FLOATS, ~(f <= math.nan), True),
+        (FLOATS, f.isin([math.nan]), True),
+        (FLOATS, f.isin([4.0]), False),
+        (FLOATS, f.is_null(nan_is_null=True), True),
+        (FLOATS, ~f.is_null(nan_is_null=True), True),
+        # A number that is NaN is less than none, whatever the column.
+        (FLOATS, x <= math.nan, False),
+        (FLOATS, ~(x <= math.nan), True),
+        # Equal bounds rule out what differs, unless NaN is among them.
+        (SEVEN, x != 7, False),
+        (SEVEN, ~(x == 7), False),
+        (SEVEN, f != 7, True),
+        # Nulls match only where they are asked for.
+        *((text, x.is_null(), may) for text, may in ((NO_NULL, False), (NULLS, True), (ALL_NULL, True), (None, True))),
+        *(
+            (text, condition, text is not ALL_NULL)
+            for text in (NO_NULL, NULLS, ALL_NULL, None)
+            for condition in (x.is_valid(), x > 5, ~(x > 5), x.isin([5]))
+        ),
+        *((text, x.isin([5, None]), True) for text in (NO_NULL, NULLS, ALL_NULL, None)),
+        (ALL_NULL, ~x.is_null() & (x != 5), False),
+        # A boolean has nulls and no bounds.
+        (stats({"ok": False}, {"ok": False}, {"ok": 0}), ok, True),
+        (stats({"ok": False}, {"ok": False}, {"ok": 0}), ~ok, True),
+        (ALL_NULL, ok, False),
+        (ALL_NULL, ~ok, False),
+        # A member is bounded as a column is.
+        (MEMBER, pc.field("s", "x") > 2, False),
+        (MEMBER, pc.field("s", "x") > 1, True),
+        (MEMBER, x > 2, True),
+        # Bounds that a cast of the filter does not survive rule nothing out.
+        (LARGE, x < 5.5, True),
+        (LARGE, x < 5, False),
+    ],
+    ids=str,
+)
+def test_statistics_of_nulls_floats_booleans_and_members_rule_out_what_is_certain(
+    text: str | None,
+    condition: pc.Expression,
+    may: bool,  # noqa: FBT001
+) -> None:
+    assert may_match(condition, text) is may
+
+
+@pytest.mark.parametrize("text", [None, ""])
+def test_a_partition_value_that_is_null_is_null(text: str | None) -> None:
     region = pc.field("region")
 
-    for text in (None, ""):
-        assert may_match(region.is_null(), region=text)
-        assert not may_match(region == "eu", region=text)
-        assert not may_match(~(region == "eu") | (x > 9), FIVE_TO_NINE, region=text)
+    assert may_match(region.is_null(), region=text)
+    assert not may_match(region == "eu", region=text)
+    assert not may_match(~(region == "eu") | (x > 9), FIVE_TO_NINE, region=text)
 
 
 def test_a_partition_value_that_is_not_there_or_cannot_be_read_may_be_any() -> None:
@@ -359,13 +356,6 @@ def test_statistics_are_asked_for_of_columns_in_parts_that_are_understood() -> N
     assert condition is not None
     judged = {column.path for column in columns_in(condition, understood=True)}
     assert judged == {("x",), ("f",), ("ok",), ("s", "x"), ("day",)}
-
-
-def test_bounds_that_a_cast_of_the_filter_does_not_survive_rule_nothing_out() -> None:
-    text = stats({"x": 2**53 + 1}, {"x": 2**62 + 1})
-
-    assert may_match(x < 5.5, text)
-    assert not may_match(x < 5, text)
 
 
 def test_files_are_judged_thousands_at_a_time_and_keep_their_order() -> None:

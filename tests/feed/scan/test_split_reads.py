@@ -151,45 +151,36 @@ def test_a_manifest_without_the_days_that_are_asked_for_is_not_read(where: str, 
     assert manifests_read(where, *appends, partition_by=["day"]) == wanted
 
 
-def test_numbers_of_manifests_are_compared_as_numbers() -> None:
-    appends = [rows({"n": n}) for n in (9, 10, 100)]
-
-    assert manifests_read("n = 10", *appends, partition_by=["n"]) == [2]
-    assert manifests_read("n > 9", *appends, partition_by=["n"]) == [2, 3]
-    assert manifests_read("n < 10", *appends, partition_by=["n"]) == [1]
+TEXTS = [{"p": p} for p in ("a b", "", "a%20b", None)]
 
 
-@pytest.mark.parametrize("where", ["p = 'a b'", "p = ''", "p IS NULL", "p = 'a%20b'", "p < 'b'"])
-def test_no_manifest_of_texts_is_left_out(where: str) -> None:
-    appends = [rows({"p": p}) for p in ("a b", "", "a%20b", None)]
+NUMBERS = [{"n": n, "id": n} for n in (9, 10, 100)]
 
-    assert manifests_read(where, *appends, partition_by=["p"]) == [1, 2, 3, 4]
+
+@pytest.mark.parametrize(
+    ("by", "appends", "where", "wanted"),
+    [
+        ("n", NUMBERS, "n = 10", [2]),
+        ("n", NUMBERS, "n > 9", [2, 3]),
+        ("n", NUMBERS, "n < 10", [1]),
+        ("n", NUMBERS, "id = 9", [1, 2, 3]),
+        ("n", NUMBERS, "id = 9 AND n = 10", [2]),
+        *(
+            ("p", TEXTS, where, [1, 2, 3, 4])
+            for where in ("p = 'a b'", "p = ''", "p IS NULL", "p = 'a%20b'", "p < 'b'")
+        ),
+    ],
+)
+def test_manifests_are_ruled_out_by_numbers_and_days_of_the_partition_alone(
+    by: str, appends: list[dict[str, Any]], where: str, wanted: list[int]
+) -> None:
+    assert manifests_read(where, *map(rows, appends), partition_by=[by]) == wanted
 
 
 def test_a_manifest_with_a_null_partition_is_read_for_any_day() -> None:
     appends = [rows({"day": DAYS[0]}, {"day": None}), rows({"day": DAYS[1]})]
 
     assert manifests_read("day = DATE'2024-01-10'", *appends, partition_by=["day"]) == [1, 2]
-
-
-def test_a_column_that_partitions_nothing_rules_no_manifest_out() -> None:
-    appends = [rows({"n": n, "id": n}) for n in (1, 2)]
-
-    assert manifests_read("id = 1", *appends, partition_by=["n"]) == [1, 2]
-    assert manifests_read("id = 1 AND n = 2", *appends, partition_by=["n"]) == [2]
-
-
-def test_the_tasks_of_a_batch_are_planned_without_manifests_that_are_not_asked_for() -> None:
-    memory = split_table(
-        *(rows({"id": n, "day": day}) for n, day in enumerate(DAYS)), partition_by=["day"], bounds_of=numeric_or_text
-    )
-    store = FaultyStore(memory)
-    snapshot = log_of(store).load()
-    asked = row_filter("day = DATE'2024-01-10'", snapshot.schema).predicate
-
-    paths = [p for batch in snapshot.live_files(with_stats=True, asked=asked) for p in batch["log_path"].to_pylist()]
-    assert paths == ["day=2024-01-10/part-00002-00000.split"]
-    assert sum("/manifest-" in call.name for call in store.calls if call.operation == "read") == 1
 
 
 def test_a_filter_of_parts_within_parts_rules_no_manifest_out() -> None:

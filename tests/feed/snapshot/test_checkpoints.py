@@ -11,7 +11,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 import tablefeed
 from support.logs import commit_path, live_paths
-from tablefeed.errors import CorruptLogError, LogError, TablefeedError, VersionNotFoundError
+from tablefeed.errors import LogError, TablefeedError, VersionNotFoundError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.store import Fault, FaultyStore, LocalStore
@@ -55,25 +55,6 @@ def test_a_table_is_read_from_its_checkpoint_and_the_commits_behind_it(table: Pa
     assert ids(table, 4) == [0, 1, 2, 3, 4]
 
 
-def test_an_older_version_is_read_from_an_older_checkpoint(table: Path) -> None:
-    drop_commits(table, 0, 1)
-
-    assert ids(table, 3) == [0, 1, 2, 3]
-
-
-def test_commits_before_the_checkpoint_are_not_read(table: Path) -> None:
-    store = FaultyStore(LocalStore(str(table)))
-
-    live_paths(DeltaLog(store, location=str(table), storage_options={}))
-
-    read = {call.name for call in store.calls if call.operation in ("read", "open_input")}
-    assert read == {
-        "_delta_log/_last_checkpoint",
-        commit_path(5),
-        f"_delta_log/{4:020d}.checkpoint.parquet",
-    }
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -97,28 +78,14 @@ def test_a_hint_that_is_stale_or_wrong_or_no_json_changes_nothing(table: Path, t
     assert ids(table, 1) == [0, 1]
 
 
-def test_a_hint_that_is_missing_changes_nothing(table: Path) -> None:
+def test_a_hint_that_is_missing_or_cannot_be_read_changes_nothing(table: Path) -> None:
     hint(table).unlink()
-
     assert ids(table) == [0, 1, 2, 3, 4, 5]
-
-
-def test_a_hint_that_cannot_be_read_changes_nothing(table: Path) -> None:
-    hint(table).unlink()
     hint(table).mkdir()
     assert ids(table) == [0, 1, 2, 3, 4, 5]
 
     store = FaultyStore(LocalStore(str(table)), faults=[Fault(operation="read", name="_last_checkpoint")])
     assert len(live_paths(DeltaLog(store, location=str(table), storage_options={}))) == 6
-
-
-def test_a_hint_at_a_checkpoint_that_lacks_a_part_changes_nothing(table: Path) -> None:
-    part = table / "_delta_log" / f"{4:020d}.checkpoint.{1:010d}.{2:010d}.parquet"
-    checkpoint(table, 4).rename(part)
-    hint(table).write_text('{"version":4,"size":5,"parts":2}')
-    drop_commits(table, 0, 1)
-
-    assert ids(table) == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_version_with_a_checkpoint_and_without_its_commit_is_opened(table: Path) -> None:
@@ -139,39 +106,6 @@ def test_a_checkpoint_that_cannot_be_read_is_passed_over_for_an_earlier_one(tabl
 
     assert tablefeed.open_table(table).txn_version("loader") == 5
     assert ids(table) == [0, 1, 2, 3, 4, 5]
-
-
-def test_without_a_checkpoint_that_can_be_read_the_commits_tell_all(table: Path) -> None:
-    for version in (2, 4):
-        checkpoint(table, version).write_bytes(b"junk")
-
-    assert ids(table) == [0, 1, 2, 3, 4, 5]
-
-
-def test_where_nothing_stands_in_for_a_broken_checkpoint_it_is_the_checkpoint_that_is_blamed(table: Path) -> None:
-    drop_commits(table, 0, 1, 2, 3)
-    checkpoint(table, 2).unlink()
-    checkpoint(table, 4).write_bytes(b"junk")
-
-    with pytest.raises(CorruptLogError, match=f"{4:020d}.checkpoint.parquet") as caught:
-        tablefeed.open_table(table)
-    assert str(table) in str(caught.value)
-
-
-def test_a_broken_commit_behind_a_checkpoint_is_blamed_by_its_line(table: Path) -> None:
-    drop_commits(table, 0, 1, 2, 3)
-    (table / commit_path(5)).write_text("{")
-
-    with pytest.raises(CorruptLogError, match=f"{5:020d}.json, line 1"):
-        tablefeed.open_table(table)
-
-
-def test_a_hole_between_the_checkpoint_and_the_newest_commit_is_no_older_table(table: Path) -> None:
-    write_deltalake(str(table), pa.table({"id": [6]}), mode="append")
-    drop_commits(table, 0, 5)
-
-    with pytest.raises(LogError, match=str(table)):
-        tablefeed.open_table(table)
 
 
 def test_a_writer_goes_on_behind_a_checkpoint(table: Path) -> None:

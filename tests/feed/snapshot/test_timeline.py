@@ -141,19 +141,6 @@ def test_after_the_early_log_was_cleaned_up_a_time_before_the_first_readable_ver
         version_at(log, 1099)
 
 
-def test_where_only_versions_with_in_commit_timestamps_are_left_the_first_of_them_is_the_earliest() -> None:
-    log = turned_on_midway()
-    put_checkpoint(log.store, classic_name(5), [ICT, since(4, 2000), add("a")])
-    for version in range(5):
-        log.store.delete(commit_path(version))
-
-    assert [version_at(log, at_ms) for at_ms in (2100, 2200)] == [5, 6]
-    for at_ms in (1500, 2050):
-        with pytest.raises(TableError, match=r"00:00:02\.100") as caught:
-            version_at(log, at_ms)
-        assert caught.value.error_class == "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
-
-
 def test_a_version_whose_commit_is_gone_has_no_time() -> None:
     log = turned_on_midway()
     put_checkpoint(log.store, classic_name(4), [ICT, since(4, 2000), add("a")])

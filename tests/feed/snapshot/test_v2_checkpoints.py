@@ -188,14 +188,6 @@ def test_an_unreadable_checkpoint_is_passed_over_for_another_of_the_same_version
     assert live_paths(log) == ["a", "b", "d"]
 
 
-def test_the_v2_checkpoint_in_a_hint_is_not_believed() -> None:
-    log = a_checkpointed_log(*HEAD, add("a"))
-    hint = b'{"version":2,"size":4,"v2Checkpoint":{"path":"%s","sidecarFiles":[{"path":"x.parquet"}]}}'
-    log.store.replace("_delta_log/_last_checkpoint", hint % NAMES[1].encode())
-
-    assert live_paths(log) == ["a", "d"]
-
-
 # --- tables of other writers -----------------------------------------------------------------------------------------
 
 TABLES = [
