@@ -176,11 +176,11 @@ def written(
     kind: WriteKind = WriteKind.APPEND,
     txn: tuple[str, int] | None = None,
     rules: WriteRules | None = None,
-    partition_by: Sequence[str] = (),
+    known: Snapshot | None = None,
 ) -> Transaction:
-    """A write whose `rows` are planned against the newest state and in data files, and not committed yet."""
+    """A write whose `rows` are in data files, and not committed yet; planned against `known` or the newest state."""
     recorded = None if txn is None else Txn(app_id=txn[0], txn_version=txn[1])
-    plan = plan_write(log, current_snapshot(log), rows.schema, partition_by=partition_by, kind=kind, rules=rules)
+    plan = plan_write(log, known or current_snapshot(log), rows.schema, partition_by=(), kind=kind, rules=rules)
     return Transaction(
         plan=plan,
         files=write_task(plan, rows.to_batches(), task=0, txn=recorded, now_ms=NOW_MS),

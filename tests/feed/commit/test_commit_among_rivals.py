@@ -6,9 +6,8 @@ import pyarrow as pa
 import pytest
 
 from support.logs import (
-    ID,
     NOW_MS,
-    Action,
+    VECTOR,
     a_log,
     a_table,
     a_write,
@@ -16,23 +15,18 @@ from support.logs import (
     add,
     committed,
     faulty,
-    info,
     live_paths,
     log_of,
     metadata,
     protocol,
     put,
-    remove,
     still,
-    txn,
 )
 from tablefeed.errors import (
-    AppendOnlyError,
     ConflictError,
 )
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.snapshot.table_log import TableLog
-from tablefeed.feed.write.sink import plan_write
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.store import Fault, FaultyStore, MemoryStore
 
@@ -50,16 +44,6 @@ def puts(store: FaultyStore) -> list[str]:
     return [call.name for call in store.calls if call.operation == "put_if_absent"]
 
 
-def test_an_append_becomes_the_next_version() -> None:
-    log = a_table()
-    snapshot = log.load()
-
-    outcome, after = commit(log, snapshot, a_write(log, snapshot, "a"), still())
-
-    assert outcome == committed(1)
-    assert (after.version, live_paths(log)) == (1, ["a"])
-
-
 def test_a_commit_says_of_itself_what_delta_spark_says() -> None:
     log = a_table()
     snapshot = log.load()
@@ -73,18 +57,6 @@ def test_a_commit_says_of_itself_what_delta_spark_says() -> None:
     assert (about["readVersion"], about["isBlindAppend"]) == (0, True)
     assert said[1] == {"txn": {"appId": "query", "version": 7, "lastUpdated": NOW_MS}}
     assert said[2]["add"]["path"] == "a"
-
-
-def test_an_append_that_loses_the_race_goes_behind_the_winner_with_the_same_files() -> None:
-    log = a_table()
-    snapshot = log.load()
-    ours = a_write(log, snapshot, "ours")
-    put(log.store, 1, [add("theirs")])
-
-    outcome, after = commit(log, snapshot, ours, still())
-
-    assert outcome == committed(2)
-    assert (after.version, live_paths(log)) == (2, ["ours", "theirs"])
 
 
 def test_retries_write_no_data_file_again() -> None:
@@ -139,75 +111,6 @@ def test_a_thousand_races_lost_are_no_reason_to_give_up_or_to_wait_for_ever() ->
     assert max(waited) == 0.25
 
 
-@pytest.mark.parametrize(
-    ("winner", "error_class"),
-    [
-        ([metadata(configuration={"owner": "me"})], "DELTA_METADATA_CHANGED"),
-        ([metadata(TWO_COLUMNS)], "DELTA_METADATA_CHANGED"),
-        ([protocol(1, 3)], "DELTA_PROTOCOL_CHANGED"),
-        ([txn("query", 6), add("theirs")], "DELTA_CONCURRENT_TRANSACTION"),
-    ],
-)
-def test_an_append_stops_for_a_winner_that_changed_the_table_or_is_of_its_own_application(
-    winner: list[Action], error_class: str
-) -> None:
-    log = a_table()
-    snapshot = log.load()
-    ours = a_write(log, snapshot, "ours", txn=("query", 7))
-    put(log.store, 1, winner)
-
-    with pytest.raises(ConflictError) as caught:
-        commit(log, snapshot, ours, still())
-
-    assert caught.value.error_class == error_class
-    assert "memory:orders" in str(caught.value)
-    assert log.commit(log.load().version) is not None
-    assert "ours" not in live_paths(log)
-
-
-@pytest.mark.parametrize(
-    "winner",
-    [
-        [add("theirs")],
-        [add("theirs"), txn("another query", 7)],
-        [remove("old"), add("packed", data_change=False)],
-        [remove("old")],
-        [info(operation="VACUUM START")],
-    ],
-)
-def test_an_append_goes_behind_any_winner_that_changes_rows_alone(winner: list[Action]) -> None:
-    log = a_log(v0=[protocol(), metadata(), add("old")])
-    snapshot = log.load()
-    ours = a_write(log, snapshot, "ours", txn=("query", 7))
-    put(log.store, 1, winner)
-
-    outcome, _ = commit(log, snapshot, ours, still())
-
-    assert outcome == committed(2)
-    assert committed_once(log, "ours")
-
-
-@pytest.mark.parametrize(
-    ("winner", "error_class"),
-    [
-        ([add("theirs")], "DELTA_CONCURRENT_APPEND"),
-        ([remove("old"), add("packed", data_change=False)], "DELTA_CONCURRENT_APPEND"),
-        ([remove("old")], "DELTA_CONCURRENT_DELETE_READ"),
-    ],
-)
-def test_an_overwrite_stops_for_a_winner_whose_files_it_has_not_seen(winner: list[Action], error_class: str) -> None:
-    log = a_log(v0=[protocol(), metadata(), add("old")])
-    snapshot = log.load()
-    ours = a_write(log, snapshot, "ours", kind=WriteKind.OVERWRITE)
-    put(log.store, 1, winner)
-
-    with pytest.raises(ConflictError) as caught:
-        commit(log, snapshot, ours, still())
-
-    assert caught.value.error_class == error_class
-    assert caught.value.winner == 1
-
-
 def test_a_rival_between_the_plan_and_the_commit_is_judged_though_the_caller_has_read_it() -> None:
     log = a_log(v0=[protocol(), metadata(), add("old")])
     ours = a_write(log, log.load(), "ours", kind=WriteKind.OVERWRITE)
@@ -218,12 +121,14 @@ def test_a_rival_between_the_plan_and_the_commit_is_judged_though_the_caller_has
 
 
 def test_an_overwrite_removes_each_live_file_with_all_that_the_log_says_of_it() -> None:
-    old = add("p=a%2520b/x", size=77, partitionValues={"p": "a%20b"}, tags={"OWNER": "me"}, stats='{"numRecords":3}')
+    old = add("p=a%2520b/x", size=77, partitionValues={"p": "a%20b"}, tags={"OWNER": "me"}, stats='{"numRecords":9}')
+    old["add"]["deletionVector"] = VECTOR
     partitioned = (
         '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}},'
         '{"name":"p","type":"string","nullable":true,"metadata":{}}]}'
     )
-    log = a_log(v0=[protocol(), metadata(partitioned, partition_columns=["p"]), old])
+    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    log = a_log(v0=[protocol(3, 7, **features), metadata(partitioned, partition_columns=["p"]), old])
     snapshot = log.load()
     rows = pa.schema([("id", pa.int64()), ("p", pa.string())])
 
@@ -239,15 +144,7 @@ def test_an_overwrite_removes_each_live_file_with_all_that_the_log_says_of_it() 
             "partitionValues": {"p": "a%20b"},
             "size": 77,
             "tags": {"OWNER": "me"},
+            "deletionVector": VECTOR,
         }
     ]
     assert live_paths(log) == ["new"]
-
-
-def test_an_append_only_table_refuses_an_overwrite_before_a_file_is_written() -> None:
-    log = a_log(v0=[protocol(), metadata(configuration={"delta.appendOnly": "true"}), add("old")])
-    snapshot = log.load()
-
-    plan_write(log, snapshot, ID, partition_by=(), kind=WriteKind.APPEND)
-    with pytest.raises(AppendOnlyError, match="memory:orders"):
-        plan_write(log, snapshot, ID, partition_by=(), kind=WriteKind.OVERWRITE)

@@ -39,7 +39,7 @@ from tablefeed.feed.upkeep.after_commit import after_commit
 from tablefeed.feed.write.sink import plan_write
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
-from tablefeed.store import MemoryStore, Within, open_store
+from tablefeed.store import Fault, FaultyStore, open_store
 
 TRACKED = ("rowTracking", "domainMetadata")
 ENABLED = {
@@ -86,78 +86,46 @@ def times(log: TableLog, *versions: int) -> list[int]:
 # --- row tracking --------------------------------------------------------------------------------------------------
 
 
-def test_rows_get_ids_behind_the_mark_and_the_mark_moves_with_them() -> None:
-    log = a_tracked_table(mark({"rowIdHighWaterMark": 6}))
-
-    commit(log, log.load(), write(log, 3, 2), still())
-
-    assert ids(log, 1) == [(7, 1), (10, 1)]
-    assert actions_of(log, 1)[-1] == {
-        "domainMetadata": {
-            "domain": "delta.rowTracking",
-            "configuration": '{"rowIdHighWaterMark":11}',
-            "removed": False,
-        }
-    }
-    assert actions_of(log, 1)[0]["commitInfo"]["tags"] == {"delta.rowTracking.preserved": "true"}
+SIX = mark({"rowIdHighWaterMark": 6})
 
 
-def test_the_first_row_of_a_table_without_a_mark_has_the_id_0() -> None:
-    log = a_tracked_table()
+@pytest.mark.parametrize(
+    ("before", "properties", "rows", "given", "moved"),
+    [
+        ([SIX], ENABLED, (3, 2), [(7, 1), (10, 1)], [11]),
+        ([], ENABLED, (3,), [(0, 1)], [2]),
+        ([SIX], ENABLED, (), [], []),
+        ([], {}, (3,), [(0, 1)], [2]),
+        ([SIX], {"delta.rowTrackingSuspended": "true"}, (3,), [(None, None)], []),
+    ],
+    ids=["behind the mark", "the first row", "no rows", "listed and not enabled", "suspended"],
+)
+def test_rows_get_ids_behind_the_mark_and_the_mark_moves_with_them(
+    before: list[Action], properties: Mapping[str, str], rows: tuple[int, ...], given: list[object], moved: list[int]
+) -> None:
+    log = a_tracked_table(*before, properties=properties)
 
-    commit(log, log.load(), write(log, 3), still())
+    commit(log, log.load(), write(log, *rows), still())
 
-    assert (ids(log, 1), marks(log, 1)) == ([(0, 1)], ['{"rowIdHighWaterMark":2}'])
+    assert ids(log, 1) == given
+    assert marks(log, 1) == [f'{{"rowIdHighWaterMark":{each}}}' for each in moved]
+    promised = {"delta.rowTracking.preserved": "true"} if properties is ENABLED else None
+    assert actions_of(log, 1)[0]["commitInfo"].get("tags") == promised
 
 
-def test_ids_and_version_are_given_anew_after_a_lost_race() -> None:
-    log = a_tracked_table()
+@pytest.mark.parametrize("when", ["before our commit", "while we put"])
+def test_ids_and_version_are_given_anew_after_a_lost_race(when: str) -> None:
+    rival = [add("theirs", stats='{"numRecords":4}', baseRowId=0), mark({"rowIdHighWaterMark": 3})]
+    inner = a_tracked_table().store
+    lands = Fault(operation="put_if_absent", name=commit_path(1), hook=lambda: put(inner, 1, rival))
+    log = log_of(FaultyStore(inner, faults=[lands] if when == "while we put" else []))
     ours, before = write(log, 3), log.load()
-    put(log.store, 1, [add("theirs", stats='{"numRecords":4}', baseRowId=0), mark({"rowIdHighWaterMark": 3})])
+    if when == "before our commit":
+        put(inner, 1, rival)
 
     commit(log, before, ours, still())
 
     assert (ids(log, 2), marks(log, 2)) == ([(4, 2)], ['{"rowIdHighWaterMark":6}'])
-
-
-def test_a_race_that_is_lost_at_the_put_itself_gives_new_ids_too() -> None:
-    class Rivalled(MemoryStore):
-        def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
-            if name == commit_path(1):
-                put(self, 1, [add("theirs", stats='{"numRecords":4}', baseRowId=0), mark({"rowIdHighWaterMark": 3})])
-            return super().put_if_absent(name, data, within=within)
-
-    listed = protocol(1, 7, writerFeatures=TRACKED)
-    log = a_log(Rivalled("orders"), v0=[listed, metadata(configuration=ENABLED)])
-
-    commit(log, log.load(), write(log, 3), still())
-
-    assert (ids(log, 2), marks(log, 2)) == ([(4, 2)], ['{"rowIdHighWaterMark":6}'])
-
-
-def test_a_commit_without_rows_leaves_the_mark_as_it_is() -> None:
-    log = a_tracked_table(mark({"rowIdHighWaterMark": 6}))
-
-    commit(log, log.load(), write(log), still())
-
-    assert marks(log, 1) == []
-
-
-def test_ids_are_given_as_soon_as_the_feature_is_listed_and_only_promised_where_it_is_enabled() -> None:
-    log = a_tracked_table(properties={})
-
-    commit(log, log.load(), write(log, 3), still())
-
-    assert ids(log, 1) == [(0, 1)]
-    assert "tags" not in actions_of(log, 1)[0]["commitInfo"]
-
-
-def test_no_ids_are_given_while_row_tracking_is_suspended() -> None:
-    log = a_tracked_table(mark({"rowIdHighWaterMark": 6}), properties={"delta.rowTrackingSuspended": "true"})
-
-    commit(log, log.load(), write(log, 3), still())
-
-    assert (ids(log, 1), marks(log, 1)) == ([(None, None)], [])
 
 
 def test_an_overwrite_removes_files_with_their_ids_and_gives_none_twice() -> None:

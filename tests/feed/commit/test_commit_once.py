@@ -61,43 +61,6 @@ def test_the_txn_latest_in_the_log_counts_even_where_its_version_falls() -> None
     assert fresh == committed(3)
 
 
-def test_a_batch_that_a_twin_commits_between_plan_and_commit_stands_once() -> None:
-    log = a_table()
-    snapshot = log.load()
-    ours, twin = (a_write(log, snapshot, path, txn=("query", 7)) for path in ("ours", "twin"))
-
-    first, _ = commit(log, snapshot, twin, still())
-    second, _ = commit(log, snapshot, ours, still())
-
-    assert (first, second) == (committed(1), already_applied(1, recorded=7))
-    assert live_paths(log) == ["twin"]
-
-
-def test_an_older_run_that_wakes_late_commits_nothing() -> None:
-    log = a_table()
-    snapshot = log.load()
-    zombie = a_write(log, snapshot, "zombie", txn=("query", 7))
-    for batch in (7, 8):
-        state = log.load()
-        commit(log, state, a_write(log, state, f"batch{batch}", txn=("query", batch)), still())
-
-    outcome, _ = commit(log, snapshot, zombie, still())
-
-    assert outcome == already_applied(2, recorded=8)
-    assert live_paths(log) == ["batch7", "batch8"]
-
-
-def test_two_queries_with_the_same_batch_numbers_do_not_know_of_each_other() -> None:
-    log = a_table()
-    snapshot = log.load()
-
-    outcomes = [
-        commit(log, snapshot, a_write(log, snapshot, query, txn=(query, 0)), still())[0] for query in ("q1", "q2")
-    ]
-
-    assert outcomes == [committed(1), committed(2)]
-
-
 def test_a_query_whose_checkpoint_was_deleted_has_a_new_id_and_appends_again() -> None:
     log = a_log(v0=[protocol(), metadata()], v1=[txn("old query", 5), add("a")])
     snapshot = log.load()

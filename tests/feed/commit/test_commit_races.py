@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures.process import ProcessPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,13 +13,11 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 import tablefeed
-from support.logs import ID, commits_of
+from support.logs import commits_of, written
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.commit.transaction import Surroundings, Transaction, batch_write
+from tablefeed.feed.commit.transaction import Surroundings
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.feed.write.sink import plan_write, write_task
-from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Version
 from tablefeed.model.outcome import AlreadyApplied, Committed
 
@@ -34,10 +30,7 @@ def append_rows(location: str, rows: Sequence[int]) -> list[int]:
     state: Snapshot | None = log.load()
     versions: list[int] = []
     for row in rows:
-        plan = plan_write(log, state, ID, partition_by=(), kind=WriteKind.APPEND)
-        files = write_task(plan, [pa.record_batch([[row]], schema=ID)], task=0, now_ms=0)
-        write = Transaction(plan=plan, files=files, kind=WriteKind.APPEND, operation=batch_write(WriteKind.APPEND, ()))
-        outcome, state = commit(log, state, write, AROUND)
+        outcome, state = commit(log, state, written(log, pa.table({"id": [row]}), known=state), AROUND)
         versions.append(outcome.version)
     return versions
 
@@ -60,23 +53,6 @@ def rows_seen_by_delta_rs(location: str) -> list[int]:
     return sorted(DeltaTable(location).to_pyarrow_table()["id"].to_pylist())
 
 
-def test_of_200_appends_by_8_writers_in_2_processes_each_stands_once(tmp_path: Path) -> None:
-    location = a_table(tmp_path / "orders")
-    shares = [range(start, start + 25) for start in range(0, 200, 25)]
-
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-        versions = results([pool.submit(append_by_four_threads, location, shares[i::2]) for i in range(2)])
-
-    assert sorted(versions) == list(range(1, 201)), "every version is one writer's, and none is missing"
-    assert rows_seen_by_delta_rs(location) == list(range(200))
-    assert len(list((tmp_path / "orders").glob("*.parquet"))) == 200, "a lost race writes no file again"
-
-
-def append_by_four_threads(location: str, shares: Sequence[Sequence[int]]) -> list[int]:
-    with ThreadPoolExecutor(4) as pool:
-        return results([pool.submit(append_rows, location, rows) for rows in shares])
-
-
 def test_appends_stand_once_while_delta_rs_appends_to_the_same_table(tmp_path: Path) -> None:
     location = a_table(tmp_path / "orders")
 
@@ -97,8 +73,7 @@ def test_what_delta_rs_does_to_other_rows_never_excludes_an_append(tmp_path: Pat
     append_rows(location, range(4))
     log = open_log(location)
     state = log.load()
-    plan = plan_write(log, state, ID, partition_by=(), kind=WriteKind.APPEND)
-    files = write_task(plan, [pa.record_batch([[9]], schema=ID)], task=0, now_ms=0)
+    write = written(log, pa.table({"id": [9]}))
     theirs: dict[str, Callable[[DeltaTable], object]] = {
         "optimize": lambda table: table.optimize.compact(),
         "delete": lambda table: table.delete("id = 0"),
@@ -106,7 +81,6 @@ def test_what_delta_rs_does_to_other_rows_never_excludes_an_append(tmp_path: Pat
     }
 
     theirs[rearrange](DeltaTable(location))
-    write = Transaction(plan=plan, files=files, kind=WriteKind.APPEND, operation=batch_write(WriteKind.APPEND, ()))
     outcome, _ = commit(log, state, write, AROUND)
 
     left = {"optimize": [0, 1, 2, 3], "delete": [1, 2, 3], "update": [1, 2, 3, 5]}[rearrange]

@@ -130,12 +130,15 @@ def test_what_a_batch_of_a_query_comes_to_after_each_kind_of_winner(winner: str)
     assert outcome_of(a_log(v0=[protocol(), metadata(), add("old")]), winners, txn=("query", 7)) == expected
 
 
+@pytest.mark.parametrize("txn", [None, ("query", 7)], ids=["alone", "batch of a query"])
 @pytest.mark.parametrize("winner", WINNERS)
-def test_what_an_overwrite_comes_to_after_each_kind_of_winner(winner: str) -> None:
-    winners, _, _, expected = WINNERS[winner]
+def test_what_an_overwrite_comes_to_after_each_kind_of_winner(winner: str, txn: tuple[str, int] | None) -> None:
+    winners, _, of_a_batch, expected = WINNERS[winner]
+    if txn is not None and of_a_batch in (REPLAY, TRANSACTION):
+        expected = of_a_batch
     log = a_log(v0=[protocol(), metadata(), add("old")])
 
-    assert outcome_of(log, winners, kind=WriteKind.OVERWRITE) == expected
+    assert outcome_of(log, winners, kind=WriteKind.OVERWRITE, txn=txn) == expected
     if expected == STANDS:
         assert live_paths(log) == ["ours"]
 

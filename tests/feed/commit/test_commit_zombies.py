@@ -12,11 +12,9 @@ import pytest
 
 from support.logs import (
     a_log,
-    a_table,
     a_write,
     add,
     already_applied,
-    committed,
     live_paths,
     log_of,
     metadata,
@@ -125,27 +123,3 @@ def test_a_run_that_finds_its_query_a_batch_behind_stops_for_only_one_of_the_two
         commit(log, snapshot, ahead, still())
 
     assert live_paths(log) == ["batch6", "zombie"]
-
-
-def test_a_zombie_does_not_bring_its_batch_into_a_table_made_anew() -> None:
-    inner = MemoryStore("orders")
-    log = at_batch_six(inner)
-    snapshot, zombie = a_zombie(log)
-    for version in (0, 1):
-        log.store.delete(f"_delta_log/{version:020d}.json")
-    other = "22222222-2222-2222-2222-222222222222"
-    put(inner, 0, [protocol(), metadata(table_id=other)])
-
-    with pytest.raises(ConflictError, match="DELTA_METADATA_CHANGED"):
-        commit(log, snapshot, zombie, still())
-
-    assert live_paths(log) == []
-
-
-def test_what_a_zombie_with_no_application_id_holds_is_a_write_of_its_own() -> None:
-    log = a_table()
-    snapshot = log.load()
-    zombie = a_write(log, snapshot, "zombie")
-    commit_batches(log, [0])
-
-    assert commit(log, snapshot, zombie, still())[0] == committed(2)

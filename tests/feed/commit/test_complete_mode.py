@@ -10,9 +10,6 @@ import pytest
 
 from support.logs import (
     ID,
-    NOW_MS,
-    VECTOR,
-    Action,
     a_log,
     a_table,
     a_write,
@@ -21,21 +18,17 @@ from support.logs import (
     already_applied,
     commit_path,
     committed,
-    faulty,
     live_paths,
     metadata,
     protocol,
-    put,
-    remove,
     still,
     txn,
 )
-from tablefeed.errors import AppendOnlyError, ConflictError, SchemaMismatchError
+from tablefeed.errors import AppendOnlyError, SchemaMismatchError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.write.sink import plan_write
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
-from tablefeed.store import Fault
 
 WHOLE = WriteKind.OVERWRITE
 
@@ -60,27 +53,6 @@ def test_a_batch_of_all_rows_removes_the_files_that_are_there_and_adds_its_own_i
         "numOutputBytes": "10",
     }
     assert live_paths(log) == ["new"]
-
-
-def test_what_is_removed_is_described_with_all_that_a_change_feed_needs() -> None:
-    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
-    old = add("x", size=77, tags={"OWNER": "me"}, stats='{"numRecords":9}', deletionVector=VECTOR)
-    log = a_log(v0=[protocol(3, 7, **features), metadata(), old])
-    snapshot = log.load()
-
-    commit(log, snapshot, a_write(log, snapshot, "new", kind=WHOLE, txn=("query", 0)), still())
-
-    [removed] = [action["remove"] for action in actions_of(log, 1) if "remove" in action]
-    assert removed == {
-        "path": "x",
-        "deletionTimestamp": NOW_MS,
-        "dataChange": True,
-        "extendedFileMetadata": True,
-        "partitionValues": {},
-        "size": 77,
-        "tags": {"OWNER": "me"},
-        "deletionVector": VECTOR,
-    }
 
 
 def test_what_is_removed_is_never_a_value_a_file() -> None:
@@ -118,63 +90,6 @@ def test_a_batch_that_the_table_records_does_not_replace_what_came_after_it() ->
 
     assert outcome == already_applied(2, recorded=7)
     assert live_paths(log) == ["another's", "ours"]
-
-
-def test_a_batch_whose_commit_had_no_answer_stands_once() -> None:
-    store, log = faulty(Fault(operation="put_if_absent", at=1, when="after"))
-    put(store, 1, [add("x")])
-    snapshot = log.load()
-
-    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "new", kind=WHOLE, txn=("query", 7)), still())
-
-    assert outcome == committed(2)
-    assert live_paths(log) == ["new"]
-    assert log.commit(log.load().version) is not None
-
-
-@pytest.mark.parametrize(
-    ("winner", "error_class"),
-    [
-        ([add("theirs")], "DELTA_CONCURRENT_APPEND"),
-        ([remove("x")], "DELTA_CONCURRENT_DELETE_READ"),
-        ([remove("x"), add("packed", data_change=False)], "DELTA_CONCURRENT_APPEND"),
-        ([txn("query", 6), add("theirs")], "DELTA_CONCURRENT_TRANSACTION"),
-    ],
-)
-def test_a_batch_of_all_rows_never_removes_what_it_has_not_seen(winner: list[Action], error_class: str) -> None:
-    log = a_log(v0=[protocol(), metadata(), add("x")])
-    snapshot = log.load()
-    ours = a_write(log, snapshot, "new", kind=WHOLE, txn=("query", 7))
-    put(log.store, 1, winner)
-
-    with pytest.raises(ConflictError) as caught:
-        commit(log, snapshot, ours, still())
-
-    assert caught.value.error_class == error_class
-    assert log.load().version == 1
-
-
-def test_it_goes_behind_a_winner_that_touches_no_rows() -> None:
-    log = a_log(v0=[protocol(), metadata(), add("x")])
-    snapshot = log.load()
-    ours = a_write(log, snapshot, "new", kind=WHOLE, txn=("query", 7))
-    put(log.store, 1, [txn("another query", 7)])
-
-    outcome, _ = commit(log, snapshot, ours, still())
-
-    assert outcome == committed(2)
-
-
-def test_a_rival_that_lands_while_we_put_is_judged_too() -> None:
-    store, log = faulty(
-        Fault(operation="put_if_absent", at=1, hook=lambda: put(store, 1, [add("theirs")])),
-    )
-    snapshot = log.load()
-
-    with pytest.raises(ConflictError, match="DELTA_CONCURRENT_APPEND"):
-        commit(log, snapshot, a_write(log, snapshot, "new", kind=WHOLE, txn=("query", 7)), still())
-
-    assert live_paths(log) == ["theirs"]
 
 
 def test_a_table_that_may_only_grow_refuses_complete_mode_before_a_file_is_written() -> None:

@@ -24,7 +24,7 @@ from support.index_tables import (
     put_state,
     rows_of,
 )
-from support.logs import still
+from support.logs import still, written
 from tablefeed.errors import (
     CommitUnknownError,
     ConflictError,
@@ -33,19 +33,15 @@ from tablefeed.errors import (
     LogError,
     StoreError,
     TableError,
-    TableNotFoundError,
     UnsupportedOptionError,
 )
 from tablefeed.feed.commit.index_attempts import NOTES_DIR
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.commit.transaction import Transaction, micro_batch
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
-from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.indextables import names
 from tablefeed.indextables.log.next_state import StateUpdate
 from tablefeed.log.conflicts import WriteKind
-from tablefeed.model.actions import AddFile, Txn, Version
+from tablefeed.model.actions import AddFile, Version
 from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.store import Fault, FaultyStore, LocalStore
 
@@ -196,7 +192,7 @@ def test_an_overwrite_without_rows_of_unknown_fate_is_found(table: Path, flavour
     put = names.state_name(following) if flavour == "states" else names.commit_name(following)
     silent = [Fault(operation="read", name=put, at=call) for call in range(1, 10)]
     lost = FaultyStore(LocalStore(path), faults=[Fault(operation="put_if_absent", name=put, when="after"), *silent])
-    write = a_write(log, rows, app_id="loader", batch=7, kind=WriteKind.OVERWRITE)
+    write = written(log, rows, txn=("loader", 7), kind=WriteKind.OVERWRITE)
     with pytest.raises(CommitUnknownError):
         commit(IndexTablesLog(lost, location=path, storage_options={}), log.load(), write, still())
     tablefeed.append(table, theirs)
@@ -240,7 +236,7 @@ def test_a_write_that_was_tried_and_never_committed_is_written(table: Path) -> N
     failing = FaultyStore(
         LocalStore(str(table)), faults=[Fault(operation="put_if_absent", name=names.LOG_DIR, at=n) for n in range(2, 9)]
     )
-    write = a_write(log, new_rows(table, 901), app_id="loader", batch=0)
+    write = written(log, new_rows(table, 901), txn=("loader", 0))
     with pytest.raises((CommitUnknownError, StoreError)):
         commit(IndexTablesLog(failing, location=str(table), storage_options={}), None, write, still())
     assert list((table / NOTES_DIR).rglob("txn-*"))
@@ -265,7 +261,7 @@ def test_where_the_version_that_may_hold_a_write_was_purged_the_write_is_refused
 def test_who_loses_the_race_takes_the_version_after(table: Path) -> None:
     log = log_of(table)
     state = log.load()
-    ours = a_write(log, new_rows(table, 901), app_id="ours", batch=0)
+    ours = written(log, new_rows(table, 901), txn=("ours", 0))
     theirs = tablefeed.append(table, new_rows(table, 902))
 
     outcome, after = commit(log, state, ours, still())
@@ -278,7 +274,7 @@ def test_who_loses_the_race_takes_the_version_after(table: Path) -> None:
 def test_an_overwrite_takes_away_what_was_appended_before_it_won(table: Path) -> None:
     log = log_of(table)
     state = log.load()
-    ours = a_write(log, new_rows(table, 901), app_id="ours", batch=0, kind=WriteKind.OVERWRITE)
+    ours = written(log, new_rows(table, 901), txn=("ours", 0), kind=WriteKind.OVERWRITE)
     tablefeed.append(table, new_rows(table, 902))
 
     commit(log, state, ours, still())
@@ -297,7 +293,7 @@ def test_a_lost_answer_is_settled_by_reading_back(table: Path) -> None:
     log = IndexTablesLog(lost, location=path, storage_options={})
     before = len(rows_of(table))
 
-    outcome, _ = commit(log, None, a_write(log, new_rows(table, 901), app_id="ours", batch=0), still())
+    outcome, _ = commit(log, None, written(log, new_rows(table, 901), txn=("ours", 0)), still())
 
     assert isinstance(outcome, Committed)
     assert len(rows_of(table)) == before + 1
@@ -322,7 +318,7 @@ def test_a_version_that_was_made_and_purged_while_its_writer_was_held_up_is_not_
     log = IndexTablesLog(FaultyStore(LocalStore(str(table)), faults=[puts]), location=str(table), storage_options={})
 
     with pytest.raises(CommitUnknownError, match="purged"):
-        commit(log, None, a_write(log, new_rows(table, 999), app_id="ours", batch=0), still())
+        commit(log, None, written(log, new_rows(table, 999), txn=("ours", 0)), still())
 
     assert log_files(table).isdisjoint(files)
     assert tablefeed.open_table(table).version == base + 3
@@ -452,7 +448,7 @@ def test_no_state_is_made_up_for_in_a_table_that_cannot_be_written_any_more(tmp_
     table = tmp_path / "table"
     tablefeed.append(table, ROWS, table_format="indextables")
     log = log_of(table)
-    state, (first, again) = log.load(), (a_write(log, ROWS, app_id="loader", batch=0) for _ in range(2))
+    state, (first, again) = log.load(), (written(log, ROWS, txn=("loader", 0)) for _ in range(2))
     commit(log, state, first, still())
     newer = b'{"protocol":{"minReaderVersion":4,"minWriterVersion":9}}\n'
     log.store.replace(f"{names.LOG_DIR}/{names.commit_name(3)}", newer)
@@ -473,12 +469,12 @@ def test_states_that_go_on_from_before_a_commit_without_a_state_are_refused_by_n
     tablefeed.append(table, ROWS, table_format="indextables")
     lost = FaultyStore(LocalStore(path), faults=[Fault(operation="put_if_absent", name=f"/{names.STATE_MANIFEST}")])
     ours = IndexTablesLog(lost, location=path, storage_options={})
-    _, after = commit(ours, None, a_write(log_of(table), ROWS, app_id="ours", batch=0), still())
+    _, after = commit(ours, None, written(log_of(table), ROWS, txn=("ours", 0)), still())
     assert len(rows_of(table)) == 6
     there = live(table)[0]
     for version in range(2, 2 + appends):
         append_as_state_alone(table, there, version)
-    write = a_write_against(log_of(table), after, ROWS)
+    write = written(log_of(table), ROWS, known=after)
 
     with pytest.raises(LogError, match="INDEXTABLES_MIXED_LOG"):
         commit(ours, after, write, still())
@@ -487,13 +483,6 @@ def test_states_that_go_on_from_before_a_commit_without_a_state_are_refused_by_n
     assert "does not hold" in str(read.value)
     assert "which the commit adds" in str(read.value)
     assert rows_of(table, version=1) == sorted(map(repr, ROWS.to_pylist()))
-
-
-def a_write_against(log: IndexTablesLog, state: Snapshot, rows: pa.Table) -> Transaction:
-    plan = plan_write(log, state, rows.schema, partition_by=(), kind=WriteKind.APPEND)
-    files = write_task(plan, rows.to_batches(), task=0, txn=None, now_ms=1)
-    operation = micro_batch(WriteKind.APPEND, "q", 0)
-    return Transaction(plan=plan, files=files, kind=WriteKind.APPEND, operation=operation)
 
 
 def append_as_state_alone(table: Path, like: AddFile, version: int) -> None:
@@ -509,7 +498,7 @@ def append_as_state_alone(table: Path, like: AddFile, version: int) -> None:
 def test_two_writers_that_both_make_the_table_share_it(tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     log = IndexTablesLog(LocalStore(path), location=path, storage_options={})
-    ours = a_write(log, ROWS, app_id="ours", batch=0)
+    ours = written(log, ROWS, txn=("ours", 0))
     tablefeed.append(path, ROWS, table_format="indextables")
 
     outcome, _ = commit(log, None, ours, still())
@@ -521,7 +510,7 @@ def test_two_writers_that_both_make_the_table_share_it(tmp_path: Path) -> None:
 def test_a_table_made_meanwhile_with_other_columns_is_not_written_to(tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     log = IndexTablesLog(LocalStore(path), location=path, storage_options={})
-    ours = a_write(log, ROWS, app_id="ours", batch=0)
+    ours = written(log, ROWS, txn=("ours", 0))
     tablefeed.append(path, pa.table({"other": [1]}), table_format="indextables")
 
     with pytest.raises(TableError, match="has created the table with other"):
@@ -534,7 +523,7 @@ def test_a_table_made_anew_since_the_plan_is_not_written_to(tmp_path: Path) -> N
     tablefeed.append(table, ROWS, table_format="indextables")
     log = log_of(table)
     state = log.load()
-    ours = a_write(log, ROWS, app_id="ours", batch=0)
+    ours = written(log, ROWS, txn=("ours", 0))
     shutil.rmtree(table)
     tablefeed.append(table, ROWS, table_format="indextables")
 
@@ -548,7 +537,7 @@ def test_a_table_deleted_since_the_plan_is_not_made_again(tmp_path: Path) -> Non
     tablefeed.append(table, ROWS, table_format="indextables")
     log = log_of(table)
     state = log.load()
-    ours = a_write(log, ROWS, app_id="ours", batch=0)
+    ours = written(log, ROWS, txn=("ours", 0))
     shutil.rmtree(table / names.LOG_DIR)
 
     with pytest.raises(ConflictError, match="INDEXTABLES_TABLE_REPLACED"):
@@ -562,7 +551,7 @@ def test_splits_that_an_earlier_try_committed_stay_though_the_table_cannot_be_wr
     tablefeed.append(table, ROWS, table_format="indextables")
     log = log_of(table)
     state = log.load()
-    ours = a_write_against(log, state, ROWS)
+    ours = written(log, ROWS, known=state)
     commit(log, state, ours, still())
     newer = b'{"protocol":{"minReaderVersion":4,"minWriterVersion":9}}\n'
     log.store.replace(f"{names.LOG_DIR}/{names.commit_name(3)}", newer)
@@ -602,25 +591,6 @@ def test_history_tells_who_wrote_what(tmp_path: Path) -> None:
     told = [(info.version, info.operation) for info in tablefeed.open_table(table).history()]
 
     assert [each for each in told if each[0]] == [(2, "WRITE"), (1, "WRITE")]
-
-
-def a_write(
-    log: IndexTablesLog,
-    rows: pa.Table,
-    *,
-    app_id: str,
-    batch: int,
-    kind: WriteKind = WriteKind.APPEND,
-) -> Transaction:
-    """A batch of a query that was planned and written, and is not committed yet."""
-    try:
-        state = log.load()
-    except TableNotFoundError:
-        state = None
-    plan = plan_write(log, state, rows.schema, partition_by=(), kind=kind)
-    txn = Txn(app_id=app_id, txn_version=batch)
-    files = write_task(plan, rows.to_batches(), task=0, txn=txn, now_ms=1)
-    return Transaction(plan=plan, files=files, kind=kind, operation=micro_batch(kind, app_id, batch), txn=txn)
 
 
 @pytest.fixture
@@ -663,7 +633,7 @@ def test_a_partition_value_that_the_log_would_tell_as_another_is_refused(by_the_
 def test_an_attempt_that_stands_keeps_its_splits_though_it_wakes_after_a_later_batch(table: Path) -> None:
     log = log_of(table)
     state = log.load()
-    ours = a_write(log, new_rows(table, 901), app_id="loader", batch=0)
+    ours = written(log, new_rows(table, 901), txn=("loader", 0))
     commit(log, state, ours, still())
     tablefeed.append(table, new_rows(table, 902), app_id="loader", txn_version=1)
     before = rows_of(table)

@@ -29,7 +29,6 @@ from support.logs import (
     still,
 )
 from tablefeed.errors import (
-    AppendOnlyError,
     ConflictError,
     ConflictingOptionsError,
     IllegalOptionError,
@@ -40,7 +39,6 @@ from tablefeed.errors import (
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.table_log import TableLog
-from tablefeed.feed.write.sink import plan_write
 from tablefeed.feed.write.write_rules import Scope, WriteRules
 from tablefeed.log.conflicts import WriteKind
 
@@ -259,15 +257,6 @@ def test_what_cannot_be_combined_is_refused(tmp_path: Path, how: dict[str, Any],
 def test_another_mode_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="'static' or 'dynamic'"):
         overwrite(a_partitioned_table(tmp_path), rows([10], ["a"]), partition_overwrite_mode="some")
-
-
-@pytest.mark.parametrize("rules", [P_IS_1, DYNAMIC])
-def test_a_table_that_may_only_grow_refuses_partial_overwrites_too(rules: WriteRules) -> None:
-    grows = metadata(LONG_ID_P, partition_columns=["p"], configuration={"delta.appendOnly": "true"})
-    log = a_log(v0=[protocol(), grows])
-
-    with pytest.raises(AppendOnlyError):
-        plan_write(log, log.load(), ID_P, partition_by=(), kind=WriteKind.OVERWRITE, rules=rules)
 
 
 # --- among rivals, and in the log -----------------------------------------------------------------------------------

@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 
 import tablefeed
 from feed.upkeep.test_optimize import data_files, raced
-from support.logs import Action, add, already_applied, committed, metadata, protocol, put, remove, still
+from support.logs import Action, add, already_applied, committed, metadata, protocol, put, remove, still, written
 from support.maintained import delete_rows, ids, live, rows_of, said
 from tablefeed.errors import (
-    AppendOnlyError,
     ConflictError,
     InvalidRowsError,
     SchemaMismatchError,
@@ -27,14 +26,12 @@ from tablefeed.errors import (
     UnsupportedFeatureError,
 )
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.commit.transaction import Transaction, batch_write
+from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
-from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
-from tablefeed.model.actions import Txn
 from tablefeed.store import Fault, FaultyStore
 from tablefeed.store.local import LocalStore
 
@@ -351,13 +348,6 @@ def test_a_table_that_tracks_its_rows_refuses_it_by_name(tmp_path: Path) -> None
     assert ids(tmp_path) == [1, 2, 3]
 
 
-def test_a_table_that_may_only_grow_refuses_it(tmp_path: Path) -> None:
-    tablefeed.append(tmp_path, numbered(1, 2, 3), properties={"delta.appendOnly": "true"})
-
-    with pytest.raises(AppendOnlyError):
-        overwrite(tmp_path, numbered(9), "id > 2")
-
-
 def test_a_table_whose_changes_would_have_a_column_twice_refuses_it(tmp_path: Path) -> None:
     tablefeed.append(tmp_path, pa.table({"id": [1, 2], "_change_type": ["mine", "mine"]}))
     table = open_log(str(tmp_path)).load().metadata
@@ -372,12 +362,8 @@ def test_a_table_whose_changes_would_have_a_column_twice_refuses_it(tmp_path: Pa
 # --- rivals, crashes -------------------------------------------------------------------------------------------------
 
 
-def a_transaction(log: TableLog, data: pa.Table, where: str, txn: Txn | None = None) -> Transaction:
-    rules = WriteRules(replace_where=where)
-    plan = plan_write(log, log.load(), data.schema, partition_by=(), kind=WriteKind.OVERWRITE, rules=rules)
-    files = write_task(plan, data.to_batches(), task=0, now_ms=0)
-    operation = batch_write(WriteKind.OVERWRITE, (), rules)
-    return Transaction(plan=plan, files=files, kind=WriteKind.OVERWRITE, operation=operation, txn=txn)
+def a_transaction(log: TableLog, data: pa.Table, where: str, txn: tuple[str, int] | None = None) -> Transaction:
+    return written(log, data, kind=WriteKind.OVERWRITE, rules=WriteRules(replace_where=where), txn=txn)
 
 
 def two_files(path: Path) -> tuple[str, str]:
@@ -483,7 +469,7 @@ def test_a_rival_that_begins_to_track_rows_stops_it(tmp_path: Path) -> None:
 
 def test_a_write_that_the_table_records_rewrites_nothing(tmp_path: Path) -> None:
     two_files(tmp_path)
-    log, again = open_log(str(tmp_path)), Txn(app_id="app", txn_version=1)
+    log, again = open_log(str(tmp_path)), ("app", 1)
     first = a_transaction(log, numbered(4), "id > 2 AND id < 6", again)
     second = a_transaction(log, numbered(4), "id > 2 AND id < 6", again)
 
@@ -498,7 +484,7 @@ def test_a_write_that_the_table_records_rewrites_nothing(tmp_path: Path) -> None
 @pytest.mark.parametrize("new", [(4,), ()], ids=["with new rows", "without new rows"])
 def test_a_run_that_loses_its_put_to_its_twin_leaves_none_of_its_files(tmp_path: Path, new: tuple[int, ...]) -> None:
     two_files(tmp_path)
-    again = Txn(app_id="app", txn_version=1)
+    again = ("app", 1)
     plain = open_log(str(tmp_path))
     twin, ours = (a_transaction(plain, numbered(*new), "id > 2 AND id < 6", again) for _ in range(2))
     log = raced(tmp_path, lambda: commit(plain, plain.load(), twin, still()))
