@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from tablefeed._version import VERSION
 from tablefeed.delta import names, row_tracking
@@ -25,7 +25,7 @@ from tablefeed.delta.stats.clustering import clustering_domain
 from tablefeed.delta.stats.stats_columns import record_counts
 from tablefeed.delta.stats.stats_text import num_records
 from tablefeed.errors import CommitError, LogError
-from tablefeed.feed.commit.transaction import Operation, Transaction
+from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.delta_write import new_protocol_and_metadata
 from tablefeed.feed.write.replacement import Replacement
@@ -33,7 +33,7 @@ from tablefeed.feed.write.row_replacement import Rewriting
 from tablefeed.feed.write.row_rules import marks_moved
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.conflicts import WriteKind
-from tablefeed.model.actions import AddFile, Commit, DomainMetadata, Metadata, Protocol, RemoveFile, Txn, Version
+from tablefeed.model.actions import AddFile, Commit, DomainMetadata, Metadata, RemoveFile, Txn, Version
 
 ENGINE = f"tablefeed/{VERSION}"
 """commitInfo's engineInfo."""
@@ -58,14 +58,9 @@ def commit_entry(
 ) -> Commit:
     """Gives the commit to put after `state`, without the removes of `removal_of`, whose counts are `replaced`.
 
-    Raises CommitError where `state` has the last possible version, and as `new_protocol_and_metadata` and `featured`.
+    Raises CommitError where `state` has the last possible version or row ids cannot be assigned, LogError where the log
+    lacks the last row id in use or the in-commit timestamp of `state`, and as `new_protocol_and_metadata`.
     """
-    if state is not None and state.version >= names.LAST_VERSION:
-        raise CommitError(
-            f"Nothing was committed to {state.log.url}: it is at version {state.version}, the highest possible one. "
-            "So its log is damaged. Remove the files of versions that were never committed.",
-            url=state.log.url,
-        )
     transaction, plan, rewriting = write.transaction, write.plan, write.rewriting or Rewriting()
     gone = (*transaction.folded, *rewriting.removed)
     data_change = transaction.kind is not WriteKind.OPTIMIZE
@@ -75,11 +70,18 @@ def commit_entry(
         protocol, metadata = table = new_protocol_and_metadata(plan, created_ms=now_ms)
     else:
         table = protocol or state.protocol, metadata or state.metadata
-    added = (*transaction.files, *rewriting.added)
-    asked = featured(added, state, table, now_ms=now_ms)
+    properties = TableProperties.of(table[1])
+    version = _next_version(state)
+    added, domain = (*transaction.files, *rewriting.added), None
+    if row_tracking.supports_row_tracking(table[0]) and not properties.suspends_row_tracking:
+        before = {} if state is None else state.facts.domains
+        added, domain = row_tracking.with_row_ids(added, before, version=version)
     marks = _marks_moved(write, state)
-    # This tag tells other writers of Delta-Spark that the metadata only moves marks of identity columns.
-    moved = {names.IDENTITY_ONLY_TAG: "true"} if marks is not None and metadata is None else {}
+    # No row that has an id is copied or changed here: rows that stay keep their files.
+    tags = {names.ROW_TRACKING_PRESERVED: "true"} if properties.tracks_rows else {}
+    if marks is not None and metadata is None:
+        # This tag tells other writers of Delta-Spark that the metadata only moves marks of identity columns.
+        tags[names.IDENTITY_ONLY_TAG] = "true"
     info = commit_info(
         transaction.operation,
         Provenance(
@@ -89,29 +91,32 @@ def commit_entry(
             # The version that was read. The commit may follow a later one.
             read_version=plan.version,
             user_metadata=transaction.user_metadata,
-            in_commit_timestamp_ms=asked.in_commit_timestamp_ms,
-            tags={**asked.tags, **moved},
+            in_commit_timestamp_ms=_in_commit_timestamp(state, now_ms) if properties.keeps_commit_times else None,
+            tags=tags,
         ),
         is_blind_append=transaction.kind is WriteKind.APPEND,
-        metrics=metrics(
-            transaction.operation,
-            transaction.files,
-            folded,
-            replaced=replaced,
-            replaced_rows=replaced_rows,
-            rewriting=write.rewriting,
-        ),
+        metrics=_metrics(write, folded, replaced, replaced_rows),
     )
     return Commit(
-        version=Version(0 if state is None else state.version + 1),
-        files=(*asked.files, *folded, *rewriting.changes),
+        version=version,
+        files=(*added, *folded, *rewriting.changes),
         txns=txns_of(transaction, now_ms),
         metadata=metadata if marks is None else marks,
         protocol=protocol,
-        domains=(*asked.domains, *_new_domains(plan, state)),
+        domains=(*(() if domain is None else (domain,)), *_new_domains(plan, state)),
         info=info,
         committed_at_ms=None,
     )
+
+
+def _next_version(state: Snapshot | None) -> Version:
+    if state is not None and state.version >= names.LAST_VERSION:
+        raise CommitError(
+            f"Nothing was committed to {state.log.url}: it is at version {state.version}, the highest possible one. "
+            "So its log is damaged. Remove the files of versions that were never committed.",
+            url=state.log.url,
+        )
+    return Version(0 if state is None else state.version + 1)
 
 
 def _new_domains(plan: DeltaPlan, state: Snapshot | None) -> tuple[DomainMetadata, ...]:
@@ -171,49 +176,9 @@ def txns_of(transaction: Transaction, now_ms: int) -> tuple[Txn, ...]:
     return () if transaction.txn is None else (replace(transaction.txn, last_updated_ms=now_ms),)
 
 
-# --- what the table's features require ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Featured:
-    """The added files with what the features require, the domains to commit with them, and fields of commitInfo."""
-
-    files: tuple[AddFile, ...]
-    domains: tuple[DomainMetadata, ...] = ()
-    in_commit_timestamp_ms: int | None = None
-    tags: Mapping[str, str] = field(default_factory=dict)
-
-
-def featured(
-    files: Sequence[AddFile], state: Snapshot | None, table: tuple[Protocol, Metadata], *, now_ms: int
-) -> Featured:
-    """Gives what a commit that adds `files` after `state` must hold; `table` is the protocol and metadata after it.
-
-    `state` is None for version 0. Raises LogError where the log lacks the last row id in use or the in-commit timestamp
-    of `state`, and CommitError where row ids cannot be assigned.
-    """
-    protocol, metadata = table
-    properties = TableProperties.of(metadata)
-    version = Version(0 if state is None else state.version + 1)
-    domain = None
-    if row_tracking.supports_row_tracking(protocol) and not properties.suspends_row_tracking:
-        domains = {} if state is None else state.facts.domains
-        files, domain = row_tracking.with_row_ids(files, domains, version=version)
-    return Featured(
-        files=tuple(files),
-        domains=() if domain is None else (domain,),
-        in_commit_timestamp_ms=_in_commit_timestamp(state, metadata, now_ms=now_ms),
-        # No row that has an id is copied or changed here: rows that stay keep their files.
-        tags={names.ROW_TRACKING_PRESERVED: "true"} if properties.tracks_rows else {},
-    )
-
-
-def _in_commit_timestamp(state: Snapshot | None, metadata: Metadata, *, now_ms: int) -> int | None:
-    if not TableProperties.of(metadata).keeps_commit_times:
-        return None
-    if state is None or not state.properties.keeps_commit_times:
-        return in_commit_timestamp(now_ms=now_ms, previous_ms=None)
-    return in_commit_timestamp(now_ms=now_ms, previous_ms=_previous_ms(state))
+def _in_commit_timestamp(state: Snapshot | None, now_ms: int) -> int:
+    previous_ms = None if state is None or not state.properties.keeps_commit_times else _previous_ms(state)
+    return in_commit_timestamp(now_ms=now_ms, previous_ms=previous_ms)
 
 
 def _previous_ms(state: Snapshot) -> int:
@@ -238,56 +203,32 @@ def _previous_ms(state: Snapshot) -> int:
 # --- operationMetrics, under Delta-Spark's names -------------------------------------------------------------------
 
 
-def metrics(
-    operation: Operation,
-    files: Sequence[AddFile],
-    folded: Sequence[RemoveFile],
-    *,
-    replaced: FileCounts,
-    replaced_rows: int | None,
-    rewriting: Rewriting | None,
+def _metrics(
+    write: DeltaWrite, folded: Sequence[RemoveFile], replaced: FileCounts, replaced_rows: int | None
 ) -> dict[str, int]:
-    """Counts what `operation` writes and what it removes: the files `folded` or `replaced`, or those of `rewriting`.
+    """Counts what a write adds and what it removes: the files `folded` or `replaced`, or those of its rewriting.
 
     Removed rows are counted for a replaceWhere alone, as Delta-Spark does. `replaced_rows` is None where a file has no
     row count.
     """
+    operation, files, rewriting = write.transaction.operation, write.transaction.files, write.rewriting or Rewriting()
     if isinstance(operation, Optimize):
         return optimize_metrics(files, folded)
+    added = (*files, *rewriting.added)
     written = {
-        "numOutputRows": sum(num_records(f.stats) or 0 for f in files),
-        "numOutputBytes": sum(f.size_bytes for f in files),
+        "numOutputRows": sum(num_records(file.stats) or 0 for file in added),
+        "numOutputBytes": sum(file.size_bytes for file in added),
     }
-    if rewriting is not None:
-        return _rewritten(rewriting, len(files), written)
-    removed = {"numRemovedFiles": replaced.file_count}
+    removed = {"numRemovedFiles": replaced.file_count + len(rewriting.removed)}
     if isinstance(operation, StreamingUpdate):
-        return {**removed, "numAddedFiles": len(files), **written}
+        return {**removed, "numAddedFiles": len(added), **written}
     if operation.mode == "Append":
-        return {"numFiles": len(files), **written}
-    rows = {} if operation.predicate is None else _rows_removed(replaced, replaced_rows)
-    return {"numFiles": len(files), **removed, "numRemovedBytes": replaced.size_bytes, **rows, **written}
-
-
-def _rows_removed(replaced: FileCounts, row_count: int | None) -> dict[str, int]:
-    """Counts for files that are removed whole: none of their rows is copied, and no change file is written."""
-    if row_count is None:
-        return {"numAddedChangeFiles": 0}
-    return {
-        "numAddedChangeFiles": 0,
-        "numDeletedRows": row_count - (replaced.deleted_rows or 0),
-        "numCopiedRows": 0,
-    }
-
-
-def _rewritten(rewriting: Rewriting, file_count: int, written: dict[str, int]) -> dict[str, int]:
-    return {
-        "numFiles": file_count + len(rewriting.added),
-        "numOutputRows": written["numOutputRows"] + rewriting.copied_rows,
-        "numOutputBytes": written["numOutputBytes"] + sum(file.size_bytes for file in rewriting.added),
-        "numRemovedFiles": len(rewriting.removed),
-        "numRemovedBytes": sum(file.size_bytes for file in rewriting.removed),
-        "numAddedChangeFiles": len(rewriting.changes),
-        "numDeletedRows": rewriting.deleted_rows,
-        "numCopiedRows": rewriting.copied_rows,
-    }
+        return {"numFiles": len(added), **written}
+    removed["numRemovedBytes"] = replaced.size_bytes + sum(file.size_bytes for file in rewriting.removed)
+    if operation.predicate is not None:
+        removed["numAddedChangeFiles"] = len(rewriting.changes)
+        if replaced_rows is not None:
+            # Of files that are removed whole no row is copied.
+            removed["numDeletedRows"] = replaced_rows - (replaced.deleted_rows or 0) + rewriting.deleted_rows
+            removed["numCopiedRows"] = rewriting.copied_rows
+    return {"numFiles": len(added), **removed, **written}
