@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import tablefeed
-from support.logs import Action, actions_of, put
+from support.logs import Action, actions_of, log_of, put
 from support.recorded import vector
+from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.store import Fault, FaultyStore, LocalStore
 
 Rows = list[dict[str, Any]]
 
@@ -50,3 +52,12 @@ def delete_rows(table: Path, path: str, *positions: int, before: Action | None =
     after: Action = {**found, "dataChange": True, "deletionVector": vector(*positions)}
     put(log.store, version + 1, [{"remove": {**gone, "deletionTimestamp": 1, **then}}, {"add": after}])
     return after
+
+
+def raced(table: Path, *rivals: Callable[[], object]) -> DeltaLog:
+    """A log whose first puts of a commit are each preceded by a rival."""
+    faults = [
+        Fault(operation="put_if_absent", name="_delta_log", at=n, hook=lambda rival=rival: rival())  # type: ignore[misc]
+        for n, rival in enumerate(rivals, start=1)
+    ]
+    return log_of(FaultyStore(LocalStore(str(table)), faults=faults))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,18 +62,21 @@ def versions(log: DeltaLog) -> dict[str, list[int]]:
     return found
 
 
+ON_DAY_8 = 8 * DAY_MS + 1
 THREE_DAYS = {"delta.logRetentionDuration": "3 days"}
 
 
-def test_what_is_older_than_the_retention_goes_up_to_a_checkpoint_and_all_that_stays_can_be_read() -> None:
-    log = an_old_log(THREE_DAYS)
+@pytest.mark.parametrize("more", [{}, {"delta.requireCheckpointProtectionBeforeVersion": "4"}], ids=["", "protected"])
+def test_what_is_older_than_the_retention_goes_up_to_a_checkpoint_and_all_that_stays_can_be_read(
+    more: Mapping[str, str],
+) -> None:
+    log = an_old_log({**THREE_DAYS, **more})  # versions before 4 may only go all at once, which they do
 
     # Midnight of day 5, three days before day 8: the commit of day 4 is the newest that is as old.
-    assert clean_up(log.load(), now_ms=8 * DAY_MS + 1) == 9
+    assert clean_up(log.load(), now_ms=ON_DAY_8) == 9
 
     assert versions(log) == {"COMMIT": [4, 5, 6, 7, 8], "CHECKSUM": [4, 5, 6, 7, 8], "CHECKPOINT": [4, 6, 8]}
-    for version in range(4, 9):
-        assert sum(batch.num_rows for batch in log.load(version).live_files()) == version + 1  # type: ignore[arg-type]
+    assert_all_is_read(log, first=4, last=8)
 
 
 def test_a_table_keeps_its_log_for_thirty_days_unless_it_says_otherwise() -> None:
@@ -87,28 +90,24 @@ def test_a_table_keeps_its_log_for_thirty_days_unless_it_says_otherwise() -> Non
     "properties",
     [
         {**THREE_DAYS, "delta.enableExpiredLogCleanup": "false"},
+        {"delta.logRetentionDuration": "30 days"},
         {"delta.logRetentionDuration": "1 month"},
         {**THREE_DAYS, "delta.requireCheckpointProtectionBeforeVersion": "5"},
     ],
     ids=str,
 )
-def test_a_table_that_forbids_it_keeps_all(properties: Mapping[str, str]) -> None:
-    log = an_old_log(properties)
+def test_a_table_whose_newest_version_forbids_it_keeps_all(properties: Mapping[str, str]) -> None:
+    log = an_old_log(THREE_DAYS)
+    before = log.load()
+    put(log.store, 9, [metadata(configuration=properties)])
 
-    assert clean_up(log.load(), now_ms=8 * DAY_MS + 1) == 0
-    assert len(versions(log)["COMMIT"]) == 9
-
-
-def test_what_is_protected_goes_when_all_of_it_can_go_at_once() -> None:
-    log = an_old_log({**THREE_DAYS, "delta.requireCheckpointProtectionBeforeVersion": "4"})
-
-    assert clean_up(log.load(), now_ms=8 * DAY_MS + 1) == 9
+    assert clean_up(before, now_ms=ON_DAY_8) == 0
+    assert versions(log)["COMMIT"] == list(range(10))
 
 
 def test_a_commit_whose_own_timestamp_is_young_is_young_whatever_its_file_says() -> None:
     log = an_old_log({**THREE_DAYS, "delta.enableInCommitTimestamps": "true"})
-    snapshot = log.load()
-    assert clean_up(replace(snapshot), now_ms=8 * DAY_MS + 1) == 9
+    assert clean_up(log.load(), now_ms=ON_DAY_8) == 9
 
     log = an_old_log({**THREE_DAYS, "delta.enableInCommitTimestamps": "true"})
     entry = log.store.read(commit_path(4)).replace(f"{4 * DAY_MS + DAY_MS // 2}".encode(), f"{7 * DAY_MS}".encode())
@@ -119,7 +118,7 @@ def test_a_commit_whose_own_timestamp_is_young_is_young_whatever_its_file_says()
         clock.ms = listed.modified_ms
         data = entry if listed.name.endswith("04.json") else log.store.read(f"_delta_log/{listed.name}")
         copied.replace(f"_delta_log/{listed.name}", data)
-    assert clean_up(log_of(copied).load(), now_ms=8 * DAY_MS + 1) == 0
+    assert clean_up(log_of(copied).load(), now_ms=ON_DAY_8) == 0
 
 
 def test_sidecars_that_no_checkpoint_names_go_when_they_are_a_day_old() -> None:
@@ -139,7 +138,7 @@ def test_before_the_log_of_a_table_with_v2_checkpoints_is_cut_the_one_it_begins_
     log = an_old_log({**THREE_DAYS, "delta.checkpointPolicy": "v2"}, features=V2)
     by_uuid = [log.segment(Version(version)).checkpoint[0].name for version in (4, 6, 8)]
 
-    clean_up(log.load(), now_ms=8 * DAY_MS + 1)
+    clean_up(log.load(), now_ms=ON_DAY_8)
 
     assert versions(log)["CHECKPOINT"] == [4]
     for name in by_uuid:
@@ -202,7 +201,7 @@ def test_where_the_checkpoint_that_would_stay_cannot_be_read_whole_the_one_befor
     spoiled = checkpoint_of(log, 4).rpartition("/")[2]
     spoil(log)
 
-    assert clean_up(log.load(), now_ms=8 * DAY_MS + 1) == 4  # two commits, two checksums
+    assert clean_up(log.load(), now_ms=ON_DAY_8) == 4  # two commits, two checksums
 
     assert versions(log)["COMMIT"] == [2, 3, 4, 5, 6, 7, 8]
     assert_all_is_read(log, first=2, last=8)
@@ -220,49 +219,47 @@ def assert_all_is_read(log: DeltaLog, *, first: int, last: int) -> None:
         assert paths == {f"f{n}" for n in range(version + 1)}
 
 
-def test_nothing_goes_where_no_checkpoint_that_is_old_enough_can_be_read() -> None:
-    log = an_old_log(THREE_DAYS)
+def parts_of_version_4(log: DeltaLog) -> list[str]:
+    write_checkpoint(log.load(Version(4)), CheckpointShape(part_actions=3))
+    return [f"_delta_log/{4:020d}.checkpoint.{part:010d}.{2:010d}.parquet" for part in (1, 2)]
+
+
+def in_parts(log: DeltaLog, part: int, spoil: Callable[[DeltaLog, str], None]) -> None:
+    log.store.delete(checkpoint_of(log, 4))
+    spoil(log, parts_of_version_4(log)[part])
+
+
+def missing(log: DeltaLog, name: str) -> None:
+    log.store.delete(name)
+
+
+def all_that_are_old_enough(log: DeltaLog) -> None:
     for version in (2, 4):
         cut_in_half(log, f"_delta_log/{version:020d}.checkpoint.parquet")
 
-    assert clean_up(log.load(), now_ms=8 * DAY_MS + 1) == 0
 
-    assert_all_is_read(log, first=0, last=8)
-
-
-@pytest.mark.parametrize("part", [1, 2])
-@pytest.mark.parametrize("spoil", [cut_in_half, lambda log, name: log.store.delete(name)], ids=["damaged", "missing"])
-def test_a_checkpoint_in_parts_stands_in_for_commits_only_when_each_part_can_be_read(
-    part: int, spoil: Callable[[DeltaLog, str], None]
+@pytest.mark.parametrize(
+    ("spoil", "deleted", "first"),
+    [
+        (all_that_are_old_enough, 0, 0),
+        *((partial(in_parts, part=part, spoil=spoil), 4, 2) for part in (0, 1) for spoil in (cut_in_half, missing)),
+        (lambda log: cut_in_half(log, parts_of_version_4(log)[0]), 9, 4),
+        (lambda log: cut_in_half(log, checkpoint_of(log, 8)), 9, 4),
+    ],
+    ids=[
+        *("all", "first part", "no first part", "last part", "no last part"),
+        *("one of two of a version", "of the newest version"),
+    ],
+)
+def test_a_checkpoint_stands_in_for_commits_only_when_each_part_can_be_read_and_another_may_do_so(
+    spoil: Callable[[DeltaLog], None], deleted: int, first: int
 ) -> None:
     log = an_old_log(THREE_DAYS)
-    log.store.delete(checkpoint_of(log, 4))
-    write_checkpoint(log.load(Version(4)), CheckpointShape(part_actions=3))
-    assert len(log.segment(Version(4)).checkpoint) == 2
-    spoil(log, f"_delta_log/{4:020d}.checkpoint.{part:010d}.{2:010d}.parquet")
+    spoil(log)
 
-    assert clean_up(log.load(), now_ms=8 * DAY_MS + 1) == 4
+    assert clean_up(log.load(), now_ms=ON_DAY_8) == deleted
 
-    assert_all_is_read(log, first=2, last=8)
-
-
-def test_of_two_checkpoints_of_one_version_one_that_can_be_read_is_enough() -> None:
-    log = an_old_log(THREE_DAYS)
-    write_checkpoint(log.load(Version(4)), CheckpointShape(part_actions=3))
-    cut_in_half(log, f"_delta_log/{4:020d}.checkpoint.{1:010d}.{2:010d}.parquet")
-
-    assert clean_up(log.load(), now_ms=8 * DAY_MS + 1) == 9
-
-    assert_all_is_read(log, first=4, last=8)
-
-
-def test_a_damaged_checkpoint_of_the_newest_version_leaves_the_versions_before_it_their_own() -> None:
-    log = an_old_log(THREE_DAYS)
-    cut_in_half(log, f"_delta_log/{8:020d}.checkpoint.parquet")
-
-    assert clean_up(log.load(), now_ms=8 * DAY_MS + 1) == 9
-
-    assert_all_is_read(log, first=4, last=8)
+    assert_all_is_read(log, first=first, last=8)
 
 
 def test_a_compaction_stays_while_a_commit_that_it_stands_in_for_cannot_be_read() -> None:
@@ -273,31 +270,9 @@ def test_a_compaction_stays_while_a_commit_that_it_stands_in_for_cannot_be_read(
     log.store.replace(commit_path(9), b"no json")
     assert_all_is_read(log, first=11, last=11)
 
-    assert clean_up(log.load(), now_ms=8 * DAY_MS + 1) == 0
+    assert clean_up(log.load(), now_ms=ON_DAY_8) == 0
 
     assert_all_is_read(log, first=11, last=11)
-
-
-# --- what the newest version says counts -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "now",
-    [
-        {**THREE_DAYS, "delta.enableExpiredLogCleanup": "false"},
-        {"delta.logRetentionDuration": "30 days"},
-        {**THREE_DAYS, "delta.requireCheckpointProtectionBeforeVersion": "5"},
-    ],
-    ids=str,
-)
-def test_a_retention_that_the_newest_version_no_longer_has_deletes_nothing(now: Mapping[str, str]) -> None:
-    log = an_old_log(THREE_DAYS)
-    before = log.load()
-    put(log.store, 9, [metadata(configuration=now)])
-
-    assert clean_up(before, now_ms=8 * DAY_MS + 1) == 0
-
-    assert versions(log)["COMMIT"] == list(range(10))
 
 
 def while_the_base_is_read(log: DeltaLog, meanwhile: Callable[[], None]) -> Snapshot:
@@ -306,19 +281,10 @@ def while_the_base_is_read(log: DeltaLog, meanwhile: Callable[[], None]) -> Snap
     return log_of(FaultyStore(log.store, faults=[last])).load()
 
 
-def test_a_retention_that_is_raised_while_the_checkpoint_is_read_deletes_nothing() -> None:
-    log = an_old_log(THREE_DAYS)
-    raised = metadata(configuration={"delta.logRetentionDuration": "30 days"})
-
-    assert clean_up(while_the_base_is_read(log, lambda: put(log.store, 9, [raised])), now_ms=8 * DAY_MS + 1) == 0
-
-    assert versions(log)["COMMIT"] == list(range(10))
-
-
 def test_commits_that_change_neither_table_nor_properties_meanwhile_do_not_stop_a_cleanup() -> None:
     log = an_old_log(THREE_DAYS)
 
-    assert clean_up(while_the_base_is_read(log, lambda: put(log.store, 9, [add("f9")])), now_ms=8 * DAY_MS + 1) == 9
+    assert clean_up(while_the_base_is_read(log, lambda: put(log.store, 9, [add("f9")])), now_ms=ON_DAY_8) == 9
 
     assert_all_is_read(log, first=4, last=9)
 
@@ -334,11 +300,27 @@ def made_anew(log: DeltaLog, *, last: int) -> None:
         put(log.store, version, [*([protocol(), other] if version == 0 else []), add(f"f{version}")])
 
 
-@pytest.mark.parametrize("last", [3, 12])
-def test_nothing_goes_of_a_table_that_was_made_anew_while_the_checkpoint_was_read(last: int) -> None:
+def set_back(log: DeltaLog) -> None:
+    for listed in list(log.store.list("_delta_log")):
+        if "checkpoint" in listed.name or int(listed.name[:20]) > 7:
+            log.store.delete(f"_delta_log/{listed.name}")
+
+
+def raised(log: DeltaLog) -> None:
+    put(log.store, 9, [metadata(configuration={"delta.logRetentionDuration": "30 days"}), add("f9")])
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "last"),
+    [(partial(made_anew, last=3), 3), (partial(made_anew, last=12), 12), (set_back, 7), (raised, 9)],
+    ids=["made anew", "made anew with more versions", "set back to a copy", "retention raised"],
+)
+def test_nothing_goes_of_a_table_that_is_another_once_the_checkpoint_was_read(
+    meanwhile: Callable[[DeltaLog], None], last: int
+) -> None:
     log = an_old_log(THREE_DAYS)
 
-    assert clean_up(while_the_base_is_read(log, lambda: made_anew(log, last=last)), now_ms=8 * DAY_MS + 1) == 0
+    assert clean_up(while_the_base_is_read(log, lambda: meanwhile(log)), now_ms=ON_DAY_8) == 0
 
     assert_all_is_read(log, first=0, last=last)
 
@@ -353,26 +335,13 @@ def test_nothing_goes_of_a_table_that_was_made_anew_before_the_cleanup_began() -
     assert_all_is_read(log, first=0, last=3)
 
 
-def test_nothing_goes_of_a_table_that_was_set_back_to_a_copy_while_the_checkpoint_was_read() -> None:
-    log = an_old_log(THREE_DAYS)
-
-    def set_back() -> None:
-        for listed in list(log.store.list("_delta_log")):
-            if "checkpoint" in listed.name or int(listed.name[:20]) > 7:
-                log.store.delete(f"_delta_log/{listed.name}")
-
-    assert clean_up(while_the_base_is_read(log, set_back), now_ms=8 * DAY_MS + 1) == 0
-
-    assert_all_is_read(log, first=0, last=7)
-
-
 @pytest.mark.parametrize("at", [1, 4])
 def test_a_cleanup_does_not_delete_a_file_that_took_the_place_of_the_one_it_listed(at: int) -> None:
     log = an_old_log(THREE_DAYS)
     fault = Fault(operation="delete", at=at, hook=lambda: made_anew(log, last=4), when="after")
 
     with pytest.raises(LogError, match="was replaced after it was listed"):
-        clean_up(log_of(FaultyStore(log.store, faults=[fault])).load(), now_ms=8 * DAY_MS + 1)
+        clean_up(log_of(FaultyStore(log.store, faults=[fault])).load(), now_ms=ON_DAY_8)
 
     assert_all_is_read(log, first=0, last=4)
 
@@ -395,11 +364,10 @@ def test_a_cleanup_that_breaks_off_anywhere_leaves_all_versions_that_are_kept(at
     faulty = log_of(FaultyStore(log.store, faults=[Fault(operation="delete", at=at)]))
 
     with pytest.raises(StoreError, match="on purpose"):
-        clean_up(faulty.load(), now_ms=8 * DAY_MS + 1)
+        clean_up(faulty.load(), now_ms=ON_DAY_8)
 
-    for version in range(4, 9):
-        assert sum(batch.num_rows for batch in log.load(version).live_files()) == version + 1  # type: ignore[arg-type]
-    assert clean_up(log.load(), now_ms=8 * DAY_MS + 1) == 10 - at
+    assert_all_is_read(log, first=4, last=8)
+    assert clean_up(log.load(), now_ms=ON_DAY_8) == 10 - at
     assert versions(log)["COMMIT"] == [4, 5, 6, 7, 8]
 
 

@@ -20,17 +20,15 @@ from hypothesis import strategies as st
 
 import tablefeed
 from support.logs import metadata, protocol, put
-from support.maintained import Rows, delete_rows, ids, in_order, live, rows_of, said
+from support.maintained import Rows, delete_rows, ids, in_order, live, raced, rows_of, said
 from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatureError
 from tablefeed.feed.scan.delta_task import delta_columns
-from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
-from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.upkeep import optimize as module
 from tablefeed.feed.upkeep.after_commit import wait_until_done
 from tablefeed.feed.upkeep.optimize import Folding, fold, fold_behind
 from tablefeed.model.outcome import Optimized
-from tablefeed.store import Fault, FaultyStore, LocalStore
+from tablefeed.store import LocalStore
 
 NOTHING = Optimized(version=None)
 
@@ -50,7 +48,8 @@ def five_files(table: Path, **more: Any) -> list[int]:
 
 def test_small_files_of_a_partition_become_one_and_every_row_stays(tmp_path: Path) -> None:
     for n in range(3):
-        tablefeed.append(tmp_path, pa.table({"id": [n, -n], "p": ["a", None]}), partition_by="p")
+        rows = pa.table({"id": [n, -n], "p": ["a", None]})
+        tablefeed.append(tmp_path, rows, partition_by="p", properties={"delta.appendOnly": "true"})
     before = rows_of(tmp_path)
 
     outcome = tablefeed.optimize(tmp_path)
@@ -193,13 +192,6 @@ def test_a_predicate_over_anything_else_is_refused(tmp_path: Path, where: Any) -
         tablefeed.optimize(tmp_path, where=where)
 
 
-def test_an_append_only_table_may_be_optimised(tmp_path: Path) -> None:
-    five_files(tmp_path, properties={"delta.appendOnly": "true"})
-
-    assert tablefeed.optimize(tmp_path).files_added == 1
-    assert ids(tmp_path) == [0, 1, 2, 3, 4]
-
-
 def test_a_table_that_tracks_rows_is_refused_by_name(tmp_path: Path) -> None:
     features = {"readerFeatures": [], "writerFeatures": ["rowTracking", "domainMetadata"]}
     put(LocalStore(str(tmp_path)), 0, [protocol(3, 7, **features), metadata()])
@@ -271,15 +263,6 @@ def test_neither_appends_nor_changes_see_any_of_it(tmp_path: Path) -> None:
 
 
 # --- rivals ----------------------------------------------------------------------------------------------------------
-
-
-def raced(table: Path, *rivals: Callable[[], object]) -> TableLog:
-    """A log whose first puts of a commit are each preceded by a rival."""
-    faults = [
-        Fault(operation="put_if_absent", name="_delta_log", at=n, hook=lambda rival=rival: rival())  # type: ignore[misc]
-        for n, rival in enumerate(rivals, start=1)
-    ]
-    return DeltaLog(FaultyStore(LocalStore(str(table)), faults=faults), location=str(table), storage_options={})
 
 
 def data_files(table: Path) -> set[str]:

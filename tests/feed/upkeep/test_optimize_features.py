@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,12 @@ import pytest
 
 import tablefeed
 from support.logs import Action, metadata, protocol, put
-from support.maintained import ids, live, rows_of, said
+from support.maintained import ids, live, raced, rows_of, said
 from tablefeed.errors import ConflictError, UnsupportedFeatureError
-from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
-from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.upkeep.after_commit import wait_until_done
 from tablefeed.feed.upkeep.optimize import Folding, fold
-from tablefeed.store import Fault, FaultyStore, LocalStore
+from tablefeed.store import LocalStore
 
 ALL = Folding(target_bytes=1 << 30)
 
@@ -45,12 +42,6 @@ def told(
 def two_files(path: Path, **properties: str) -> None:
     for n in (1, 2):
         tablefeed.append(path, pa.table({"id": [n], "x": [n * 10]}), properties=properties)
-
-
-def raced(table: Path, rival: Callable[[], None]) -> TableLog:
-    """A log whose first put of a commit is preceded by the rival."""
-    fault = Fault(operation="put_if_absent", name="_delta_log", at=1, hook=rival)
-    return DeltaLog(FaultyStore(LocalStore(str(table)), faults=[fault]), location=str(table), storage_options={})
 
 
 # --- rules -----------------------------------------------------------------------------------------------------------

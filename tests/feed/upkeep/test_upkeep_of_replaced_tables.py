@@ -185,7 +185,7 @@ def test_a_fold_does_not_bring_the_folder_of_a_deleted_table_back(tmp_path: Path
         tablefeed.append(root, pa.table({"id": [n]}))
     wait_until_done()
     deleted = Fault(operation="open_input", at=3, name="part-", when="after", hook=partial(shutil.rmtree, root))
-    log = DeltaLog(FaultyStore(LocalStore(str(root)), faults=[deleted]), location=str(root), storage_options={})
+    log = log_of(FaultyStore(LocalStore(str(root)), faults=[deleted]))
 
     with pytest.raises(TablefeedError):
         fold(log.load_for_files(), Folding(target_bytes=1_000_000))

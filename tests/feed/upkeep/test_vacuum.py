@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 
 import tablefeed
 from support.checkpoints import damage
-from support.logs import LONG_ID, VECTOR, VECTOR_FILE, add, log_of, metadata, protocol, put
+from support.logs import LONG_ID, VECTOR, VECTOR_FILE, Action, add, log_of, metadata, protocol, put
 from support.maintained import delete_rows, ids, live
 from tablefeed.errors import ConflictError, IllegalOptionError, LogError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
+from tablefeed.feed.upkeep import vacuum as module
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
-from tablefeed.feed.upkeep.vacuum import Vacuumed, vacuumed
+from tablefeed.feed.upkeep.vacuum import Vacuumed
 from tablefeed.model.actions import Version
 from tablefeed.store import Fault, FaultyStore, LocalStore, MemoryStore
 
@@ -61,15 +62,26 @@ def everything(table: Path, **more: Any) -> Vacuumed:
     return tablefeed.vacuum(table, retention_hours=0, allow_short_retention=True, **more)
 
 
+def vacuumed(log: DeltaLog | Path, *, retention_ms: int | None = 0, now_ms: int = NOW_MS) -> Vacuumed:
+    """A vacuum at a time of the test's choice."""
+    log = log_of(LocalStore(str(log))) if isinstance(log, Path) else log
+    return module.vacuumed(log, retention_ms=retention_ms, allow_short=True, dry_run=False, now_ms=now_ms)
+
+
 # --- what goes -------------------------------------------------------------------------------------------------------
 
 
-def test_an_old_file_that_nobody_names_goes_and_a_young_one_stays(tmp_path: Path) -> None:
+# --- what goes -------------------------------------------------------------------------------------------------------
+
+
+def test_an_old_file_that_nobody_names_goes_unless_it_is_a_dry_run_and_a_young_one_stays(tmp_path: Path) -> None:
     a_table(tmp_path)
     old(tmp_path, "part-1.parquet", days=8)
     old(tmp_path, "p=a/part-2.parquet", days=8)
     old(tmp_path, "part-3.parquet", days=6.9)
 
+    assert names(tablefeed.vacuum(tmp_path, dry_run=True)) == ["p=a/part-2.parquet", "part-1.parquet"]
+    assert (tmp_path / "part-1.parquet").exists()
     outcome = tablefeed.vacuum(tmp_path)
 
     assert names(outcome) == ["p=a/part-2.parquet", "part-1.parquet"]
@@ -77,15 +89,6 @@ def test_an_old_file_that_nobody_names_goes_and_a_young_one_stays(tmp_path: Path
     assert (tmp_path / "part-3.parquet").exists()
     assert not (tmp_path / "part-1.parquet").exists()
     assert ids(tmp_path) == [0, 1]
-
-
-def test_a_dry_run_says_the_same_and_deletes_nothing(tmp_path: Path) -> None:
-    a_table(tmp_path)
-    old(tmp_path, "part-1.parquet")
-
-    assert names(tablefeed.vacuum(tmp_path, dry_run=True)) == ["part-1.parquet"]
-    assert (tmp_path / "part-1.parquet").exists()
-    assert names(tablefeed.vacuum(tmp_path)) == ["part-1.parquet"]
 
 
 def test_live_files_stay_however_old_they_are(tmp_path: Path) -> None:
@@ -103,28 +106,8 @@ def test_a_removed_file_stays_until_its_retention_is_over_then_it_goes(tmp_path:
     age(tmp_path, *removed)
 
     assert names(tablefeed.vacuum(tmp_path)) == []
-    later = vacuumed(
-        log_at(tmp_path), retention_ms=None, allow_short=False, dry_run=False, now_ms=now_ms() + 8 * DAY_MS
-    )
-    assert names(later) == removed
+    assert names(vacuumed(tmp_path, retention_ms=None, now_ms=now_ms() + 8 * DAY_MS)) == removed
     assert ids(tmp_path) == [9]
-
-
-def log_at(table: Path) -> DeltaLog:
-    return log_of(LocalStore(str(table)))
-
-
-def test_what_optimize_folded_goes_in_the_end(tmp_path: Path) -> None:
-    a_table(tmp_path)
-    folded = live(tmp_path)
-    tablefeed.optimize(tmp_path)
-    age(tmp_path, *folded)
-    time_passes = now_ms() + 1
-
-    outcome = vacuumed(log_at(tmp_path), retention_ms=0, allow_short=True, dry_run=False, now_ms=time_passes)
-
-    assert names(outcome) == folded
-    assert DeltaTable(str(tmp_path)).to_pyarrow_table()["id"].to_pylist() == [0, 1]
 
 
 def test_tombstones_in_a_checkpoint_speak_too(tmp_path: Path) -> None:
@@ -144,7 +127,7 @@ def test_a_removed_file_stays_where_a_compaction_is_passed_over_for_its_commits(
     removed = live(tmp_path)
     tablefeed.append(tmp_path, pa.table({"id": [9]}), mode="overwrite")
     tablefeed.append(tmp_path, pa.table({"id": [10]}))
-    log = log_at(tmp_path)
+    log = log_of(LocalStore(str(tmp_path)))
     actions = [protocol(), metadata(), add(removed[0]), add(removed[0])]
     log.store.replace(f"_delta_log/{0:020d}.{2:020d}.compacted.json", b"\n".join(map(orjson.dumps, actions)))
     age(tmp_path, *removed)
@@ -206,7 +189,7 @@ def test_changes_of_a_young_commit_stay_however_long_their_writer_took(tmp_path:
     old(tmp_path, "_change_data/d.parquet")
 
     assert names(tablefeed.vacuum(tmp_path)) == ["_change_data/d.parquet"]
-    later = vacuumed(log_at(tmp_path), retention_ms=None, allow_short=False, dry_run=True, now_ms=now_ms() + 8 * DAY_MS)
+    later = vacuumed(tmp_path, retention_ms=None, now_ms=now_ms() + 8 * DAY_MS)
     assert names(later) == ["_change_data/c.parquet"]
 
 
@@ -241,8 +224,7 @@ def test_a_file_deleted_by_vector_then_folded_goes_with_its_retention(tmp_path: 
 
     assert names(everything(tmp_path)) == []
     tablefeed.optimize(tmp_path)
-    later = vacuumed(log_at(tmp_path), retention_ms=0, allow_short=True, dry_run=False, now_ms=now_ms() + 1)
-    assert names(later) == paths
+    assert names(vacuumed(tmp_path, now_ms=now_ms() + 1)) == paths
     assert len(ids(tmp_path)) == 3
 
 
@@ -276,9 +258,7 @@ def test_a_disk_that_lists_names_in_other_code_points_loses_nothing() -> None:
     put(store, 0, [protocol(), metadata(LONG_ID), add("\u00fc.parquet")])
     store.replace("u\u0308.parquet", b"rows")
 
-    outcome = vacuumed(log_of(store), retention_ms=0, allow_short=True, dry_run=False, now_ms=NOW_MS)
-
-    assert names(outcome) == []
+    assert names(vacuumed(log_of(store))) == []
 
 
 # --- who may ---------------------------------------------------------------------------------------------------------
@@ -337,25 +317,9 @@ def a_memory_table() -> MemoryStore:
 def test_what_a_slow_writer_commits_while_folders_are_listed_stays() -> None:
     store = a_memory_table()
 
-    outcome = vacuumed(
-        raced(store, lambda: put(store, 1, [add("slow.parquet")])),
-        retention_ms=0,
-        allow_short=True,
-        dry_run=False,
-        now_ms=NOW_MS,
-    )
+    outcome = vacuumed(raced(store, lambda: put(store, 1, [add("slow.parquet")])))
 
     assert names(outcome) == ["orphan.parquet"]
-    assert store.exists("slow.parquet")
-
-
-def test_a_table_that_is_made_anew_meanwhile_loses_nothing() -> None:
-    store = a_memory_table()
-    anew = [protocol(), metadata(LONG_ID, table_id="another"), add("slow.parquet")]
-    log = raced(store, lambda: put(store, 0, anew))
-
-    with pytest.raises(ConflictError, match="created again"):
-        vacuumed(log, retention_ms=0, allow_short=True, dry_run=False, now_ms=NOW_MS)
     assert store.exists("slow.parquet")
 
 
@@ -371,9 +335,7 @@ def test_no_order_of_writers_and_vacuums_takes_a_live_file(
         "delete": lambda: DeltaTable(str(table)).delete("id = 2"),
         "optimize": lambda: tablefeed.optimize(table),
         "checkpoint": lambda: DeltaTable(str(table)).create_checkpoint(),
-        "vacuum": lambda: vacuumed(
-            log_at(table), retention_ms=0, allow_short=True, dry_run=False, now_ms=now_ms() + HOUR_MS
-        ),
+        "vacuum": lambda: vacuumed(table, now_ms=now_ms() + HOUR_MS),
     }
     doing["append"]()
     for step in steps:
@@ -385,31 +347,31 @@ def test_no_order_of_writers_and_vacuums_takes_a_live_file(
         assert there == set(live(table))
 
 
+LONGER = {"delta.deletedFileRetentionDuration": "interval 365 days"}
+
+
 @pytest.mark.parametrize(
-    "changed",
+    ("commits", "said"),
     [
-        [metadata(LONG_ID, configuration={"delta.deletedFileRetentionDuration": "interval 365 days"})],
-        [protocol(3, 7, readerFeatures=[], writerFeatures=["newest"])],
+        ({0: [protocol(), metadata(LONG_ID, table_id="another")], 1: [add("slow.parquet")]}, "created again"),
+        ({1: [add("slow.parquet")]}, "restored"),
+        ({2: [metadata(LONG_ID, configuration=LONGER)]}, "another protocol or retention"),
+        ({2: [protocol(3, 7, readerFeatures=[], writerFeatures=["newest"])]}, "another protocol or retention"),
     ],
-    ids=["retention", "protocol"],
+    ids=["made anew", "set back to a copy", "another retention", "another protocol"],
 )
-def test_a_retention_or_protocol_that_changed_while_the_folders_were_listed_deletes_nothing(changed: Any) -> None:
-    store = a_memory_table()
-    log = raced(store, lambda: put(store, 1, changed))
-
-    with pytest.raises((ConflictError, UnsupportedFeatureError)):
-        vacuumed(log, retention_ms=0, allow_short=True, dry_run=False, now_ms=NOW_MS)
-
-    assert store.exists("orphan.parquet")
-
-
-def test_a_table_that_is_set_back_to_a_copy_meanwhile_loses_nothing() -> None:
+def test_a_table_that_is_another_when_its_folders_were_listed_loses_nothing(
+    commits: Mapping[int, list[Action]], said: str
+) -> None:
     store = a_memory_table()
     put(store, 1, [add("later.parquet")])
-    log = raced(store, lambda: put(store, 1, [add("slow.parquet")]))
 
-    with pytest.raises(ConflictError, match="restored"):
-        vacuumed(log, retention_ms=0, allow_short=True, dry_run=False, now_ms=NOW_MS)
+    def rival() -> None:
+        for version, actions in commits.items():
+            put(store, version, actions)
+
+    with pytest.raises((ConflictError, UnsupportedFeatureError), match=said):
+        vacuumed(raced(store, rival))
 
     assert store.exists("slow.parquet")
     assert store.exists("orphan.parquet")
@@ -422,7 +384,7 @@ def test_a_file_that_is_brought_back_while_others_are_deleted_stays() -> None:
     back = Fault(operation="delete", hook=lambda: put(store, 1, [add("old-1999.parquet")]))
     log = log_of(FaultyStore(store, faults=[back]))
 
-    outcome = vacuumed(log, retention_ms=0, allow_short=True, dry_run=False, now_ms=NOW_MS)
+    outcome = vacuumed(log)
 
     assert store.exists("old-1999.parquet")
     assert (outcome.file_count, "old-1999.parquet" in names(outcome)) == (2001, False)
@@ -446,7 +408,6 @@ def test_a_checkpoint_that_cannot_be_read_costs_no_file_that_the_commits_name(co
     data = store.read(checkpoint)
     store.replace(checkpoint, data[: len(data) // 2] if column is None else damage(data, column))
 
-    outcome = vacuumed(log, retention_ms=0, allow_short=True, dry_run=False, now_ms=NOW_MS)
-    assert names(outcome) == ["f0", "f1", "f2", "orphan"]
+    assert names(vacuumed(log)) == ["f0", "f1", "f2", "orphan"]
     store.replace("f0", b"rows")
-    assert names(vacuumed(log, retention_ms=2 * DAY_MS, allow_short=True, dry_run=False, now_ms=NOW_MS)) == []
+    assert names(vacuumed(log, retention_ms=2 * DAY_MS)) == []
