@@ -180,12 +180,16 @@ class MissingPathError(OptionError):
     """No path was given, or one that names no single table."""
 
 
-class TableError(TablefeedError):
-    """The table in its present state cannot be used this way. `url` names it, without credentials."""
+class _LocatedError(TablefeedError):
+    """About what is at `url`, which has no credentials in it."""
 
     def __init__(self, message: str, *, url: str = TABLE, error_class: str | None = None) -> None:
         self.url = url
         super().__init__(message, error_class=error_class)
+
+
+class TableError(_LocatedError):
+    """The table at `url` in its present state cannot be used this way."""
 
 
 class TableNotFoundError(TableError):
@@ -233,12 +237,8 @@ class AppendOnlyError(TableError):
     error_class = "DELTA_CANNOT_MODIFY_APPEND_ONLY"
 
 
-class LogError(TablefeedError):
+class LogError(_LocatedError):
     """The log of the table at `url` is not what the protocol says."""
-
-    def __init__(self, message: str, *, url: str = TABLE, error_class: str | None = None) -> None:
-        self.url = url
-        super().__init__(message, error_class=error_class)
 
 
 class CorruptLogError(LogError):
@@ -291,12 +291,8 @@ class TableReplacedError(LogError):
     """The table at `url` was deleted, made again or restored before a file about it could be put into its log."""
 
 
-class FeedError(TablefeedError):
+class FeedError(_LocatedError):
     """The feed of the table at `url` cannot go on from here."""
-
-    def __init__(self, message: str, *, url: str = TABLE, error_class: str | None = None) -> None:
-        self.url = url
-        super().__init__(message, error_class=error_class)
 
 
 class OffsetError(FeedError):
@@ -352,12 +348,8 @@ class DataFileError(FeedError):
         super().__init__(message, url=url, error_class=error_class)
 
 
-class CommitError(TablefeedError):
+class CommitError(_LocatedError):
     """A commit to the table at `url` did not happen, or its fate is unknown."""
-
-    def __init__(self, message: str, *, url: str = TABLE, error_class: str | None = None) -> None:
-        self.url = url
-        super().__init__(message, error_class=error_class)
 
 
 class ConflictError(CommitError):
@@ -376,12 +368,8 @@ class CommitUnknownError(CommitError):
         super().__init__(message, url=url)
 
 
-class StoreError(TablefeedError):
+class StoreError(_LocatedError):
     """An operation on the store at `url` failed."""
-
-    def __init__(self, message: str, *, url: str = TABLE, error_class: str | None = None) -> None:
-        self.url = url
-        super().__init__(message, error_class=error_class)
 
 
 class ObjectNotFoundError(StoreError):

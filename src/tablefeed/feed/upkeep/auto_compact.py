@@ -26,11 +26,8 @@ def compact_if_wanted(snapshot: Snapshot, added: int, upkeep: UpkeepOptions = US
 
     `upkeep` applies to the commits that the fold makes.
     """
-    if snapshot.properties.folds_files:
-        _count(snapshot, added, upkeep)
-
-
-def _count(snapshot: Snapshot, added: int, upkeep: UpkeepOptions) -> None:
+    if not snapshot.properties.folds_files:
+        return
     key = table_key(snapshot)
     left = _files_left.get(key, 0) - added
     keep(_files_left, key, left if left > 0 else LEAST_FILES)

@@ -224,24 +224,18 @@ class _Writing:
         actions, schema = fact_actions(self.facts), self.layout.schema
         wanted = self.shape.part_actions if parts else None
         count = 1 if wanted is None else max(math.ceil(self.files.count / wanted), 1)
-        facts = [self.layout.action_rows(actions, schema)]
-        if count == 1:
-            written = [self._put(names.checkpoint_name(version), schema, chain(facts, self._file_rows(schema)))]
-        else:
-            home = part_of(None, count)
-            written = [
-                self._put(
-                    names.checkpoint_part_name(version, part=part + 1, part_count=count),
-                    schema,
-                    chain(facts if part == home else (), self._file_rows(schema, part=part, part_count=count)),
-                )
-                for part in range(count)
-            ]
+        size_bytes = 0
+        for part in range(count):
+            facts = [self.layout.action_rows(actions, schema)] if part == part_of(None, count) else ()
+            name = names.checkpoint_name(version)
+            if count > 1:
+                name = names.checkpoint_part_name(version, part=part + 1, part_count=count)
+            size_bytes += self._put(name, schema, chain(facts, self._file_rows(schema, part=part, part_count=count)))[0]
         return WrittenCheckpoint(
             version=version,
             action_count=len(actions) + self.files.count,
             add_count=self.files.add_count,
-            size_bytes=sum(size_bytes for size_bytes, _ in written),
+            size_bytes=size_bytes,
             part_count=None if count == 1 else count,
             schema=last_checkpoint_schema(schema),
         )

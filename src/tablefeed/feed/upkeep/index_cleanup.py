@@ -16,7 +16,7 @@ from tablefeed.feed.commit.own_log import delete_as_listed
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.index_reader import IndexReader
 from tablefeed.indextables import names
-from tablefeed.indextables.log import avro_state, listing, retention
+from tablefeed.indextables.log import listing, retention
 from tablefeed.indextables.log.listing import Log, Segment
 from tablefeed.indextables.log.retention import Expired, Retention
 from tablefeed.log.replay import fold
@@ -41,7 +41,7 @@ def clean_up(log: IndexTablesLog, kept: Retention, *, now_ms: int) -> int:
         return 0
     gone = [file.name for file in (*going.commits, *going.states)]
     deleted = sum(_delete(store, name, found.entries[name]) for name in gone)
-    manifests = _unnamed(found, frozenset(gone), old_ms=now_ms - kept.manifests_ms, url=log.url)
+    manifests = _unnamed(found, frozenset(gone), old_ms=now_ms - kept.manifests_ms)
     unnamed = sum(_delete(store, name, found.entries[name]) for name in manifests)
     logger.info("cleanup table=%s log_files=%d manifests=%d", log.url, deleted, unnamed)
     return deleted + unnamed
@@ -99,7 +99,8 @@ class _Found:
         entries = [(entry.name, entry) for entry in store.list(names.LOG_DIR)]
         for directory in store.directories(names.LOG_DIR):
             if directory == names.MANIFESTS_DIR or _is_state_dir(directory):
-                entries += _below(store, directory)
+                below = store.list(f"{names.LOG_DIR}/{directory}")
+                entries += [(f"{directory}/{entry.name}", entry) for entry in below]
         self.entries = dict(entries)
         files = (names.parse_name(n, size_bytes=e.size_bytes, modified_ms=e.modified_ms) for n, e in entries)
         self.log = listing.read_listing(file for file in files if file is not None)
@@ -118,7 +119,7 @@ class _Found:
                 yield name, entry.modified_ms
 
 
-def _unnamed(found: _Found, gone: frozenset[str], *, old_ms: int, url: str) -> tuple[str, ...]:
+def _unnamed(found: _Found, gone: frozenset[str], *, old_ms: int) -> tuple[str, ...]:
     """The old manifests that no remaining state names; none where a remaining state cannot be read."""
     if not any(True for _ in found.manifests):
         return ()
@@ -128,10 +129,9 @@ def _unnamed(found: _Found, gone: frozenset[str], *, old_ms: int, url: str) -> t
         if file.name in gone:
             continue
         try:
-            data = found.store.read(f"{names.LOG_DIR}/{file.name}")
-            state = avro_state.decode_state(data, version=file.version, url=url, log_file=file.name)
+            state = IndexReader(found.store).state(file)
         except (CorruptLogError, ObjectNotFoundError) as error:
-            logger.warning("manifests kept table=%s state=%s: %s", url, file.name, error)
+            logger.warning("manifests kept table=%s state=%s: %s", found.store.url, file.name, error)
             return ()
         named |= {manifest.name for manifest in state.manifests}
     return retention.unnamed(found.manifests, named, old_ms=old_ms)
@@ -145,10 +145,6 @@ def _delete(store: Store, name: str, listed: Entry) -> bool:
         folder, _, base = path.rpartition("/")
         store.delete(f"{folder}/.{base}.crc")
     return was_there
-
-
-def _below(store: Store, directory: str) -> list[tuple[str, Entry]]:
-    return [(f"{directory}/{entry.name}", entry) for entry in store.list(f"{names.LOG_DIR}/{directory}")]
 
 
 def _is_state_dir(directory: str) -> bool:

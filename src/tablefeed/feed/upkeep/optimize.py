@@ -13,7 +13,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -58,6 +58,8 @@ DELETED_SHARE = 0.05
 FILES_OF_A_COMMIT = 10_000
 """About how many files one commit folds; no bin is split. Several commits keep finished work, and need less memory."""
 
+_COUNTS = tuple(each.name for each in fields(Optimized) if each.name != "version")
+
 PLANS = 3
 """How often the work is planned, each time on the table as other commits have left it."""
 
@@ -95,7 +97,9 @@ def optimize(
     """
     log = open_maintained(location(url), store_options(storage_options))
     snapshot = log.load_for_files()
-    target = wanted_bytes(snapshot) if target_size_bytes is None else _target(target_size_bytes)
+    target = wanted_bytes(snapshot)
+    if target_size_bytes is not None:
+        target = whole_number(target_size_bytes, argument="target_size_bytes", least=1)
     rows, predicate = _partitions(where, snapshot)
     return fold(snapshot, Folding(target_bytes=target, rows=rows, predicate=predicate))
 
@@ -103,19 +107,19 @@ def optimize(
 @naming_its_table
 def fold(snapshot: Snapshot, folding: Folding, *, plans: int = PLANS, upkeep: UpkeepOptions = USUAL) -> Optimized:
     """Folds the files of `snapshot`; plans again where other commits changed them, at most `plans` times in all."""
-    outcome = Optimized(version=None)
+    commits: list[Optimized] = []
     for left in range(plans - 1, -1, -1):
         try:
             for done in _folded(snapshot, folding, upkeep):
-                outcome = _sum(outcome, done)
+                commits.append(done)  # noqa: PERF402 - those before a conflict count
+            break
         except ConflictError as conflict:
             if not left:
                 raise
             logger.info("optimize planned anew table=%s: %s", snapshot.log.url, conflict)
             snapshot = snapshot.log.load_for_files()
-        else:
-            break
-    return outcome
+    totals = {name: sum(getattr(done, name) for done in commits) for name in _COUNTS}
+    return Optimized(version=commits[-1].version if commits else None, **totals)
 
 
 def fold_behind(snapshot: Snapshot, upkeep: UpkeepOptions = USUAL) -> None:
@@ -137,10 +141,6 @@ def wanted_bytes(snapshot: Snapshot, default: int = TARGET_BYTES) -> int:
 
 
 # --- what is asked -------------------------------------------------------------------------------------------------
-
-
-def _target(size_bytes: object) -> int:
-    return whole_number(size_bytes, argument="target_size_bytes", least=1)
 
 
 def _partitions(where: object, snapshot: Snapshot) -> tuple[RowFilter | None, tuple[str, ...]]:
@@ -276,15 +276,4 @@ def _outcome(done: Committed, transaction: Transaction) -> Optimized:
         bytes_removed=sum(add.size_bytes for add in transaction.folded),
         bytes_added=sum(add.size_bytes for add in transaction.files),
         deletion_vectors_removed=sum(add.deletion_vector is not None for add in transaction.folded),
-    )
-
-
-def _sum(one: Optimized, other: Optimized) -> Optimized:
-    return Optimized(
-        version=other.version,
-        files_removed=one.files_removed + other.files_removed,
-        files_added=one.files_added + other.files_added,
-        bytes_removed=one.bytes_removed + other.bytes_removed,
-        bytes_added=one.bytes_added + other.bytes_added,
-        deletion_vectors_removed=one.deletion_vectors_removed + other.deletion_vectors_removed,
     )
