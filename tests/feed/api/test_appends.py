@@ -77,13 +77,6 @@ def test_columns_and_a_filter_choose_what_comes(orders: Path) -> None:
         tablefeed.appends(orders, columns=["price"])
 
 
-def test_files_that_were_only_packed_are_not_new_rows(orders: Path) -> None:
-    DeltaTable(str(orders)).optimize.compact()
-    tablefeed.append(orders, pa.table({"id": [4], "day": ["4"]}))
-
-    assert ids(orders) == [0, 1, 2, 3, 4]
-
-
 def test_a_version_that_deletes_rows_is_refused_unless_it_is_said_what_to_do(orders: Path) -> None:
     DeltaTable(str(orders)).delete("day = '2'")
     write_deltalake(str(orders), pa.table({"id": [9], "day": ["9"]}), mode="append")

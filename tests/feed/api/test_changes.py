@@ -280,13 +280,6 @@ def test_a_filter_that_cannot_be_asked_is_refused_before_a_row_is_read(orders: P
 # --- what other commands leave ------------------------------------------------------------------------------------
 
 
-def test_rows_that_were_only_packed_are_no_changes(orders: Path) -> None:
-    write_deltalake(str(orders), pa.table({"id": [10], "day": ["q"]}), mode="append")
-    DeltaTable(str(orders)).optimize.compact()
-
-    assert changes(orders, start_version=6) == [(6, "insert", 10, "q")]
-
-
 def test_a_restored_table_deletes_what_came_and_inserts_what_went(orders: Path) -> None:
     DeltaTable(str(orders)).restore(4)
 
@@ -309,10 +302,3 @@ def test_a_file_that_is_gone_is_named(orders: Path) -> None:
     with pytest.raises(DataFileError, match="_change_data/day=b") as caught:
         changes(orders, start_version=2, end_version=2)
     assert caught.value.error_class == "DELTA_FILE_NOT_FOUND"
-
-
-def test_a_removed_file_that_was_vacuumed_is_named(orders: Path) -> None:
-    DeltaTable(str(orders)).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False, full=True)
-
-    with pytest.raises(DataFileError, match="VACUUM"):
-        changes(orders, start_version=5, end_version=5)

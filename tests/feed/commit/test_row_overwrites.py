@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tablefeed
-from feed.upkeep.test_optimize import data_files, raced
+from feed.upkeep.test_optimize import data_files
 from support.logs import Action, add, already_applied, committed, metadata, protocol, put, remove, still, written
-from support.maintained import delete_rows, ids, live, rows_of, said
+from support.maintained import delete_rows, ids, live, raced, rows_of, said
 from tablefeed.errors import (
     ConflictError,
     InvalidRowsError,

@@ -232,17 +232,6 @@ def test_commits_go_only_where_a_state_or_a_checkpoint_stands_for_them(copied: C
     assert rows_of(table) == rows_of(whole) == before
 
 
-def test_a_damaged_checkpoint_stands_for_nothing(copied: Callable[[str], Path]) -> None:
-    table = copied("it053_events_json")
-    (table / names.LOG_DIR / names.checkpoint_name(5)).write_bytes(b"\x01\x01")
-    age(table, *log_files(table), days=400)
-    before = rows_of(table)
-    clean_up(log_of(table), Retention(), now_ms=NOW_MS)
-
-    assert rows_of(table) == before
-    assert {names.commit_name(version) for version in range(9)} <= log_files(table)
-
-
 def test_what_hadoop_wrote_of_a_file_goes_with_it(copied: Callable[[str], Path]) -> None:
     table = copied("it053_events_avro")
     age(table, *log_files(table), days=400)

@@ -6,7 +6,8 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -190,17 +191,6 @@ def test_parts_are_cut_by_sparks_hash_of_the_path_so_that_who_races_writes_the_s
     assert live_paths(log_of(one.store)) == sorted(f"f{n}" for n in range(20) if n != 3)
 
 
-def test_two_attempts_at_one_checkpoint_have_the_same_bytes() -> None:
-    versions = {"v0": [protocol(), metadata(), add("b"), add("a")], "v1": [add("c"), remove("a"), txn("q", 1)]}
-    one, other = a_log(a_store(), **versions), a_log(a_store(), **versions)
-    write_checkpoint(other.load(version=Version(0)), CheckpointShape())
-
-    write(one)
-    write(other)
-
-    assert one.store.read(f"_delta_log/{classic(1)}") == other.store.read(f"_delta_log/{classic(1)}")
-
-
 @pytest.mark.parametrize("top_level", ["json", "parquet"])
 def test_a_v2_checkpoint_has_its_files_in_sidecars(top_level: str) -> None:
     log = a_log(
@@ -229,18 +219,15 @@ def test_a_v2_checkpoint_has_its_files_in_sidecars(top_level: str) -> None:
     assert [sidecar["path"] for sidecar in hint["v2Checkpoint"]["sidecarFiles"]] == sidecars
 
 
-def test_a_table_that_knows_v2_checkpoints_but_does_not_want_them_has_one_file_and_never_parts() -> None:
-    log = a_log(v0=[protocol(3, 7, **V2), metadata(), *(add(f"f{n}") for n in range(5))])
+@pytest.mark.parametrize(
+    "first",
+    [[protocol(3, 7, **V2), metadata()], [protocol(), metadata(configuration=V2_POLICY)]],
+    ids=["not wanted", "not known"],
+)
+def test_a_v2_checkpoint_must_be_known_and_wanted_and_who_knows_it_never_has_parts(first: list[Action]) -> None:
+    log = a_log(v0=[*first, *(add(f"f{n}") for n in range(5))])
 
-    write(log, part_actions=2)
-
-    assert log_names(log, ".checkpoint.") == [classic(0)]
-
-
-def test_a_policy_without_its_feature_is_no_policy() -> None:
-    log = a_log(v0=[protocol(), metadata(configuration=V2_POLICY), add("a")])
-
-    write(log)
+    write(log, part_actions=2 if "readerFeatures" in first[0]["protocol"] else None)
 
     assert log_names(log, ".checkpoint.") == [classic(0)]
 
@@ -331,24 +318,18 @@ def test_a_checkpoint_that_breaks_off_at_any_file_is_none_and_the_next_attempt_m
         assert live_paths(log) == [f"f{n}" for n in range(6)]
 
 
-def test_a_checkpoint_before_that_cannot_be_read_is_passed_over() -> None:
+@pytest.mark.parametrize("damaged", [lambda _: b"PAR1 no more PAR1", partial(damage, column="add.path", row_group=1)])
+def test_a_damaged_checkpoint_is_passed_over_however_late_it_shows_and_no_file_is_there_twice(
+    damaged: Callable[[bytes], bytes],
+) -> None:
     log = a_log(a_store(), v0=[protocol(), metadata(), add("a")], v1=[add("b"), remove("gone")])
-    log.store.replace(f"_delta_log/{classic(0)}", b"PAR1 no more PAR1")
+    name = f"_delta_log/{classic(0)}"
+    write_checkpoint(log.load(version=Version(0)), CheckpointShape())
+    log.store.replace(name, damaged(log.store.read(name)))
 
     write(log)
 
     assert [value["path"] for kind, value in rows_of(log, classic(1)) if "path" in value] == ["a", "b", "gone"]
-
-
-def test_a_checkpoint_whose_damage_comes_out_late_is_passed_over_and_no_file_is_there_twice() -> None:
-    log = a_log(a_store(), v0=[protocol(), metadata(), add("a")], v1=[add("b")])
-    name = f"_delta_log/{classic(0)}"
-    write_checkpoint(log.load(version=Version(0)), CheckpointShape())
-    log.store.replace(name, damage(log.store.read(name), "add.path", row_group=1))
-
-    write(log)
-
-    assert [value["path"] for kind, value in rows_of(log, classic(1)) if "path" in value] == ["a", "b"]
 
 
 def test_a_table_of_many_files_is_sorted_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:

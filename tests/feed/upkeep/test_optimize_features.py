@@ -152,15 +152,6 @@ def test_folded_files_of_a_table_for_iceberg_hold_partition_columns_and_say_for_
     assert rows_of(tmp_path) == [{"id": 0, "p": "here"}, {"id": 1, "p": "here"}]
 
 
-def test_the_commit_has_a_time_of_its_own_after_that_of_the_one_before(tmp_path: Path) -> None:
-    two_files(tmp_path, **{"delta.enableInCommitTimestamps": "true"})
-
-    tablefeed.optimize(tmp_path)
-
-    times = [said(tmp_path, version, "commitInfo")[0]["inCommitTimestamp"] for version in range(3)]
-    assert times[0] < times[1] < times[2]
-
-
 # --- rivals ----------------------------------------------------------------------------------------------------------
 
 
@@ -198,26 +189,3 @@ def test_after_a_rival_that_turned_another_feature_on_it_is_planned_anew(tmp_pat
 
     assert said(tmp_path, 3, "commitInfo")[0]["inCommitTimestamp"] == 4_000_000_000_001
     assert ids(tmp_path) == [1, 2]
-
-
-@pytest.mark.parametrize(("where", "excludes"), [("p = 'a'", True), ("p = 'b'", False)])
-def test_an_overwrite_of_some_partitions_excludes_it_where_files_of_theirs_are_folded(
-    tmp_path: Path,
-    where: str,
-    excludes: bool,  # noqa: FBT001
-) -> None:
-    for n in range(2):
-        tablefeed.append(tmp_path, pa.table({"id": [n], "p": ["a"]}), partition_by="p")
-    tablefeed.append(tmp_path, pa.table({"id": [2], "p": ["b"]}))
-
-    def replaces() -> None:
-        rows = pa.table({"id": [9], "p": [where[-2]]})
-        tablefeed.append(tmp_path, rows, mode="overwrite", replace_where=where)
-
-    if excludes:
-        with pytest.raises(ConflictError):
-            fold(raced(tmp_path, replaces).load(), ALL, plans=1)
-        assert ids(tmp_path) == [2, 9]
-    else:
-        assert fold(raced(tmp_path, replaces).load(), ALL, plans=1).files_removed == 2
-        assert ids(tmp_path) == [0, 1, 9]
