@@ -208,6 +208,7 @@ def test_a_manifest_stays_for_a_day_that_a_suspended_writer_may_be_about_to_name
 
 def test_no_manifest_goes_where_a_state_cannot_be_read(copied: Callable[[str], Path]) -> None:
     table = copied("it053_events_avro")
+    (table / names.LOG_DIR / "manifests/manifest-stale000.avro").write_bytes(b"which that state may name")
     age(table, *log_files(table), days=400)
     manifests = {name for name in log_files(table) if name.startswith("manifests/")}
     (table / names.LOG_DIR / names.state_name(7)).write_bytes(b"Obj")

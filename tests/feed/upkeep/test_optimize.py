@@ -324,6 +324,18 @@ def test_a_rivals_deletion_vector_on_a_folded_file_is_not_lost(tmp_path: Path) -
     assert len(ids(tmp_path)) == 7
 
 
+def test_what_was_folded_before_a_rival_won_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    five_files(tmp_path)
+    size = tablefeed.open_table(tmp_path).files().__next__()["size_bytes"][0].as_py()
+    monkeypatch.setattr(module, "FILES_OF_A_COMMIT", 2)
+    log = raced(tmp_path, lambda: None, lambda: tablefeed.append(tmp_path, pa.table({"id": [9]}), mode="overwrite"))
+
+    outcome = fold(log.load(), Folding(target_bytes=2 * size))
+
+    assert (outcome.version, outcome.files_removed, outcome.files_added) == (5, 2, 1)
+    assert ids(tmp_path) == [9]
+
+
 def test_where_rivals_keep_winning_the_last_conflict_is_raised(tmp_path: Path) -> None:
     five_files(tmp_path)
 
