@@ -105,11 +105,6 @@ def by_value(found: pa.DataType, wanted: pa.DataType, value_of: Value, error_cla
     return convert
 
 
-def _counted(array: pa.Array) -> pa.Array:
-    """Dates and timestamps as the integers that they are stored as."""
-    return array.view(pa.int32() if array.type == pa.date32() else pa.int64())
-
-
 # --- texts ---------------------------------------------------------------------------------------------------------
 
 
@@ -155,13 +150,10 @@ def _to_text(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Co
         return by_value(found, wanted, java_double if is_a.is_float64(found) else java_float, INVALID_INPUT)
     if is_a.is_decimal(found):
         return by_value(found, wanted, lambda number: format(number, "f"), INVALID_INPUT)
-    if is_a.is_date(found):
-        days = by_value(pa.int32(), wanted, date_text, INVALID_INPUT)
-        return lambda array: days(_counted(array.cast(pa.date32())))
-    if is_a.is_timestamp(found):
-        plain = _micros(found)
-        texts = by_value(pa.int64(), wanted, _text_of_moments(found, zone), INVALID_INPUT)
-        return lambda array: texts(_counted(array if plain is None else plain(array)))
+    if is_a.is_date(found) or is_a.is_timestamp(found):
+        counts, one = _counts(found), date_text if is_a.is_date(found) else _text_of_moments(found, zone)
+        texts = by_value(found, wanted, one, INVALID_INPUT)
+        return lambda array: texts(counts(array))
     raise LossyConversionError(found, wanted)
 
 
@@ -250,11 +242,9 @@ def _float_as_decimal(number: float, wanted: pa.Decimal128Type) -> Decimal | Non
 
 
 def _temporal(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Conversion:
-    plain = _micros(found)
-    day_first = pa.types.is_date(found)
-    count = pa.int32() if pa.types.is_date(wanted) else pa.int64()
-    moments = by_value(pa.int32() if day_first else pa.int64(), count, _moved(found, wanted, zone), INVALID_INPUT)
-    return lambda array: moments(_counted(array if plain is None else plain(array))).view(wanted)
+    counts, count = _counts(found), pa.int32() if pa.types.is_date(wanted) else pa.int64()
+    moments = by_value(found, count, _moved(found, wanted, zone), INVALID_INPUT)
+    return lambda array: moments(counts(array)).view(wanted)
 
 
 def _moved(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Callable[[int], int]:
@@ -275,12 +265,12 @@ def _moved(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Call
             return lambda value: within(value * into) // out
 
 
-def _micros(found: pa.DataType) -> Conversion | None:
-    """The conversion of timestamps of any unit and zone to microseconds, and of dates to days; None: none is needed."""
-    if pa.types.is_date(found):
-        return lossless(found, pa.date32()) if found != pa.date32() else None
-    plain = pa.timestamp("us", tz=None if found.tz is None else "UTC")
-    return None if found == plain else lossless(found, plain)
+def _counts(found: pa.DataType) -> Conversion:
+    """The conversion of dates to days, and of timestamps of any unit and zone to microseconds, since 1970."""
+    is_date = pa.types.is_date(found)
+    plain = pa.date32() if is_date else pa.timestamp("us", tz=None if found.tz is None else "UTC")
+    convert = lossless(found, plain)
+    return lambda array: convert(array).view(pa.int32() if is_date else pa.int64())
 
 
 def _given(zone: tzinfo | None, wanted: pa.DataType) -> tzinfo:
