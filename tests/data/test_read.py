@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -35,17 +35,11 @@ def read(
     schema: pa.Schema,
     *,
     stored: pa.Schema | None = None,
-    constants: Mapping[str, pa.Scalar] | None = None,
     batch_rows: int = 1000,
-    selection: RowSelection | None = None,
-    share: Share | None = None,
-    positions: str | None = None,
+    **file: Any,
 ) -> list[pa.RecordBatch]:
     plan = ReadPlan(schema=schema, stored=stored, batch_rows=batch_rows)
-    file = FileColumns(
-        path="part-0.parquet", constants=constants or {}, selection=selection, share=share, positions=positions
-    )
-    batches = list(read_batches(source, plan, file))
+    batches = list(read_batches(source, plan, FileColumns(path="part-0.parquet", **file)))
     for batch in batches:
         batch.validate(full=True)
         assert batch.schema.equals(schema)

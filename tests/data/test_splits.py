@@ -73,14 +73,6 @@ def test_a_split_without_segments_has_no_rows() -> None:
     assert rows(a_split(["id"], []), SCHEMA) == []
 
 
-def test_columns_that_are_not_wanted_are_stepped_over_and_others_come_in_the_order_wanted() -> None:
-    values = [(0, "x" * 300), (1, {"a": [1, None]}), (2, 7), (3, None), (4, b"b")]
-
-    split = a_split(["s", "o", "id", "n", "b"], [[values]])
-
-    assert rows(split, pa.schema([("b", pa.binary()), ("id", pa.int32())])) == [{"b": b"b", "id": 7}]
-
-
 def test_with_no_stored_column_wanted_rows_are_counted_and_no_block_is_read() -> None:
     split = a_split(["id"], [[[(0, i)] for i in range(2500)]])
     reads: list[tuple[int, int]] = []
