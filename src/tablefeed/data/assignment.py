@@ -37,7 +37,7 @@ class Assignment:
     zone: tzinfo | None = None
 
 
-_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 """Decimal digits of each integer type; a long has 20 in Spark's rules (`DecimalType.LongDecimal`)."""
 _NUMBERS = ("byte", "short", "integer", "long", "float", "double")
 _DAYS_AND_MOMENTS = ("date", "timestamp", "timestamp_ntz")
@@ -77,12 +77,12 @@ def _loses_nothing(incoming: DataType, table: DataType) -> bool:
     match incoming, table:
         case _, Primitive("string"):
             return True
-        case Primitive(low), Decimal(precision, scale) if low in _DIGITS:
-            return precision - scale >= _DIGITS[low]
+        case Primitive(low), Decimal(precision, scale) if low in DIGITS:
+            return precision - scale >= DIGITS[low]
         case Decimal(precision, scale), Decimal(wider, wider_scale):
             return wider - wider_scale >= precision - scale and wider_scale >= scale
-        case Decimal(precision, scale), Primitive(high) if high in _DIGITS:
-            return scale == 0 and precision < _DIGITS[high]
+        case Decimal(precision, scale), Primitive(high) if high in DIGITS:
+            return scale == 0 and precision < DIGITS[high]
         case Primitive(low), Primitive(high) if low in _NUMBERS and high in _NUMBERS:
             return _NUMBERS.index(low) < _NUMBERS.index(high)
         case Primitive(name), _:

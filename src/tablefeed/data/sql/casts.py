@@ -18,7 +18,7 @@ from tablefeed.data.sql import kinds, times
 from tablefeed.data.sql.kinds import arrow_type, decimal_of, duck, spelt
 from tablefeed.data.sql.terms import Failure, PythonFunction, Scope, Term, strict, text_sql
 from tablefeed.model import spark_texts
-from tablefeed.model.schema import DataType, Decimal
+from tablefeed.model.schema import DataType, Decimal, Nested
 
 
 def cast(scope: Scope, term: Term, to: DataType) -> Term:
@@ -97,7 +97,7 @@ def _conversion(scope: Scope, kind: DataType, to: DataType, zone: tzinfo | None)
     refused = scope.refuse(f"CAST({spelt(kind)} AS {spelt(to)})", "this cast is not evaluated here")
     # How a floating-point number is spelt depends on the version of Java.
     is_spelt = kind in kinds.FLOATING and (to == kinds.STRING or isinstance(to, Decimal))
-    if is_spelt or kind == kinds.BINARY or kinds.is_nested(kind) or kinds.is_nested(to):
+    if is_spelt or kind == kinds.BINARY or isinstance(kind, Nested) or isinstance(to, Nested):
         raise refused
     try:
         convert = casts.cast(arrow_type(kind), arrow_type(to), zone)

@@ -16,7 +16,7 @@ from tablefeed.data.sql.terms import Failure, PythonFunction, Term, first, loose
 from tablefeed.data.sql.text_functions import TEXT_FUNCTIONS
 from tablefeed.data.sql.time_functions import TIME_FUNCTIONS
 from tablefeed.model.murmur import SEED, murmur3
-from tablefeed.model.schema import Array, DataType, Decimal, Map
+from tablefeed.model.schema import Array, DataType, Decimal, Map, Nested
 
 
 def call(c: Call, name: str) -> Term:
@@ -184,7 +184,7 @@ def _array(c: Call) -> Term:
 def _member(c: Call) -> Term:
     """The last argument, which has the type of the array's elements."""
     array, value = _array(c).type, c.arguments[-1]
-    if not isinstance(array, Array) or array.element != value.type or kinds.is_nested(value.type):
+    if not isinstance(array, Array) or array.element != value.type or isinstance(value.type, Nested):
         raise c.refuse("it is evaluated for an array and a value of its element type")
     if value.type in kinds.TIMES:
         raise c.refuse("it is not evaluated for arrays of dates and times")

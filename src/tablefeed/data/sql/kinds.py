@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from tablefeed.data.assignment import DIGITS
 from tablefeed.model.schema import Array, DataType, Decimal, Map, Primitive, Struct
 
 BOOLEAN, BYTE, SHORT, INT, LONG = (Primitive(n) for n in ("boolean", "byte", "short", "integer", "long"))
@@ -37,7 +38,6 @@ _PRIMITIVES = {
 }
 
 MOST_DIGITS = 38
-_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 _LEAST_SCALE = 6
 """Digits after the point that a result keeps where it has too many (DecimalType.MINIMUM_ADJUSTED_SCALE)."""
 
@@ -45,11 +45,6 @@ _LEAST_SCALE = 6
 def is_numeric(kind: DataType) -> bool:
     """Whether `kind` is a numeric type."""
     return kind in INTEGRALS or kind in FLOATING or isinstance(kind, Decimal)
-
-
-def is_nested(kind: DataType) -> bool:
-    """Whether values of `kind` have parts."""
-    return isinstance(kind, Array | Map | Struct)
 
 
 def spelt(kind: DataType) -> str:
@@ -126,9 +121,9 @@ def decimal_of(kind: DataType, literal: object = None) -> Decimal | None:
     """The decimal type of a whole number beside a decimal in Spark: a literal has its own digits, else its type's."""
     if isinstance(kind, Decimal):
         return kind
-    if kind not in INTEGRALS:
+    if not isinstance(kind, Primitive) or kind.name not in DIGITS:
         return None
-    return Decimal(len(str(abs(literal))) if isinstance(literal, int) else _DIGITS[spelt(kind)], 0)
+    return Decimal(len(str(abs(literal))) if isinstance(literal, int) else DIGITS[kind.name], 0)
 
 
 def wider_decimal(left: Decimal, right: Decimal) -> Decimal | None:

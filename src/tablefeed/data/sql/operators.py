@@ -9,7 +9,7 @@ from tablefeed.data.sql.calls import Call
 from tablefeed.data.sql.casts import cast
 from tablefeed.data.sql.kinds import BOOLEAN, BYTE, DATE, DOUBLE, INT, LONG, SHORT, STRING, VOID, duck, spelt
 from tablefeed.data.sql.terms import Failure, Term, divided, first, loose, when
-from tablefeed.model.schema import Array, DataType, Decimal, Map
+from tablefeed.model.schema import Array, DataType, Decimal, Map, Nested
 
 
 def _widened(c: Call, terms: Sequence[Term]) -> list[Term]:
@@ -20,7 +20,7 @@ def _widened(c: Call, terms: Sequence[Term]) -> list[Term]:
     if kind is None:
         found = ", ".join(spelt(t.type) for t in terms)
         raise c.refuse(f"Spark has no common type for {found}, or one that rounds: cast them to one type")
-    if kinds.is_nested(kind):
+    if isinstance(kind, Nested):
         raise c.refuse(f"it is not evaluated for {spelt(kind)}")
     return [cast(c.scope, term, kind) for term in terms]
 
