@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.split_indexes import hotcache_of
-from tablefeed.indextables.split.bundle import CachedFile, encode_bundle, encode_hotcache
+from support.split_indexes import files_of, hotcache_of
+from tablefeed.indextables.split.bundle import Bundle, CachedFile, encode_bundle, encode_hotcache
 from tablefeed.indextables.split.split_file import SplitStores, read_split
-
-
-def places_of(split: bytes) -> dict[str, tuple[int, int]]:
-    end = len(split) - 8 - int.from_bytes(split[-4:], "little")
-    length = int.from_bytes(split[end : end + 4], "little")
-    files = json.loads(split[end - length + 8 : end])["files"]
-    return {name: (place["start"], place["end"]) for name, place in files.items()}
 
 
 def opened(split: bytes, footer: tuple[int, int] | None) -> SplitStores:
     return read_split(lambda at, n: split[at : at + n], size_bytes=len(split), footer=footer)
 
 
-def files_of(split: bytes) -> dict[str, bytes]:
-    return {name: split[start:end] for name, (start, end) in places_of(split).items() if name != "split_fields"}
+def bundled(split: bytes) -> Bundle:
+    """A split of the same files; the empty list of fields is always added."""
+    return encode_bundle({name: content for name, content in files_of(split).items() if name != "split_fields"})
 
 
 @pytest.fixture(scope="module")
@@ -38,21 +31,19 @@ def splits(index_tables: Path) -> list[bytes]:
 
 def test_a_bundle_of_the_files_of_a_split_has_them_and_ends_where_its_footer_does(splits: list[bytes]) -> None:
     for theirs in splits:
-        files = files_of(theirs)
+        ours = bundled(theirs)
 
-        ours = encode_bundle(files)
-
-        assert files_of(ours.data) == files
-        assert places_of(ours.data)["split_fields"] == (ours.footer_start, ours.footer_start)
+        assert files_of(ours.data) == files_of(theirs)
+        assert ours.footer_start == sum(map(len, files_of(ours.data).values()))
         found, same = opened(ours.data, (ours.footer_start, len(ours.data))), opened(theirs, None)
         assert (found.fields, found.row_count) == (same.fields, same.row_count)
 
 
 def test_what_indextables_caches_of_a_split_is_cached_too(splits: list[bytes]) -> None:
     for theirs in splits:
-        ours = hotcache_of(encode_bundle(files_of(theirs)).data)
+        ours = hotcache_of(bundled(theirs).data)
         for name, file in hotcache_of(theirs).items():
-            if name not in places_of(theirs):
+            if name not in files_of(theirs):
                 continue  # a merged split's cache has a file that the split itself has not
             assert ours[name].size_bytes == file.size_bytes
             assert bytes_of(file) <= bytes_of(ours[name])
@@ -60,7 +51,7 @@ def test_what_indextables_caches_of_a_split_is_cached_too(splits: list[bytes]) -
 
 def test_what_is_not_read_at_once_is_not_cached(splits: list[bytes]) -> None:
     for theirs in splits:
-        cached = hotcache_of(encode_bundle(files_of(theirs)).data)
+        cached = hotcache_of(bundled(theirs).data)
         for name, file in hotcache_of(theirs).items():
             if name in cached and name.endswith((".store", ".idx", ".pos")):
                 # Theirs leave out some marks at the ends of files besides.
@@ -80,8 +71,8 @@ def test_every_cache_of_the_corpus_is_of_the_files_of_its_split_and_is_encoded_a
     for split in splits:
         cached, files = hotcache_of(split), files_of(split)
 
-        assert files.keys() <= cached.keys()
-        for name, content in files.items():
+        assert files.keys() - cached.keys() == {"split_fields"}
+        for name, content in files.items() - {("split_fields", b"")}:
             assert cached[name].size_bytes == len(content)
             assert all(content[start:][: len(data)] == data for start, data in cached[name].slices)
         assert hotcache_of(as_footer(encode_hotcache(cached))) == cached

@@ -87,7 +87,6 @@ def test_no_documents_are_no_slices() -> None:
     assert pieces([]) == {}
 
 
-TEXTS = st.text(max_size=5) | st.binary(max_size=5)
 LEAVES = (
     st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 63) - 1) | st.text(max_size=5) | st.binary(max_size=5)
 )

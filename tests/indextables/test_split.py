@@ -16,6 +16,7 @@ from tablefeed.indextables.split.doc_store import DocStore
 from tablefeed.indextables.split.split_file import IndexField, SplitStores, chunks, read_split
 
 SEGMENT = {"segment_id": "0a-0b", "max_doc": 1, "deletes": None}
+NO_SEGMENTS = json.dumps({"segments": [], "schema": []}).encode()
 STORE = a_store([[document([(0, "x")])]])
 
 
@@ -75,31 +76,19 @@ def test_what_others_cache_in_a_large_footer_is_not_read() -> None:
     assert sum(read_bytes) < 100_000
 
 
-def test_deleted_documents_are_refused_by_name() -> None:
-    with pytest.raises(UnsupportedSplitError, match="has deleted documents") as refused:
-        opened(with_meta(segments=[{**SEGMENT, "deletes": {"num_deleted_docs": 0, "opstamp": 3}}]))
-    assert refused.value.feature == "deletes"
-
-
-def test_a_segment_of_another_number_of_rows_than_its_store_is_refused() -> None:
-    with pytest.raises(DamagedSplitError, match="segment of 2 rows whose doc store has 1"):
-        opened(with_meta(segments=[{**SEGMENT, "max_doc": 2}]))
-
-
-def test_a_companion_which_refers_to_parquet_files_is_refused_by_name() -> None:
-    meta = json.dumps({"segments": [], "schema": []}).encode()
-    for split in (
-        bundle({"meta.json": meta, "_parquet_manifest.json": b""}),
-        with_meta(schema=[a_field("s"), a_field("__pq_file_hash", "u64")]),
-    ):
-        with pytest.raises(UnsupportedSplitError, match="refers to Parquet files") as refused:
-            opened(split)
-        assert refused.value.feature == "companion"
-
-
-def test_a_footer_of_another_version_is_refused_by_name() -> None:
-    with pytest.raises(UnsupportedSplitError, match="footer of version 2"):
-        opened(bundle({}, version=2))
+@pytest.mark.parametrize(
+    ("split", "feature", "reason"),
+    [
+        (with_meta(segments=[{**SEGMENT, "deletes": {"opstamp": 3}}]), "deletes", "has deleted documents"),
+        (bundle({"meta.json": NO_SEGMENTS, "_parquet_manifest.json": b""}), "companion", "refers to Parquet files"),
+        (with_meta(schema=[a_field("s"), a_field("__pq_file_hash")]), "companion", "refers to Parquet files"),
+        (bundle({}, version=2), "splitVersion", "footer of version 2"),
+    ],
+)
+def test_a_split_of_a_kind_that_is_not_read_is_refused_by_name(split: bytes, feature: str, reason: str) -> None:
+    with pytest.raises(UnsupportedSplitError, match=reason) as refused:
+        opened(split)
+    assert refused.value.feature == feature
 
 
 @pytest.mark.parametrize(
@@ -110,6 +99,7 @@ def test_a_footer_of_another_version_is_refused_by_name() -> None:
         ({"segments": [{**SEGMENT, "max_doc": -1}]}, "a segment that is"),
         ({"segments": [{**SEGMENT, "max_doc": "1"}]}, "a segment that is"),
         ({"segments": ["0a0b"]}, "a segment that is"),
+        ({"segments": [{**SEGMENT, "max_doc": 2}]}, "segment of 2 rows whose doc store has 1"),
         ({"segments": [{**SEGMENT, "segment_id": "other"}]}, "no file other.store"),
         ({"schema": [{"name": 1, "type": "text", "options": {}}]}, "a field that is"),
         ({"schema": [a_field("s"), a_field("s")]}, "two fields with the same name"),

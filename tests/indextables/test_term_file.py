@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from support.examples import examples
 from support.split_bytes import marks
-from support.split_indexes import decode_sstable, decode_terms
+from support.split_indexes import decode_sstable, decode_terms, files_of
 from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
 from tablefeed.indextables.split.fst import Term, TermInfo, decode_fst
 from tablefeed.indextables.split.sstable import as_sstables, encode_sstable
@@ -26,29 +26,19 @@ else:
     tantivy = pytest.importorskip("tantivy")
 
 
-def files_of(split: bytes) -> dict[str, bytes]:
-    end = len(split) - 8 - int.from_bytes(split[-4:], "little")
-    length = int.from_bytes(split[end : end + 4], "little")
-    places = json.loads(split[end - length + 8 : end])["files"]
-    return {name: split[place["start"] : place["end"]] for name, place in places.items()}
-
-
 @pytest.fixture(scope="module")
-def term_files(index_tables: Path) -> list[tuple[list[str], bytes]]:
-    """Each `.term` file of the corpus with the names of its split's fields."""
-    found = []
-    for path in sorted(index_tables.rglob("*.split")):
-        files = files_of(path.read_bytes())
-        fields = [field["name"] for field in json.loads(files["meta.json"])["schema"]]
-        found += [(fields, data) for name, data in files.items() if name.endswith(".term")]
+def term_files(index_tables: Path) -> list[bytes]:
+    """Each `.term` file of the corpus."""
+    bundles = [files_of(path.read_bytes()) for path in sorted(index_tables.rglob("*.split"))]
+    found = [data for files in bundles for name, data in files.items() if name.endswith(".term")]
     assert len(found) > 40
     return found
 
 
 def test_every_dictionary_of_the_corpus_is_written_again_as_the_bytes_that_it_has(
-    term_files: list[tuple[list[str], bytes]],
+    term_files: list[bytes],
 ) -> None:
-    for _, file in term_files:
+    for file in term_files:
         parts = decode_parts(decode_marked(file).body)
         assert [encode_sstable(decode_sstable(part.data[:-4])) for part in parts] == [part.data[:-4] for part in parts]
         assert as_sstables(file) == file
@@ -77,8 +67,9 @@ def test_the_terms_of_a_field_of_the_corpus_are_those_of_its_values(index_tables
 
 
 def by_tantivy(folder: Path, texts: list[str]) -> bytes:
-    """The `.term` file of an index of these texts, each a term of its own."""
-    schema = tantivy.SchemaBuilder().add_text_field("text", tokenizer_name="raw", index_option="basic").build()
+    """The `.term` file of an index of these texts, each a term of its own, and of a field without terms."""
+    fields = tantivy.SchemaBuilder().add_text_field("text", tokenizer_name="raw", index_option="basic")
+    schema = fields.add_text_field("none").build()
     index = tantivy.Index(schema, path=str(folder))
     writer = index.writer(15_000_000, 1)
     for text in texts:
@@ -118,20 +109,6 @@ def test_a_node_of_every_byte_and_many_blocks_of_infos_are_decoded(tmp_path: Pat
     ends = [info.postings_start + info.postings_bytes for _, info in found]
     assert [info.postings_start for _, info in found] == [0, *ends[:-1]]
     assert decode_terms(as_sstables(file)) == {0: found}
-
-
-def test_a_field_without_terms_has_no_dictionary(tmp_path: Path) -> None:
-    schema = tantivy.SchemaBuilder().add_text_field("a", tokenizer_name="raw").add_text_field("b").build()
-    index = tantivy.Index(schema, path=str(tmp_path))
-    writer = index.writer(15_000_000, 1)
-    writer.add_document(tantivy.Document(a="x"))
-    writer.commit()
-    writer.wait_merging_threads()
-    (file,) = tmp_path.glob("*.term")
-
-    fields = decode_terms(as_sstables(file.read_bytes()))
-
-    assert {field: [term for term, _ in found] for field, found in fields.items()} == {0: [b"x"]}
 
 
 def a_transducer_of_two(*, second: int = 1, address: int = 0) -> bytes:
@@ -203,8 +180,8 @@ def test_a_dictionary_of_a_kind_or_version_that_is_not_known_is_refused_by_name(
         decode_fst(a_transducer_of_two()[:-4] + struct.pack("<I", 9))
 
 
-def test_a_file_that_does_not_have_its_checksum_is_damaged(term_files: list[tuple[list[str], bytes]]) -> None:
-    _, file = term_files[0]
+def test_a_file_that_does_not_have_its_checksum_is_damaged(term_files: list[bytes]) -> None:
+    file = term_files[0]
     with pytest.raises(DamagedSplitError, match="checksum"):
         decode_marked(bytes([file[0] ^ 1]) + file[1:])
 

@@ -80,19 +80,11 @@ def test_a_listing_holds_no_sub_directory_and_nothing_below_one(readable: Readab
     readable.seed("log/1", b"x")
     readable.seed("log/_sidecars/2", b"x")
     readable.seed("logs/3", b"x")
+    readable.seed("a", b"x")
 
     assert names(readable, "log") == ["1"]
     assert names(readable, "log/_sidecars") == ["2"]
-
-
-def test_a_listing_of_the_root_holds_its_files(readable: Readable) -> None:
-    readable.seed("a", b"x")
-    readable.seed("b/c", b"x")
-
     assert names(readable, "") == ["a"]
-
-
-def test_a_directory_that_does_not_exist_lists_nothing(readable: Readable) -> None:
     assert names(readable, "none/at/all") == []
 
 
