@@ -28,7 +28,7 @@ from support.index_log import (
 )
 from tablefeed.errors import CorruptLogError, LogError, TablefeedError, UnsupportedFeatureError
 from tablefeed.indextables import names
-from tablefeed.indextables.log import avro_file, avro_schemas, avro_state, columns, state_writer
+from tablefeed.indextables.log import avro_file, avro_state, columns, state_writer
 from tablefeed.indextables.log.avro_state import Manifest, State, TextBounds
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Version
@@ -81,7 +81,7 @@ def a_state(**fields: Any) -> bytes:
         **fields,
     }
     return avro_file.encode_records(
-        [record], schema=avro_schemas.STATE_MANIFEST, codec=avro_file.NULL, sync=SYNC, url=URL
+        [record], schema=state_writer.STATE_MANIFEST, codec=avro_file.NULL, sync=SYNC, url=URL
     )
 
 
@@ -139,7 +139,7 @@ def test_a_state_that_says_what_cannot_be_is_damaged(fields: Mapping[str, Any], 
 
 
 def test_a_state_lacking_a_field_is_damaged() -> None:
-    schema = {**avro_schemas.STATE_MANIFEST, "fields": avro_schemas.STATE_MANIFEST["fields"][:2]}
+    schema = {**state_writer.STATE_MANIFEST, "fields": state_writer.STATE_MANIFEST["fields"][:2]}
     data = a_manifest([{"formatVersion": 1, "stateVersion": 7}], schema)
 
     with pytest.raises(CorruptLogError, match="manifests is not a list of manifests"):
@@ -149,7 +149,7 @@ def test_a_state_lacking_a_field_is_damaged() -> None:
 def test_a_state_of_no_record_or_two_is_damaged() -> None:
     for count in (0, 2):
         with pytest.raises(CorruptLogError, match=f"holds {count} records"):
-            decoded(a_manifest([{**_EMPTY}] * count, avro_schemas.STATE_MANIFEST))
+            decoded(a_manifest([{**_EMPTY}] * count, state_writer.STATE_MANIFEST))
 
 
 _EMPTY = {"formatVersion": 1, "stateVersion": 7, "createdAt": 1, "numFiles": 0, "totalBytes": 0, "manifests": []}
@@ -251,7 +251,7 @@ def test_another_codec_is_refused_by_name() -> None:
 
 
 def test_what_fastavro_writes_is_read_and_what_we_write_it_reads() -> None:
-    schema = avro_schemas.file_entry(Writer.SCALA)
+    schema = state_writer.file_entry(Writer.SCALA)
     record = {"path": "a", "partitionValues": {}, "size": 1, "modificationTime": 2, "dataChange": False}
     record |= {"hasFooterOffsets": False, "addedAtVersion": 0, "addedAtTimestamp": 9, "numRecords": 5}
     theirs = io.BytesIO()

@@ -15,7 +15,7 @@ from support.corpus import Tally
 from support.index_log import URL, IndexLog, rows_by_version
 from support.recordings import index_table
 from tablefeed.errors import LogGapError
-from tablefeed.indextables.log import avro_schemas, columns, listing, protocol, schema_registry, version_file
+from tablefeed.indextables.log import columns, listing, protocol, schema_registry, state_writer, version_file
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Protocol, RemoveFile, Version
 
@@ -256,7 +256,7 @@ def test_our_schemas_of_states_and_manifests_are_those_of_the_tables_writer(inde
             header = fastavro.reader(io.BytesIO(data))
             is_state = file.endswith("/_manifest.avro")
 
-            expected = avro_schemas.STATE_MANIFEST if is_state else avro_schemas.file_entry(writer)
+            expected = state_writer.STATE_MANIFEST if is_state else state_writer.file_entry(writer)
             assert _without_words(json.loads(header.metadata["avro.schema"])) == _without_words(expected)
             assert header.codec == ("null" if writer is Writer.NATIVE and not is_state else "zstandard")
 

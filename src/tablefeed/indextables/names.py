@@ -1,7 +1,7 @@
 """The wire strings of IndexTables' log, and what a log file's name says.
 
 Names only: contents are the codecs'. The fields of each action are in one table in fields.py, those of the Avro
-files in avro_schemas.py.
+files in state_writer.py.
 """
 
 from __future__ import annotations

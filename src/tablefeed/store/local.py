@@ -18,8 +18,7 @@ from typing import BinaryIO
 
 from tablefeed.errors import NotExclusiveError, ObjectNotFoundError
 from tablefeed.store import durable
-from tablefeed.store.base import Entry, Store, Within, check_after, failed, own_name
-from tablefeed.store.elsewhere import Elsewhere
+from tablefeed.store.base import Elsewhere, Entry, Store, Within, check_after, failed, own_name
 from tablefeed.store.wake import Wake
 
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError)

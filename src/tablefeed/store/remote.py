@@ -16,8 +16,7 @@ from typing import Any, BinaryIO
 
 from tablefeed.errors import NotExclusiveError, ObjectNotFoundError, StoreError, TablefeedError
 from tablefeed.store.address import shown
-from tablefeed.store.base import Entry, Store, failed
-from tablefeed.store.elsewhere import Elsewhere
+from tablefeed.store.base import Elsewhere, Entry, Store, failed
 
 _ABSENT = (FileNotFoundError, NotADirectoryError)
 _MODIFIED_KEYS = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")

@@ -109,17 +109,8 @@ def may_hold(bounds: TextBounds | None, operator: Operator, value: str, *, kind:
 
 
 def _overlaps(low: Any, high: Any, value: Any, operator: Operator) -> bool:  # Any: three of one type that has an order
-    match operator:
-        case "=":
-            return bool(low <= value <= high)
-        case "<":
-            return bool(low < value)
-        case "<=":
-            return bool(low <= value)
-        case ">":
-            return bool(high > value)
-        case ">=":
-            return bool(high >= value)
+    found = {"<": low < value, "<=": low <= value, "=": low <= value <= high, ">=": high >= value, ">": high > value}
+    return bool(found[operator])
 
 
 def _date(text: str) -> datetime.date:

@@ -83,6 +83,7 @@ def _typed_members(kind: pa.DataType, path: str) -> Iterator[tuple[str, str]]:
         yield path, _MEMBER_TYPES.get(kind, "text")
 
 
+_KINDS = {bool: "bool", int: "i64", float: "f64"}
 _WIDER = {"text": ("bool", "i64", "f64"), "bool": ("i64", "f64"), "i64": ("f64",)}
 """Which types of a later value replace the type of an earlier value."""
 
@@ -102,17 +103,6 @@ def _discover(members: Mapping[str, object], prefix: str, found: dict[str, str])
             _discover(value, path, found)
             continue
         first = value[0] if isinstance(value, list) and value else value
-        kind = _kind_of(first)
+        kind = _KINDS.get(type(first), "text")
         if path not in found or kind in _WIDER.get(found[path], ()):
             found[path] = kind
-
-
-def _kind_of(value: object) -> str:
-    match value:
-        case bool():
-            return "bool"
-        case int():
-            return "i64"
-        case float():
-            return "f64"
-    return "text"
