@@ -57,18 +57,9 @@ def test_each_column_counts_its_nulls_and_those_with_an_order_have_bounds_but_no
     assert leaves(TABLE) == {"numRecords": [""], "minValues": bounded, "maxValues": bounded, "nullCount": counted}
 
 
-def test_the_leaves_beyond_the_tables_number_have_no_statistics() -> None:
+def test_the_columns_that_the_table_asks_for_have_statistics_and_no_others() -> None:
     assert leaves(TABLE, dataSkippingNumIndexedCols="3")["nullCount"] == ["id", "flag", "st.x"]
     assert leaves(TABLE, dataSkippingNumIndexedCols="0") == {"numRecords": [""]}
-    assert leaves(TABLE, dataSkippingNumIndexedCols="-1")["nullCount"] == leaves(TABLE)["nullCount"]
-
-
-def test_the_columns_that_the_table_names_have_statistics_and_no_others() -> None:
-    assert leaves(TABLE, dataSkippingStatsColumns="S, st.X")["nullCount"] == ["st.x", "s"]
-    assert leaves(TABLE, dataSkippingStatsColumns="`st`", dataSkippingNumIndexedCols="1")["nullCount"] == [
-        "st.x",
-        "st.ys",
-    ]
     dotted = Struct((*of(**{"a.b": "long"}), *of(a=of(b="long"))))
     assert leaves(dotted, dataSkippingStatsColumns="`a.b`")["nullCount"] == ["a.b"]
 

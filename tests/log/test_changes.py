@@ -65,13 +65,6 @@ def changes(*files: FileAction, info: Mapping[str, object] | None = None) -> lis
     return told(changed_files(v7(*files, info=info)))
 
 
-def refusal(*files: FileAction) -> str:
-    with pytest.raises(ChangeDataError) as caught:
-        changes(*files)
-    assert (caught.value.version, caught.value.url) == (7, TABLE)
-    return str(caught.value)
-
-
 def test_added_files_are_inserted_and_removed_ones_deleted_in_the_order_of_the_log() -> None:
     assert changes(add("b"), remove("c"), add("a")) == [
         (0, "b", INSERT, None, None),
@@ -87,46 +80,59 @@ def test_where_a_commit_has_files_of_changes_they_alone_count() -> None:
     ]
 
 
-def test_a_file_of_changes_counts_even_where_the_same_file_is_added() -> None:
-    assert changes(add("a"), cdc("a")) == [(0, "a", None, None, None)]
+MOVED = [remove("a", data_change=False), add("b", data_change=False)]
 
 
-def test_what_only_moves_rows_is_no_change_and_has_no_number() -> None:
-    moved: list[FileAction] = [remove("a", data_change=False), add("b", data_change=False)]
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        # What only moves rows is no change and has no number.
+        (MOVED, []),
+        ([*MOVED, add("new")], [(0, "new", INSERT, None, None)]),
+        # A removed file's deleted rows are not deleted again, and an added file's are not inserted.
+        ([remove("a", D1)], [(0, "a", DELETE, D1, None)]),
+        ([add("a", D1)], [(0, "a", INSERT, D1, None)]),
+        # A deletion vector that goes inserts its rows again; of two vectors the difference counts in both directions.
+        ([remove("a", D1), add("a")], [(1, "a", INSERT, None, D1)]),
+        ([remove("a", D1), add("a", D2)], [(0, "a", DELETE, D1, D2), (1, "a", INSERT, D2, D1)]),
+        ([add("a", D2), remove("a", D1)], [(0, "a", INSERT, D2, D1), (1, "a", DELETE, D1, D2)]),
+        # An action without a changed row has its number all the same.
+        ([remove("a"), add("a", D1), add("new")], [(0, "a", DELETE, None, D1), (2, "new", INSERT, None, None)]),
+        # An action that comes twice gives its rows once and keeps both numbers.
+        (
+            [remove("a"), remove("a"), add("b", D1), add("b", D1)],
+            [(0, "a", DELETE, None, None), (2, "b", INSERT, D1, None)],
+        ),
+        # Beside a file of changes neither an add of the same file nor a contradiction matters.
+        ([add("a"), cdc("a")], [(0, "a", None, None, None)]),
+        ([add("a", D1), add("a", D2), cdc("c")], [(0, "c", None, None, None)]),
+    ],
+)
+def test_what_changed_follows_from_the_vectors_and_the_order_of_the_actions(
+    files: list[FileAction], expected: list[Told]
+) -> None:
+    assert changes(*files) == expected
 
-    assert changes(*moved) == []
-    assert changes(*moved, add("new")) == [(0, "new", INSERT, None, None)]
 
-
-def test_a_removed_files_deleted_rows_are_not_deleted_again() -> None:
-    assert changes(remove("a", D1)) == [(0, "a", DELETE, D1, None)]
-
-
-def test_an_added_file_has_no_rows_where_its_deletion_vector_says_so() -> None:
-    assert changes(add("a", D1)) == [(0, "a", INSERT, D1, None)]
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ([add("a", D1), add("a", D2)], "the file a is listed twice, with different deletion vectors"),
+        ([remove("a"), remove("a", D2)], "the file a is listed twice, with different deletion vectors"),
+        ([remove("a"), add("a")], "is added and removed with the same deletion vector"),
+        ([add("a", D1), remove("a", D1)], "is added and removed with the same deletion vector"),
+        ([remove("a", data_change=False), add("a", D1)], "but only one of the two changes data"),
+        ([remove("a", D1), add("a", data_change=False)], "but only one of the two changes data"),
+    ],
+)
+def test_a_commit_that_contradicts_itself_about_a_file_is_refused(files: list[FileAction], reason: str) -> None:
+    with pytest.raises(ChangeDataError, match=reason) as caught:
+        changes(*files)
+    assert (caught.value.version, caught.value.url) == (7, TABLE)
 
 
 def test_a_first_deletion_vector_deletes_its_rows() -> None:
     assert changes(remove("a"), add("a", D1)) == [(0, "a", DELETE, None, D1)]
-
-
-def test_a_deletion_vector_that_goes_inserts_its_rows_again() -> None:
-    assert changes(remove("a", D1), add("a")) == [(1, "a", INSERT, None, D1)]
-
-
-def test_of_two_deletion_vectors_only_the_difference_counts_in_both_directions() -> None:
-    assert changes(remove("a", D1), add("a", D2)) == [(0, "a", DELETE, D1, D2), (1, "a", INSERT, D2, D1)]
-
-
-def test_the_order_of_the_two_halves_does_not_matter_but_for_their_numbers() -> None:
-    assert changes(add("a", D2), remove("a", D1)) == [(0, "a", INSERT, D2, D1), (1, "a", DELETE, D1, D2)]
-
-
-def test_an_action_without_a_changed_row_has_its_number_all_the_same() -> None:
-    assert changes(remove("a"), add("a", D1), add("new")) == [
-        (0, "a", DELETE, None, D1),
-        (2, "new", INSERT, None, None),
-    ]
 
 
 def test_a_merge_that_counted_no_row_changed_none() -> None:
@@ -170,31 +176,3 @@ def test_a_remove_without_partition_values_has_those_of_the_add_of_its_file() ->
     (change,) = changed_files(v7(remove("a"), add("a", D1)))
 
     assert change.partition_values == {"day": "1"}
-
-
-def test_an_action_that_comes_twice_gives_its_rows_once_and_keeps_both_numbers() -> None:
-    assert changes(remove("a"), remove("a"), add("b", D1), add("b", D1)) == [
-        (0, "a", DELETE, None, None),
-        (2, "b", INSERT, D1, None),
-    ]
-
-
-def test_a_file_that_comes_twice_with_two_deletion_vectors_is_refused() -> None:
-    assert "the file a is listed twice, with different deletion vectors" in refusal(add("a", D1), add("a", D2))
-    assert "the file a is listed twice, with different deletion vectors" in refusal(remove("a"), remove("a", D2))
-
-
-def test_a_file_that_is_added_and_removed_as_it_is_is_refused_for_the_order_is_not_told() -> None:
-    assert "is added and removed with the same deletion vector" in refusal(remove("a"), add("a"))
-    assert "is added and removed with the same deletion vector" in refusal(add("a", D1), remove("a", D1))
-
-
-def test_a_file_of_which_only_one_half_changes_data_is_refused() -> None:
-    assert "but only one of the two changes data" in refusal(remove("a", data_change=False), add("a", D1))
-    assert "is added and removed, but only one of the two changes data" in refusal(
-        remove("a", D1), add("a", data_change=False)
-    )
-
-
-def test_a_contradiction_beside_recorded_changes_does_not_matter() -> None:
-    assert changes(add("a", D1), add("a", D2), cdc("c")) == [(0, "c", None, None, None)]

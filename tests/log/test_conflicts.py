@@ -84,23 +84,20 @@ def test_every_write_loses_to_the_same_application_whatever_its_version(kind: Wr
     winner = v8(add("b"), txns=(OTHER_TXN, Txn(app_id="query", txn_version=theirs)))
 
     assert class_for(winner, kind) == "DELTA_CONCURRENT_TRANSACTION"
+    assert class_for(winner, WriteKind.APPEND, txn=None) is None
 
 
-def test_a_write_without_an_application_meets_no_other() -> None:
-    assert class_for(v8(add("b"), txns=(OURS,)), WriteKind.APPEND, txn=None) is None
-
-
-def test_an_overwrite_loses_to_files_that_it_has_not_seen_whether_or_not_their_rows_are_new() -> None:
-    assert class_for(v8(add("b")), WriteKind.OVERWRITE) == "DELTA_CONCURRENT_APPEND"
-    assert class_for(HARMLESS_TO_AN_APPEND["an optimize"], WriteKind.OVERWRITE) == "DELTA_CONCURRENT_APPEND"
-
-
-def test_an_overwrite_loses_to_the_removal_of_files_that_it_read_to_replace_them() -> None:
-    assert class_for(v8(remove("a")), WriteKind.OVERWRITE) == "DELTA_CONCURRENT_DELETE_READ"
-
-
-def test_an_overwrite_goes_on_after_a_commit_without_files() -> None:
-    assert class_for(v8(txns=(OTHER_TXN,)), WriteKind.OVERWRITE) is None
+@pytest.mark.parametrize(
+    ("winner", "error_class"),
+    [
+        (v8(add("b")), "DELTA_CONCURRENT_APPEND"),
+        (HARMLESS_TO_AN_APPEND["an optimize"], "DELTA_CONCURRENT_APPEND"),  # though its rows are not new
+        (v8(remove("a")), "DELTA_CONCURRENT_DELETE_READ"),
+        (v8(txns=(OTHER_TXN,)), None),
+    ],
+)
+def test_an_overwrite_loses_to_added_files_and_to_removed_ones_alone(winner: Commit, error_class: str | None) -> None:
+    assert class_for(winner, WriteKind.OVERWRITE) == error_class
 
 
 def test_of_several_reasons_the_first_in_the_order_of_delta_spark_is_told() -> None:

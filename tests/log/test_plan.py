@@ -65,34 +65,47 @@ def test_one_file_a_batch_gives_the_offsets_of_delta_spark() -> None:
     ]
 
 
-def test_the_offset_after_the_last_file_of_a_version_is_the_start_of_the_next() -> None:
-    assert furthest(at(3), commits([1, 1], first=3), Limits()) == at(4)
-
-
-def test_a_batch_stops_before_the_first_file_that_it_does_not_take() -> None:
-    assert furthest(at(0), commits([1, 1, 1, 1]), Limits(files=3)) == at(0, 3)
+@pytest.mark.parametrize(
+    ("start", "feed", "limits", "end"),
+    [
+        # The offset after the last file of a version is the start of the next.
+        (at(3), commits([1, 1], first=3), Limits(), at(4)),
+        (at(2, 2), commits([1, 1], [1], first=2), Limits(), at(4)),
+        # An idle feed stays where it is.
+        (at(9), [], Limits(), at(9)),
+        # A batch stops before the first file that it does not take.
+        (at(0), commits([1, 1, 1, 1]), Limits(files=3), at(0, 3)),
+        # A file is taken while a byte and a row are left before it.
+        (at(0), commits([60, 39, 10**9, 1]), Limits(size_bytes=100), at(0, 3)),
+        (at(0), commits([60, 40, 10**9, 1]), Limits(size_bytes=100), at(0, 2)),
+        (at(0), counted([60, 39, 500, 1]), Limits(rows=100), at(0, 3)),
+        (at(0), counted([60, 40, 500, 1]), Limits(rows=100), at(0, 2)),
+        (at(0), counted([500, 1]), Limits(rows=100), at(0, 1)),
+        (at(0), counted([0, 0, 100], [0]), Limits(rows=100), at(1)),
+        # A file whose rows are not known takes all that is left of them.
+        (at(0), counted([1, None, 1]), Limits(rows=100), at(0, 2)),
+        (at(0), counted([None, None]), Limits(rows=100), at(0, 1)),
+        (at(0), counted([None, None]), Limits(files=9), at(1)),
+        # An empty file costs a file and no byte.
+        (at(0), commits([0, 0, 5, 1]), Limits(size_bytes=5), at(0, 3)),
+        (at(0), commits([0, 0, 5]), Limits(files=2), at(0, 2)),
+        # A commit that was split before is taken to its end.
+        (at(0, 3), commits([1] * 9, [1]), Limits(files=2, split_commits=False), at(1)),
+        # A batch runs on from the snapshot into the commits after it, or stays in it.
+        (at(5, in_snapshot=True), [snapshot(5, 1, 1), *commits([1, 1], first=6)], Limits(files=3), at(6, 1)),
+        (at(5, in_snapshot=True), [snapshot(5, 1, 1)], Limits(files=1), at(5, 1, in_snapshot=True)),
+        # The first commit behind a lost one is taken from its first file.
+        (at(2, 1), commits([1, 1], first=5), Limits(files=1), at(5, 1)),
+    ],
+)
+def test_a_batch_takes_files_while_something_is_left_of_each_limit(
+    start: Offset, feed: list[Step], limits: Limits, end: Offset
+) -> None:
+    assert furthest(start, feed, limits) == end
 
 
 def test_the_first_file_is_taken_however_large() -> None:
     assert furthest(at(0), commits([10**12, 1]), Limits(size_bytes=1)) == at(0, 1)
-
-
-def test_a_file_is_taken_while_a_byte_is_left_before_it() -> None:
-    assert furthest(at(0), commits([60, 39, 10**9, 1]), Limits(size_bytes=100)) == at(0, 3)
-    assert furthest(at(0), commits([60, 40, 10**9, 1]), Limits(size_bytes=100)) == at(0, 2)
-
-
-def test_a_file_is_taken_while_a_row_is_left_before_it() -> None:
-    assert furthest(at(0), counted([60, 39, 500, 1]), Limits(rows=100)) == at(0, 3)
-    assert furthest(at(0), counted([60, 40, 500, 1]), Limits(rows=100)) == at(0, 2)
-    assert furthest(at(0), counted([500, 1]), Limits(rows=100)) == at(0, 1)
-    assert furthest(at(0), counted([0, 0, 100], [0]), Limits(rows=100)) == at(1)
-
-
-def test_a_file_whose_rows_are_not_known_takes_all_that_is_left_of_them() -> None:
-    assert furthest(at(0), counted([1, None, 1]), Limits(rows=100)) == at(0, 2)
-    assert furthest(at(0), counted([None, None]), Limits(rows=100)) == at(0, 1)
-    assert furthest(at(0), counted([None, None]), Limits(files=9)) == at(1)
 
 
 def test_of_three_limits_the_first_that_is_met_ends_the_batch() -> None:
@@ -117,20 +130,11 @@ def test_of_commits_that_are_not_split_a_batch_takes_those_that_fit_whole(limits
     assert batches(feed, at(0), limits) == [at(2), at(3), at(5), at(6), at(7)]
 
 
-def test_a_commit_larger_than_the_limits_is_a_batch_of_its_own_where_commits_are_not_split() -> None:
-    limits = Limits(files=2, split_commits=False)
+def test_a_commit_that_does_not_fit_is_a_batch_of_its_own_where_commits_are_not_split() -> None:
+    large, unknown = Limits(files=2, split_commits=False), Limits(rows=100, split_commits=False)
 
-    assert batches(commits([1], [1] * 9, [1]), at(0), limits) == [at(1), at(2), at(3)]
-
-
-def test_a_commit_that_was_split_before_is_taken_to_its_end() -> None:
-    assert furthest(at(0, 3), commits([1] * 9, [1]), Limits(files=2, split_commits=False)) == at(1)
-
-
-def test_a_commit_with_a_file_whose_rows_are_not_known_is_taken_first_or_not_at_all() -> None:
-    limits = Limits(rows=100, split_commits=False)
-
-    assert batches(counted([1], [1, None], [1]), at(0), limits) == [at(1), at(2), at(3)]
+    assert batches(commits([1], [1] * 9, [1]), at(0), large) == [at(1), at(2), at(3)]
+    assert batches(counted([1], [1, None], [1]), at(0), unknown) == [at(1), at(2), at(3)]
 
 
 def test_the_snapshot_is_split_all_the_same_and_a_commit_after_it_has_to_fit() -> None:
@@ -146,33 +150,6 @@ def test_the_snapshot_is_split_all_the_same_and_a_commit_after_it_has_to_fit() -
 
 def test_commits_without_files_cost_nothing_even_when_the_limit_is_spent() -> None:
     assert furthest(at(0), commits([1], [], [], [1]), Limits(files=1)) == at(3)
-
-
-def test_an_empty_file_costs_a_file_and_no_byte() -> None:
-    assert furthest(at(0), commits([0, 0, 5, 1]), Limits(size_bytes=5)) == at(0, 3)
-    assert furthest(at(0), commits([0, 0, 5]), Limits(files=2)) == at(0, 2)
-
-
-def test_a_batch_runs_on_from_the_snapshot_into_the_commits_after_it() -> None:
-    feed = [snapshot(5, 1, 1), *commits([1, 1], first=6)]
-
-    assert furthest(at(5, in_snapshot=True), feed, Limits(files=3)) == at(6, 1)
-
-
-def test_a_batch_that_ends_within_the_snapshot_stays_in_it() -> None:
-    assert furthest(at(5, in_snapshot=True), [snapshot(5, 1, 1)], Limits(files=1)) == at(5, 1, in_snapshot=True)
-
-
-def test_an_idle_feed_stands_still() -> None:
-    assert furthest(at(9), [], Limits()) == at(9)
-
-
-def test_a_start_behind_the_last_file_of_its_version_is_the_start_of_the_next() -> None:
-    assert furthest(at(2, 2), commits([1, 1], [1], first=2), Limits()) == at(4)
-
-
-def test_the_first_commit_behind_a_lost_one_is_taken_from_its_first_file() -> None:
-    assert furthest(at(2, 1), commits([1, 1], first=5), Limits(files=1)) == at(5, 1)
 
 
 def test_what_comes_after_the_end_of_the_query_is_not_looked_at() -> None:
@@ -207,13 +184,10 @@ def test_an_end_that_the_query_is_already_behind_does_not_take_it_back() -> None
     assert furthest(at(5, 1), commits([1, 1, 1], first=5), Limits(), stop_at=at(3)) == at(5, 1)
 
 
-def test_a_limit_below_one_is_no_limit_and_cannot_be_made() -> None:
+@pytest.mark.parametrize("limit", [{"files": 0}, {"size_bytes": -1}, {"rows": 0}])
+def test_a_limit_below_one_is_no_limit_and_cannot_be_made(limit: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        Limits(files=0)
-    with pytest.raises(ValueError, match="at least 1"):
-        Limits(size_bytes=-1)
-    with pytest.raises(ValueError, match="at least 1"):
-        Limits(rows=0)
+        Limits(**limit)  # type: ignore[arg-type]  # none of these is `split_commits`
 
 
 SIZES = st.lists(st.integers(0, 100), max_size=5)

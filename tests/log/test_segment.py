@@ -137,12 +137,6 @@ def test_without_an_unreadable_checkpoint_the_one_before_it_is_taken() -> None:
     assert segment == LogSegment(version=Version(3), checkpoint=tuple(checkpoint(1)), commits=tuple(commits(2, 3)))
 
 
-def test_a_newest_version_whose_only_file_is_unreadable_is_an_error_and_not_an_older_version() -> None:
-    with pytest.raises(LogGapError) as caught:
-        built(commits(0, 1) + checkpoint(3), without=_names(checkpoint(3)))
-    assert (caught.value.expected, caught.value.found) == (2, 3)
-
-
 def test_a_hole_between_commits_names_what_is_missing() -> None:
     with pytest.raises(LogGapError, match="versions 2 to 3 are missing") as caught:
         built(commits(0, 1, 4, 5))
@@ -150,11 +144,24 @@ def test_a_hole_between_commits_names_what_is_missing() -> None:
     assert caught.value.error_class == "DELTA_VERSIONS_NOT_CONTIGUOUS"
 
 
-def test_a_hole_behind_the_checkpoint_has_delta_sparks_class_for_a_truncated_log() -> None:
+@pytest.mark.parametrize(
+    ("listing", "version", "without", "missing", "truncated"),
+    [
+        (checkpoint(1) + commits(0, 1, 3), None, [], (2, 3), True),  # Delta-Spark's class right behind a checkpoint
+        (commits(0, 1, 3) + checkpoint(3), 2, [], (2, 3), False),
+        # The newest version stays the newest, though its only file is unreadable.
+        (commits(0, 1) + checkpoint(3), None, checkpoint(3), (2, 3), False),
+        # A compaction does not replace a commit that is gone.
+        (commits(0, 2, 3) + compaction(0, 2), None, [], (1, 2), False),
+    ],
+)
+def test_a_version_behind_a_hole_or_in_one_is_a_gap(
+    listing: list[LogFile], version: int | None, without: list[LogFile], missing: tuple[int, int], *, truncated: bool
+) -> None:
     with pytest.raises(LogGapError) as caught:
-        built(checkpoint(1) + commits(0, 1, 3))
-    assert (caught.value.expected, caught.value.found) == (2, 3)
-    assert caught.value.error_class == "DELTA_TRUNCATED_TRANSACTION_LOG"
+        built(listing, version, without=_names(without))
+    assert (caught.value.expected, caught.value.found) == missing
+    assert (caught.value.error_class == "DELTA_TRUNCATED_TRANSACTION_LOG") == truncated
 
 
 def test_a_hole_before_the_checkpoint_or_after_the_version_does_no_harm() -> None:
@@ -164,29 +171,26 @@ def test_a_hole_before_the_checkpoint_or_after_the_version_does_no_harm() -> Non
     assert built(listing, 2).commits == tuple(commits(0, 1, 2))
 
 
-def test_a_version_in_a_hole_is_a_gap() -> None:
-    with pytest.raises(LogGapError) as caught:
-        built(commits(0, 1, 3) + checkpoint(3), 2)
-    assert (caught.value.expected, caught.value.found) == (2, 3)
-
-
 def test_a_log_that_is_cut_off_at_its_begin_and_has_no_checkpoint_is_truncated() -> None:
     with pytest.raises(LogError, match="before version 3 are gone") as caught:
         built(commits(3, 4) + parts(3, of=2, without=2))
     assert caught.value.error_class == "DELTA_TRUNCATED_TRANSACTION_LOG"
 
 
-@pytest.mark.parametrize(("version", "earliest", "latest"), [(8, 0, 7), (99, 0, 7)])
-def test_a_version_after_the_newest_is_not_there(version: int, earliest: int, latest: int) -> None:
+@pytest.mark.parametrize(
+    ("listing", "version", "earliest", "latest"),
+    [
+        (commits(*range(8)), 8, 0, 7),
+        (commits(*range(8)), 99, 0, 7),
+        (commits(3, 4, 5, 6) + checkpoint(5), 4, 5, 6),  # of a log that was cleaned up, though its commit is there
+    ],
+)
+def test_a_version_after_the_newest_or_before_the_first_checkpoint_is_not_there(
+    listing: list[LogFile], version: int, earliest: int, latest: int
+) -> None:
     with pytest.raises(VersionNotFoundError) as caught:
-        built(commits(*range(8)), version)
+        built(listing, version)
     assert (caught.value.version, caught.value.earliest, caught.value.latest) == (version, earliest, latest)
-
-
-def test_a_version_before_the_first_checkpoint_of_a_cleaned_log_is_not_there_though_its_commit_is() -> None:
-    with pytest.raises(VersionNotFoundError) as caught:
-        built(commits(3, 4, 5, 6) + checkpoint(5), 4)
-    assert (caught.value.version, caught.value.earliest, caught.value.latest) == (4, 5, 6)
 
 
 @pytest.mark.parametrize(
@@ -245,12 +249,6 @@ def test_a_compaction_over_an_earlier_state_is_not_read_for_it_may_lack_removes(
 
     assert built(later).tail == tuple(commits(0, 1, 2, 3, 4))
     assert built(behind_a_checkpoint).tail == tuple(commits(1, 2, 3, 4))
-
-
-def test_a_compaction_does_not_stand_in_for_a_commit_that_is_gone() -> None:
-    with pytest.raises(LogGapError) as caught:
-        built(commits(0, 2, 3) + compaction(0, 2))
-    assert caught.value.expected == 1
 
 
 def test_what_can_be_left_out_for_an_unreadable_file_is_the_compaction_or_the_checkpoint() -> None:
