@@ -23,14 +23,8 @@ from tablefeed.model.schema import Struct
 FORMAT = b"v1"
 """The first line of an entry."""
 
-TABLE_ID = "tableId"
-VERSION = "deltaCommitVersion"
-SCHEMA = "dataSchemaJson"
-PARTITION_SCHEMA = "partitionSchemaJson"
-SOURCE = "sourceMetadataPath"
-CONFIGURATION = "tableConfigurations"
-PROTOCOL = "protocolJson"
-PREVIOUS = "previousMetadataSeqNum"
+SCHEMA, PARTITION_SCHEMA = "dataSchemaJson", "partitionSchemaJson"
+CONFIGURATION, PROTOCOL, PREVIOUS = "tableConfigurations", "protocolJson", "previousMetadataSeqNum"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,20 +76,19 @@ def encode_entry(entry: TrackedMetadata) -> bytes:
     """Returns the bytes of an entry: fields in Delta-Spark's order, those without a value left out."""
     named = {field.name: field for field in entry.schema}
     partitioning = Struct(tuple(named[name] for name in entry.partition_columns if name in named))
-    values: dict[str, object] = {
-        TABLE_ID: entry.table_id,
-        VERSION: entry.version,
+    protocol = None if entry.protocol is None else orjson.dumps(write_action(entry.protocol)).decode()
+    values = {
+        "tableId": entry.table_id,
+        "deltaCommitVersion": entry.version,
         SCHEMA: entry.schema_string,
         PARTITION_SCHEMA: format_schema(partitioning),
-        SOURCE: entry.source_path,
+        "sourceMetadataPath": entry.source_path,
+        CONFIGURATION: None if entry.configuration is None else dict(entry.configuration),
+        PROTOCOL: protocol,
+        PREVIOUS: entry.previous,
     }
-    if entry.configuration is not None:
-        values[CONFIGURATION] = dict(entry.configuration)
-    if entry.protocol is not None:
-        values[PROTOCOL] = orjson.dumps(write_action(entry.protocol)).decode()
-    if entry.previous is not None:
-        values[PREVIOUS] = entry.previous
-    return FORMAT + b"\n" + orjson.dumps(values)
+    present = {name: value for name, value in values.items() if value is not None}
+    return FORMAT + b"\n" + orjson.dumps(present)
 
 
 def decode_entry(data: bytes) -> TrackedMetadata:

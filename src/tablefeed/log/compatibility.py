@@ -7,6 +7,7 @@ nothing but nulls, so any type reads it. Rows of older versions may also be of a
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 
 from tablefeed.model.schema import Array, DataType, Decimal, Map, Primitive, Struct, describe, paired, widens
@@ -14,19 +15,17 @@ from tablefeed.model.schema import Array, DataType, Decimal, Map, Primitive, Str
 
 def can_read(read: Struct, data: Struct) -> bool:
     """Says whether rows written under `data` are all readable, unchanged, with `read`; more columns are fine."""
-    return _can_read(read, data, lambda read_type, data_type: read_type == data_type)
+    return _can_read(read, data, operator.eq)
 
 
 def can_read_older(read: Struct, data: Struct) -> bool:
     """As `can_read`, where `data` is a schema that the table had before: a column may have been widened since."""
-    return _can_read(read, data, lambda read_type, data_type: read_type == data_type or widens(data_type, read_type))
+    return _can_read(read, data, _same_or_widened)
 
 
 def can_read_shared(read: Struct, data: Struct) -> bool:
     """As `can_read_older`, but only for the columns that both have: a column may have been dropped since."""
-    return _can_read(
-        read, data, lambda read_type, data_type: read_type == data_type or widens(data_type, read_type), shared=True
-    )
+    return _can_read(read, data, _same_or_widened, shared=True)
 
 
 def added_columns(read: Struct, data: Struct) -> tuple[str, ...] | None:
@@ -47,6 +46,10 @@ def type_changes(older: Struct, newer: Struct) -> Iterator[str]:
 
 
 _SameType = Callable[[DataType, DataType], bool]
+
+
+def _same_or_widened(read: DataType, data: DataType) -> bool:
+    return read == data or widens(data, read)
 
 
 def _beside(read: DataType, data: DataType, path: str) -> Iterator[str | None]:

@@ -46,13 +46,7 @@ class FileCounts:
 
 def no_files() -> FileCounts:
     """The counts of a table without files: what the first version begins with."""
-    return FileCounts(
-        histogram=((0,) * len(SIZE_BINS), (0,) * len(SIZE_BINS)),
-        vector_count=0,
-        deleted_rows=0,
-        deleted_histogram=(0,) * len(_DELETED_BINS),
-        files=(),
-    )
+    return replace(_tallied(()), files=())
 
 
 def read_counts(data: bytes, *, table_id: str) -> FileCounts | None:

@@ -22,6 +22,7 @@ from tablefeed.delta import partition_values
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import physical_name, physical_schema
 from tablefeed.delta.schema.schema_string import arrow_type, to_arrow
+from tablefeed.delta.stats.column_bounds import integers
 from tablefeed.delta.stats.indexed_columns import has_bounds, indexed_columns
 from tablefeed.errors import TablefeedError
 from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct, plain, pruned
@@ -163,11 +164,6 @@ def _decimal(value: Any, kind: Decimal) -> decimal.Decimal | None:
         return None
 
 
-def _integer(bits: int) -> Any:
-    limit = 1 << bits - 1
-    return lambda value: value if type(value) is int and -limit <= value < limit else None
-
-
 _ZONED = re.compile(r"(?:Z|[+-][0-9]{2}:?[0-9]{2})\Z")
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
@@ -204,10 +200,10 @@ def _partition_value(text: str | None, kind: DataType) -> Any:
 
 
 _READERS: Mapping[str, Any] = {
-    "byte": _integer(8),
-    "short": _integer(16),
-    "integer": _integer(32),
-    "long": _integer(64),
+    "byte": integers(8),
+    "short": integers(16),
+    "integer": integers(32),
+    "long": integers(64),
     "float": _float,
     "double": _float,
     "boolean": lambda value: value if isinstance(value, bool) else None,

@@ -31,6 +31,7 @@ import pyarrow.compute as pc
 
 from tablefeed.delta import partition_values
 from tablefeed.delta.schema.schema_string import arrow_type
+from tablefeed.delta.stats.stats_columns import GREGORIAN_DAY, STANDARD_TIME_US
 from tablefeed.errors import TablefeedError
 from tablefeed.model.schema import DataType, Decimal, Primitive
 from tablefeed.model.statistics import LeafPath
@@ -153,7 +154,8 @@ def _no_bound(_: Any) -> None:
 # --- numbers -------------------------------------------------------------------------------------------------------
 
 
-def _integer(bits: int) -> _Reader:
+def integers(bits: int) -> _Reader:
+    """Returns a reader of whole JSON numbers of so many bits; it gives None for anything else."""
     limit = 1 << bits - 1
     return lambda value: value if type(value) is int and -limit <= value < limit else None
 
@@ -205,9 +207,7 @@ def _decimal(value: Any, kind: Decimal, *, upwards: bool) -> decimal.Decimal | N
 
 # --- days and instants ---------------------------------------------------------------------------------------------
 
-_GREGORIAN_DAY = -141_427  # 1582-10-15
-_GREGORIAN_US = _GREGORIAN_DAY * 86_400_000_000
-_STANDARD_TIME_US = -2_208_988_800_000_000  # 1900-01-01: Spark's calendars agree from here on
+_GREGORIAN_US = GREGORIAN_DAY * 86_400_000_000
 _LAST_US = 2**63 - 1
 _MILLISECOND_US = 1_000
 _MINUTE_US = 60_000_000
@@ -226,7 +226,7 @@ def _parsed_time(value: Any, kind: DataType) -> int | None:
 
 def _date(value: Any) -> int | None:
     days = _parsed_time(value, Primitive("date"))
-    return days if days is not None and days >= _GREGORIAN_DAY else None
+    return days if days is not None and days >= GREGORIAN_DAY else None
 
 
 def _timestamp(value: Any, *, sign: int) -> int | None:
@@ -238,7 +238,7 @@ def _timestamp(value: Any, *, sign: int) -> int | None:
             return None
         loss_us += _MINUTE_US  # before standard time, offsets had seconds, which are not written
     micros = _parsed_time(value, Primitive("timestamp"))
-    return None if micros is None or micros < _STANDARD_TIME_US else _loosened(micros, sign * loss_us)
+    return None if micros is None or micros < STANDARD_TIME_US else _loosened(micros, sign * loss_us)
 
 
 def _timestamp_ntz(value: Any, *, sign: int) -> int | None:
@@ -294,10 +294,10 @@ def _both(reader: Callable[..., Any]) -> tuple[_Reader, _Reader]:
 
 _READERS: Mapping[str, tuple[_Reader, _Reader]] = {
     # No booleans, for which Delta-Spark writes no bounds, and no bytes, which have no form in JSON.
-    "byte": (_integer(8), _integer(8)),
-    "short": (_integer(16), _integer(16)),
-    "integer": (_integer(32), _integer(32)),
-    "long": (_integer(64), _integer(64)),
+    "byte": (integers(8),) * 2,
+    "short": (integers(16),) * 2,
+    "integer": (integers(32),) * 2,
+    "long": (integers(64),) * 2,
     "float": _both(_float),
     "double": _both(_float),
     "date": (_date, _date),

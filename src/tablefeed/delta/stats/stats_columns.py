@@ -77,7 +77,7 @@ def _text(values: pa.Array, end: _End) -> pa.Array:
         return _decimals(values)
     if pa.types.is_date(kind):
         days = values.cast(pa.date32())
-        days = _since(days, pa.scalar(_GREGORIAN_DAY, pa.date32()))
+        days = _since(days, pa.scalar(GREGORIAN_DAY, pa.date32()))
         return _quoted(_of_the_calendar(days.cast(pa.string())))
     if pa.types.is_timestamp(kind):
         return _timestamps(values, end)
@@ -110,7 +110,7 @@ def _decimals(values: pa.Array) -> pa.Array:
 def _timestamps(values: pa.Array, end: _End) -> pa.Array:
     zone = "" if values.type.tz is None else "Z"
     if values.type.tz is not None:
-        values = _since(values, pa.scalar(_STANDARD_TIME_US, pa.timestamp("us", "UTC")))
+        values = _since(values, pa.scalar(STANDARD_TIME_US, pa.timestamp("us", "UTC")))
     instants = values.cast(pa.timestamp(values.type.unit))
     cut = pc.ceil_temporal if end == "high" else pc.floor_temporal
     texts = cut(instants, unit="millisecond").cast(pa.timestamp("ms")).cast(pa.string())
@@ -118,8 +118,8 @@ def _timestamps(values: pa.Array, end: _End) -> pa.Array:
     return _quoted(pc.binary_join_element_wise(texts, pa.scalar(zone), ""))
 
 
-_GREGORIAN_DAY = -141_427  # 1582-10-15
-_STANDARD_TIME_US = -2_208_988_800_000_000  # 1900-01-01
+GREGORIAN_DAY = -141_427  # 1582-10-15
+STANDARD_TIME_US = -2_208_988_800_000_000  # 1900-01-01: Spark's calendars agree from here on
 
 
 def _since(values: pa.Array, first: pa.Scalar) -> pa.Array:
