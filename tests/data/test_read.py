@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from tablefeed.data.read import FileColumns, ReadPlan, Share, read_batches
+from tablefeed.data.read import FileColumns, ReadPlan, read_batches
 from tablefeed.data.retype import FIELD_ID
 from tablefeed.data.selection import RowSelection
 from tablefeed.errors import DataFileError, UnsupportedFeatureError
@@ -103,7 +103,7 @@ def test_shares_that_meet_have_each_row_once_and_in_its_place(bounds: list[int],
     schema = pa.schema([("a", pa.int64()), ("place", pa.int64())])
     edges = [None, *sorted(bounds), None]
 
-    shares = [Share(begin=begin, end=end) for begin, end in itertools.pairwise(edges)]
+    shares = [*itertools.pairwise(edges)]
     parts = [rows(read(file, schema, share=share, positions="place")) for share in shares]
 
     assert sorted((row["a"], row["place"]) for part in parts for row in part) == [(n, n) for n in range(100)]
@@ -115,7 +115,7 @@ def test_a_share_without_a_row_groups_middle_has_no_row_and_all_of_them_are_coun
 
     counts = [
         sum(b.num_rows for b in read(file, pa.schema([]), share=share))
-        for share in (Share(end=4), Share(begin=4, end=middle), Share(begin=middle))
+        for share in ((None, 4), (4, middle), (middle, None))
     ]
 
     assert counts[0] == 0
@@ -127,7 +127,7 @@ def test_a_deletion_vector_means_the_same_rows_in_a_share() -> None:
     half = len(file.getvalue()) // 2
     selection = RowSelection(without=BitMap64(range(5, 100)))
 
-    shares = (Share(end=half), Share(begin=half))
+    shares = ((None, half), (half, None))
     parts = [rows(read(file, pa.schema([("a", pa.int64())]), share=s, selection=selection)) for s in shares]
 
     assert [row["a"] for part in parts for row in part] == [0, 1, 2, 3, 4]

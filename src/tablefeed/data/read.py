@@ -47,15 +47,9 @@ class ReadPlan:
             raise ValueError("the stored schema must have the shape of the wanted one")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """A share of a file: its row groups whose middle is at the byte `begin` or later, and before `end`.
-
-    None is no bound. A row group has exactly one middle, so adjacent shares contain each row group once.
-    """
-
-    begin: int | None = None
-    end: int | None = None
+Share = tuple[int | None, int | None]
+"""A part of a file, from a byte to before another; None: from its begin, or to its end. Row groups and blocks belong to
+one share each, so adjacent shares contain each of them once: a row group to the share that has its middle byte."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +176,8 @@ def _shared(metadata: pq.FileMetaData, share: Share | None) -> Iterator[range]:
 
 def _is_in(group: pq.RowGroupMetaData, share: Share) -> bool:
     middle, _ = _place(group)
-    return (share.begin is None or share.begin <= middle) and (share.end is None or middle < share.end)
+    begin, end = share
+    return (begin is None or begin <= middle) and (end is None or middle < end)
 
 
 def _place(group: pq.RowGroupMetaData) -> tuple[int, int]:

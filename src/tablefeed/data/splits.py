@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tablefeed.data.conform import no_columns
-from tablefeed.data.read import ReadPlan
+from tablefeed.data.read import ReadPlan, Share
 from tablefeed.data.required import RequiredColumns
 from tablefeed.errors import TABLE, DataFileError, ObjectNotFoundError, UnsupportedFeatureError
 from tablefeed.indextables.split import split_file as splits
@@ -66,15 +66,10 @@ def read_split_batches(read: Read, plan: ReadPlan, file: SplitFile) -> Iterator[
                 yield from _batches(rows, plan.batch_rows)
 
 
-Share = tuple[int | None, int | None]
-"""A part of a split, by its first byte and the byte after its last; None at the split's own ends. A block belongs to
-the share in which it begins, where all rows are assumed to have the same size."""
-
-
 def chunks_of(read: Read, file: SplitFile, share: Share = (None, None)) -> list[Chunk]:
-    """The chunks of `share` of the split, in its order. Adjacent shares contain each row once.
+    """The chunks of `share` of the split, in its order; a block belongs to the share in which it begins.
 
-    Raises as `read_split_batches`.
+    All rows are assumed to have the same size. Raises as `read_split_batches`.
     """
     with _refused_by_name(file):
         split = _opened(read, file)

@@ -98,7 +98,7 @@ class DeltaTask(ScanTask):
 
     def read(self, schema: pa.Schema, store: Store, *, positions: str | None) -> Iterator[pa.RecordBatch]:
         """See `ScanTask`."""
-        from tablefeed.data.read import FileColumns, ReadPlan, Share, read_batches
+        from tablefeed.data.read import FileColumns, ReadPlan, read_batches
 
         plan = ReadPlan(schema=schema, stored=_stored(self.columns, schema), batch_rows=BATCH_ROWS)
         files = TableFiles(store, storage_options=self.storage_options)
@@ -119,7 +119,7 @@ class DeltaTask(ScanTask):
                     path=file.path,
                     constants=_constants(file, self.columns, schema, store.url),
                     selection=_selection(file, files),
-                    share=None if file.share is None else Share(begin=file.share[0], end=file.share[1]),
+                    share=file.share,
                     positions=positions,
                 )
                 for batch in read_batches(source, plan, columns):
