@@ -62,20 +62,20 @@ def calls(store: FaultyStore) -> Counter[str]:
 
 @pytest.mark.parametrize("make", [state_only, native])
 def test_opening_a_table_costs_what_its_newest_state_costs(make: Callable[[int], dict[str, bytes]]) -> None:
-    few, many = opened(make(3)), opened(make(300))
+    few, many = opened(make(3)), opened(make(40))
 
-    assert many[0].load().version == 300
+    assert many[0].load().version == 40
     assert few[0].load().version == 3
     assert calls(many[1]) == calls(few[1])
     assert calls(many[1])["stat"] <= 3  # the newest state, and how the newest version looks to whoever comes again
 
 
-def test_of_three_hundred_states_the_newest_is_asked_about_and_no_other() -> None:
-    log, store = opened(state_only(300))
+def test_of_forty_states_the_newest_is_asked_about_and_no_other() -> None:
+    log, store = opened(state_only(40))
     log.load()
 
     asked = {call.name for call in store.calls if call.operation in ("stat", "read") and "state-v" in call.name}
-    assert asked == {f"{names.LOG_DIR}/{names.state_name(300)}"}
+    assert asked == {f"{names.LOG_DIR}/{names.state_name(40)}"}
 
 
 def test_two_searches_for_a_time_read_each_commit_once() -> None:
@@ -89,7 +89,7 @@ def test_two_searches_for_a_time_read_each_commit_once() -> None:
 
 
 def test_an_older_version_asks_about_its_own_state() -> None:
-    log, store = opened(state_only(300))
+    log, store = opened(state_only(40))
 
     assert len(paths(log, 7)) == 7
     asked = {call.name for call in store.calls if call.operation == "stat" and "state-v" in call.name}
@@ -97,9 +97,9 @@ def test_an_older_version_asks_about_its_own_state() -> None:
 
 
 def test_a_listing_from_a_version_on_asks_about_the_states_from_there() -> None:
-    log, store = opened(state_only(300))
+    log, store = opened(state_only(40))
 
-    assert [file.version for file in log.listing(299) if file.kind == "commit"] == [299, 300]
+    assert [file.version for file in log.listing(39) if file.kind == "commit"] == [39, 40]
     assert calls(store) == {"list": 1, "directories": 1, "stat": 3}
 
 
