@@ -10,8 +10,8 @@ PEER_VENV := .venv-peer
 PEER_JARS := .cache/peer-jars
 PYTHON := $(VENV)/bin/python
 JAVA := scripts/java.sh
-# Two processes; one of them runs all tests that need a JVM.
-BY_TWO := -n 2 --dist loadgroup
+# Two processes. Each file is run by one of them, so what its tests share is made once.
+BY_TWO := -n 2 --dist loadfile --no-loadscope-reorder
 CODE := src tests $(wildcard examples benchmarks)
 
 help: ## lists the targets

@@ -57,11 +57,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # What needs no JVM comes first: it fails within seconds. A run in several processes has one session of Spark, too.
+    # What needs no JVM comes first: it fails within seconds.
     items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
-    for item in items:
-        if item.get_closest_marker("spark") is not None:
-            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.hookimpl(wrapper=True)

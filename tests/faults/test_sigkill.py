@@ -14,12 +14,12 @@ from deltalake import DeltaTable, write_deltalake
 PROGRAM = Path(__file__).with_name("copy_query.py")
 PATIENCE_S = 120
 
-FAILPOINTS = {
+COMMITS_LEFT = {
     "before-first-file": 0,
     "between-data-write-and-log-commit": 0,
     "between-log-commit-and-sparks-commit-log": 1,
 }
-"""How many commits the killed batch leaves behind at each point."""
+"""The version of the table at the death of a query at each of the failpoints: -1 is no table."""
 
 
 def processes_of_session(leader: int) -> list[int]:
@@ -47,28 +47,28 @@ def kill_session(leader: int) -> None:
         time.sleep(0.01)
 
 
-def run_to_failpoint(arguments: list[str], failpoint: str, batch: int, folder: Path) -> int:
-    """Runs the query until it stands at its failpoint and kills all of it there; gives the driver's exit code."""
-    marker = folder / "reached"
+def run_to_failpoints(arguments: list[str], batch: int, folder: Path) -> int:
+    """Runs the queries until each waits at its failpoint, and kills all there; gives the driver's exit code."""
     with (folder / "first.log").open("wb") as log:
-        query = subprocess.Popen(
-            [sys.executable, str(PROGRAM), *arguments, failpoint, str(batch), str(marker)],
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
+        driver = subprocess.Popen(
+            [sys.executable, str(PROGRAM), *arguments, str(batch)], stdout=log, stderr=log, start_new_session=True
         )
     try:
         deadline = time.monotonic() + PATIENCE_S
-        while not marker.exists() and query.poll() is None and time.monotonic() < deadline:
+        while (reached := reached_in(folder)) != set(COMMITS_LEFT) and time.monotonic() < deadline:
+            assert driver.poll() is None, (folder / "first.log").read_text()[-4000:]
             time.sleep(0.05)
-        assert marker.exists(), (folder / "first.log").read_text()[-4000:]
-        assert marker.read_text() == failpoint
-        assert len(processes_of_session(query.pid)) >= 3, "a driver, its JVM and at least one worker"
+        assert reached == set(COMMITS_LEFT), (folder / "first.log").read_text()[-4000:]
+        assert len(processes_of_session(driver.pid)) >= 3, "a driver, its JVM and at least one worker"
     finally:
-        kill_session(query.pid)
-        code = query.wait()
-    assert processes_of_session(query.pid) == []
+        kill_session(driver.pid)
+        code = driver.wait()
+    assert processes_of_session(driver.pid) == []
     return code
+
+
+def reached_in(folder: Path) -> set[str]:
+    return {path.name.removeprefix("reached-") for path in folder.glob("reached-*")}
 
 
 def run_to_end(arguments: list[str]) -> None:
@@ -83,24 +83,24 @@ def log_version(table: Path) -> int:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("failpoint", FAILPOINTS)
-def test_a_batch_whose_query_is_killed_stands_once_after_the_restart(tmp_path: Path, failpoint: str) -> None:
-    source, target = tmp_path / "source", tmp_path / "target"
+def test_a_batch_whose_query_is_killed_is_there_once_after_the_restart(tmp_path: Path) -> None:
+    source, killed_batch = tmp_path / "source", 1
     for start in range(0, 40, 10):
         write_deltalake(str(source), pa.table({"id": range(start, start + 10)}), mode="append")
-    killed_batch = 1
-    arguments = [str(source), str(target), str(tmp_path / "checkpoint")]
+    arguments = [str(source), str(tmp_path)]
 
-    code = run_to_failpoint(arguments, failpoint, killed_batch, tmp_path)
+    assert run_to_failpoints(arguments, killed_batch, tmp_path) == -signal.SIGKILL
 
-    assert code == -signal.SIGKILL
-    assert log_version(target) == FAILPOINTS[failpoint], "batch 0 is version 0; the killed one stands or does not"
-    assert not (tmp_path / "checkpoint" / "commits" / str(killed_batch)).exists(), "Spark does not know the batch done"
+    for failpoint, left in COMMITS_LEFT.items():
+        assert log_version(tmp_path / failpoint) == left, f"{failpoint}: batch 0 is version 0"
+        noted = tmp_path / f"checkpoint-{failpoint}" / "commits" / str(killed_batch)
+        assert not noted.exists(), f"{failpoint}: Spark does not know that the batch is done"
 
     run_to_end(arguments)
 
-    assert log_version(target) == 3, "four batches, a version each: the replayed one has one, not two"
-    copy = DeltaTable(str(target))
-    assert sorted(copy.to_pyarrow_table()["id"].to_pylist()) == list(range(40))
-    query_id = next(a["operationParameters"]["queryId"] for a in copy.history())
-    assert copy.transaction_version(query_id) == 3
+    for failpoint in COMMITS_LEFT:
+        assert log_version(tmp_path / failpoint) == 3, f"{failpoint}: four batches, each is one version"
+        copy = DeltaTable(str(tmp_path / failpoint))
+        assert sorted(copy.to_pyarrow_table()["id"].to_pylist()) == list(range(40)), failpoint
+        query_id = next(a["operationParameters"]["queryId"] for a in copy.history())
+        assert copy.transaction_version(query_id) == 3, failpoint
