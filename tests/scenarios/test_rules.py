@@ -260,7 +260,7 @@ FULL_ROW: Row = {
 _ARROW = {"c5": ARROW["timestamp"], "c6": pa.int32(), "c7_g_p": pa.int32()}
 GIVEN = {
     "only others": "c1 c3_p c5 c6",
-    "all in another order": "c5 c6 c7_g_p c1 c2_g c3_p c4_g_p",
+    "all in another order": "c5 c6 c7_g_p c0_g c1 c2_g c3_p c4_g_p",
     "some generated": "c5 c6 c1 c3_p c4_g_p",
 }
 

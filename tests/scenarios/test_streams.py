@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +14,13 @@ from deltalake import DeltaTable, write_deltalake
 
 from scenarios.queries import NON_ADDITIVE, SCHEMA_CHANGED, Stream
 from scenarios.tables import Column, Table
-from support.logs import LONG_ID, a_log, a_source, add, at, commit_path, metadata, protocol, put
+from support.logs import LONG_ID, Action, a_log, a_source, add, at, commit_path, info, metadata, protocol, put
 from support.recorded import VECTORS, data_file, log, recorded, removed, schema, vector
 from tablefeed.errors import LogError, SchemaChangedError, TablefeedError
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.timeline import CommitTimes
 from tablefeed.log.plan import Limits
+from tablefeed.model.actions import Version
 
 IGNORE_DELETES = {"ignoreDeletes": "true"}
 IGNORE_CHANGES = {"ignoreChanges": "true"}
@@ -191,6 +195,27 @@ def test_the_columns_that_are_asked_for_are_read_and_no_others(
 def changes(table: Table, start: int) -> Stream:
     stream = Stream.on(table.path, readChangeFeed="true", startingVersion=str(start))
     return replace(stream, feed_columns=True)
+
+
+def test_commits_that_come_while_changes_are_read_are_each_dated_after_the_one_before(table: Path) -> None:
+    def dated(**versions: list[Action]) -> None:
+        log(table, **versions)
+        for name in versions:
+            os.utime(table / commit_path(int(name[1:])), (5, 5))
+
+    def time_of(version: int) -> int | None:
+        commit = known.commit(Version(version))
+        assert commit is not None
+        return times.of(commit)
+
+    dated(v0=[protocol(), recorded()])
+    known = open_log(str(table))
+    times = CommitTimes(known)
+    assert time_of(0) == 5000
+
+    dated(v1=[info()], v2=[info()])
+
+    assert [time_of(2), time_of(1)] == [5002, 5001]
 
 
 @pytest.mark.parametrize("mapping", ["", "name"])
