@@ -10,26 +10,22 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from benchmarks import environment, logs
+from benchmarks.turns import Sample, by_turns, facts, keep, today
 
 RESULTS = Path(__file__).parent / "results"
 ROUNDS = 5
 SIDES = ("tablefeed", "deltalake")
+PACKAGES = ("tablefeed", "pyarrow", "deltalake")
 GOALS = {"seconds": 1.0, "peak_mb": 0.6}
 """The most that our median may be of delta-rs's."""
 WITHOUT_A_GOAL = {("many commits", "peak_mb")}
 """Of 10,000 files the peak of both is their imports."""
-
-Sample = dict[str, float]
 
 
 def main() -> None:
@@ -46,26 +42,15 @@ def main() -> None:
         return
     with TemporaryDirectory(prefix="tablefeed-bench-", dir=given.scratch) as scratch:
         tables = {name: make(Path(scratch) / name) for name, make in logs.LOGS.items()} | logs.of_corpus()
-        samples = {name: _by_turns(str(table), given.rounds) for name, table in tables.items()}
+        samples = {name: _samples(str(table), given.rounds) for name, table in tables.items()}
     _write(samples, given.results)
 
 
-def _by_turns(table: str, rounds: int) -> dict[str, list[Sample]]:
-    samples: dict[str, list[Sample]] = {side: [] for side in SIDES}
-    for number in range(rounds):
-        for side in SIDES:
-            samples[side].append(_in_a_process(side, table))
-            print(f"round {number + 1}, {Path(table).name}, {side}: {samples[side][-1]}", file=sys.stderr, flush=True)
+def _samples(table: str, rounds: int) -> dict[str, list[Sample]]:
+    samples = by_turns("benchmarks.files", SIDES, table, rounds)
     if len({sample["files"] for of_side in samples.values() for sample in of_side}) != 1:
         raise SystemExit(f"the two sides do not see the same number of files: {samples}")
     return samples
-
-
-def _in_a_process(side: str, table: str) -> Sample:
-    command = [sys.executable, "-m", "benchmarks.files", "--one", side, table]
-    ended = subprocess.run(command, capture_output=True, text=True, check=True)
-    sample: Sample = json.loads(ended.stdout.splitlines()[-1])
-    return sample
 
 
 def _measured(side: str, table: str) -> Sample:
@@ -101,19 +86,9 @@ _COUNTS: Mapping[str, Callable[[], Callable[[str], int]]] = {"tablefeed": _ours,
 
 
 def _write(samples: Mapping[str, Mapping[str, Sequence[Sample]]], results: Path) -> None:
-    document: dict[str, Any] = {  # Any: JSON
-        "date": datetime.now(UTC).date().isoformat(),
-        "versions": {name: environment.version(name) for name in ("tablefeed", "pyarrow", "deltalake")},
-        "machine": environment.machine(),
-        "logs": logs.DESCRIPTIONS,
-        "samples": samples,
-    }
-    results.mkdir(parents=True, exist_ok=True)
-    (results / f"{document['date']}-files.json").write_text(json.dumps(document, indent=1) + "\n")
     rounds = len(next(iter(samples.values()))["tablefeed"])
-    told = [f"{name} {value}" for name, value in {**document["versions"], **document["machine"]}.items()]
     lines = [
-        f"# Opening a table and listing its files, {document['date']}",
+        f"# Opening a table and listing its files, {today()}",
         "",
         *(f"- {text}" for text in logs.DESCRIPTIONS.values()),
         "",
@@ -121,11 +96,12 @@ def _write(samples: Mapping[str, Mapping[str, Sequence[Sample]]], results: Path)
         "| --- | --- | --- | --- | --- | --- | --- |",
         *(_row(log, measure, of_log) for log, of_log in samples.items() for measure in GOALS),
         "",
-        f"Medians of {rounds} runs by turns. {', '.join(told)}.",
+        f"Medians of {rounds} runs by turns. {facts(PACKAGES)}.",
         "",
     ]
-    (results / f"{document['date']}-files.md").write_text("\n".join(lines))
-    print("\n".join(lines))
+    page = "\n".join(lines)
+    keep("files", page, results, PACKAGES, logs=logs.DESCRIPTIONS, samples=samples)
+    print(page)
 
 
 def _row(log: str, measure: str, samples: Mapping[str, Sequence[Sample]]) -> str:

@@ -7,23 +7,20 @@ bounded is what the README promises. No Spark.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-from benchmarks import environment, planner
+from benchmarks import planner
 from benchmarks.questions import AtMost
 from benchmarks.report import number
+from benchmarks.turns import facts, keep, measured
 
 RESULTS = Path(__file__).parent / "results"
 ROUNDS = 5
+PACKAGES = ("tablefeed", "pyarrow")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +76,10 @@ def main() -> None:
     with TemporaryDirectory(prefix="tablefeed-bench-", dir=given.scratch) as scratch:
         for name in named:
             planner.MAKES[name](Path(scratch))
-        samples = [sample for turn in range(rounds) for sample in _by_turns(named, scratch, turn)]
-    told = [f"{name} {value}" for name, value in {**_versions(), **environment.machine()}.items()]
-    page = as_markdown(samples, rounds=rounds, told=told)
+        samples = [measured("benchmarks.planner", name, scratch) for _ in range(rounds) for name in named]
+    page = as_markdown(samples, rounds=rounds, told=facts(PACKAGES))
     if not given.quick:
-        _keep(page, samples, given.results)
+        keep("source", page, given.results, PACKAGES, samples=samples)
     print(page)
 
 
@@ -91,7 +87,7 @@ def as_markdown(
     samples: Sequence[Sample],
     *,
     rounds: int,
-    told: Sequence[str],
+    told: str,
     title: str = "The source without Spark",
     figures: Sequence[Figure] = FIGURES,
 ) -> str:
@@ -107,7 +103,7 @@ def as_markdown(
             if (values := [s[figure.key] for s in samples if figure.key in s])
         ),
         "",
-        f"Medians of {rounds} runs. {', '.join(told)}.",
+        f"Medians of {rounds} runs. {told}.",
         "",
     ]
     return "\n".join(lines)
@@ -120,33 +116,6 @@ def _row(figure: Figure, values: Sequence[float]) -> str:
         goal, verdict = str(figure.goal), "met" if figure.goal.is_met_by(median) else "missed"
     span = f"{number(min(values))}-{number(max(values))}"
     return f"| {' | '.join((figure.text, figure.unit, number(median), span, goal, verdict))} |"
-
-
-def _by_turns(named: Sequence[str], folder: str, turn: int) -> list[Sample]:
-    samples: list[Sample] = []
-    for name in named:
-        command = [sys.executable, "-m", "benchmarks.planner", "--one", name, folder]
-        ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        samples.append(json.loads(ended.stdout.splitlines()[-1]))
-        print(f"round {turn + 1}, {name}: {samples[-1]}", file=sys.stderr, flush=True)
-    return samples
-
-
-def _versions() -> dict[str, str]:
-    return {name: environment.version(name) for name in ("tablefeed", "pyarrow")}
-
-
-def _keep(page: str, samples: Sequence[Sample], results: Path) -> None:
-    date = datetime.now(UTC).date().isoformat()
-    document: dict[str, Any] = {  # Any: JSON
-        "date": date,
-        "versions": _versions(),
-        "machine": environment.machine(),
-        "samples": samples,
-    }
-    results.mkdir(parents=True, exist_ok=True)
-    (results / f"{date}-source.json").write_text(json.dumps(document, indent=1) + "\n")
-    (results / f"{date}-source.md").write_text(page)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,6 @@ import argparse
 import json
 import statistics
 import struct
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -21,19 +19,19 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks import environment
+from benchmarks.turns import Sample, by_turns, facts, keep, today
 
 RESULTS = Path(__file__).parent / "results"
 ROUNDS = 5
 ROWS = 200_000
 SIDES = ("tablefeed", "tantivy")
+PACKAGES = ("tablefeed", "pyarrow", "tantivy")
 GOALS = {"plain": 300_000}
 """The rows a second that our median should have at the least."""
 DESCRIPTIONS = {
     "plain": f"plain: {ROWS:,} rows of a long, two strings, a double, a boolean and a timestamp",
     "nested": "nested: the same with an array of three strings, a struct of three members and a JSON column",
 }
-
-Sample = dict[str, float]
 
 
 def main() -> None:
@@ -53,7 +51,7 @@ def main() -> None:
     with TemporaryDirectory(prefix="tablefeed-bench-", dir=given.scratch) as scratch:
         indexes = {name: _index(Path(scratch) / name, name) for name in DESCRIPTIONS}
         sizes = {name: _split(index).stat().st_size for name, index in indexes.items()}
-        samples = {name: _by_turns(str(index), given.rounds) for name, index in indexes.items()}
+        samples = {name: _samples(str(index), given.rounds) for name, index in indexes.items()}
     _write(samples, sizes, given.results)
 
 
@@ -107,22 +105,11 @@ def _bundle(folder: Path) -> bytes:
     return body + layout + struct.pack("<II", len(layout), 0)
 
 
-def _by_turns(index: str, rounds: int) -> dict[str, list[Sample]]:
-    samples: dict[str, list[Sample]] = {side: [] for side in SIDES}
-    for number in range(rounds):
-        for side in SIDES:
-            samples[side].append(_in_a_process(side, index))
-            print(f"round {number + 1}, {Path(index).name}, {side}: {samples[side][-1]}", file=sys.stderr, flush=True)
+def _samples(index: str, rounds: int) -> dict[str, list[Sample]]:
+    samples = by_turns("benchmarks.splits", SIDES, index, rounds)
     if {sample["rows"] for of_side in samples.values() for sample in of_side} != {ROWS}:
         raise SystemExit(f"a side does not see all rows: {samples}")
     return samples
-
-
-def _in_a_process(side: str, index: str) -> Sample:
-    command = [sys.executable, "-m", "benchmarks.splits", "--one", side, index]
-    ended = subprocess.run(command, capture_output=True, text=True, check=True)
-    sample: Sample = json.loads(ended.stdout.splitlines()[-1])
-    return sample
 
 
 def _measured(side: str, index: Path) -> Sample:
@@ -178,20 +165,9 @@ _READERS: Mapping[str, Callable[[], Callable[[Path], int]]] = {"tablefeed": _our
 
 
 def _write(samples: Mapping[str, Mapping[str, Sequence[Sample]]], sizes: Mapping[str, int], results: Path) -> None:
-    document: dict[str, Any] = {  # Any: JSON
-        "date": datetime.now(UTC).date().isoformat(),
-        "versions": {name: environment.version(name) for name in ("tablefeed", "pyarrow", "tantivy")},
-        "machine": environment.machine(),
-        "splits": DESCRIPTIONS,
-        "size_bytes": sizes,
-        "samples": samples,
-    }
-    results.mkdir(parents=True, exist_ok=True)
-    (results / f"{document['date']}-splits.json").write_text(json.dumps(document, indent=1) + "\n")
     rounds = len(next(iter(samples.values()))["tablefeed"])
-    told = [f"{name} {value}" for name, value in {**document["versions"], **document["machine"]}.items()]
     lines = [
-        f"# Reading the rows of a split, {document['date']}",
+        f"# Reading the rows of a split, {today()}",
         "",
         *(f"- {text}; {sizes[name] / 1e6:.0f} MB" for name, text in DESCRIPTIONS.items()),
         "",
@@ -199,11 +175,12 @@ def _write(samples: Mapping[str, Mapping[str, Sequence[Sample]]], sizes: Mapping
         "| --- | --- | --- | --- | --- | --- | --- |",
         *(row for name, of_split in samples.items() for row in _lines(name, of_split)),
         "",
-        f"Medians of {rounds} runs by turns. {', '.join(told)}.",
+        f"Medians of {rounds} runs by turns. {facts(PACKAGES)}.",
         "",
     ]
-    (results / f"{document['date']}-splits.md").write_text("\n".join(lines))
-    print("\n".join(lines))
+    page = "\n".join(lines)
+    keep("splits", page, results, PACKAGES, splits=DESCRIPTIONS, size_bytes=sizes, samples=samples)
+    print(page)
 
 
 def _lines(name: str, samples: Mapping[str, Sequence[Sample]]) -> Iterator[str]:

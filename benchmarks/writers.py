@@ -12,12 +12,9 @@ import math
 import multiprocessing
 import shutil
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures.process import ProcessPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,14 +23,16 @@ from deltalake import write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 import tablefeed
-from benchmarks import environment, large_writes
+from benchmarks import large_writes
 from benchmarks.questions import AtMost
 from benchmarks.source import Figure, Sample, as_markdown
+from benchmarks.turns import facts, keep, measured
 from tablefeed.feed.snapshot import known_state
 from tablefeed.feed.upkeep.after_commit import wait_until_done
 
 RESULTS = Path(__file__).parent / "results"
 ROUNDS = 5
+PACKAGES = ("tablefeed", "pyarrow", "deltalake")
 WRITERS = 8
 EACH = 50
 SHORT, LONG = 30, 4_980
@@ -89,25 +88,11 @@ def main() -> None:
     rounds = given.rounds or (1 if given.quick else ROUNDS)
     with TemporaryDirectory(prefix="tablefeed-bench-", dir=given.scratch) as scratch:
         named = given.measurement or list(MEASURES)
-        samples = [_in_a_process(name, scratch) for _ in range(rounds) for name in named]
-    versions = {name: environment.version(name) for name in ("tablefeed", "pyarrow", "deltalake")}
-    told = [f"{name} {value}" for name, value in {**versions, **environment.machine()}.items()]
-    page = as_markdown(samples, rounds=rounds, told=told, title="Writers without Spark", figures=FIGURES)
+        samples = [measured("benchmarks.writers", name, scratch) for _ in range(rounds) for name in named]
+    page = as_markdown(samples, rounds=rounds, told=facts(PACKAGES), title="Writers without Spark", figures=FIGURES)
     if not given.quick:
-        date = datetime.now(UTC).date().isoformat()
-        document = {"date": date, "versions": versions, "machine": environment.machine(), "samples": samples}
-        given.results.mkdir(parents=True, exist_ok=True)
-        (given.results / f"{date}-writers.json").write_text(json.dumps(document, indent=1) + "\n")
-        (given.results / f"{date}-writers.md").write_text(page)
+        keep("writers", page, given.results, PACKAGES, samples=samples)
     print(page)
-
-
-def _in_a_process(name: str, folder: str) -> Sample:
-    command = [sys.executable, "-m", "benchmarks.writers", "--one", name, folder]
-    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    sample: Sample = json.loads(ended.stdout.splitlines()[-1])
-    print(f"{name}: {sample}", file=sys.stderr, flush=True)
-    return sample
 
 
 def by_tablefeed(table: Path) -> object:

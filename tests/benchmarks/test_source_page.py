@@ -4,7 +4,7 @@ from benchmarks.source import as_markdown
 
 
 def page(*samples: dict[str, float]) -> str:
-    return as_markdown(samples, rounds=len(samples), told=["cores 2"])
+    return as_markdown(samples, rounds=len(samples), told="cores 2")
 
 
 def test_a_figure_is_the_median_of_its_runs_beside_what_they_went_between() -> None:

@@ -15,6 +15,6 @@ def test_each_number_that_is_measured_has_a_line_and_each_line_a_measurement(tmp
     measured = {**ours, **theirs}
 
     assert keys >= measured.keys()
-    page = as_markdown([measured], rounds=1, told=[], title="Writers without Spark", figures=writers.FIGURES)
+    page = as_markdown([measured], rounds=1, told="", title="Writers without Spark", figures=writers.FIGURES)
     assert page.startswith("# Writers without Spark\n")
     assert len([line for line in page.splitlines() if line.startswith(("| tablefeed", "| delta-rs"))]) == 8
