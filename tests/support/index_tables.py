@@ -13,9 +13,11 @@ import pyarrow as pa
 
 import tablefeed
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
+from tablefeed.feed.snapshot.index_reader import IndexReader
 from tablefeed.indextables import names
-from tablefeed.indextables.log import columns, version_file
+from tablefeed.indextables.log import columns, last_checkpoint, version_file
 from tablefeed.indextables.log.avro_state import State
+from tablefeed.indextables.log.last_checkpoint import Hint
 from tablefeed.indextables.log.next_state import StateShape, StateUpdate, next_state
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.indextables.split.split_file import read_index
@@ -44,6 +46,21 @@ def live(table: Path) -> list[AddFile]:
     log = log_of(table)
     files = log.files_of(log.load().version, frozenset())
     return sorted((add for batch in files for add in columns.to_add_files(batch)), key=lambda add: add.path)
+
+
+def hint_in(table: Path) -> Hint:
+    """What `_last_checkpoint` says."""
+    hint = last_checkpoint.parse_last_checkpoint((table / names.LOG_DIR / names.LAST_CHECKPOINT).read_bytes())
+    assert hint is not None
+    return hint
+
+
+def manifests_of(table: Path, version: int) -> list[str]:
+    """The manifests that the state of a version names, the oldest first."""
+    reader = IndexReader(LocalStore(str(table)))
+    file = reader.state_file(Version(version))
+    assert file is not None
+    return [manifest.name for manifest in reader.state(file).manifests]
 
 
 def index_fields(table: Path, add: AddFile) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 import tablefeed
-from support.index_tables import live, log_files, log_of, rows_of
+from support.index_tables import hint_in, live, log_files, log_of, manifests_of, rows_of
 from support.logs import metadata, protocol, put
 from tablefeed import Checkpointed
 from tablefeed.errors import LogError, UnsupportedFeatureError
@@ -23,8 +23,7 @@ from tablefeed.feed.upkeep import after_commit as upkeep
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.feed.upkeep.index_cleanup import clean_up
 from tablefeed.indextables import names
-from tablefeed.indextables.log import avro_state, last_checkpoint, version_file
-from tablefeed.indextables.log.last_checkpoint import Hint
+from tablefeed.indextables.log import version_file
 from tablefeed.indextables.log.retention import Retention
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Commit, Protocol, Version
@@ -41,22 +40,11 @@ def copied(corpus: Path, tmp_path: Path) -> Callable[[str], Path]:
     return lambda name: Path(shutil.copytree(corpus / "indextables" / name, tmp_path / name))
 
 
-def hint_in(table: Path) -> Hint | None:
-    return last_checkpoint.parse_last_checkpoint((table / names.LOG_DIR / names.LAST_CHECKPOINT).read_bytes())
-
-
 def told(files: list[AddFile]) -> list[AddFile]:
     """What IndexTables' states say of files: not the last delete, and doc mappings by their hash alone."""
     return [
         replace(file, split=replace(file.split, delete_opstamp=None, doc_mapping=None)) for file in files if file.split
     ]
-
-
-def manifests_of(table: Path, version: int) -> list[str]:
-    name = names.state_name(version)
-    data = (table / names.LOG_DIR / name).read_bytes()
-    state = avro_state.decode_state(data, version=Version(version), url=str(table), log_file=name)
-    return [manifest.name for manifest in state.manifests]
 
 
 def append_one(table: Path) -> None:
@@ -84,7 +72,6 @@ def test_a_log_of_json_gets_the_state_of_its_newest_version(name: str, copied: C
     assert state.file_count == len(files)
     assert {file.split and file.split.doc_mapping_ref for file in files} <= state.registry.keys()
     hint = hint_in(table)
-    assert hint is not None
     assert (hint.version, hint.is_state) == (version, True)
 
 
@@ -96,7 +83,6 @@ def test_a_state_goes_before_the_json_checkpoint_of_its_version(copied: Callable
     tablefeed.checkpoint(table)
 
     hint = hint_in(table)
-    assert hint is not None
     assert (hint.version, hint.is_state) == (5, True)
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from support.index_tables import live, log_files, log_of, rows_of
+from support.index_tables import hint_in, live, log_files, log_of, rows_of
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.commit.index_states import put_whole
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
@@ -23,8 +23,6 @@ from tablefeed.feed.upkeep import after_commit as upkeep
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions
 from tablefeed.feed.upkeep.index_checkpoint import checkpoint_if_due, write_json_checkpoint
 from tablefeed.indextables import names
-from tablefeed.indextables.log import last_checkpoint
-from tablefeed.indextables.log.last_checkpoint import Hint
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import Txn, Version
 from tablefeed.store import Fault, FaultyStore, LocalStore
@@ -34,10 +32,6 @@ from tablefeed.store import Fault, FaultyStore, LocalStore
 def table(corpus: Path, tmp_path: Path) -> Path:
     """A table of JSON commits 0 to 8, with a checkpoint of version 5."""
     return Path(shutil.copytree(corpus / "indextables" / "it053_events_json", tmp_path / "table"))
-
-
-def hint_in(table: Path) -> Hint | None:
-    return last_checkpoint.parse_last_checkpoint((table / names.LOG_DIR / names.LAST_CHECKPOINT).read_bytes())
 
 
 def grow(table: Path, *, to: int) -> None:
@@ -53,38 +47,29 @@ def checkpoints(table: Path) -> set[str]:
     return {name for name in log_files(table) if ".checkpoint." in name}
 
 
-def test_a_table_that_has_checkpoints_gets_the_next_one_in_time(table: Path) -> None:
+def test_a_table_that_has_checkpoints_gets_the_next_one_in_time(
+    table: Path,
+) -> None:
     grow(table, to=20)
+    before, files = rows_of(table), live(table)
 
     assert checkpoints(table) == {names.checkpoint_name(5), names.checkpoint_name(20)}
     hint = hint_in(table)
-    assert hint is not None
-    assert (hint.version, hint.file_count, hint.is_state) == (20, len(live(table)), False)
-
-
-def test_a_checkpoint_stands_for_all_commits_before_it(table: Path) -> None:
-    grow(table, to=20)
-    before, files = rows_of(table), live(table)
+    assert (hint.version, hint.file_count, hint.is_state) == (20, len(files), False)
     for version in range(20):
         (table / names.LOG_DIR / names.commit_name(version)).unlink()
-
     assert rows_of(table) == before
     assert live(table) == files
 
 
-def test_a_table_without_a_checkpoint_gets_none(corpus: Path, tmp_path: Path) -> None:
-    table = Path(shutil.copytree(corpus / "indextables" / "it053_events_json_nockpt", tmp_path / "table"))
+@pytest.mark.parametrize("name", ["it053_events_json_nockpt", "it053_events_avro"])
+def test_a_table_without_a_checkpoint_and_one_of_states_get_none(corpus: Path, tmp_path: Path, name: str) -> None:
+    table = Path(shutil.copytree(corpus / "indextables" / name, tmp_path / "table"))
+    had_hint = names.LAST_CHECKPOINT in log_files(table)
     grow(table, to=20)
 
     assert checkpoints(table) == set()
-    assert names.LAST_CHECKPOINT not in log_files(table)
-
-
-def test_a_table_of_states_gets_none(corpus: Path, tmp_path: Path) -> None:
-    table = Path(shutil.copytree(corpus / "indextables" / "it053_events_avro", tmp_path / "table"))
-    grow(table, to=20)
-
-    assert checkpoints(table) == set()
+    assert (names.LAST_CHECKPOINT in log_files(table)) is had_hint
 
 
 def test_none_is_due_within_ten_versions_of_the_last(table: Path) -> None:
@@ -155,7 +140,6 @@ def test_last_checkpoint_never_goes_back(table: Path) -> None:
     write_json_checkpoint(log, log.load(Version(7)), writer=Writer.SCALA, part_actions=None, now_ms=43)
 
     hint = hint_in(table)
-    assert hint is not None
     assert hint.version == 8
 
 

@@ -12,13 +12,12 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from support.index_tables import log_files, log_of
+from support.index_tables import log_files, log_of, manifests_of
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.upkeep import after_commit as upkeep
 from tablefeed.feed.upkeep.index_checkpoint import write_json_checkpoint
 from tablefeed.feed.upkeep.index_cleanup import clean_up
 from tablefeed.indextables import names
-from tablefeed.indextables.log import avro_state
 from tablefeed.indextables.log.retention import Retention
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import Version
@@ -59,11 +58,7 @@ def ids(table: Path, version: int) -> list[int]:
 
 
 def manifests(table: Path, version: int) -> list[Path]:
-    """The manifests that the state of a version names, the oldest first."""
-    name = names.state_name(version)
-    data = (table / names.LOG_DIR / name).read_bytes()
-    state = avro_state.decode_state(data, version=Version(version), url=str(table), log_file=name)
-    return [table / names.LOG_DIR / manifest.name for manifest in state.manifests]
+    return [table / names.LOG_DIR / name for name in manifests_of(table, version)]
 
 
 def cut_in_half(path: Path) -> None:

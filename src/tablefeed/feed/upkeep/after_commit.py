@@ -86,7 +86,7 @@ def after_commit(
     commit: Commit,
     also_removed: FileCounts | None = None,
     *,
-    options: UpkeepOptions = UpkeepOptions(),
+    options: UpkeepOptions = USUAL,
 ) -> None:
     """Does what is due after our `commit`, which made `snapshot`; returns as soon as its checksum is put.
 
@@ -103,7 +103,7 @@ def _put_checksum(snapshot: DeltaSnapshot, commit: Commit, also_removed: FileCou
         behind(snapshot, "checksum", lambda: begin_checksums(snapshot))
 
 
-def look_after(snapshot: Snapshot, options: UpkeepOptions = UpkeepOptions()) -> None:
+def look_after(snapshot: Snapshot, options: UpkeepOptions = USUAL) -> None:
     """Writes the checkpoint and the compaction that are due for the table seen as `snapshot`, in the background."""
     key, also = table_key(snapshot), False
     interval: int | None

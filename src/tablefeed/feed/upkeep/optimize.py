@@ -124,15 +124,15 @@ def fold(snapshot: Snapshot, folding: Folding, *, plans: int = PLANS, upkeep: Up
 
 def fold_behind(snapshot: Snapshot, upkeep: UpkeepOptions = USUAL) -> None:
     """Folds small files of the table in the background; does nothing more after a conflict with another commit."""
-    behind(snapshot, "optimize", lambda: _fold_once(snapshot, upkeep))
 
+    def fold_once() -> None:
+        folding = Folding(target_bytes=wanted_bytes(snapshot, BEHIND_BYTES), auto=True)
+        try:
+            fold(snapshot.log.load_for_files(), folding, plans=1, upkeep=upkeep)
+        except ConflictError as conflict:
+            logger.info("optimize dropped table=%s: %s", snapshot.log.url, conflict)
 
-def _fold_once(snapshot: Snapshot, upkeep: UpkeepOptions) -> None:
-    folding = Folding(target_bytes=wanted_bytes(snapshot, BEHIND_BYTES), auto=True)
-    try:
-        fold(snapshot.log.load_for_files(), folding, plans=1, upkeep=upkeep)
-    except ConflictError as conflict:
-        logger.info("optimize dropped table=%s: %s", snapshot.log.url, conflict)
+    behind(snapshot, "optimize", fold_once)
 
 
 def wanted_bytes(snapshot: Snapshot, default: int = TARGET_BYTES) -> int:

@@ -16,6 +16,7 @@ import time
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,7 +31,7 @@ from tablefeed.feed.arguments import location, store_options, switch
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader
-from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
+from tablefeed.feed.snapshot.table_log import Snapshot, required_commit
 from tablefeed.log.segment import LogSegment
 from tablefeed.model.actions import CdcFile, Commit, DeletionVector, Version
 from tablefeed.model.logfile import LogFileKind
@@ -228,7 +229,9 @@ def _kept(snapshot: DeltaSnapshot, *, cutoff_ms: int, beyond_tombstones: bool) -
         kept.rows(batch)
 
     def keep_removed(segment: LogSegment) -> None:
-        for batch in _actions(log, segment):
+        reader, reading = SegmentReader(log.store), Reading(segment=segment)
+        turns = reader.files(reading, with_stats=False)[1]  # of the tail; the checkpoint's adds are live or removed
+        for batch in chain(reader.removed(reading), chain.from_iterable(turns)):
             # A tombstone without a time is expired, as in Delta-Spark. Several tombstones of one file do no harm.
             young = pc.fill_null(pc.greater_equal(batch["deletion_timestamp_ms"], cutoff_ms), fill_value=False)
             kept.rows(batch.filter(pc.and_(pc.invert(batch["is_add"]), young)))
@@ -236,23 +239,10 @@ def _kept(snapshot: DeltaSnapshot, *, cutoff_ms: int, beyond_tombstones: bool) -
     snapshot.segments().read(keep_removed)
     # A snapshot has no change files, and no tombstones older than the table keeps them.
     if beyond_tombstones or any(name.startswith(_OWN_HIDDEN) for name in log.store.directories("")):
-        for commit in _young_commits(log, cutoff_ms):
-            kept.commit(commit)
+        for log_file in log.listing():
+            if log_file.kind is LogFileKind.COMMIT and log_file.modified_ms >= cutoff_ms:
+                kept.commit(required_commit(log, log_file))
     return kept
-
-
-def _actions(log: DeltaLog, segment: LogSegment) -> Iterator[pa.RecordBatch]:
-    """Gives the removes of the checkpoint and the file actions of the tail."""
-    reader, reading = SegmentReader(log.store), Reading(segment=segment)
-    yield from reader.removed(reading)
-    for turn in reader.files(reading, with_stats=False)[1]:
-        yield from turn
-
-
-def _young_commits(log: TableLog, cutoff_ms: int) -> Iterator[Commit]:
-    for log_file in log.listing():
-        if log_file.kind is LogFileKind.COMMIT and log_file.modified_ms >= cutoff_ms:
-            yield required_commit(log, log_file)
 
 
 def _keep_what_came_since(snapshot: Snapshot, kept: Kept) -> Snapshot:
@@ -292,15 +282,13 @@ _FOUND_ROWS = 10_000
 def _candidates(snapshot: Snapshot, kept: Kept, *, cutoff_ms: int) -> pa.Table:
     """Gives the files older than the cutoff that `kept` does not have."""
     partitions = tuple(f"{name}=" for name in _partition_names(snapshot))
-    batches: list[pa.RecordBatch] = []
-    rows: list[dict[str, object]] = []
-    for name, size_bytes, modified_ms in _walk(snapshot.log.store, partitions):
-        if modified_ms < cutoff_ms and not kept.has(name) and _is_text(name):
-            rows.append({"path": name, "size_bytes": size_bytes})
-        if len(rows) >= _FOUND_ROWS:
-            batches.append(pa.RecordBatch.from_pylist(rows, _FOUND))
-            rows = []
-    return pa.Table.from_batches([*batches, pa.RecordBatch.from_pylist(rows, _FOUND)], _FOUND)
+    found = (
+        {"path": name, "size_bytes": size_bytes}
+        for name, size_bytes, modified_ms in _walk(snapshot.log.store, partitions)
+        if modified_ms < cutoff_ms and not kept.has(name) and _is_text(name)
+    )
+    parts = iter(lambda: list(islice(found, _FOUND_ROWS)), [])
+    return pa.Table.from_batches([pa.RecordBatch.from_pylist(rows, _FOUND) for rows in parts], _FOUND)
 
 
 def _partition_names(snapshot: Snapshot) -> Iterator[str]:
