@@ -18,7 +18,6 @@ from tablefeed.errors import (
     ChangeDataError,
     IllegalOptionError,
     SchemaChangedError,
-    SchemaMismatchError,
     TableError,
     UnsupportedOptionError,
 )
@@ -88,19 +87,6 @@ def test_rows_of_a_table_without_columns_are_carried_over_one_for_one(tmp_path: 
     assert rows.to_pydict() == {"_change_type": ["insert", "insert", "delete"], "_commit_version": [0, 0, 1]}
 
 
-def test_columns_and_bounds_are_those_of_the_recorded_feed(orders: Path) -> None:
-    rows = tablefeed.changes(orders, start_version=2, end_version=2, **CHANGED).read_all()
-
-    (row,) = rows.to_pylist()
-    assert row | {"_commit_timestamp": None} == {
-        "id": 3,
-        "price": None,
-        "_change_type": "delete",
-        "_commit_version": 2,
-        "_commit_timestamp": None,
-    }
-
-
 def test_recorded_changes_are_not_looked_at(tmp_path: Path) -> None:
     one, two = data_file(tmp_path, "1.parquet", id=[1, 2]), data_file(tmp_path, "2.parquet", id=[2, 3])
     changes = data_file(tmp_path, "_change_data/c.parquet", id=[9], _change_type=["insert"])
@@ -155,13 +141,6 @@ def test_rows_that_one_schema_cannot_read_are_refused(tmp_path: Path) -> None:
         changed_ids(tmp_path, **CHANGED)
     assert caught.value.error_class == "DELTA_CHANGELOG_SCHEMA_CHANGE_IN_RANGE"
     assert changed_ids(tmp_path, end_version=0, **CHANGED) == [(0, "insert", 1)]
-
-
-def test_a_column_of_the_feeds_names_is_refused_here_too(tmp_path: Path) -> None:
-    write_deltalake(str(tmp_path), pa.table({"_change_type": ["insert"]}))
-
-    with pytest.raises(SchemaMismatchError):
-        tablefeed.changes(tmp_path, **CHANGED)
 
 
 # --- updates -------------------------------------------------------------------------------------------------------

@@ -111,21 +111,17 @@ def test_names_that_look_like_the_form_itself_are_names() -> None:
     assert columns_in(read) == {Column((name,)) for name in names}
 
 
-def test_a_column_by_its_number_is_not_read() -> None:
-    assert predicate(pc.field(0) > 5) is None
-    assert predicate((x > 5) & (pc.field(1) > 5)) is None
+BY_CHANCE = pc.Expression._call("random", [], pc.RandomOptions()) > 0.5
+"""It gives another value at each call."""
 
 
-def test_a_function_that_answers_anew_whenever_it_is_asked_is_not_read() -> None:
-    by_chance = pc.Expression._call("random", [], pc.RandomOptions())
-
-    assert predicate(by_chance > 0.5) is None
-    assert predicate((x > 5) & (by_chance > 0.5)) is None
-
-
-def test_what_is_no_expression_is_not_read() -> None:
-    assert predicate("x > 5") is None
-    assert predicate(None) is None
+@pytest.mark.parametrize(
+    "condition",
+    [pc.field(0) > 5, (x > 5) & (pc.field(1) > 5), BY_CHANCE, (x > 5) & BY_CHANCE, "x > 5", None],
+    ids=str,
+)
+def test_columns_by_number_functions_of_chance_and_what_is_no_expression_are_not_read(condition: Any) -> None:
+    assert predicate(condition) is None
 
 
 def test_a_chain_longer_than_the_stack_is_deep_is_read() -> None:

@@ -17,6 +17,9 @@ from tablefeed.feed.scan.task import read_task
 
 ALLOWED = {"allow_absolute_paths": "true"}
 FORBIDDEN = {"allow_absolute_paths": "false"}
+WAYS_OUT = ["../secret", "%2E%2E/secret", "x/../../secret", "{root}/t/../secret"]
+CLONES_WAYS = ["{root}/secret", "file:{root}/secret", "file://{root}/secret"]
+"""As a shallow clone names the files of its source."""
 
 
 def a_table(root: Path, *commits: list[Action]) -> Path:
@@ -32,20 +35,11 @@ def a_table(root: Path, *commits: list[Action]) -> Path:
     return table
 
 
-def clones_ways(root: Path) -> list[str]:
-    """As a shallow clone names the files of its source."""
-    return [f"{root}/secret", f"file:{root}/secret", f"file://{root}/secret"]
-
-
-def ways_out(root: Path) -> list[str]:
-    return ["../secret", "%2E%2E/secret", "x/../../secret", f"{root}/t/../secret"]
-
-
-@pytest.mark.parametrize("way", range(4))
+@pytest.mark.parametrize("way", WAYS_OUT)
 def test_a_data_file_outside_the_table_is_refused_when_rows_are_read_and_shown_when_they_are_not(
-    tmp_path: Path, way: int
+    tmp_path: Path, way: str
 ) -> None:
-    path = ways_out(tmp_path)[way]
+    path = way.format(root=tmp_path)
     table = a_table(tmp_path, [add(path, size=1), info(operation="WRITE")])
     opened = tablefeed.open_table(table)
 
@@ -56,9 +50,9 @@ def test_a_data_file_outside_the_table_is_refused_when_rows_are_read_and_shown_w
             rows()
 
 
-@pytest.mark.parametrize("way", range(3))
-def test_a_shallow_clone_is_read_unless_the_caller_forbids_it(tmp_path: Path, way: int) -> None:
-    table = a_table(tmp_path, [add(path, size=1) for path in ("own", clones_ways(tmp_path)[way])])
+@pytest.mark.parametrize("way", CLONES_WAYS)
+def test_a_shallow_clone_is_read_unless_the_caller_forbids_it(tmp_path: Path, way: str) -> None:
+    table = a_table(tmp_path, [add(path, size=1) for path in ("own", way.format(root=tmp_path))])
 
     assert sorted(tablefeed.open_table(table).to_arrow()["id"].to_pylist()) == [1, 9]
     with pytest.raises(LogError, match="outside the table; it was not opened"):
@@ -72,9 +66,9 @@ def test_a_file_of_another_scheme_is_refused(tmp_path: Path) -> None:
         tablefeed.open_table(table).to_arrow()
 
 
-@pytest.mark.parametrize("way", range(4))
-def test_it_is_read_where_the_caller_allows_it(tmp_path: Path, way: int) -> None:
-    table = a_table(tmp_path, [add(path, size=1) for path in ("own", ways_out(tmp_path)[way])])
+@pytest.mark.parametrize("way", WAYS_OUT)
+def test_it_is_read_where_the_caller_allows_it(tmp_path: Path, way: str) -> None:
+    table = a_table(tmp_path, [add(path, size=1) for path in ("own", way.format(root=tmp_path))])
 
     assert sorted(tablefeed.open_table(table, storage_options=ALLOWED).to_arrow()["id"].to_pylist()) == [1, 9]
     assert tablefeed.appends(table, start_version=1, storage_options=ALLOWED).read_all().num_rows == 2

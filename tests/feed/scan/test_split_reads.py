@@ -21,7 +21,7 @@ from tablefeed.errors import DataFileError
 from tablefeed.feed.api.table import Table
 from tablefeed.feed.scan.spread import spread
 from tablefeed.feed.scan.table_scan import table_scan
-from tablefeed.feed.scan.task import read_task
+from tablefeed.feed.scan.task import ScanTask, read_task
 from tablefeed.feed.scan.where import row_filter
 from tablefeed.store import FaultyStore, MemoryStore, Store
 
@@ -200,10 +200,12 @@ def shared_by(memory: MemoryStore, least_tasks: int) -> list[list[int]]:
     """The ids that each task reads."""
     snapshot = log_of(memory).load()
     whole = table_scan(snapshot).of(add for batch in snapshot.live_files() for add in to_add_files(batch))
-    wanted = pa.schema([SCHEMA.field("id")])
     tasks = spread(whole, least_tasks=least_tasks, store=memory)
-    sent = [pickle.loads(pickle.dumps(task)) for task in tasks]  # noqa: S301 - bytes of its own
-    return [[n for b in read_task(task, wanted, store=memory) for n in b["id"].to_pylist()] for task in sent]
+    return [ids(pickle.loads(pickle.dumps(task)), memory) for task in tasks]  # noqa: S301 - bytes of its own
+
+
+def ids(task: ScanTask, memory: MemoryStore) -> list[int]:
+    return [n for b in read_task(task, pa.schema([SCHEMA.field("id")]), store=memory) for n in b["id"].to_pylist()]
 
 
 def a_large_split(count: int) -> MemoryStore:
@@ -253,14 +255,5 @@ def test_shares_that_follow_each_other_have_each_row_once(cuts: Sequence[int]) -
     (file,) = whole.files
     edges = [None, *(cut for cut in cuts if cut < file.size_bytes), None]
 
-    found = [
-        n
-        for begin, end in pairwise(edges)
-        for batch in read_task(
-            replace(whole, files=(replace(file, share=(begin, end)),)),
-            pa.schema([SCHEMA.field("id")]),
-            store=memory,
-        )
-        for n in batch["id"].to_pylist()
-    ]
-    assert found == list(range(1_000))
+    shares = [replace(whole, files=(replace(file, share=share),)) for share in pairwise(edges)]
+    assert [n for task in shares for n in ids(task, memory)] == list(range(1_000))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -61,25 +62,14 @@ def test_small_files_are_not_shared_and_stay_with_others_in_a_task() -> None:
 
 
 def test_shares_read_by_tasks_of_their_own_give_each_row_once(tmp_path: Path) -> None:
-    schema = pa.schema([("id", pa.int64())])
-    pq.write_table(pa.table({"id": range(10_000)}, schema), tmp_path / "a.parquet", row_group_size=700)
-    size = (tmp_path / "a.parquet").stat().st_size
+    whole = written(tmp_path, "a", *[700] * 14, 200)
 
-    shares = [file for file, _ in shared(a_file(size), most_bytes=size // 5)]
-    read = [
-        [
-            n
-            for batch in read_task(
-                DeltaTask(url=str(tmp_path), storage_options={}, files=(share,), columns=NO_COLUMNS), schema
-            )
-            for n in batch["id"].to_pylist()
-        ]
-        for share in shares
-    ]
+    shares = [file for file, _ in shared(whole, most_bytes=whole.size_bytes // 5)]
+    found = read([a_task(tmp_path, share) for share in shares])
 
     assert len(shares) == 6
-    assert all(read)
-    assert sorted(n for ids in read for n in ids) == list(range(10_000))
+    assert all(found)
+    assert sorted(n for ids in found for n in ids) == list(range(10_000))
 
 
 # --- as many tasks as are asked for ----------------------------------------------------------------------------------
@@ -96,12 +86,15 @@ def written(folder: Path, name: str, *group_rows: int, first: int = 0) -> Parque
     return a_file((folder / name).stat().st_size, name)
 
 
+def a_task(folder: Path, *files: ParquetFile) -> DeltaTask:
+    return DeltaTask(url=str(folder), storage_options={}, files=files, columns=NO_COLUMNS)
+
+
 def spread_over(folder: Path, least_tasks: int, *files: ParquetFile) -> list[ScanTask]:
-    whole = DeltaTask(url=str(folder), storage_options={}, files=files, columns=NO_COLUMNS)
-    return spread(whole, least_tasks=least_tasks)
+    return spread(a_task(folder, *files), least_tasks=least_tasks)
 
 
-def read(tasks: list[ScanTask]) -> list[list[int]]:
+def read(tasks: Sequence[ScanTask]) -> list[list[int]]:
     return [[n for batch in read_task(task, ID) for n in batch["id"].to_pylist()] for task in tasks]
 
 

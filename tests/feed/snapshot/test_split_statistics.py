@@ -70,20 +70,24 @@ def test_extremes_are_read_by_the_type_of_their_column(
     assert (found.get("minValues"), found.get("maxValues")) == expected
 
 
-@pytest.mark.parametrize("digits", ["1" + "0" * 31, "0." + "0" * 29 + "1", "9" * 30])
-def test_a_number_of_more_digits_than_java_writes_may_have_been_cut(digits: str) -> None:
-    assert told("double", f"-{digits}", digits) == {}
-    assert told("long", f"-{digits}", digits) == {}
+CUT = ["1" + "0" * 31, "0." + "0" * 29 + "1", "9" * 30]
+"""Numbers of more digits than Java writes: they may have been cut."""
 
 
-@pytest.mark.parametrize("text", ["9" * 20, "1_0", " 1", "٣", "0x1", "", "1.0"])
-def test_what_is_no_long_bounds_none(text: str) -> None:
-    assert told("long", text, text) == {}
-
-
-@pytest.mark.parametrize("text", ["1704067200000000", "19723", "20240101", "2024-1-1", "yesterday"])
-def test_a_day_that_is_not_spelt_as_iso_does_bounds_none(text: str) -> None:
-    assert told("date", text, text) == {}
+@pytest.mark.parametrize(
+    ("kind", "text", "plain"),
+    [
+        *((kind, f"{sign}{digits}", True) for kind in ("double", "long") for digits in CUT for sign in ("-", "")),
+        *(("long", text, True) for text in ("9" * 20, "1_0", " 1", "٣", "0x1", "", "1.0")),
+        *(("date", text, True) for text in ("1704067200000000", "19723", "20240101", "2024-1-1", "yesterday")),
+        # Characters that Java orders in another way.
+        *(("string", text, True) for text in ("\U0001f600", "a\ue000")),
+        # Texts of a split that is not known to store them as they are.
+        *(("string", "a", plain) for plain in (None, False)),
+    ],
+)
+def test_what_is_not_certain_bounds_nothing(kind: str, text: str, plain: bool | None) -> None:  # noqa: FBT001
+    assert told(kind, text, text, plain=plain) == {}
 
 
 def test_a_text_may_go_on_behind_its_maximum() -> None:
@@ -95,16 +99,6 @@ def test_a_text_may_go_on_behind_its_maximum() -> None:
 
 def test_half_of_a_character_at_the_end_of_a_maximum_is_any() -> None:
     assert told("string", "a", "x" * 31 + "?")["maxValues"] > "x" * 31 + "\U0001f600"
-
-
-@pytest.mark.parametrize("text", ["\U0001f600", "a\ue000"])
-def test_characters_that_java_orders_otherwise_bound_nothing(text: str) -> None:
-    assert told("string", text, text) == {}
-
-
-@pytest.mark.parametrize("plain", [None, False])
-def test_texts_bound_nothing_unless_the_split_is_known_to_store_them_as_they_are(plain: bool | None) -> None:  # noqa: FBT001
-    assert told("string", "a", "b", plain=plain) == {}
 
 
 def test_a_text_with_an_escape_in_it_is_a_text_where_it_is_no_partition_value() -> None:
@@ -139,21 +133,22 @@ def test_that_all_rows_are_null_is_not_told_where_they_are_not_counted() -> None
     assert of_partition("long", HIVE, rows=None) == {}
 
 
-@pytest.mark.parametrize("mapping", [{"c": True}, {}])
-def test_a_text_of_a_partition_is_its_value_where_it_is_stored_as_it_is_or_in_the_log_alone(
-    mapping: dict[str, bool],
+@pytest.mark.parametrize(
+    ("text", "mapping", "expected"),
+    [
+        # Its split stores it as it is, or only the log has it.
+        ("a", {"c": True}, exactly("a")),
+        ("a", {}, exactly("a")),
+        # It was escaped, or means null.
+        *((text, {"c": True}, {}) for text in ("a%20b", "%", "", HIVE, None)),
+        # Its split may change it.
+        *(("::ffff:10.0.0.9", mapping, {}) for mapping in (None, {"c": False})),
+    ],
+)
+def test_a_text_of_a_partition_is_its_value_where_that_is_certain(
+    text: str | None, mapping: dict[str, bool] | None, expected: dict[str, object]
 ) -> None:
-    assert of_partition("string", "a", mapping=mapping) == exactly("a")
-
-
-@pytest.mark.parametrize("text", ["a%20b", "%", "", HIVE, None])
-def test_a_text_that_was_escaped_or_stands_for_null_is_any(text: str | None) -> None:
-    assert of_partition("string", text, mapping={"c": True}) == {}
-
-
-@pytest.mark.parametrize("mapping", [None, {"c": False}])
-def test_a_text_of_a_partition_that_its_split_may_change_is_any(mapping: dict[str, bool] | None) -> None:
-    assert of_partition("string", "::ffff:10.0.0.9", mapping=mapping) == {}
+    assert of_partition("string", text, mapping=mapping) == expected
 
 
 def test_a_doc_mapping_tells_which_texts_are_stored_as_they_are() -> None:
