@@ -60,6 +60,10 @@ STATE = State(
 )
 
 
+_EMPTY = {"formatVersion": 1, "stateVersion": 7, "createdAt": 1, "numFiles": 0, "totalBytes": 0, "manifests": []}
+_SINCE_0 = {"minAddedAtVersion": 0, "maxAddedAtVersion": 0}
+
+
 def decoded(data: bytes) -> State:
     return avro_state.decode_state(data, version=Version(7), url=URL, log_file="_manifest.avro")
 
@@ -71,18 +75,7 @@ def entries(data: bytes, count: int = 1) -> list[AddFile]:
 
 def a_state(**fields: Any) -> bytes:
     """A `_manifest.avro` with these fields in place of an empty state's."""
-    record = {
-        "formatVersion": 1,
-        "stateVersion": 7,
-        "createdAt": 42,
-        "numFiles": 0,
-        "totalBytes": 0,
-        "manifests": [],
-        **fields,
-    }
-    return avro_file.encode_records(
-        [record], schema=state_writer.STATE_MANIFEST, codec=avro_file.NULL, sync=SYNC, url=URL
-    )
+    return a_manifest([{**_EMPTY, **fields}], state_writer.STATE_MANIFEST)
 
 
 def a_manifest(records: list[Mapping[str, Any]], schema: Mapping[str, Any], *, codec: str = avro_file.NULL) -> bytes:
@@ -127,10 +120,7 @@ def test_a_greater_format_version_is_refused() -> None:
         ({"metadata": "[]"}, "metadata is not a JSON object"),
         ({"metadata": '{"metaData":7}'}, "metadata is not a JSON object"),
         ({"metadata": '{"metaData":{"id":"t"}}'}, "metadata.schemaString is missing"),
-        (
-            {"manifests": [{"path": "../x", "numEntries": 1, "minAddedAtVersion": 0, "maxAddedAtVersion": 0}]},
-            "leads out",
-        ),
+        ({"manifests": [{"path": "../x", "numEntries": 1, **_SINCE_0}]}, "leads out"),
     ],
 )
 def test_a_state_that_says_what_cannot_be_is_damaged(fields: Mapping[str, Any], said: str) -> None:
@@ -152,9 +142,6 @@ def test_a_state_of_no_record_or_two_is_damaged() -> None:
             decoded(a_manifest([{**_EMPTY}] * count, state_writer.STATE_MANIFEST))
 
 
-_EMPTY = {"formatVersion": 1, "stateVersion": 7, "createdAt": 1, "numFiles": 0, "totalBytes": 0, "manifests": []}
-
-
 @pytest.mark.parametrize("codec", ["null", "zstandard", "snappy", "deflate"])
 def test_each_codec_is_read(codec: str) -> None:
     assert [file.path for file in entries(_as_codec(codec), 2)] == ["a", "b"]
@@ -168,18 +155,8 @@ def _as_codec(codec: str) -> bytes:
     body = plain[begin + 2 : -len(SYNC)]  # after the count and the size, of a byte each
     assert plain[begin + 1 : begin + 2] == _long(len(body))
     packed = _packed(body, codec)
-    return (
-        head
-        + b"avro.codec"
-        + _long(len(codec))
-        + codec.encode()
-        + b"\0"
-        + SYNC
-        + _long(2)
-        + _long(len(packed))
-        + packed
-        + SYNC
-    )
+    head += b"avro.codec" + _long(len(codec)) + codec.encode() + b"\0"
+    return head + SYNC + _long(2) + _long(len(packed)) + packed + SYNC
 
 
 def _packed(body: bytes, codec: str) -> bytes:
@@ -275,29 +252,12 @@ def test_a_schema_of_several_records_is_damage() -> None:
 
 
 def test_an_entry_is_read_by_the_names_of_its_own_schema() -> None:
-    schema = {
-        "type": "record",
-        "name": "FileEntry",
-        "fields": [
-            {"name": "somethingNew", "type": ["null", "string"]},
-            {"name": "modificationTime", "type": "long"},
-            {"name": "size", "type": "int"},
-            {"name": "path", "type": "string"},
-        ],
-    }
+    kinds = {"somethingNew": ["null", "string"], "modificationTime": "long", "size": "int", "path": "string"}
+    fields = [{"name": name, "type": kind} for name, kind in kinds.items()]
+    schema = {"type": "record", "name": "FileEntry", "fields": fields}
     data = a_manifest([{"somethingNew": "x", "modificationTime": 2, "size": 1, "path": "a"}], schema)
 
-    assert entries(data) == [
-        AddFile(
-            path="a",
-            log_path="a",
-            partition_values={},
-            size_bytes=1,
-            modified_ms=2,
-            data_change=True,
-            split=Split(),
-        )
-    ]
+    assert entries(data) == [replace(add("a", ms=2), size_bytes=1, split=Split())]
 
 
 @pytest.mark.parametrize(

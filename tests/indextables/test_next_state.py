@@ -65,6 +65,11 @@ class Table:
         self.state = made.state
         return made
 
+    @property
+    def newest(self) -> State:
+        assert self.state is not None
+        return self.state
+
     def at(self, version: int) -> dict[str, AddFile]:
         """The live files of a version by path, as its bytes have them."""
         state = self.read(version)
@@ -91,8 +96,7 @@ def split(path: str, *, mapping: str | None = None, ref: str | None = None, day:
     return replace(add(path), split=told, partition_values=values)
 
 
-def names_of(state: State | None) -> list[str]:
-    assert state is not None
+def names_of(state: State) -> list[str]:
     return [manifest.name for manifest in state.manifests]
 
 
@@ -100,11 +104,11 @@ def names_of(state: State | None) -> list[str]:
 def test_an_append_names_the_manifests_of_the_state_before_and_writes_one_of_its_own(writer: Writer) -> None:
     table = Table(writer=writer)
     table.update(add("a"), add("b"))
-    before = names_of(table.state)
+    before = names_of(table.newest)
     made = table.update(add("c"))
 
-    assert [name for name, _ in made.manifests] == names_of(table.state)[1:]
-    assert names_of(table.state)[:1] == before
+    assert [name for name, _ in made.manifests] == names_of(table.newest)[1:]
+    assert names_of(table.newest)[:1] == before
     assert table.at(2).keys() == {"a", "b", "c"}
     assert (made.state.file_count, made.state.total_bytes) == (3, 30)
     assert made.state == table.read(2)
@@ -126,10 +130,9 @@ def test_a_removed_file_is_a_tombstone_and_still_counted_among_the_bytes() -> No
 def test_manifests_in_the_directory_of_their_state_are_named_with_it() -> None:
     table = Table()
     table.update(add("a"))
-    assert table.state is not None
-    bare = replace(table.state.manifests[0], path="manifest-a.avro", name=f"{names.state_dir(1)}/manifest-a.avro")
-    table.files[bare.name] = table.files[table.state.manifests[0].name]
-    table.state = replace(table.state, manifests=(bare,))
+    bare = replace(table.newest.manifests[0], path="manifest-a.avro", name=f"{names.state_dir(1)}/manifest-a.avro")
+    table.files[bare.name] = table.files[table.newest.manifests[0].name]
+    table.state = replace(table.newest, manifests=(bare,))
     made = table.update(add("b"))
 
     assert made.state.manifests[0].path == f"{names.state_dir(1)}/manifest-a.avro"
@@ -155,7 +158,7 @@ def test_more_manifests_than_are_wanted_make_it_write_all_anew() -> None:
         table.update(add(f"{n}"))
 
     assert table.rewrites == 2
-    assert len(names_of(table.state)) == 1
+    assert len(names_of(table.newest)) == 1
     assert table.at(4).keys() == {"0", "1", "2", "3"}
 
 
@@ -166,7 +169,7 @@ def test_a_table_that_fills_many_manifests_is_not_written_anew_with_every_commit
         table.update(add(f"more {n}"))
 
     assert table.rewrites == 1
-    assert len(names_of(table.state)) == 13
+    assert len(names_of(table.newest)) == 13
 
 
 def test_an_emptied_table_is_written_anew_by_the_next_commit() -> None:
@@ -177,8 +180,7 @@ def test_an_emptied_table_is_written_anew_by_the_next_commit() -> None:
 
     assert table.rewrites == 2
     assert table.at(3).keys() == {"b"}
-    assert table.state is not None
-    assert table.state.tombstones.to_pylist() == []
+    assert table.newest.tombstones.to_pylist() == []
 
 
 def test_what_replaces_all_leaves_only_what_it_adds_and_reads_nothing() -> None:
@@ -205,11 +207,10 @@ def test_a_state_of_no_file_has_the_manifests_that_its_writer_gives_it(writer: W
 def test_manifests_are_cut_at_their_number_of_entries() -> None:
     table = Table(shape=StateShape(entries_per_manifest=3))
     table.update(*(add(f"{n}") for n in range(7)))
-    assert table.state is not None
 
-    assert [manifest.entry_count for manifest in table.state.manifests] == [3, 3, 1]
+    assert [manifest.entry_count for manifest in table.newest.manifests] == [3, 3, 1]
     table.update(*(add(f"more {n}") for n in range(4)))
-    assert [manifest.entry_count for manifest in table.state.manifests] == [3, 3, 1, 3, 1]
+    assert [manifest.entry_count for manifest in table.newest.manifests] == [3, 3, 1, 3, 1]
 
 
 def test_a_rewrite_puts_the_files_of_a_partition_together_and_tells_their_bounds() -> None:
@@ -217,9 +218,8 @@ def test_a_rewrite_puts_the_files_of_a_partition_together_and_tells_their_bounds
     table.update(split("a", day="2"), split("b", day="1"))
     table.update(split("c", day="2"), split("d", day="1"))
     table.update(split("e", day="3"))
-    assert table.state is not None
 
-    assert [manifest.bounds for manifest in table.state.manifests] == [
+    assert [manifest.bounds for manifest in table.newest.manifests] == [
         {"day": TextBounds(low="1", high="1")},
         {"day": TextBounds(low="2", high="2")},
         {"day": TextBounds(low="3", high="3")},
@@ -242,11 +242,10 @@ def test_the_native_log_keeps_the_version_that_added_a_file_through_a_rewrite() 
     table = Table(writer=Writer.NATIVE, shape=StateShape(most_manifests=2))
     for n in range(3):
         table.update(add(f"{n}", ms=7 + n))
-    assert table.state is not None
-    (manifest,) = table.state.manifests
+    (manifest,) = table.newest.manifests
 
     assert (manifest.min_added_version, manifest.max_added_version, manifest.live_count) == (1, 3, 3)
-    batches = list(IndexLog(table.files).live_in(table.state))
+    batches = list(IndexLog(table.files).live_in(table.newest))
     found = pa.Table.from_batches(batches).select(["key", "added_version", "added_ms"]).to_pylist()
     assert sorted(tuple(row.values()) for row in found) == [("0", 1, 7), ("1", 2, 8), ("2", 3, 9)]
     assert len(manifest.name) == len("manifests/manifest-0123456789abcdef.avro")

@@ -246,14 +246,7 @@ def test_any_json_is_read_or_refused_by_an_error_of_ours(value: object) -> None:
 
 @pytest.mark.parametrize("key", ["mergeskip", "skip"])
 def test_what_a_merge_left_alone_is_told_with_all_its_fields_and_changes_nothing(key: str) -> None:
-    skip = {
-        "path": "a.split",
-        "skipTimestamp": 7,
-        "reason": "merge failed",
-        "operation": "merge",
-        "skipCount": 2,
-        "x": [],
-    }
+    skip = {"path": "a.split", "skipTimestamp": 7, "reason": "merge failed", "skipCount": 2, "x": []}
     commit = decoded(line(key, skip) + ADD)
 
     assert commit.info == {"mergeskip": [skip]}

@@ -53,8 +53,19 @@ class Folder:
             self.close()
 
     def write_new(self, name: str, data: bytes) -> None:
-        """Creates the file `name` with `data`, durable. Where that fails nothing remains."""
-        write_new(name, data, self._disk, folder=self.fd)
+        """Creates the file `name` with `data`, durable. If that fails, no file remains. The mode honours the umask."""
+        fd = _open_new(name, folder=self.fd)
+        try:
+            try:
+                left = memoryview(data)
+                while left:
+                    left = left[self._disk.write(fd, left) :]
+                self._disk.sync(fd)
+            finally:
+                os.close(fd)
+        except BaseException:
+            self.abandon(name)
+            raise
 
     def link(self, source: str, target: str) -> bool:
         """Makes `target` another name of the file `source`; False where another file has that name."""
@@ -120,22 +131,6 @@ _OWN_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp", re.DOTALL)
 def make_empty(path: str) -> None:
     """Creates an empty file, not durable; raises FileExistsError where it exists. The mode honours the umask."""
     os.close(_open_new(path))
-
-
-def write_new(path: str, data: bytes, disk: Disk, *, folder: int | None = None) -> None:
-    """Creates `path` with `data`, durable. Where that fails nothing remains. The mode honours the umask."""
-    fd = _open_new(path, folder=folder)
-    try:
-        try:
-            left = memoryview(data)
-            while left:
-                left = left[disk.write(fd, left) :]
-            disk.sync(fd)
-        finally:
-            os.close(fd)
-    except BaseException:
-        abandon(path, folder=folder)
-        raise
 
 
 def sync_path(path: str, disk: Disk) -> None:
