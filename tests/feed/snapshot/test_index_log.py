@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
 
+from support.index_log import add, json_log
+from support.logs import a_source, delivered
 from tablefeed.errors import ChangeDataError, LogGapError
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.open_log import open_log
-from tablefeed.feed.snapshot.tail import Tail
+from tablefeed.feed.snapshot.tail import GAP_CHECK_S, Tail
+from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
 from tablefeed.store import FaultyStore, MemoryStore
 
@@ -134,3 +138,20 @@ def test_where_nothing_before_a_state_is_there_it_is_not_told_as_new(opened: Ope
 
     with pytest.raises(LogGapError):
         log.commit(Version(3), over_holes=True)
+
+
+def test_a_stream_goes_on_behind_a_hole_though_no_later_state_can_be_loaded() -> None:
+    commits = json_log({0: (), 1: [add("a")], 2: [add("lost")], 3: [add("c")]})
+    store = MemoryStore()
+    log = IndexTablesLog(store, location=store.url, storage_options={})
+    for version in (0, 1):
+        store.put_if_absent(f"_transaction_log/{version:020d}.json", commits[f"{version:020d}.json"])
+    minutes = count(0.0, GAP_CHECK_S)
+    source = a_source(log, clock=lambda: next(minutes), starting_version=1, fail_on_data_loss=False)
+    middle = source.latest(source.initial(), Limits())
+
+    store.put_if_absent(f"_transaction_log/{3:020d}.json", commits[f"{3:020d}.json"])
+
+    assert delivered(source, middle, source.latest(middle, Limits())) == ["c"]
+    with pytest.raises(LogGapError):
+        log.load()
