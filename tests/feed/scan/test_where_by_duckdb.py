@@ -137,7 +137,7 @@ def test_where_gives_the_rows_that_duckdb_gives_prunes_none_of_them_and_replaces
         pruner = Pruner(rows, schema=schema, columns=of_files)
         chosen = pruner.choose([file.partition for file in files], [file.stats for file in files])
         pruned += sum(not may for may in chosen)
-        replacement = Replacement(Replaces(scope=rows, text=where.spark, partitions=of_files.partitions), [], url="t")
+        replacement = Replacement(Replaces(scope=rows, text=where.spark, partitions=of_files.partitions), [])
         for file, may in zip(files, chosen, strict=True):
             note(f"{where}\n{file}")
             passes = passes_by_duckdb(file.rows, where)

@@ -9,12 +9,11 @@ from tablefeed.errors import SchemaMismatchError
 from tablefeed.feed.write.evolution import Merging, merged, widened_columns, with_type_changes
 from tablefeed.model.schema import Array, DataType, Decimal, Field, Map, Primitive, Struct
 
-URL = "mem://t"
 LONG, INT, TEXT, VOID = Primitive("long"), Primitive("integer"), Primitive("string"), Primitive("void")
 LONG_TO_LONG = Map(LONG, LONG, value_contains_null=True)
-MERGE = Merging(url=URL, policy=Policy.ANSI, adds=True)
-WIDEN = Merging(url=URL, policy=Policy.ANSI, adds=True, widens=True)
-FIXED = Merging(url=URL, policy=Policy.ANSI)
+MERGE = Merging(policy=Policy.ANSI, adds=True)
+WIDEN = Merging(policy=Policy.ANSI, adds=True, widens=True)
+FIXED = Merging(policy=Policy.ANSI)
 
 
 def required(name: str, kind: DataType, **metadata: object) -> Field:
@@ -100,7 +99,7 @@ def test_types_that_do_not_meet_are_refused_whether_columns_are_added_or_not(
 
 
 def test_what_could_lose_something_is_refused_by_the_strict_policy() -> None:
-    strict = Merging(url=URL, policy=Policy.STRICT)
+    strict = Merging(policy=Policy.STRICT)
 
     assert merged(struct(a("c", LONG)), struct(a("c", INT)), strict) == struct(a("c", LONG))
     with pytest.raises(SchemaMismatchError, match="is integer, but the rows have long") as caught:

@@ -12,7 +12,7 @@ from tablefeed.delta.schema.iceberg_compat import stores_partition_columns
 from tablefeed.delta.schema.identity import differ_in_marks_alone
 from tablefeed.delta.schema.metadata_difference import difference
 from tablefeed.delta.schema.schema_string import schema_of
-from tablefeed.errors import ConflictError
+from tablefeed.errors import TABLE, ConflictError
 from tablefeed.feed.commit.entry import DeltaWrite
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.delta_write import clustering_of
@@ -39,31 +39,25 @@ def check_concurrent(
         if plan.table_id is None:
             return None
         raise ConflictError(
-            f"Nothing was committed to {log.url}: the table is gone. It was deleted while the write ran. Run the write "
+            f"Nothing was committed to {TABLE}: the table is gone. It was deleted while the write ran. Run the write "
             "again to create it.",
-            url=log.url,
+            url=TABLE,
             winner=-1,
             error_class=METADATA_CHANGED,
         )
     if plan.table_id is None and checked is None:
-        _check_made_by_another(log, write, state)
+        _check_made_by_another(write, state)
         return state.version
     if plan.table_id is not None and state.metadata.table_id != plan.table_id:
-        raise _conflict(
-            log, "the table was deleted and created again; run the write again", state.version, METADATA_CHANGED
-        )
-    reads = reader_of(plan, log) or Replacement(plan.replaces, transaction.files, url=log.url).reads
+        raise _conflict("the table was deleted and created again; run the write again", state.version, METADATA_CHANGED)
+    reads = reader_of(plan, log) or Replacement(plan.replaces, transaction.files).reads
     rewriting = write.rewriting or Rewriting()
     folded = frozenset(add.path for add in (*transaction.folded, *rewriting.removed))
     for version in range((checked if checked is not None else -1) + 1, state.version + 1):
         theirs = log.commit(Version(version))
         if theirs is None:
-            raise _conflict(
-                log,
-                "that version is gone from the log, so it cannot be checked; run the write again",
-                version,
-                "DELTA_CONCURRENT_TRANSACTION",
-            )
+            gone = "that version is gone from the log, so it cannot be checked; run the write again"
+            raise _conflict(gone, version, "DELTA_CONCURRENT_TRANSACTION")
         found = conflict_with(
             theirs,
             kind=transaction.kind,
@@ -74,39 +68,39 @@ def check_concurrent(
         )
         if found is not None:
             reason = _what_changed(theirs, plan) if found.error_class == METADATA_CHANGED else found.reason
-            raise _conflict(log, reason, found.version, found.error_class)
+            raise _conflict(reason, found.version, found.error_class)
         if theirs.protocol is not None or theirs.metadata is not None:
             features.check_writable(state.protocol, state.metadata, removes=transaction.kind is WriteKind.OVERWRITE)
-    _check_shape(log, plan, state)
+    _check_shape(plan, state)
     return state.version
 
 
-def _check_made_by_another(log: TableLog, write: DeltaWrite, state: Snapshot) -> None:
+def _check_made_by_another(write: DeltaWrite, state: Snapshot) -> None:
     """Raises ConflictError where another writer made a table to which our rows cannot be appended as they are."""
     plan, kind = write.plan, write.transaction.kind
-    _check_shape(log, plan, state)
+    _check_shape(plan, state)
     if clustering_of(state) != plan.clustered_by:
-        raise _changed(log, "another writer created the table, clustered by other columns", state.version)
+        raise _changed("another writer created the table, clustered by other columns", state.version)
     in_force = rules_in_force(state.schema, state.metadata.configuration, state.protocol)
     if in_force != (None if plan.kept is None else plan.kept.rules):
         reason = "another writer created the table with rules that these rows were not checked against"
-        raise _changed(log, reason, state.version)
+        raise _changed(reason, state.version)
     features.check_writable(state.protocol, state.metadata, removes=kind is WriteKind.OVERWRITE)
     if stores_partition_columns(state.protocol, state.properties) and not plan.stores_partitions:
-        raise _changed(log, "another writer created a table whose files must store partition columns", state.version)
+        raise _changed("another writer created a table whose files must store partition columns", state.version)
     if kind is WriteKind.OVERWRITE:
         reason = "another writer created the table first; run the write again"
-        raise _conflict(log, reason, state.version, "DELTA_CONCURRENT_APPEND")
+        raise _conflict(reason, state.version, "DELTA_CONCURRENT_APPEND")
 
 
-def _check_shape(log: TableLog, plan: DeltaPlan, state: Snapshot) -> None:
+def _check_shape(plan: DeltaPlan, state: Snapshot) -> None:
     expected = plan if plan.found is None else plan.found
     same_partitions = state.metadata.partition_columns == expected.partition_columns
     # High-water marks that moved were checked with the commits that moved them.
     if not (same_partitions and differ_in_marks_alone(state.schema, expected.schema)):
-        raise _changed(log, "the schema or partitioning changed", state.version)
+        raise _changed("the schema or partitioning changed", state.version)
     if not set(clustering_of(state)) <= set(plan.clustered_by):
-        raise _changed(log, "the table is clustered by columns for which our files have no statistics", state.version)
+        raise _changed("the table is clustered by columns for which our files have no statistics", state.version)
 
 
 def _tolerance(theirs: Commit, write: DeltaWrite) -> Tolerance:
@@ -147,14 +141,14 @@ def _what_changed(theirs: Commit, plan: DeltaPlan) -> str:
     return f"{said}; run the write again (restart the query)"
 
 
-def _changed(log: TableLog, reason: str, version: int) -> ConflictError:
-    return _conflict(log, f"{reason}; run the write again (restart the query)", version, METADATA_CHANGED)
+def _changed(reason: str, version: int) -> ConflictError:
+    return _conflict(f"{reason}; run the write again (restart the query)", version, METADATA_CHANGED)
 
 
-def _conflict(log: TableLog, reason: str, version: int, error_class: str) -> ConflictError:
+def _conflict(reason: str, version: int, error_class: str) -> ConflictError:
     return ConflictError(
-        f"Nothing was committed to {log.url}: version {version} conflicts with this write: {reason}.",
-        url=log.url,
+        f"Nothing was committed to {TABLE}: version {version} conflicts with this write: {reason}.",
+        url=TABLE,
         winner=version,
         error_class=error_class,
     )

@@ -145,7 +145,7 @@ def removal_of(write: DeltaWrite, state: Snapshot | None, now_ms: int) -> tuple[
     if state is None or transaction.kind is not WriteKind.OVERWRITE or write.rewriting is not None:
         return removal, rows
     counts_rows = isinstance(transaction.operation, Write) and transaction.operation.predicate is not None
-    replacement = Replacement(write.plan.replaces, transaction.files, url=state.log.url)
+    replacement = Replacement(write.plan.replaces, transaction.files)
     for batch in replacement.of(state.live_files(with_stats=counts_rows)):
         if counts_rows and rows is not None:
             counted = record_counts(batch["stats"])

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tablefeed.data.assignment import Assignment, needs_zone
-from tablefeed.errors import InvalidRowsError, SchemaMismatchError
+from tablefeed.errors import TABLE, InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.write.evolution import as_new, refuse_void
 from tablefeed.model.schema import Field, Nested, Primitive, Struct, fields_of, paired
 
@@ -28,7 +28,7 @@ Alignment = tuple[int | None, ...]
 
 
 def align(
-    table: Struct, incoming: Struct, *, partition_columns: Sequence[str], filled: frozenset[str] = frozenset(), url: str
+    table: Struct, incoming: Struct, *, partition_columns: Sequence[str], filled: frozenset[str] = frozenset()
 ) -> Alignment:
     """Aligns `incoming` with `table`, which has all columns of `incoming`.
 
@@ -40,26 +40,25 @@ def align(
     for column in table:
         position = positions.get(column.name.lower())
         if position is None and column.name not in filled:
-            _check_may_be_missing(column, partition_columns, url)
+            _check_may_be_missing(column, partition_columns)
         sources.append(position)
     return tuple(sources)
 
 
-def check_zone(table: Struct, incoming: Struct, how: Assignment, *, url: str) -> None:
+def check_zone(table: Struct, incoming: Struct, how: Assignment) -> None:
     """Raises SchemaMismatchError where the cast of a column needs a time zone and `how` has none."""
     if how.zone is not None:
         return
     for one, other in paired(incoming, table, fold=str.lower):
         if needs_zone(one.type, other.type):
             raise SchemaMismatchError(
-                f"Column {other.path[0]!r} of {url} and of the rows differ in whether they have a time zone. Set the "
+                f"Column {other.path[0]!r} of {TABLE} and of the rows differ in whether they have a time zone. Set the "
                 "option timeZone (time_zone in Python) to the zone of the values without one, or cast the column.",
-                url=url,
                 error_class="DELTA_FAILED_TO_MERGE_FIELDS",
             )
 
 
-def new_table_schema(incoming: Struct, *, partition_columns: Sequence[str], url: str, any_name: bool = False) -> Struct:
+def new_table_schema(incoming: Struct, *, partition_columns: Sequence[str], any_name: bool = False) -> Struct:
     """Gives the schema of a new table for `incoming`, with every column nullable (`as_new`).
 
     Raises SchemaMismatchError where no such table can exist: no columns, a void column, a name with a forbidden
@@ -67,49 +66,47 @@ def new_table_schema(incoming: Struct, *, partition_columns: Sequence[str], url:
     refuses.
     """
     if not incoming.fields:
-        raise _no_table("the rows have no columns", "DELTA_EMPTY_DATA", url)
+        raise _no_table("the rows have no columns", "DELTA_EMPTY_DATA")
     if not any_name:
-        check_new_columns(incoming.fields, url=url)
+        check_new_columns(incoming.fields)
     for column in incoming:
-        refuse_void(column, url)
-    check_partition_by(incoming, partition_columns, url=url)
+        refuse_void(column)
+    check_partition_by(incoming, partition_columns)
     return as_new(incoming)
 
 
-def check_new_columns(columns: Sequence[Field], *, url: str) -> None:
+def check_new_columns(columns: Sequence[Field]) -> None:
     """Raises SchemaMismatchError for a name, at any depth, that a table without column mapping cannot have."""
     for column in columns:
         if any(c in _FORBIDDEN_IN_NAMES for field in fields_of(Struct((column,))) for c in field.name):
             raise _no_table(
                 f"column {column.name!r} has one of the characters {_FORBIDDEN_IN_NAMES!r} in its name; rename it",
                 "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
-                url,
             )
 
 
-def check_partition_by(incoming: Struct, partition_columns: Sequence[str], *, url: str) -> None:
+def check_partition_by(incoming: Struct, partition_columns: Sequence[str]) -> None:
     """Raises SchemaMismatchError where a table with the schema `incoming` cannot be partitioned by those columns."""
     by_name = {f.name.lower(): f for f in incoming}
     for name in partition_columns:
         column = by_name.get(name.lower())
         if column is None:
-            raise _no_table(f"there is no column {name!r} to partition by", "DELTA_PARTITION_COLUMN_NOT_FOUND", url)
+            raise _no_table(f"there is no column {name!r} to partition by", "DELTA_PARTITION_COLUMN_NOT_FOUND")
         if isinstance(column.type, Nested) or column.type == Primitive("variant"):
             raise _no_table(
                 f"column {name!r} is nested or a variant, so it cannot be a partition column",
                 "DELTA_INVALID_PARTITION_COLUMN_TYPE",
-                url,
             )
     if len({n.lower() for n in partition_columns}) < len(partition_columns):
-        raise _no_table(f"({', '.join(partition_columns)}) names a column twice", "DELTA_DUPLICATE_COLUMNS_FOUND", url)
+        raise _no_table(f"({', '.join(partition_columns)}) names a column twice", "DELTA_DUPLICATE_COLUMNS_FOUND")
     if len(partition_columns) >= len(incoming.fields):
         raise _no_table(
-            "a table needs a column that is not a partition column", "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION", url
+            "a table needs a column that is not a partition column", "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION"
         )
 
 
 def aligned(
-    batches: Iterable[pa.RecordBatch], alignment: Alignment, schema: pa.Schema, how: Assignment, *, url: str
+    batches: Iterable[pa.RecordBatch], alignment: Alignment, schema: pa.Schema, how: Assignment
 ) -> Iterator[pa.RecordBatch]:
     """Gives `batches` with the columns of `schema`, the table's Arrow schema, and their values cast as `how` says.
 
@@ -124,7 +121,7 @@ def aligned(
         if found is None or not batch.schema.equals(found):
             found = batch.schema
             columns = [
-                _Column(None if source is None else (source, found.field(source).type), field, how, url)
+                _Column(None if source is None else (source, found.field(source).type), field, how)
                 for source, field in zip(alignment, schema, strict=True)
             ]
         yield pa.RecordBatch.from_arrays([column.of(batch) for column in columns], schema=schema)
@@ -133,11 +130,11 @@ def aligned(
 class _Column:
     """Makes one column of the table from a column of the rows, or of nulls where they do not have it."""
 
-    def __init__(self, source: tuple[int, pa.DataType] | None, field: pa.Field, how: Assignment, url: str) -> None:
+    def __init__(self, source: tuple[int, pa.DataType] | None, field: pa.Field, how: Assignment) -> None:
         from tablefeed.data.retype import LossyConversionError
         from tablefeed.data.storing import assigned
 
-        self._source, self._field, self._url = source, field, url
+        self._source, self._field = source, field
         self._convert: Conversion | None = None
         if source is not None:
             try:
@@ -159,9 +156,8 @@ class _Column:
         except CastError as error:
             path = ".".join((self._field.name, *error.column))
             raise InvalidRowsError(
-                f"A value of the rows does not fit column {path!r} of {self._url}: it cannot be stored as "
+                f"A value of the rows does not fit column {path!r} of {TABLE}: it cannot be stored as "
                 f"{error.wanted} ({error.reason}). Nothing of this write was committed: correct or filter the rows.",
-                url=self._url,
                 error_class=error.error_class,
             ) from error
         except (LossyConversionError, pa.ArrowException) as error:
@@ -170,27 +166,24 @@ class _Column:
     def _mismatch(self, error: Exception) -> SchemaMismatchError:
         found = None if self._source is None else self._source[1]
         return SchemaMismatchError(
-            f"Column {self._field.name!r} of {self._url} is {self._field.type}, which does not hold a value of the "
+            f"Column {self._field.name!r} of {TABLE} is {self._field.type}, which does not hold a value of the "
             f"rows ({found}): {error}. Cast it before writing.",
-            url=self._url,
             error_class="DELTA_FAILED_TO_MERGE_FIELDS",
         )
 
 
-def _no_table(why: str, error_class: str, url: str) -> SchemaMismatchError:
-    return SchemaMismatchError(f"No table can be made at {url}: {why}.", url=url, error_class=error_class)
+def _no_table(why: str, error_class: str) -> SchemaMismatchError:
+    return SchemaMismatchError(f"No table can be made at {TABLE}: {why}.", error_class=error_class)
 
 
-def _check_may_be_missing(column: Field, partition_columns: Sequence[str], url: str) -> None:
+def _check_may_be_missing(column: Field, partition_columns: Sequence[str]) -> None:
     if column.name in partition_columns:
         raise SchemaMismatchError(
-            f"The rows have no column {column.name!r}, by which {url} is partitioned. Add it to the rows.",
-            url=url,
+            f"The rows have no column {column.name!r}, by which {TABLE} is partitioned. Add it to the rows.",
             error_class="DELTA_PARTITION_COLUMN_NOT_FOUND",
         )
     if not column.nullable:
         raise SchemaMismatchError(
-            f"The rows have no column {column.name!r}, which must not be null in {url}. Add it to the rows.",
-            url=url,
+            f"The rows have no column {column.name!r}, which must not be null in {TABLE}. Add it to the rows.",
             error_class="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
         )

@@ -76,24 +76,24 @@ def plan_delta_write(
         remedy = "Only IndexTables tables are indexed; leave it out, or set tableFormat=indextables for a new one."
         raise UnsupportedOptionError(option=f"{TYPEMAP_PREFIX}{column}", remedy=remedy)
     if snapshot is None:
-        target = new_table(rows, partition_by=partition_by, rules=rules, url=log.url)
+        target = new_table(rows, partition_by=partition_by, rules=rules)
     else:
         target = _existing(snapshot, rows, partition_by=partition_by, kind=kind, rules=rules)
-    check_storable(target.schema, url=log.url)
+    check_storable(target.schema)
     if kind is not WriteKind.OPTIMIZE:
-        check_has_columns(target.schema, target.partition_columns, url=log.url)
-    check_zone(target.schema, rows, rules.assignment, url=log.url)
+        check_has_columns(target.schema, target.partition_columns)
+    check_zone(target.schema, rows, rules.assignment)
     clustered_by = _clustering(snapshot, target, rules)
     before = () if snapshot is None else snapshot.metadata.partition_columns
     check_compatible(target.properties, target.schema, target.partition_columns, before=before)
     check_clustered(clustered_by, target.schema, target.partition_columns)
     if snapshot is None or target.metadata is not None:
         check_indexed(target.properties, target.schema, target.partition_columns)
-    alignment, identity, kept = _fitted(target, rows, rules, kind=kind, now_ms=now_ms, url=log.url)
+    alignment, identity, kept = _fitted(target, rows, rules, kind=kind, now_ms=now_ms)
     mapping = mapping_mode(target.properties)
     replaces = planned_replacement(rules, target, kind=kind, mapping=mapping)
     if snapshot is not None:
-        check_replaceable(replaces, target, url=log.url)
+        check_replaceable(replaces, target)
     in_files = names_in_files(target.schema, mapping)
     # From the statistics of identity columns the commit computes their new high-water marks.
     counted = (*clustered_by, *((in_files[column.name],) for column in identity))
@@ -170,17 +170,16 @@ def clustering_of(snapshot: Snapshot) -> tuple[LeafPath, ...]:
 def _existing(
     snapshot: Snapshot, rows: Struct, *, partition_by: Sequence[str], kind: WriteKind, rules: WriteRules
 ) -> Target:
-    url = snapshot.log.url
     checked_properties(rules.properties)  # As in Delta-Spark, an existing table keeps its own: they are only checked.
     features.check_writable(snapshot.protocol, snapshot.metadata, removes=kind is WriteKind.OVERWRITE)
     if rules.overwrites_schema and kind is WriteKind.OVERWRITE:
         return replaced_table(snapshot, rows, partition_by=partition_by)
-    check_partitioning(partition_by, snapshot.metadata.partition_columns, url)
+    check_partitioning(partition_by, snapshot.metadata.partition_columns)
     return changed_table(snapshot, rows, rules=rules)
 
 
 def _fitted(
-    target: Target, rows: Struct, rules: WriteRules, *, kind: WriteKind, now_ms: int | None, url: str
+    target: Target, rows: Struct, rules: WriteRules, *, kind: WriteKind, now_ms: int | None
 ) -> tuple[Alignment, tuple[IdentityColumn, ...], Kept | None]:
     """The alignment of columns, the identity columns to generate, and the rules that rows must keep.
 
@@ -189,11 +188,11 @@ def _fitted(
     schema, partition_by = target.schema, target.partition_columns
     if kind is WriteKind.OPTIMIZE:
         # These are the table's own rows: they have all values, and were checked against its rules when first written.
-        return align(schema, rows, partition_columns=partition_by, url=url), (), None
-    identity = columns_to_make(schema, rows, target.protocol, partition_columns=partition_by, url=url)
+        return align(schema, rows, partition_columns=partition_by), (), None
+    identity = columns_to_make(schema, rows, target.protocol, partition_columns=partition_by)
     in_force = rules_in_force(schema, target.properties.texts, target.protocol)
     filled = filled_columns(in_force) | {column.name for column in identity}
-    alignment = align(schema, rows, partition_columns=partition_by, filled=filled, url=url)
+    alignment = align(schema, rows, partition_columns=partition_by, filled=filled)
     if in_force is None:
         return alignment, identity, None
     kept = Kept(
@@ -203,7 +202,7 @@ def _fitted(
         zone=rules.assignment.zone,
         now_ms=time.time_ns() // 1_000_000 if now_ms is None else now_ms,
     )
-    check_kept(kept, schema, url=url)
+    check_kept(kept, schema)
     return alignment, identity, kept
 
 
@@ -218,12 +217,12 @@ def write_delta_task(
     # If the table was deleted meanwhile, its folder is not created again.
     within = None if plan.found is None else Within(directory="")
 
-    rows = aligned(batches, plan.alignment, to_arrow(plan.schema), plan.rules.assignment, url=store.url)
+    rows = aligned(batches, plan.alignment, to_arrow(plan.schema), plan.rules.assignment)
     if plan.identity:
         rows = map(IdentityValues(plan.identity, turns(task, task_count=task_count)), rows)
     if plan.kept is not None:
-        rows = keeping(rows, plan.kept, plan.schema, url=store.url)
-    rows = as_replaced(rows, plan.replaces, url=store.url)
+        rows = keeping(rows, plan.kept, plan.schema)
+    rows = as_replaced(rows, plan.replaces)
 
     def path_of(values: Mapping[str, pa.Scalar], number: int) -> str:
         name = f"part-{task:05d}-{uuid.uuid4()}.c{number:03d}{plan.shape.codec}.parquet"
@@ -232,7 +231,7 @@ def write_delta_task(
     with new_files(store, path_of, within=within) as new_file:
         written = write_files(rows, file_layout(plan), new_file)
         adds = tuple(_added(plan, file, now_ms=now_ms) for file in written)
-        Replacement(plan.replaces, (), url=store.url).check(adds)
+        Replacement(plan.replaces, ()).check(adds)
     return adds
 
 
@@ -242,8 +241,8 @@ def file_path(plan: DeltaPlan, name: str, values: Mapping[str, pa.Scalar]) -> st
     Raises InvalidRowsError for a value that cannot be written to the log.
     """
     if plan.mapping is MappingMode.NONE and not plan.shape.random_folders:
-        return partition_path(name, plan.schema, values, url=plan.url)
-    check_text(values, url=plan.url)
+        return partition_path(name, plan.schema, values)
+    check_text(values)
     # Paths never contain names or values of mapped columns. As in Delta-Spark, random letters spread the files.
     letters = random.choices(string.ascii_letters + string.digits, k=plan.shape.folder_letters)  # noqa: S311 - no secret
     return f"{''.join(letters)}/{name}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from tablefeed.data.assignment import Policy, is_assignable
 from tablefeed.delta import names
-from tablefeed.errors import SchemaMismatchError
+from tablefeed.errors import TABLE, SchemaMismatchError
 from tablefeed.model.schema import (
     Array,
     DataType,
@@ -35,7 +35,6 @@ from tablefeed.model.schema import (
 class Merging:
     """How to merge a schema: whether it `adds` columns and `widens` types, and the policy for all other types."""
 
-    url: str
     policy: Policy
     adds: bool = False
     widens: bool = False
@@ -56,13 +55,12 @@ def merged(table: Struct, incoming: Struct, how: Merging) -> Struct:
     new = [field for field in incoming if field.name.lower() not in known]
     if new and not how.adds:
         raise SchemaMismatchError(
-            f"The rows have a column {new[0].name!r} that {how.url} does not have; it has {', '.join(table.names)}. "
+            f"The rows have a column {new[0].name!r} that {TABLE} does not have; it has {', '.join(table.names)}. "
             "Drop the column, or let the write add it: option mergeSchema=true, merge_schema=True in Python.",
-            url=how.url,
             error_class="DELTA_METADATA_MISMATCH",
         )
     for field in new:
-        refuse_void(field, how.url)
+        refuse_void(field)
     return Struct((*kept, *as_new(Struct(tuple(new)))))
 
 
@@ -103,12 +101,11 @@ def widened_columns(older: Struct, newer: Struct) -> list[str]:
     return [".".join(path) for path, was, now in both if _changes(was.type, now.type)]
 
 
-def refuse_void(field: Field, url: str) -> None:
+def refuse_void(field: Field) -> None:
     """Raises SchemaMismatchError for a column whose type is void or has one inside."""
     if has(field.type, Primitive("void")):
         raise SchemaMismatchError(
-            f"Column {field.name!r} of the rows has the type void, which no column of {url} can have. Cast it.",
-            url=url,
+            f"Column {field.name!r} of the rows has the type void, which no column of {TABLE} can have. Cast it.",
             error_class="DELTA_NULL_SCHEMA_IN_STREAMING_WRITE",
         )
 
@@ -118,24 +115,22 @@ def has(kind: DataType, wanted: DataType) -> bool:
     return any(part.type == wanted for part in walk(kind))
 
 
-def check_storable(schema: Struct, *, url: str) -> None:
+def check_storable(schema: Struct) -> None:
     """Raises SchemaMismatchError for a struct without members, at any depth: Parquet cannot store it."""
     hollow = next((column for column in schema if has(column.type, Struct(()))), None)
     if hollow is not None:
         raise SchemaMismatchError(
-            f"Column {hollow.name!r} of {url} is or has a struct without members, which Parquet cannot store. Nothing "
-            "was written. Drop it from the rows, or give it a member.",
-            url=url,
+            f"Column {hollow.name!r} of {TABLE} is or has a struct without members, which Parquet cannot store. "
+            "Nothing was written. Drop it from the rows, or give it a member.",
         )
 
 
-def check_has_columns(schema: Struct, partition_columns: Sequence[str], *, url: str) -> None:
+def check_has_columns(schema: Struct, partition_columns: Sequence[str]) -> None:
     """Raises SchemaMismatchError where a file has no column: all are partition columns or of type void."""
     if all(column.name in partition_columns or column.type == Primitive("void") for column in schema):
         raise SchemaMismatchError(
-            f"{url} has no column that files can store. Nothing was written. Write rows that have one, and set "
+            f"{TABLE} has no column that files can store. Nothing was written. Write rows that have one, and set "
             "mergeSchema (merge_schema in Python).",
-            url=url,
             error_class="DELTA_EMPTY_DATA",
         )
 
@@ -143,11 +138,10 @@ def check_has_columns(schema: Struct, partition_columns: Sequence[str], *, url: 
 def _merged_field(field: Field, incoming: Field, how: Merging) -> Field:
     kind = _merged_type(field.type, incoming.type, how)
     if kind is None:
-        refuse_void(incoming, how.url)
-        what = f"Column {field.name!r} of {how.url} is {describe(field.type)}, but the rows have "
+        refuse_void(incoming)
+        what = f"Column {field.name!r} of {TABLE} is {describe(field.type)}, but the rows have "
         raise SchemaMismatchError(
             f"{what}{describe(incoming.type)}, which cannot be stored as that. Cast it before writing.",
-            url=how.url,
             error_class="CANNOT_UP_CAST_DATATYPE" if how.policy is Policy.STRICT else "DELTA_FAILED_TO_MERGE_FIELDS",
         )
     return field if kind == field.type else Field(field.name, kind, field.nullable, field.metadata)

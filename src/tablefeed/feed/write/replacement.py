@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from tablefeed.delta import names, row_tracking
 from tablefeed.delta.schema.column_mapping import MappingMode, physical_name
 from tablefeed.errors import (
+    TABLE,
     ConflictingOptionsError,
     IllegalOptionError,
     InvalidRowsError,
@@ -105,7 +106,7 @@ def _predicate(rules: WriteRules, text: str, target: Target, kind: WriteKind) ->
     return row_filter(text, target.schema, option=OPTION)
 
 
-def check_replaceable(replaces: Replaces, target: Target, *, url: str) -> None:
+def check_replaceable(replaces: Replaces, target: Target) -> None:
     """Refuses a predicate by row on an existing table `target` whose files cannot be rewritten.
 
     Raises UnsupportedFeatureError for a table with row tracking, and SchemaMismatchError for a table that records
@@ -115,52 +116,50 @@ def check_replaceable(replaces: Replaces, target: Target, *, url: str) -> None:
         return
     if row_tracking.supports_row_tracking(target.protocol):
         raise UnsupportedFeatureError(
-            f"The table at {url} has row tracking ({names.ROW_TRACKING}), and {replaces.text!r} names columns that are "
-            "not partition columns. This version of tablefeed cannot rewrite files without giving their rows new ids. "
-            "Nothing was written. Use Delta-Spark for this overwrite.",
-            url=url,
+            f"The table at {TABLE} has row tracking ({names.ROW_TRACKING}), and {replaces.text!r} names columns that "
+            "are not partition columns. This version of tablefeed cannot rewrite files without giving their rows new "
+            "ids. Nothing was written. Use Delta-Spark for this overwrite.",
             features=(names.ROW_TRACKING,),
             error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
         )
     reserved = next((column.name for column in target.schema if column.name.lower() == names.CHANGE_TYPE), None)
     if reserved is not None and target.properties.records_changes:
         raise SchemaMismatchError(
-            f"{url} has a column {reserved!r}, which its change data feed has itself. Nothing was written; rename it.",
-            url=url,
+            f"{TABLE} has a column {reserved!r}, which its change data feed has itself. Nothing was written; rename "
+            "it.",
             error_class="RESERVED_CDC_COLUMNS_ON_WRITE",
         )
 
 
-def as_replaced(batches: Iterable[pa.RecordBatch], replaces: Replaces, *, url: str) -> Iterator[pa.RecordBatch]:
+def as_replaced(batches: Iterable[pa.RecordBatch], replaces: Replaces) -> Iterator[pa.RecordBatch]:
     """Gives `batches`, new rows in the table's columns, after checking that each row matches a predicate by row.
 
     Raises InvalidRowsError for the first row for which it is false or null. Without a predicate by row nothing is
     checked.
     """
     rows = replaces.by_row
-    return iter(batches) if rows is None else (_held(batch, rows, replaces, url) for batch in batches)
+    return iter(batches) if rows is None else (_held(batch, rows, replaces) for batch in batches)
 
 
-def _held(batch: pa.RecordBatch, rows: RowFilter, replaces: Replaces, url: str) -> pa.RecordBatch:
+def _held(batch: pa.RecordBatch, rows: RowFilter, replaces: Replaces) -> pa.RecordBatch:
     import pyarrow.compute as pc
 
     from tablefeed.data.partition import empty_is_null
     from tablefeed.data.rule_evaluation import shown_row
 
     asked = empty_is_null(batch.select(rows.fields.names), [n for n in rows.fields.names if n in replaces.partitions])
-    first = pc.index(matches(asked, rows, url=url), False).as_py()
+    first = pc.index(matches(asked, rows), False).as_py()
     if first >= 0:
         shown = shown_row(asked, first, [(name,) for name in rows.fields.names])
         raise InvalidRowsError(
-            f"Rows for {url} are not as replaceWhere says, {replaces.text!r}. One has the values:\n"
+            f"Rows for {TABLE} are not as replaceWhere says, {replaces.text!r}. One has the values:\n"
             f"{shown}\nNothing was written; filter them, or replace more.",
-            url=url,
             error_class="DELTA_REPLACE_WHERE_MISMATCH",
         )
     return batch
 
 
-def matches(batch: pa.RecordBatch, rows: RowFilter, *, url: str) -> pa.BooleanArray:
+def matches(batch: pa.RecordBatch, rows: RowFilter) -> pa.BooleanArray:
     """Says for each row of `batch` whether it matches the predicate; a row for which that is null does not.
 
     Raises IllegalOptionError for a predicate that Arrow cannot evaluate on these rows.
@@ -172,7 +171,7 @@ def matches(batch: pa.RecordBatch, rows: RowFilter, *, url: str) -> pa.BooleanAr
 
     held = answers(rows.condition, pa.Table.from_batches([batch]))
     if held is None:
-        raise IllegalOptionError(option=OPTION, value=str(rows.condition), explain=f"cannot be evaluated on {url}")
+        raise IllegalOptionError(option=OPTION, value=str(rows.condition), explain=f"cannot be evaluated on {TABLE}")
     return pc.fill_null(held, fill_value=False)
 
 
@@ -182,8 +181,8 @@ class Replacement:
     Raises LogError for a file whose partition values in the log are missing or cannot be parsed.
     """
 
-    def __init__(self, planned: Replaces, written: Iterable[AddFile], *, url: str) -> None:
-        self._planned, self._scope, self._url = planned, planned.scope, url
+    def __init__(self, planned: Replaces, written: Iterable[AddFile]) -> None:
+        self._planned, self._scope = planned, planned.scope
         self._partitions: frozenset[tuple[object, ...]] = frozenset()
         if self._scope is Scope.PARTITIONS:
             self._partitions = frozenset(self._keys(_maps([file.partition_values for file in written])))
@@ -213,9 +212,8 @@ class Replacement:
             if not is_among:
                 values = ", ".join(f"{name}={text}" for name, text in file.partition_values.items())
                 raise InvalidRowsError(
-                    f"Rows for {self._url} are not as replaceWhere says, {self._planned.text!r}: some "
+                    f"Rows for {TABLE} are not as replaceWhere says, {self._planned.text!r}: some "
                     f"have {values}. Nothing was written; filter them, or replace more.",
-                    url=self._url,
                     error_class="DELTA_REPLACE_WHERE_MISMATCH",
                 )
 
@@ -235,7 +233,7 @@ class Replacement:
 
         if isinstance(self._scope, Scope):
             return pa.array([key in self._partitions for key in self._keys(values)], pa.bool_())
-        return matches(pa.RecordBatch.from_pydict(self._columns(values)), self._scope, url=self._url)
+        return matches(pa.RecordBatch.from_pydict(self._columns(values)), self._scope)
 
     def _keys(self, values: pa.MapArray) -> list[tuple[object, ...]]:
         return list(zip(*(_comparable(column) for column in self._columns(values).values()), strict=True))
@@ -250,9 +248,8 @@ class Replacement:
             known = partition_values_of(values, leaf_of(column))
             if not pc.all(known.is_known).as_py() and len(known.is_known):
                 raise LogError(
-                    f"The log of {self._url} has a file without a valid value of partition column {name!r}, so it is "
+                    f"The log of {TABLE} has a file without a valid value of partition column {name!r}, so it is "
                     "not known whether to replace that file. Nothing was committed. Overwrite the whole table.",
-                    url=self._url,
                 )
             columns[name] = known.values
         return columns

@@ -88,7 +88,7 @@ class RowReplacement:
             for add in to_add_files(batch):
                 matched = rows = 0
                 for read in read_task(self._scan.of([add]), self._rows.fields, store=self._log.store):
-                    matched += matches(read, self._rows, url=self._log.url).true_count
+                    matched += matches(read, self._rows).true_count
                     rows += read.num_rows
                 if matched:
                     yield add, matched, rows - matched
@@ -98,7 +98,7 @@ class RowReplacement:
         import pyarrow.compute as pc
 
         for batch in read_task(self._scan.of(files), self._schema, store=self._log.store):
-            held = matches(batch.select(self._rows.fields.names), self._rows, url=self._log.url)
+            held = matches(batch.select(self._rows.fields.names), self._rows)
             yield batch.filter(held if replaced else pc.invert(held))
 
     def all_rows_of(self, files: Sequence[AddFile]) -> Iterator[pa.RecordBatch]:

@@ -19,7 +19,7 @@ from tablefeed.delta.schema.column_mapping import MappingMode, physical_name
 from tablefeed.delta.schema.identity import identity_columns, with_high_water_marks
 from tablefeed.delta.schema.rules import table_rules
 from tablefeed.delta.stats.stats_text import long_bounds
-from tablefeed.errors import SchemaMismatchError, naming
+from tablefeed.errors import TABLE, SchemaMismatchError
 from tablefeed.feed.timestamp_text import zone_text
 from tablefeed.model.actions import AddFile, Protocol
 from tablefeed.model.rules import IdentityColumn, TableRules
@@ -65,43 +65,42 @@ def filled_columns(rules: TableRules | None) -> frozenset[str]:
     return frozenset() if rules is None else frozenset((*rules.generated, *rules.defaults))
 
 
-def check_kept(kept: Kept, schema: Struct, *, url: str) -> None:
+def check_kept(kept: Kept, schema: Struct) -> None:
     """Raises UnsupportedExpressionError for a rule that no task can evaluate, SchemaMismatchError for a bad default."""
-    _built(kept, schema, url)
+    _built(kept, schema)
 
 
-def keeping(batches: Iterable[pa.RecordBatch], kept: Kept, schema: Struct, *, url: str) -> Iterator[pa.RecordBatch]:
+def keeping(batches: Iterable[pa.RecordBatch], kept: Kept, schema: Struct) -> Iterator[pa.RecordBatch]:
     """Gives `batches`, which are of `schema`, with absent columns filled. Raises InvalidRowsError for a broken rule.
 
     For a rule that cannot be evaluated in this process the call itself raises, before it reads a batch.
     """
-    return map(_built(kept, schema, url), batches)
+    return map(_built(kept, schema), batches)
 
 
-def _built(kept: Kept, schema: Struct, url: str) -> RowRules:
+def _built(kept: Kept, schema: Struct) -> RowRules:
     from tablefeed.data.rule_evaluation import RowRules, Setting
 
     zone = None if kept.zone is None else zone_text(kept.zone)
     setting = Setting(absent=kept.absent, partition_by=kept.partition_by, time_zone=zone, now_us=kept.now_ms * 1000)
-    with naming(url):
-        return RowRules(kept.rules, schema, setting)
+    return RowRules(kept.rules, schema, setting)
 
 
 def columns_to_make(
-    schema: Struct, rows: Struct, protocol: Protocol, *, partition_columns: Sequence[str], url: str
+    schema: Struct, rows: Struct, protocol: Protocol, *, partition_columns: Sequence[str]
 ) -> tuple[IdentityColumn, ...]:
     """Gives the identity columns that `rows` lack; none where the protocol does not support the feature.
 
     Raises SchemaMismatchError where `rows` have a column that is GENERATED ALWAYS, and UnsupportedFeatureError for a
     column whose values cannot be generated.
     """
-    columns = check_brought(schema, rows, protocol, partition_columns=partition_columns, url=url)
+    columns = check_brought(schema, rows, protocol, partition_columns=partition_columns)
     brought = {name.lower() for name in rows.names}
     return tuple(column for column in columns if column.name.lower() not in brought)
 
 
 def check_brought(
-    schema: Struct, rows: Struct, protocol: Protocol, *, partition_columns: Sequence[str], url: str
+    schema: Struct, rows: Struct, protocol: Protocol, *, partition_columns: Sequence[str]
 ) -> tuple[IdentityColumn, ...]:
     """Gives all identity columns of a table, after the checks of `columns_to_make`; raises as that does."""
     if "identityColumns" not in features.supported_features(protocol):
@@ -111,9 +110,8 @@ def check_brought(
     for column in columns:
         if column.name.lower() in brought and not column.takes_given:
             raise SchemaMismatchError(
-                f"The rows have a column {column.name!r}, which {url} makes itself (GENERATED ALWAYS AS IDENTITY). "
+                f"The rows have a column {column.name!r}, which {TABLE} makes itself (GENERATED ALWAYS AS IDENTITY). "
                 "Drop it from the rows.",
-                url=url,
                 error_class="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
             )
     return columns

@@ -65,21 +65,20 @@ def plan_split_write(
     variant = next((column.name for column in rows if has(column.type, Primitive("variant"))), None)
     if variant is not None:
         raise UnsupportedFeatureError(
-            f"{log.url} cannot be written: column {variant} is or has a variant, which no IndexTables table has. Cast "
+            f"{TABLE} cannot be written: column {variant} is or has a variant, which no IndexTables table has. Cast "
             "it to a string first (to_json).",
-            url=log.url,
             features=("variant",),
         )
     if snapshot is None:
-        schema = new_table_schema(rows, partition_columns=partition_by, url=log.url, any_name=True)
+        schema = new_table_schema(rows, partition_columns=partition_by, any_name=True)
         partition_columns = spelled_as(schema, partition_by)
     else:
         protocol.refuse_writing(snapshot.protocol, url=log.url)
-        check_partitioning(partition_by, snapshot.metadata.partition_columns, log.url)
-        schema = merged(snapshot.schema, rows, Merging(url=log.url, policy=rules.assignment.policy))
+        check_partitioning(partition_by, snapshot.metadata.partition_columns)
+        schema = merged(snapshot.schema, rows, Merging(policy=rules.assignment.policy))
         partition_columns = snapshot.metadata.partition_columns
     check_types(to_arrow(schema))
-    check_zone(schema, rows, rules.assignment, url=log.url)
+    check_zone(schema, rows, rules.assignment)
     return SplitPlan(
         location=log.location,
         url=log.url,
@@ -87,7 +86,7 @@ def plan_split_write(
         found=None if snapshot is None else Planned.of(snapshot),
         schema=schema,
         partition_columns=partition_columns,
-        alignment=align(schema, rows, partition_columns=partition_columns, url=log.url),
+        alignment=align(schema, rows, partition_columns=partition_columns),
         rules=rules,
         recorded={},
         records_all=False,
@@ -163,8 +162,7 @@ def _fields(log: IndexTablesLog, add: AddFile) -> list[dict[str, Any]]:  # Any: 
         return read_index(read, size_bytes=add.size_bytes, footer=footer)
     except DamagedSplitError as error:
         raise DataFileError(
-            f"The split {add.path} of {log.url} {error}. Nothing was written: restore it, or overwrite the table.",
-            url=log.url,
+            f"The split {add.path} of {TABLE} {error}. Nothing was written: restore it, or overwrite the table.",
             path=add.path,
         ) from error
 
@@ -205,10 +203,10 @@ def write_split_task(
     layout = SplitLayout(schema=arrow, partition_by=plan.partition_columns, indexing=plan.indexing).of_at_most(
         plan.rules.most_rows_of_a_file
     )
-    rows = aligned(batches, plan.alignment, arrow, plan.rules.assignment, url=store.url)
+    rows = aligned(batches, plan.alignment, arrow, plan.rules.assignment)
 
     def path_of(values: Mapping[str, pa.Scalar], _number: int) -> str:
-        return partition_path(split_name(task, txn, chance=uuid.uuid4()), schema, values, url=store.url)
+        return partition_path(split_name(task, txn, chance=uuid.uuid4()), schema, values)
 
     with new_files(store, path_of) as new_file:
         return tuple(added(written) for written in write_splits(rows, layout, new_file))
@@ -248,9 +246,8 @@ def check_same_table(plan: SplitPlan, state: Snapshot) -> None:
     """Raises SchemaMismatchError where another writer created the table meanwhile, not as `plan` would create it."""
     if state.schema != plan.schema or state.metadata.partition_columns != plan.partition_columns:
         raise SchemaMismatchError(
-            f"Nothing was written to {state.log.url}: another writer has created the table with other columns or "
+            f"Nothing was written to {TABLE}: another writer has created the table with other columns or "
             "partitions. Run the write again.",
-            url=state.log.url,
         )
 
 

@@ -17,7 +17,7 @@ from tablefeed.delta.schema.column_mapping import MappingMode, mapping_mode, phy
 from tablefeed.delta.schema.iceberg_compat import compat_version
 from tablefeed.delta.schema.mapping_assignment import like_before, with_mapping
 from tablefeed.delta.schema.schema_string import format_schema
-from tablefeed.errors import SchemaMismatchError, UnsupportedFeatureError
+from tablefeed.errors import TABLE, SchemaMismatchError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.align import check_new_columns, check_partition_by, new_table_schema
 from tablefeed.feed.write.evolution import (
@@ -50,7 +50,7 @@ class Target:
     metadata: Metadata | None = None
 
 
-def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules, url: str) -> Target:
+def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules) -> Target:
     """Gives a new table for `rows`. Raises SchemaMismatchError where no table can have their schema."""
     texts = checked_properties(rules.properties)
     if compat_version(TableProperties(texts)) is not None:
@@ -60,7 +60,7 @@ def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules, u
         texts = {**texts, names.FEATURE_PREFIX + names.CLUSTERING: "supported"}
     properties = TableProperties(texts)
     is_mapped = mapping_mode(properties) is not MappingMode.NONE
-    schema = new_table_schema(rows, partition_columns=partition_by, url=url, any_name=is_mapped)
+    schema = new_table_schema(rows, partition_columns=partition_by, any_name=is_mapped)
     schema, properties = with_mapping(schema, properties, new_name=_new_name)
     return Target(
         schema=schema,
@@ -78,7 +78,7 @@ def changed_table(table: Snapshot, rows: Struct, *, rules: WriteRules) -> Target
     """
     adds = rules.merges_schema
     widens = adds and features.is_type_widening_enabled(table.protocol, table.properties)
-    how = Merging(url=table.log.url, policy=rules.assignment.policy, adds=adds, widens=widens)
+    how = Merging(policy=rules.assignment.policy, adds=adds, widens=widens)
     after = merged(table.schema, rows, how)
     if after == table.schema:
         return _as_it_is(table)
@@ -96,19 +96,18 @@ def replaced_table(table: Snapshot, rows: Struct, *, partition_by: Sequence[str]
     expressions and identity. Rows with values for a GENERATED ALWAYS identity column are refused all the same. Raises
     SchemaMismatchError, and UnsupportedFeatureError for a table with CHECK constraints.
     """
-    url, partitioned_by = table.log.url, table.metadata.partition_columns
-    check_brought(table.schema, rows, table.protocol, partition_columns=partitioned_by, url=url)
+    partitioned_by = table.metadata.partition_columns
+    check_brought(table.schema, rows, table.protocol, partition_columns=partitioned_by)
     if table.properties.constraints:
         raise UnsupportedFeatureError(
-            f"{url} has CHECK constraints, which may name columns that the new schema does not have. Nothing was "
+            f"{TABLE} has CHECK constraints, which may name columns that the new schema does not have. Nothing was "
             "written. Drop them first, or overwrite without overwriteSchema.",
-            url=url,
             features=("checkConstraints",),
         )
-    check_partition_by(rows, partition_by, url=url)
+    check_partition_by(rows, partition_by)
     after = as_new(rows)
     for column in after:
-        refuse_void(column, url)
+        refuse_void(column)
     partition_columns = spelled_as(after, partition_by)
     if mapping_mode(table.properties) is not MappingMode.NONE:
         after = like_before(after, table.schema)
@@ -133,11 +132,11 @@ def _as_it_is(table: Snapshot) -> Target:
 
 
 def _changed(table: Snapshot, after: Struct, partition_columns: tuple[str, ...]) -> Target:
-    metadata, url = table.metadata, table.log.url
+    metadata = table.metadata
     if mapping_mode(table.properties) is MappingMode.NONE:
         known = {column.name.lower() for column in table.schema}
-        check_new_columns([column for column in after if column.name.lower() not in known], url=url)
-    _check_reserved(table.properties, after, url)
+        check_new_columns([column for column in after if column.name.lower() not in known])
+    _check_reserved(table.properties, after)
     protocol = features.protocol_for(after, table.protocol)
     after, properties = with_mapping(after, table.properties, new_name=_new_name)
     changed = replace(
@@ -158,13 +157,12 @@ def _changed(table: Snapshot, after: Struct, partition_columns: tuple[str, ...])
     )
 
 
-def _check_reserved(properties: TableProperties, after: Struct, url: str) -> None:
+def _check_reserved(properties: TableProperties, after: Struct) -> None:
     reserved = {names.CHANGE_TYPE, names.COMMIT_VERSION, names.COMMIT_TIMESTAMP}
     taken = next((column.name for column in after if column.name.lower() in reserved), None)
     if taken is not None and properties.records_changes:
         raise SchemaMismatchError(
-            f"The rows have a column {taken!r}, which is reserved for the change data feed of {url}. Rename it.",
-            url=url,
+            f"The rows have a column {taken!r}, which is reserved for the change data feed of {TABLE}. Rename it.",
             error_class="RESERVED_CDC_COLUMNS_ON_WRITE",
         )
     internal = {properties.row_id_column, properties.row_version_column}
@@ -173,20 +171,17 @@ def _check_reserved(properties: TableProperties, after: Struct, url: str) -> Non
     )
     if taken is not None:
         raise SchemaMismatchError(
-            f"The rows have a column {taken!r}, in which {url} stores the ids of its rows. Rename it.",
-            url=url,
+            f"The rows have a column {taken!r}, in which {TABLE} stores the ids of its rows. Rename it.",
             error_class="DELTA_ADDING_COLUMN_WITH_INTERNAL_NAME_FAILED",
         )
 
 
 def _check_widened(widened: Sequence[str], table: Snapshot) -> None:
     """Refuses to widen under the feature's preview, and to widen a column whose name is in the SQL of a rule."""
-    url = table.log.url
     if PREVIEW_OF_WIDENING in (table.protocol.writer_features or ()):
         raise UnsupportedFeatureError(
-            f"{url} has the preview of type widening, so tablefeed cannot record that column {widened[0]!r} becomes "
+            f"{TABLE} has the preview of type widening, so tablefeed cannot record that column {widened[0]!r} becomes "
             "wider. Cast the column, or widen it with ALTER TABLE first.",
-            url=url,
             features=(PREVIEW_OF_WIDENING,),
         )
     constraints = list(table.properties.constraints.values())
@@ -200,9 +195,8 @@ def _check_widened(widened: Sequence[str], table: Snapshot) -> None:
             user = next((t for t in texts if column.rpartition(".")[2].lower() in t.lower()), None)
             if user is not None:
                 raise SchemaMismatchError(
-                    f"Column {column!r} of {url} cannot become wider: a {what} uses it ({user}). Cast it before "
+                    f"Column {column!r} of {TABLE} cannot become wider: a {what} uses it ({user}). Cast it before "
                     "writing.",
-                    url=url,
                     error_class=error_class,
                 )
 

@@ -12,7 +12,7 @@ from tablefeed.delta.file_layout import FileShape
 from tablefeed.delta.schema.column_mapping import MappingMode
 from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.delta.stats.stats_text import StatisticsShape
-from tablefeed.errors import InvalidRowsError, SchemaMismatchError
+from tablefeed.errors import TABLE, InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.snapshot.open_log import TableFormat
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.align import Alignment
@@ -185,12 +185,12 @@ MOST_RECORDED = 1_000
 is usually among the newest; if not, its tasks write files, and the commit finds the batch recorded and deletes them."""
 
 
-def partition_path(name: str, schema: Struct, values: Mapping[str, pa.Scalar], *, url: str) -> str:
+def partition_path(name: str, schema: Struct, values: Mapping[str, pa.Scalar]) -> str:
     """Gives the path, below the table's root, of a file `name` in the folder of the partition with `values`.
 
     Raises InvalidRowsError as `check_text`.
     """
-    check_text(values, url=url)
+    check_text(values)
     directory = paths.partition_directory(_texts(schema, values, partition_values.directory_text).items())
     return f"{directory}/{name}" if directory else name
 
@@ -200,7 +200,7 @@ def partition_texts(schema: Struct, values: Mapping[str, pa.Scalar]) -> dict[str
     return _texts(schema, values, partition_values.serialise)
 
 
-def check_text(values: Mapping[str, pa.Scalar], *, url: str) -> None:
+def check_text(values: Mapping[str, pa.Scalar]) -> None:
     """Raises InvalidRowsError for a partition value that cannot be written to the log: a string that is no UTF-8.
 
     Spark's strings are bytes and may be invalid UTF-8.
@@ -210,9 +210,8 @@ def check_text(values: Mapping[str, pa.Scalar], *, url: str) -> None:
             _plain(value)
         except UnicodeDecodeError as error:
             raise InvalidRowsError(
-                f"The rows for {url} have a value in the partition column {name!r} that is not UTF-8, and the log "
+                f"The rows for {TABLE} have a value in the partition column {name!r} that is not UTF-8, and the log "
                 "cannot hold it. Nothing of this write was committed. Correct or filter the rows.",
-                url=url,
             ) from error
 
 
@@ -232,12 +231,11 @@ def _plain(value: pa.Scalar) -> partition_values.PartitionValue | None:
     return plain
 
 
-def check_partitioning(asked: Sequence[str], actual: Sequence[str], url: str) -> None:
+def check_partitioning(asked: Sequence[str], actual: Sequence[str]) -> None:
     """Raises SchemaMismatchError where a write names other partition columns than its table has."""
     if asked and [n.lower() for n in asked] != [n.lower() for n in actual]:
         raise SchemaMismatchError(
-            f"{url} is partitioned by ({', '.join(actual)}), not by ({', '.join(asked)}). Leave partitionBy out: an "
+            f"{TABLE} is partitioned by ({', '.join(actual)}), not by ({', '.join(asked)}). Leave partitionBy out: an "
             "existing table keeps its partitioning.",
-            url=url,
             error_class="DELTA_METADATA_MISMATCH",
         )
