@@ -22,9 +22,7 @@ from support.logs import (
     put,
     still,
 )
-from tablefeed.errors import (
-    ConflictError,
-)
+from tablefeed.errors import ConflictError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.log.conflicts import WriteKind

@@ -21,10 +21,7 @@ from support.logs import (
     still,
 )
 from tablefeed.delta.schema.schema_string import format_schema
-from tablefeed.errors import (
-    ConflictError,
-    UnsupportedFeatureError,
-)
+from tablefeed.errors import ConflictError, UnsupportedFeatureError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.table_log import TableLog

@@ -22,9 +22,7 @@ from support.logs import (
     still,
     txn,
 )
-from tablefeed.errors import (
-    CommitUnknownError,
-)
+from tablefeed.errors import CommitUnknownError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.write.sink import plan_write
 from tablefeed.log.conflicts import WriteKind

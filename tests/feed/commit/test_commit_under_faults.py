@@ -20,11 +20,7 @@ from support.logs import (
     put,
     still,
 )
-from tablefeed.errors import (
-    CommitUnknownError,
-    NotExclusiveError,
-    StoreError,
-)
+from tablefeed.errors import CommitUnknownError, NotExclusiveError, StoreError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.settled_put import LOST_ANSWER_RETRIES
 from tablefeed.model.outcome import AlreadyApplied, Committed

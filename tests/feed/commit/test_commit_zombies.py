@@ -10,19 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from support.logs import (
-    a_log,
-    a_write,
-    add,
-    already_applied,
-    live_paths,
-    log_of,
-    metadata,
-    protocol,
-    put,
-    still,
-    txn,
-)
+from support.logs import a_log, a_write, add, already_applied, live_paths, log_of, metadata, protocol, put, still, txn
 from tablefeed.errors import ConflictError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction

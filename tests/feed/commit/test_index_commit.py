@@ -13,17 +13,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from support.index_tables import (
-    ROWS,
-    field_types,
-    index_fields,
-    live,
-    log_files,
-    log_of,
-    merge_all,
-    put_state,
-    rows_of,
-)
+from support.index_tables import ROWS, field_types, index_fields, live, log_files, log_of, merge_all, put_state, rows_of
 from support.logs import still, written
 from tablefeed.errors import (
     CommitUnknownError,
@@ -91,18 +81,6 @@ def test_an_append_adds_its_rows_in_the_flavour_of_the_log_and_leaves_every_othe
     new = {name for name in log_files(table) - there if not name.startswith(MANIFESTS)}
     assert new == expected
     assert {name: (table / names.LOG_DIR / name).read_bytes() for name in contents} == contents
-
-
-def test_an_append_is_told_by_the_change_feed_as_inserts_of_its_rows(table: Path) -> None:
-    version = tablefeed.append(table, new_rows(table, 901, 902)).version
-
-    changes = tablefeed.changes(table, start_version=version).read_all()
-
-    assert sorted(zip(changes["id"].to_pylist(), changes["_change_type"].to_pylist(), strict=True)) == [
-        (901, "insert"),
-        (902, "insert"),
-    ]
-    assert set(changes["_commit_version"].to_pylist()) == {version}
 
 
 def test_an_overwrite_takes_the_place_of_all_rows_and_the_feed_tells_both(table: Path) -> None:
@@ -210,13 +188,6 @@ def test_a_later_overwrite_without_rows_takes_the_rows_away_again(table: Path) -
     tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=8)
     assert rows_of(table) == []
     assert isinstance(tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7), AlreadyApplied)
-
-
-def test_the_next_write_is_written_after_a_merge(table: Path, flavour: str) -> None:
-    tablefeed.append(table, new_rows(table, 901), app_id="loader", txn_version=0)
-    merge_all(table, as_state=flavour == "states")
-
-    assert isinstance(tablefeed.append(table, new_rows(table, 902), app_id="loader", txn_version=1), Committed)
 
 
 def test_an_older_write_that_wakes_late_commits_nothing(table: Path) -> None:
@@ -393,12 +364,6 @@ def test_a_new_table_is_partitioned_as_asked_and_keeps_every_kind_of_partition_v
     assert len(live(table)) == 4
 
 
-def test_without_being_asked_for_a_new_table_is_a_delta_table(tmp_path: Path) -> None:
-    tablefeed.append(tmp_path / "table", ROWS)
-
-    assert (tmp_path / "table" / "_delta_log").is_dir()
-
-
 @pytest.mark.parametrize(("there", "asked"), [("delta", "indextables"), ("indextables", "delta")])
 def test_a_table_of_the_other_format_is_not_written_to(tmp_path: Path, there: str, asked: str) -> None:
     table = tmp_path / "table"
@@ -518,31 +483,21 @@ def test_a_table_made_meanwhile_with_other_columns_is_not_written_to(tmp_path: P
     assert not any((tmp_path / "table" / add.path).exists() for add in ours.files)
 
 
-def test_a_table_made_anew_since_the_plan_is_not_written_to(tmp_path: Path) -> None:
+@pytest.mark.parametrize("made_anew", [True, False], ids=["made anew", "deleted"])
+def test_a_table_replaced_since_the_plan_is_not_written_to_and_leaves_no_split(
+    tmp_path: Path, *, made_anew: bool
+) -> None:
     table = tmp_path / "table"
     tablefeed.append(table, ROWS, table_format="indextables")
     log = log_of(table)
-    state = log.load()
-    ours = written(log, ROWS, txn=("ours", 0))
-    shutil.rmtree(table)
-    tablefeed.append(table, ROWS, table_format="indextables")
-
-    with pytest.raises(ConflictError, match="INDEXTABLES_TABLE_REPLACED"):
-        commit(log, state, ours, still())
-    assert len(rows_of(table)) == 3
-
-
-def test_a_table_deleted_since_the_plan_is_not_made_again(tmp_path: Path) -> None:
-    table = tmp_path / "table"
-    tablefeed.append(table, ROWS, table_format="indextables")
-    log = log_of(table)
-    state = log.load()
-    ours = written(log, ROWS, txn=("ours", 0))
+    state, ours = log.load(), written(log, ROWS, txn=("ours", 0))
     shutil.rmtree(table / names.LOG_DIR)
+    if made_anew:
+        tablefeed.append(table, ROWS, table_format="indextables")
 
     with pytest.raises(ConflictError, match="INDEXTABLES_TABLE_REPLACED"):
         commit(log, state, ours, still())
-    assert not (table / names.LOG_DIR).exists()
+    assert (table / names.LOG_DIR).exists() == made_anew
     assert not any((table / add.path).exists() for add in ours.files)
 
 

@@ -19,17 +19,15 @@ from hypothesis import strategies as st
 
 import tablefeed
 from support.index_tables import live, log_of, rows_of
-from support.logs import still
+from support.logs import still, written
 from tablefeed.errors import InvalidRowsError, UnsupportedFeatureError
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.commit.transaction import Transaction, micro_batch
-from tablefeed.feed.write.sink import plan_write, write_task
+from tablefeed.feed.write.sink import write_task
 from tablefeed.feed.write.write_plan import SplitPlan
 from tablefeed.indextables import names
 from tablefeed.indextables.log import version_file
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.indextables.split.indexing import Indexing, Style
-from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Version
 
 UTC_US = pa.timestamp("us", "UTC")
@@ -90,12 +88,11 @@ def write_by_arrow(table: Path, rows: pa.Table) -> None:
     """Appends `rows` to a new table whose splits leave the partition column `p` out."""
     tablefeed.append(table, rows.slice(0, 0), table_format="indextables", partition_by=["p"])
     log = log_of(table)
-    plan = plan_write(log, log.load(), rows.schema, partition_by=(), kind=WriteKind.APPEND)
-    assert isinstance(plan, SplitPlan)
-    plan = replace(plan, indexing=Indexing(style=Style.ARROW, columns=("id",)))
-    files = write_task(plan, rows.to_batches(), task=0, txn=None, now_ms=1)
-    operation = micro_batch(WriteKind.APPEND, "q", 0)
-    commit(log, None, Transaction(plan=plan, files=files, kind=WriteKind.APPEND, operation=operation), still())
+    empty = written(log, rows.slice(0, 0))
+    assert isinstance(empty.plan, SplitPlan)
+    plan = replace(empty.plan, indexing=Indexing(style=Style.ARROW, columns=("id",)))
+    files = write_task(plan, rows.to_batches(), task=0, now_ms=1)
+    commit(log, None, replace(empty, plan=plan, files=files), still())
 
 
 @pytest.mark.parametrize("kind", WRITTEN, ids=str)

@@ -18,13 +18,7 @@ import tablefeed
 from feed.upkeep.test_optimize import data_files
 from support.logs import Action, add, already_applied, committed, metadata, protocol, put, remove, still, written
 from support.maintained import delete_rows, ids, live, raced, rows_of, said
-from tablefeed.errors import (
-    ConflictError,
-    InvalidRowsError,
-    SchemaMismatchError,
-    StoreError,
-    UnsupportedFeatureError,
-)
+from tablefeed.errors import ConflictError, InvalidRowsError, SchemaMismatchError, StoreError, UnsupportedFeatureError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.delta_log import DeltaLog

@@ -13,8 +13,8 @@ import pytest
 from deltalake import DeltaTable
 
 import tablefeed
-from support.logs import Action, a_log, a_write, committed, metadata, protocol, put, still
-from tablefeed.errors import ConflictError, InvalidRowsError, SchemaMismatchError, UnsupportedFeatureError
+from support.logs import Action, a_log, a_write, committed, metadata, protocol, put, still, written
+from tablefeed.errors import ConflictError, InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.delta_log import DeltaLog
@@ -77,10 +77,10 @@ def mark(path: Path, version: int) -> int | None:
     return value if value is None else int(value)
 
 
-def written(path: Path, *tasks: list[int], now: Snapshot | None = None) -> tuple[TableLog, Snapshot, Transaction]:
+def of_tasks(path: Path, *tasks: list[int]) -> tuple[TableLog, Snapshot, Transaction]:
     """A write of tasks whose number none of them knows, not committed yet."""
     log = open_log(str(path))
-    state = now or log.load()
+    state = log.load()
     plan = plan_write(log, state, X, partition_by=(), kind=WriteKind.APPEND)
     files = [
         file
@@ -118,7 +118,7 @@ def test_tasks_that_do_not_know_their_number_make_values_that_differ_and_the_mar
 ) -> None:
     a_table_with(tmp_path)
 
-    log, state, write = written(tmp_path, [0, 1], [], [2, 3], [4, 5])
+    log, state, write = of_tasks(tmp_path, [0, 1], [], [2, 3], [4, 5])
     commit(log, state, write, still())
     append(tmp_path, 6)
 
@@ -230,31 +230,14 @@ def test_rules_see_the_values_that_were_made(tmp_path: Path) -> None:
     assert ids(tmp_path) == {2: 1, 4: 2}
 
 
-def test_a_column_that_is_used_up_leaves_no_file(tmp_path: Path) -> None:
-    a_table_with(tmp_path, highWaterMark=2**63 - 2)
-
-    with pytest.raises(InvalidRowsError, match="used up"):
-        append(tmp_path, 1, 2)
-    assert not list(tmp_path.rglob("*.parquet"))
-    append(tmp_path, 1)
-    assert ids(tmp_path) == {1: 2**63 - 1}
-
-
-def test_a_step_of_0_refuses_the_write(tmp_path: Path) -> None:
-    a_table_with(tmp_path, step=0)
-
-    with pytest.raises(UnsupportedFeatureError, match="its step is 0"):
-        append(tmp_path, 1)
-
-
 def test_values_are_made_anew_where_a_rival_moved_the_mark(tmp_path: Path) -> None:
     a_table_with(tmp_path)
-    log, state, write = written(tmp_path, [1])
+    log, state, write = of_tasks(tmp_path, [1])
     append(tmp_path, 2)
 
     with pytest.raises(ConflictError, match="it made values for the identity column id; run the write again") as caught:
         commit(log, state, write, still())
-    again = written(tmp_path, [1])
+    again = of_tasks(tmp_path, [1])
     assert commit(*again, still())[0] == committed(2)
 
     assert caught.value.error_class == "DELTA_METADATA_CHANGED"
@@ -269,11 +252,7 @@ def with_values(
 ) -> tuple[TableLog, Snapshot, Transaction]:
     """A write of rows that bring their values, not committed yet."""
     log = open_log(str(path))
-    rows = pa.record_batch([list(row_ids), list(row_ids)], names=["id", "x"])
-    state = log.load()
-    plan = plan_write(log, state, rows.schema, partition_by=(), kind=kind)
-    files = write_task(plan, [rows], task=0, now_ms=0)
-    return log, state, replace(a_write(log, state, schema=rows.schema, kind=kind), plan=plan, files=files)
+    return log, log.load(), written(log, pa.table({"id": list(row_ids), "x": list(row_ids)}), kind=kind)
 
 
 def moves_the_mark(path: Path, to: int, *, name_of_x: str = "x", **more: Any) -> list[Action]:
@@ -301,22 +280,10 @@ def test_rows_that_bring_their_values_go_behind_a_rival_that_made_some(tmp_path:
 
 def test_a_write_without_rows_goes_behind_a_rival_that_made_values(tmp_path: Path) -> None:
     a_table_with(tmp_path)
-    log, state, write = written(tmp_path, [])
+    log, state, write = of_tasks(tmp_path, [])
     append(tmp_path, 1)
 
     assert commit(log, state, write, still())[0] == committed(2)
-
-
-def test_rows_that_values_were_made_for_stop_for_a_rival_that_made_the_same(tmp_path: Path) -> None:
-    a_table_with(tmp_path, allowExplicitInsert=True)
-    log, state, write = written(tmp_path, [2])
-    append(tmp_path, 1)
-
-    with pytest.raises(ConflictError) as caught:
-        commit(log, state, write, still())
-
-    assert caught.value.error_class == "DELTA_METADATA_CHANGED"
-    assert ids(tmp_path) == {1: 1}
 
 
 def test_an_overwrite_stops_for_the_rows_of_such_a_rival_and_not_for_its_mark(tmp_path: Path) -> None:

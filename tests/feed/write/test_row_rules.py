@@ -12,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
 
 import tablefeed
 from support.logs import ID, Action, a_log, a_write, committed, info, log_of, metadata, protocol, put, still
@@ -88,15 +87,6 @@ def test_rows_that_break_a_constraint_are_named_and_leave_neither_a_file_nor_a_v
 
     assert caught.value.error_class == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
     assert is_untouched(tmp_path)
-
-
-def test_rows_that_keep_every_constraint_are_written(tmp_path: Path) -> None:
-    a_table_of(tmp_path, LONG, ("s", "string", {}), positive="id > 0", short="s IS NULL OR length(s) < 3")
-
-    tablefeed.append(tmp_path, pa.table({"S": ["ab", None], "ID": [1, 2]}))
-
-    assert rows(tmp_path) == [{"id": 1, "s": "ab"}, {"id": 2, "s": None}]
-    assert len(DeltaTable(str(tmp_path)).to_pyarrow_table()) == 2
 
 
 def test_an_invariant_of_a_column_below_the_top_is_kept(tmp_path: Path) -> None:
@@ -251,21 +241,6 @@ def test_a_partition_column_may_be_generated_in_the_zone_that_is_told(tmp_path: 
 
     assert [row["day"] for row in rows(tmp_path)] == [date(2024, 6, 1), date(2024, 6, 2), date(2024, 6, 2)]
     assert [p.name for p in sorted(tmp_path.glob("day=*"))] == ["day=2024-06-01", "day=2024-06-02"]
-
-
-def test_a_generated_column_may_use_one_with_a_default(tmp_path: Path) -> None:
-    a_table_of(tmp_path, ("x", "long", {}), ("id", "long", {"CURRENT_DEFAULT": "21"}), ("twice", "long", GENERATED))
-
-    tablefeed.append(tmp_path, pa.table({"x": [1]}))
-
-    assert rows(tmp_path) == [{"x": 1, "id": 21, "twice": 42}]
-
-
-def test_constraints_see_the_columns_that_were_filled(tmp_path: Path) -> None:
-    a_table_of(tmp_path, LONG, ("twice", "long", GENERATED), small="twice < 10")
-
-    with pytest.raises(InvalidRowsError, match="twice : 10"):
-        tablefeed.append(tmp_path, pa.table({"id": [5]}))
 
 
 def test_an_expression_of_a_protocol_without_generated_columns_generates_nothing(tmp_path: Path) -> None:

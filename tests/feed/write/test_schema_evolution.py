@@ -27,7 +27,6 @@ from support.logs import (
     protocol,
     put,
     still,
-    txn,
 )
 from tablefeed.errors import (
     ConflictError,
@@ -180,15 +179,6 @@ def test_a_batch_run_again_after_it_changed_the_schema_is_a_replay() -> None:
     planned_anew, _ = commit(log, state, again, still())
 
     assert (stale, planned_anew) == (stale, stale)
-    assert log.load().version == 1
-
-
-def test_a_replayed_commit_is_found_before_its_own_change_is_held_against_it() -> None:
-    log = a_log(v0=[protocol(), metadata()], v1=[metadata(raw(("id", "long", {}), ("new", "string", {}))), txn("q", 3)])
-    ours = a_write(log, log.load(0), "late", schema=WITH_NEW, rules=MERGE, txn=("q", 3))  # type: ignore[arg-type]
-
-    commit(log, log.load(), ours, still())
-
     assert log.load().version == 1
 
 

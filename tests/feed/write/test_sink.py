@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,12 +104,6 @@ def test_two_attempts_of_one_task_write_under_different_names(tmp_path: Path) ->
 
     assert first != twin
     assert first.startswith("part-00007-")
-
-
-def test_a_plan_crosses_to_a_task_by_pickle(tmp_path: Path) -> None:
-    _, plan = planned(tmp_path)
-
-    assert pickle.loads(pickle.dumps(plan)) == plan  # noqa: S301 - ours
 
 
 def test_of_twin_attempts_the_one_that_spark_chose_is_in_the_table(tmp_path: Path) -> None:

@@ -20,14 +20,7 @@ from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.errors import TABLE, SchemaMismatchError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.align import check_new_columns, check_partition_by, new_table_schema
-from tablefeed.feed.write.evolution import (
-    Merging,
-    as_new,
-    merged,
-    refuse_void,
-    widened_columns,
-    with_type_changes,
-)
+from tablefeed.feed.write.evolution import Merging, as_new, merged, refuse_void, widened_columns, with_type_changes
 from tablefeed.feed.write.row_rules import check_brought
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.model.actions import Metadata, Protocol
