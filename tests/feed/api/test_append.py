@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -23,6 +24,7 @@ from tablefeed.errors import (
     StoreError,
     TablefeedError,
 )
+from tablefeed.feed.upkeep.after_commit import wait_until_done
 from tablefeed.store import LocalStore
 
 ROWS = pa.table({"id": [1, 2], "name": ["a", None]})
@@ -433,3 +435,36 @@ def test_a_relative_path_is_of_the_folder_that_the_process_is_in_now(
 
     assert tablefeed.append("orders", pa.table({"id": [2]})) == committed(1)
     assert tablefeed.open_table(tmp_path / "here" / "orders").version == 0
+
+
+# --- what the caller chooses for one write ---------------------------------------------------------------------------
+
+
+def test_codec_rows_of_a_file_and_what_is_said_of_a_commit_go_before_the_tables(tmp_path: Path) -> None:
+    own: dict[str, Any] = {"compression": "ZSTD", "max_records_per_file": 2, "user_metadata": "nightly"}
+    rows = pa.table({"id": [1, 2, 3]})
+    tablefeed.append(tmp_path, rows, **own, properties={"delta.parquet.compression.codec": "gzip"})
+    tablefeed.append(tmp_path, rows)
+
+    files = [pq.ParquetFile(path).metadata for path in parquet_files(tmp_path)]
+    found = sorted((file.num_rows, file.row_group(0).column(0).compression) for file in files)
+    assert found == [(1, "ZSTD"), (2, "ZSTD"), (3, "GZIP")]
+    told = [info.fields.get("userMetadata") for info in tablefeed.open_table(tmp_path).history()]
+    assert told == [None, "nightly"]
+    assert [row["id"] for row in seen_by_delta_rs(tmp_path)] == [1, 1, 2, 2, 3, 3]
+
+
+def test_each_so_many_commits_are_one_compaction_file_and_a_checkpoint_has_parts(tmp_path: Path) -> None:
+    log = tmp_path / "_delta_log"
+    for _ in range(4):
+        interval = {"delta.checkpointInterval": "3"}
+        tablefeed.append(tmp_path, ROWS, log_compaction_every=2, checkpoint_part_size=2, properties=interval)
+        wait_until_done()
+
+    ranges = [f"{first:020d}.{first + 1:020d}.compacted.json" for first in (0, 2)]
+    assert sorted(path.name for path in log.glob("*.compacted.json")) == ranges
+    assert len([*log.glob(f"{3:020d}.checkpoint.*.parquet")]) > 1
+    for path in [*log.glob("*.json")]:
+        if path.name != f"{3:020d}.json":
+            path.unlink()
+    assert len(seen_by_delta_rs(tmp_path)) == 8

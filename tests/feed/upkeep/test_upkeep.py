@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -82,15 +82,18 @@ def test_a_checkpoint_is_due_at_each_multiple_of_the_interval_and_when_the_newes
     assert is_due(version, newest, 10) is due
 
 
-def test_25_commits_leave_the_checkpoints_of_versions_10_and_20_and_a_checksum_each() -> None:
-    log = a_log()
-    for n in range(25):
+@pytest.mark.parametrize(("interval", "expected"), [({}, [10, 20]), ({"delta.checkpointInterval": "9"}, [9, 18])])
+def test_25_commits_leave_the_checkpoints_that_the_table_asks_for_and_a_checksum_each(
+    interval: dict[str, str], expected: list[int]
+) -> None:
+    log = a_log(v0=[protocol(), metadata(configuration=interval)])
+    for n in range(24):
         append(log, f"f{n}")
         wait_until_done()
 
-    assert checkpoints(log) == [10, 20]
-    assert [f.version for f in log.listing() if f.kind is LogFileKind.CHECKSUM] == list(range(25))
-    assert log.segment().checkpoint[0].version == 20
+    assert checkpoints(log) == expected
+    assert [f.version for f in log.listing() if f.kind is LogFileKind.CHECKSUM] == list(range(1, 25))
+    assert log.segment().checkpoint[0].version == expected[-1]
 
 
 def test_checksums_of_a_young_table_of_another_writer_begin_behind_our_first_commit() -> None:
@@ -123,31 +126,18 @@ def test_a_long_log_of_another_writer_is_not_read_for_a_checksum() -> None:
     assert not [c for c in store.calls[before:] if c.operation == "read" and c.name.endswith("0.json")]
 
 
-def test_the_first_commit_of_another_process_makes_up_for_a_checkpoint_that_was_never_finished() -> None:
+@pytest.mark.parametrize(
+    ("comes", "checkpoint"), [(lambda log: append(log, "next"), 14), (lambda log: look_after(log.load()), 13)]
+)
+def test_the_first_commit_or_replay_of_another_process_makes_up_for_a_checkpoint_that_was_never_finished(
+    comes: Callable[[TableLog], None], checkpoint: int
+) -> None:
     log = fourteen_commits()
 
-    append(log, "next")
+    comes(log)
     wait_until_done()
 
-    assert checkpoints(log) == [14]
-
-
-def test_a_batch_that_was_applied_before_makes_up_for_it_too() -> None:
-    log = fourteen_commits()
-
-    look_after(log.load())
-    wait_until_done()
-
-    assert checkpoints(log) == [13]
-
-
-def test_a_table_says_how_far_its_checkpoints_are_apart() -> None:
-    log = a_log(v0=[protocol(), metadata(configuration={"delta.checkpointInterval": "3"})])
-    for n in range(7):
-        append(log, f"f{n}")
-        wait_until_done()
-
-    assert checkpoints(log) == [3, 6]
+    assert checkpoints(log) == [checkpoint]
 
 
 def test_where_another_writer_made_the_checkpoint_none_is_made() -> None:
