@@ -102,6 +102,18 @@ def test_the_order_of_keys_and_the_spaces_between_them_do_not_matter() -> None:
     assert read(json.dumps(shuffled, indent=2)) == at(5, 4)
 
 
+@pytest.mark.parametrize(
+    "in_order",
+    [
+        [at(2, 7), at(3), at(3, barrier=Barrier.REACHED), at(3, barrier=Barrier.PASSED), at(3, 1), at(4)],
+        [at(4), at(5, in_snapshot=True), by_time(5, -9), by_time(5, 0), by_time(5, 9), at(5), at(6)],
+    ],
+    ids=["a barrier", "an event time"],
+)
+def test_a_barrier_and_an_event_time_lie_behind_the_begin_of_their_version(in_order: list[Offset]) -> None:
+    assert [offset.position for offset in in_order] == sorted({offset.position for offset in in_order})
+
+
 @pytest.mark.parametrize("index", [-20, -19])
 def test_a_barrier_is_of_format_3_and_of_a_commit_alone(index: int) -> None:
     for text in (wire(source_version=1, index=index), wire(source_version=3, index=index, initial=True)):

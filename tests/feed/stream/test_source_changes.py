@@ -102,6 +102,13 @@ def test_a_stream_that_begins_before_a_column_was_added_reads_on_with_the_newest
     assert delivered(source, at(0), end) == ["b", "old"]
 
 
+def test_a_column_widened_before_the_query_began_is_read() -> None:
+    log = a_log(v0=[protocol(), meta(col("id", "integer")), add("old")], v1=[meta(col("id")), add("new")])
+    source = a_source(log, starting_version=0)
+
+    assert delivered(source, at(0), source.latest(at(0), Limits())) == ["new", "old"]
+
+
 def test_a_stream_does_not_begin_where_the_schema_was_one_that_it_cannot_read() -> None:
     log = a_log(
         v0=[protocol(), meta(col("id", "string"))],
