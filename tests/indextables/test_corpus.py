@@ -15,7 +15,7 @@ from support.corpus import Tally
 from support.index_log import URL, IndexLog, rows_by_version
 from support.recordings import index_table
 from tablefeed.errors import LogGapError
-from tablefeed.indextables.log import columns, listing, protocol, schema_registry, state_writer, version_file
+from tablefeed.indextables.log import listing, protocol, schema_registry, state_writer, version_file
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Protocol, RemoveFile, Version
 
@@ -170,25 +170,6 @@ def test_the_changes_of_all_versions_add_up_to_each_snapshot(index_tables: Path,
         assert live.keys() == found.snapshot(version).files.keys()
 
 
-def test_the_same_paths_are_told_by_the_commits_and_the_states_of_the_native_log(index_tables: Path) -> None:
-    native = table(index_tables, "itnative_events")
-    states_alone = IndexLog({name: data for name, data in native.files.items() if not _is_later_commit(name)})
-
-    for version in range(1, 9):
-        by_commit, by_states = native.change(version), states_alone.change(version)
-        assert flavour_of(states_alone.log) is Flavour.STATES
-        assert sorted((f.path, f.data_change) for f in by_commit.added) == [
-            (f.path, f.data_change) for f in by_states.added
-        ]
-        assert sorted((f.path, f.data_change) for f in by_commit.removed) == [
-            (f.path, f.data_change) for f in by_states.removed
-        ]
-
-
-def _is_later_commit(name: str) -> bool:
-    return name.endswith(".json") and not name.startswith("0" * 20)
-
-
 def test_what_truncation_left_of_a_log_has_its_table_and_no_changes_before_it(index_tables: Path) -> None:
     found = table(index_tables, "it053_json_skip")
     metadata = found.snapshot().facts.metadata
@@ -269,13 +250,3 @@ def _without_words(schema: Any) -> Any:  # Any: JSON
         case list():
             return [_without_words(each) for each in schema]
     return schema
-
-
-def test_the_columns_of_a_commit_are_its_files(index_tables: Path) -> None:
-    for name in EVENT_TABLES:
-        found = table(index_tables, name)
-        for version in range(9):
-            commit = found.change(version)
-            again = tuple(columns.to_add_files(columns.of_commit(commit)))
-
-            assert again == commit.added
