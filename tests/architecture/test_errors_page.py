@@ -10,7 +10,7 @@ from tablefeed import errors
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
 CLASS = r"\b(?:DELTA|DIFFERENT_DELTA)_[A-Z_]+\b"
-ONLY_KINDS = {"TablefeedError", "FeedError"}
+ONLY_KINDS = {"TablefeedError", "FeedError", "_LocatedError"}
 """Never raised themselves."""
 
 
