@@ -319,7 +319,6 @@ def _domain(name: str) -> Json:
     "first",
     [
         [protocol(), metadata("{}")],
-        [protocol(), metadata("[")],
         [protocol(), metadata(_column(type="odd", metadata={}))],
         [protocol(), metadata(_column(type="long", metadata=3))],
         [protocol(), metadata(COLUMNS, partition_columns=["x"])],
@@ -334,6 +333,7 @@ def _domain(name: str) -> Json:
         [CLUSTERED, metadata(COLUMNS), _domain("delta.clustering")],
         [CLUSTERED, metadata(COLUMNS), _domain("delta.rowTracking")],
         [protocol(9, 9), metadata(COLUMNS)],
+        [protocol(1, 7, writerFeatures=["collations"]), metadata(COLUMNS)],
     ],
 )
 def test_whatever_is_wrong_with_metadata_every_way_to_the_table_names_it(
