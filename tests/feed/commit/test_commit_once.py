@@ -68,17 +68,6 @@ def test_a_query_whose_checkpoint_was_deleted_has_a_new_id_and_appends_again() -
     assert outcome == committed(2)
 
 
-def test_the_files_of_an_attempt_are_deleted_once_the_log_shows_that_another_won() -> None:
-    log = a_table()
-    snapshot = log.load()
-    ours = a_write(log, snapshot, "ours", txn=("query", 7))
-    put(log.store, 1, [txn("query", 7), add("theirs")])
-
-    commit(log, snapshot, ours, still())
-
-    assert not log.store.exists("ours")
-
-
 def test_files_that_the_winner_names_are_never_deleted() -> None:
     log = a_table()
     snapshot = log.load()

@@ -76,24 +76,37 @@ def ids(table: str) -> list[int]:
 # --- a predicate ---------------------------------------------------------------------------------------------------
 
 
+IN_DYNAMIC_MODE = {"partition_overwrite_mode": "dynamic"}
+
+
+def where(predicate: str) -> dict[str, str]:
+    return {"replace_where": predicate}
+
+
 @pytest.mark.parametrize(
-    ("predicate", "data", "left"),
+    ("how", "data", "left"),
     [
-        ("p = 'a'", rows([10], ["a"]), [2, 3, 10]),
-        ("p IN ('a', 'b')", rows([10], ["b"]), [3, 10]),
-        ("p IS NULL", rows([10], [None]), [1, 2, 10]),
-        ("p <> 'a'", rows([10], ["z"]), [1, 3, 10]),
-        ("p = 'new'", rows([10], ["new"]), [1, 2, 3, 10]),
-        ("P = 'a'", rows([], []), [2, 3]),
-        ("p = 'a' OR p IS NULL", rows([10, 11], [None, "a"]), [2, 10, 11]),
+        (where("p = 'a'"), rows([10], ["a"]), [2, 3, 10]),
+        (where("p IN ('a', 'b')"), rows([10], ["b"]), [3, 10]),
+        (where("p IS NULL"), rows([10], [None]), [1, 2, 10]),
+        (where("p <> 'a'"), rows([10], ["z"]), [1, 3, 10]),
+        (where("p = 'new'"), rows([10], ["new"]), [1, 2, 3, 10]),
+        (where("P = 'a'"), rows([], []), [2, 3]),
+        (where("p = 'a' OR p IS NULL"), rows([10, 11], [None, "a"]), [2, 10, 11]),
+        (IN_DYNAMIC_MODE, rows([10], ["a"]), [2, 3, 10]),
+        (IN_DYNAMIC_MODE, rows([10, 11], ["a", "b"]), [3, 10, 11]),
+        (IN_DYNAMIC_MODE, rows([10], [None]), [1, 2, 10]),
+        (IN_DYNAMIC_MODE, rows([10], [""]), [1, 2, 10]),
+        (IN_DYNAMIC_MODE, rows([10], ["new"]), [1, 2, 3, 10]),
+        (IN_DYNAMIC_MODE, rows([], []), [1, 2, 3]),
     ],
 )
-def test_the_rows_of_a_predicate_make_way_and_all_others_stay(
-    tmp_path: Path, predicate: str, data: pa.Table, left: list[int]
+def test_the_rows_of_a_predicate_or_of_the_partitions_that_are_written_make_way_and_all_others_stay(
+    tmp_path: Path, how: dict[str, str], data: pa.Table, left: list[int]
 ) -> None:
     table = a_partitioned_table(tmp_path)
 
-    overwrite(table, data, replace_where=predicate)
+    overwrite(table, data, **how)
 
     assert ids(table) == left
     assert tablefeed.open_table(table).version == 1
@@ -152,27 +165,6 @@ def test_a_predicate_that_is_not_understood_is_refused_under_its_own_name(tmp_pa
 
 
 # --- the partitions that are written -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("data", "left"),
-    [
-        (rows([10], ["a"]), [2, 3, 10]),
-        (rows([10, 11], ["a", "b"]), [3, 10, 11]),
-        (rows([10], [None]), [1, 2, 10]),
-        (rows([10], [""]), [1, 2, 10]),
-        (rows([10], ["new"]), [1, 2, 3, 10]),
-        (rows([], []), [1, 2, 3]),
-    ],
-)
-def test_the_partitions_that_rows_are_written_to_make_way_and_no_others(
-    tmp_path: Path, data: pa.Table, left: list[int]
-) -> None:
-    table = a_partitioned_table(tmp_path)
-
-    overwrite(table, data, partition_overwrite_mode="dynamic")
-
-    assert ids(table) == left
 
 
 @pytest.mark.parametrize(

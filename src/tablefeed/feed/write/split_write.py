@@ -32,7 +32,7 @@ from tablefeed.feed.write.evolution import Merging, has, merged
 from tablefeed.feed.write.orphans import new_files
 from tablefeed.feed.write.table_change import spelled_as
 from tablefeed.feed.write.write_plan import Planned, SplitPlan, check_partitioning, partition_path, partition_texts
-from tablefeed.feed.write.write_rules import TYPEMAP_PREFIX, Scope, WriteRules, refuse_of_splits
+from tablefeed.feed.write.write_rules import TYPEMAP_PREFIX, Scope, WriteRules
 from tablefeed.indextables.log import columns, protocol
 from tablefeed.indextables.log.partition_values import Constants, timestamp_text
 from tablefeed.indextables.split.damage import DamagedSplitError
@@ -260,12 +260,12 @@ def _refuse_rules(rules: WriteRules) -> None:
     if rules.replace_where is not None or rules.scope is not Scope.TABLE:
         option = "partitionOverwriteMode" if rules.replace_where is None else "replaceWhere"
         raise UnsupportedOptionError(option=option, remedy=whole)
-    refuse_of_splits(
-        {
-            "compression": rules.codec,
-            "clusterBy": rules.cluster_by,
-            "optimizeWrite": rules.gathers_files,
-            **rules.delta_upkeep,
-            **rules.properties,
-        }
-    )
+    asked: Mapping[str, object] = {
+        "compression": rules.codec,
+        "clusterBy": rules.cluster_by,
+        "optimizeWrite": rules.gathers_files,
+        **rules.delta_upkeep,
+        **rules.properties,
+    }
+    for option in (name for name, value in asked.items() if value):
+        raise UnsupportedOptionError(option=option, remedy="Only Delta tables have it; leave it out.")

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from tablefeed.data.assignment import Assignment
 from tablefeed.delta.file_layout import CODECS, Codec, named_codec
-from tablefeed.errors import IllegalOptionError, UnsupportedOptionError
+from tablefeed.errors import IllegalOptionError
 from tablefeed.model.statistics import LeafPath
 
 
@@ -51,13 +51,6 @@ class WriteRules:
     `ip`. An existing table must index them the same way."""
     delta_upkeep: Mapping[str, object] = field(default_factory=dict)
     """The options for the upkeep of a Delta table, by name, which a write to an IndexTables table must not set."""
-
-
-def refuse_of_splits(asked: Mapping[str, object]) -> None:
-    """Raises UnsupportedOptionError for the first of `asked` that is set: IndexTables tables do not have it."""
-    for option, value in asked.items():
-        if value:
-            raise UnsupportedOptionError(option=option, remedy="Only Delta tables have it; leave it out.")
 
 
 def column_paths(value: str, option: str) -> tuple[LeafPath, ...]:
