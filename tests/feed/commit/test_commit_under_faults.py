@@ -31,26 +31,19 @@ def puts(store: FaultyStore) -> list[str]:
     return [call.name for call in store.calls if call.operation == "put_if_absent"]
 
 
-def test_a_put_that_failed_is_tried_again() -> None:
-    store, log = faulty(Fault(operation="put_if_absent", when="before"))
+@pytest.mark.parametrize(("when", "tries"), [("before", 2), ("after", 1)], ids=["it failed", "its answer was lost"])
+def test_a_put_that_failed_is_tried_again_and_one_whose_answer_is_lost_is_read_back(
+    when: Literal["before", "after"], tries: int
+) -> None:
+    store, log = faulty(Fault(operation="put_if_absent", when=when))
     snapshot = log.load()
 
     outcome, _ = commit(log, snapshot, a_write(log, snapshot, "a"), still())
 
     assert outcome == committed(1)
-    assert puts(store) == [commit_path(1), commit_path(1)]
-    assert live_paths(log) == ["a"]
-
-
-def test_a_put_whose_answer_is_lost_is_found_by_reading_it_back_and_not_put_again() -> None:
-    store, log = faulty(Fault(operation="put_if_absent", when="after"))
-    snapshot = log.load()
-
-    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "a"), still())
-
-    assert outcome == committed(1)
-    assert puts(store) == [commit_path(1)]
+    assert puts(store) == [commit_path(1)] * tries
     assert log.load().version == 1
+    assert live_paths(log) == ["a"]
 
 
 def test_a_lost_answer_of_a_put_that_lost_the_race_is_no_commit_of_ours() -> None:

@@ -20,31 +20,23 @@ from tablefeed.store import Fault, FaultyStore, LocalStore, MemoryStore
 OVERWRITE = WriteKind.OVERWRITE
 
 
-def test_a_write_that_a_rival_excludes_leaves_no_file() -> None:
-    log = a_log(v0=[protocol(), metadata(), add("old")])
+@pytest.mark.parametrize("when", ["before our commit", "while we put"])
+def test_a_write_that_a_rival_excludes_leaves_no_file(when: str) -> None:
+    inner = MemoryStore("orders")
+    a_log(inner, v0=[protocol(), metadata(), add("old")])
+    rival = Fault(operation="put_if_absent", hook=lambda: put(inner, 1, [add("theirs")]))
+    log = log_of(FaultyStore(inner, faults=[rival] if when == "while we put" else []))
     snapshot = log.load()
     ours = a_write(log, snapshot, "ours", "more", kind=OVERWRITE)
-    put(log.store, 1, [add("theirs")])
+    if when == "before our commit":
+        put(inner, 1, [add("theirs")])
 
     with pytest.raises(ConflictError):
         commit(log, snapshot, ours, still())
 
-    assert not log.store.exists("ours")
-    assert not log.store.exists("more")
-    assert live_paths(log) == ["old", "theirs"]
-
-
-def test_a_write_that_lost_the_put_to_who_excludes_it_leaves_no_file() -> None:
-    inner = MemoryStore("orders")
-    a_table(inner)
-    rival = Fault(operation="put_if_absent", hook=lambda: put(inner, 1, [add("theirs")]))
-    log = log_of(FaultyStore(inner, faults=[rival]))
-    snapshot = log.load()
-
-    with pytest.raises(ConflictError):
-        commit(log, snapshot, a_write(log, snapshot, "ours", kind=OVERWRITE), still())
-
     assert not inner.exists("ours")
+    assert not inner.exists("more")
+    assert live_paths(log) == ["old", "theirs"]
 
 
 def test_files_that_an_earlier_commit_of_the_same_write_names_stay_though_it_is_excluded_now() -> None:

@@ -24,7 +24,7 @@ from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.delta.stats.clustering import clustering_domain
 from tablefeed.delta.stats.stats_columns import record_counts
 from tablefeed.delta.stats.stats_text import num_records
-from tablefeed.errors import CommitError, LogError
+from tablefeed.errors import TABLE, CommitError, LogError
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.delta_write import new_protocol_and_metadata
@@ -112,9 +112,8 @@ def commit_entry(
 def _next_version(state: Snapshot | None) -> Version:
     if state is not None and state.version >= names.LAST_VERSION:
         raise CommitError(
-            f"Nothing was committed to {state.log.url}: it is at version {state.version}, the highest possible one. "
+            f"Nothing was committed to {TABLE}: it is at version {state.version}, the highest possible one. "
             "So its log is damaged. Remove the files of versions that were never committed.",
-            url=state.log.url,
         )
     return Version(0 if state is None else state.version + 1)
 
@@ -191,10 +190,9 @@ def _previous_ms(state: Snapshot) -> int:
         known = found if type(found) is int else None
     if known is None:
         raise LogError(
-            f"Version {state.version} of {state.log.url} has no in-commit timestamp, which every commit of the table "
+            f"Version {state.version} of {TABLE} has no in-commit timestamp, which every commit of the table "
             f"must have ({names.ENABLE_IN_COMMIT_TIMESTAMPS}). Nothing was committed: another writer broke the log; "
             "turn the property off and on again.",
-            url=state.log.url,
             error_class="DELTA_MISSING_COMMIT_INFO" if info is None else "DELTA_MISSING_COMMIT_TIMESTAMP",
         )
     return known
