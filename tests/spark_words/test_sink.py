@@ -20,6 +20,7 @@ from tablefeed.feed.upkeep.after_commit import wait_until_done
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.conflicts import WriteKind
+from tablefeed.model.actions import Txn
 from tablefeed.spark.options import parse_options
 from tablefeed.spark.sink import BatchWriter, StreamWriter, Written
 from tablefeed.store import LocalStore
@@ -90,7 +91,7 @@ def test_a_writer_that_spark_asks_to_overwrite_is_that_of_complete_mode(tmp_path
         writer = StreamWriter({"path": str(table)}, StructType().add("id", LongType()), overwrite=True)
         plan = plan_write(*newest_state(str(table), {}), ID, partition_by=(), kind=WriteKind.OVERWRITE)
         files = write_task(plan, pa.table({"id": [batch_id]}).to_batches(), task=0, now_ms=0)
-        writer.commit([Written(plan=plan, files=files, query_id="query", batch_id=batch_id)], batch_id)
+        writer.commit([Written(plan=plan, files=files, txn=Txn(app_id="query", txn_version=batch_id))], batch_id)
 
     run(10)
     run(11)
@@ -109,7 +110,7 @@ def run_batch(table: Path, batch_id: int, ids: list[int], **options: str) -> Non
     is_replay = plan.recorded.get("query", -1) >= batch_id
     rows = [] if is_replay or not ids else pa.table({"id": ids}).to_batches()
     files = write_task(plan, rows, task=0, now_ms=0)
-    writer.commit([Written(plan=plan, files=files, query_id="query", batch_id=batch_id)], batch_id)
+    writer.commit([Written(plan=plan, files=files, txn=Txn(app_id="query", txn_version=batch_id))], batch_id)
 
 
 def now_in(table: Path) -> tuple[int, list[int], int | None]:
@@ -170,7 +171,7 @@ def test_a_partial_overwrite_crosses_to_the_tasks_and_back(tmp_path: Path, how: 
 def test_a_table_that_tasks_made_files_for_is_clustered_as_the_option_says(tmp_path: Path) -> None:
     options = {"path": str(tmp_path / "t"), "clusterBy": "ID"}
     writer = StreamWriter(options, StructType().add("id", LongType()), overwrite=False)
-    message = pickle.dumps(Written(plan=writer._plan, files=(), query_id="query", batch_id=0))
+    message = pickle.dumps(Written(plan=writer._plan, files=(), txn=Txn(app_id="query", txn_version=0)))
     writer.commit([pickle.loads(message)], 0)  # noqa: S301 - our own
 
     log = (tmp_path / "t" / "_delta_log" / f"{0:020d}.json").read_text()
@@ -181,7 +182,7 @@ def batch(table: Path, batch_id: int, *ids: int, overwrite: bool = False, **opti
     """A micro-batch of one task."""
     writer = StreamWriter({"path": str(table), **options}, StructType().add("id", LongType()), overwrite=overwrite)
     files = write_task(writer._plan, [pa.record_batch({"id": list(ids)}, schema=ID)], task=0, now_ms=0)
-    writer.commit([Written(plan=writer._plan, files=files, query_id="query", batch_id=batch_id)], batch_id)
+    writer.commit([Written(plan=writer._plan, files=files, txn=Txn(app_id="query", txn_version=batch_id))], batch_id)
     wait_until_done()
 
 
@@ -307,7 +308,7 @@ def test_an_empty_batch_is_known_from_a_replay_however_many_queries_there_were(
     writer = StreamWriter({**options, "txnVersionCollision": "fail"}, IDS, overwrite=False)
 
     def commit(batch_id: int) -> None:
-        message = Written(plan=writer._plan.about(query), files=(), query_id=query, batch_id=batch_id)
+        message = Written(plan=writer._plan.about(query), files=(), txn=Txn(app_id=query, txn_version=batch_id))
         writer.commit([message], batch_id)
 
     commit(batch_id)
@@ -328,10 +329,12 @@ def test_a_task_that_failed_takes_the_files_of_the_others_with_it(tmp_path: Path
         return Written(plan=writer._plan, files=files, **more)
 
     once.abort([written(once), None])
-    stream.abort([None, written(stream, query_id="query", batch_id=3)], 3)
+    stream.abort([None, written(stream, txn=Txn(app_id="query", txn_version=3))], 3)
     assert len(list(tmp_path.glob("*.parquet"))) == 1
 
-    stream.abort([written(stream, query_id="query", batch_id=3)], 3)  # a commit was tried, and nobody knows its fate
+    stream.abort(
+        [written(stream, txn=Txn(app_id="query", txn_version=3))], 3
+    )  # a commit was tried, and nobody knows its fate
     assert len(list(tmp_path.glob("*.parquet"))) == 2
 
 
@@ -347,7 +350,7 @@ def test_the_small_files_of_tasks_are_gathered_before_the_commit_where_that_is_a
     options = {"path": str(tmp_path), "optimizewrite": "true"}
     writer = StreamWriter(options, IDS, overwrite=False)
     tasks = [write_task(writer._plan, pa.table({"id": [n]}).to_batches(), task=n, now_ms=0) for n in range(3)]
-    said = [Written(plan=writer._plan, files=files, query_id="query", batch_id=0) for files in tasks]
+    said = [Written(plan=writer._plan, files=files, txn=Txn(app_id="query", txn_version=0)) for files in tasks]
 
     StreamWriter(options, IDS, overwrite=False).commit(said, 0)
 

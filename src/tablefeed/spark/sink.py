@@ -49,12 +49,11 @@ BATCH_ID = "streaming.sql.batchId"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written(WriterCommitMessage):
-    """The files that one task wrote, the plan it followed, and the query and batch (None in a batch write)."""
+    """The files that one task wrote, the plan that it followed, and the transaction to record, if any."""
 
     plan: WritePlan
     files: tuple[AddFile, ...]
-    query_id: str | None = None
-    batch_id: int | None = None
+    txn: Txn | None = None
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -82,25 +81,20 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 "written exactly once. Use PySpark 4.2 or newer.",
                 url=self._path,
             )
-        batch_id = int(batch)
-        replayed = self._plan.recorded.get(query_id, -1) >= batch_id
-        txn = Txn(app_id=query_id, txn_version=batch_id)
-        files = () if replayed else _write(self._plan, iterator, context, txn)
-        return Written(plan=self._plan.about(query_id), files=files, query_id=query_id, batch_id=batch_id)
+        txn = Txn(app_id=query_id, txn_version=int(batch))
+        return Written(plan=self._plan.about(query_id), files=_write(self._plan, iterator, txn), txn=txn)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Commits what the tasks wrote, unless the table has this batch or recordEmptyBatches=false leaves it out."""
         written = _written(messages, self._path)
-        query_id = written[0].query_id
-        if query_id is None:
+        txn = written[0].txn
+        if txn is None:
             raise CommitError(
                 f"Spark reported no query id for batch {batchId} of {self._path}, so it cannot be written exactly "
                 "once. Use PySpark 4.2 or newer.",
                 url=self._path,
             )
-        operation = micro_batch(self._kind, query_id, batchId)
-        txn = Txn(app_id=query_id, txn_version=batchId)
-        transaction = _transaction(written, self._options, kind=self._kind, operation=operation, txn=txn)
+        transaction = _transaction(written, self._options, self._kind, micro_batch(self._kind, txn.app_id, batchId))
         if not self._options["recordEmptyBatches"] and changes_nothing(transaction, lambda: _now(transaction)):
             return
         after = _commit(transaction, self._options)
@@ -114,12 +108,13 @@ class StreamWriter(DataSourceStreamArrowWriter):
         elif self._kind is WriteKind.APPEND:
             compact_if_wanted(after, len(transaction.files), _upkeep(self._options))
 
-    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+    def abort(
+        self,
+        messages: Sequence[WriterCommitMessage | None],
+        batchId: int,  # noqa: ARG002, N803 - Spark's signature; the messages have it
+    ) -> None:
         """Deletes the tasks' files if no commit was tried, or if the log has this batch without them; else nothing."""
-        for message in messages:
-            if isinstance(message, Written):
-                query_id = message.query_id
-                _abort(messages, message, None if query_id is None else Txn(app_id=query_id, txn_version=batchId))
+        _abort(messages)
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -134,27 +129,21 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Writes one task's rows, or nothing where the table already records this write."""
-        txn = self._txn()
-        is_recorded = txn is not None and self._plan.recorded.get(txn.app_id, -1) >= txn.txn_version
-        return Written(plan=self._plan, files=() if is_recorded else _write(self._plan, iterator, _context(), txn))
+        app_id, txn_version = self._options["txnAppId"], self._options["txnVersion"]
+        txn = None if app_id is None else Txn(app_id=app_id, txn_version=txn_version)
+        return Written(plan=self._plan, files=_write(self._plan, iterator, txn), txn=txn)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commits what the tasks wrote."""
         written = _written(messages, self._path)
         operation = batch_write(self._kind, self._plan.partition_columns, self._plan.rules)
-        transaction = _transaction(written, self._options, kind=self._kind, operation=operation, txn=self._txn())
+        transaction = _transaction(written, self._options, self._kind, operation)
         after = _commit(transaction, self._options)
         compact_if_wanted(after, len(transaction.files), _upkeep(self._options))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Deletes the tasks' files if no commit was tried, or if the log has this write without them; else nothing."""
-        for message in messages:
-            if isinstance(message, Written):
-                _abort(messages, message, self._txn())
-
-    def _txn(self) -> Txn | None:
-        app_id, txn_version = self._options["txnAppId"], self._options["txnVersion"]
-        return None if app_id is None else Txn(app_id=app_id, txn_version=txn_version)
+        _abort(messages)
 
 
 @waited_for()
@@ -182,23 +171,24 @@ def _plan(path: str, schema: StructType, options: ParsedOptions, kind: WriteKind
     return plan
 
 
-def _write(
-    plan: WritePlan, batches: Iterator[pa.RecordBatch], context: TaskContext, txn: Txn | None
-) -> tuple[AddFile, ...]:
-    files = write_task(plan, batches, task=context.partitionId(), txn=txn, now_ms=now_ms())
+def _write(plan: WritePlan, batches: Iterator[pa.RecordBatch], txn: Txn | None) -> tuple[AddFile, ...]:
+    """Writes one task's rows; nothing where the table already records `txn`."""
+    if txn is not None and plan.recorded.get(txn.app_id, -1) >= txn.txn_version:
+        return ()
+    files = write_task(plan, batches, task=_context().partitionId(), txn=txn, now_ms=now_ms())
     settle()
     return files
 
 
 def _transaction(
-    written: Sequence[Written], options: ParsedOptions, *, kind: WriteKind, operation: Operation, txn: Txn | None
+    written: Sequence[Written], options: ParsedOptions, kind: WriteKind, operation: Operation
 ) -> Transaction:
     return Transaction(
         plan=written[0].plan,
         files=tuple(file for message in written for file in message.files),
         kind=kind,
         operation=operation,
-        txn=txn,
+        txn=written[0].txn,
         user_metadata=options["userMetadata"],
         on_collision=options["txnVersionCollision"],
     )
@@ -234,15 +224,16 @@ def _commit(transaction: Transaction, options: ParsedOptions) -> Snapshot:
     return after
 
 
-def _abort(messages: Sequence[WriterCommitMessage | None], message: Written, txn: Txn | None) -> None:
-    plan, files = message.plan, message.files
-    if not files:
-        return
-    log = open_log(plan.location, plan.storage_options, table_format=plan.table_format)
-    if None in messages:  # a task failed, so that Spark never asked for a commit
-        delete_orphans(log.store, (file.path for file in files))
-    elif txn is not None:
-        delete_replayed(log, files, txn, plan.next_version)
+def _abort(messages: Sequence[WriterCommitMessage | None]) -> None:
+    for message in messages:
+        if not isinstance(message, Written) or not message.files:
+            continue
+        plan, files = message.plan, message.files
+        log = open_log(plan.location, plan.storage_options, table_format=plan.table_format)
+        if None in messages:  # a task failed, so that Spark never asked for a commit
+            delete_orphans(log.store, (file.path for file in files))
+        elif message.txn is not None:
+            delete_replayed(log, files, message.txn, plan.next_version)
 
 
 def _written(messages: Sequence[WriterCommitMessage | None], path: str) -> list[Written]:

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.snapshot.table_log import TableLog
@@ -49,19 +50,23 @@ class SnapshotLeft:
     total_bytes: int
 
 
+_WIRE = {
+    "versions_behind": "versionsBehind",
+    "seconds_behind": "secondsBehind",
+    "files_outstanding": "numFilesOutstanding",
+    "bytes_outstanding": "numBytesOutstanding",
+    "snapshot_percent": "snapshotPercent",
+}
+"""The fields of a `Lag` beside its url, as the progress has them."""
+
+
 def lag_to_json(lag: Lag, end: Offset) -> dict[str, object]:
     """Gives the report to Spark for a batch that ends at `end`: the offset after the newest version, and the lag."""
     behind_newest = Offset(table_id=end.table_id, version=Version(end.version + lag.versions_behind))
     return {
         **offset_to_json(behind_newest),
         "table": lag.url,
-        "lag": {
-            "versionsBehind": lag.versions_behind,
-            "secondsBehind": lag.seconds_behind,
-            "numFilesOutstanding": lag.files_outstanding,
-            "numBytesOutstanding": lag.bytes_outstanding,
-            "snapshotPercent": lag.snapshot_percent,
-        },
+        "lag": {on_wire: getattr(lag, name) for name, on_wire in _WIRE.items()},
     }
 
 
@@ -72,24 +77,11 @@ def lag_from_json(text: str | None) -> Lag | None:
     except ValueError:
         return None
     match report:
-        case {"table": str(url), "lag": {"versionsBehind": int(versions_behind), **lag_json}}:
-            return Lag(
-                url=url,
-                versions_behind=versions_behind,
-                seconds_behind=_number(lag_json.get("secondsBehind")),
-                files_outstanding=_whole(lag_json.get("numFilesOutstanding")),
-                bytes_outstanding=_whole(lag_json.get("numBytesOutstanding")),
-                snapshot_percent=_number(lag_json.get("snapshotPercent")),
-            )
+        case {"table": str(url), "lag": {"versionsBehind": int()}}:
+            found = ((name, report["lag"].get(on_wire)) for name, on_wire in _WIRE.items())
+            numbers: dict[str, Any] = {name: n if isinstance(n, int | float) else None for name, n in found}  # JSON
+            return Lag(url=url, **numbers)
     return None
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) else None
 
 
 class LagMeter:
