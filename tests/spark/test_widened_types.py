@@ -35,26 +35,55 @@ class Downstream:
     partition_columns: tuple[str, ...] = ()
 
 
+def projected(stream: DataFrame) -> DataFrame:
+    return stream.selectExpr("*", "widened + other AS add")
+
+
+def counted(stream: DataFrame) -> DataFrame:
+    return stream.groupBy("other").agg({"widened": "count"})
+
+
+def once_each_within_a_watermark(stream: DataFrame) -> DataFrame:
+    timed = stream.selectExpr("widened", "timestamp '2025-02-04' AS watermark")
+    return timed.withWatermark("watermark", "0 seconds").dropDuplicatesWithinWatermark()
+
+
 QUERIES = {
     "filter": Downstream(query=lambda s: s.where("widened > 10"), last=[(123456789, 2)]),
-    "projection of a partition column": Downstream(
-        query=lambda s: s.selectExpr("*", "widened + other AS add"),
-        last=[(123456789, 2, 123456791)],
-        partition_columns=("widened",),
+    "projection": Downstream(query=projected, last=[(123456789, 2, 123456791)]),
+    "projection partition column": Downstream(
+        query=projected, last=[(123456789, 2, 123456791)], partition_columns=("widened",)
     ),
-    "grouping key": Downstream(
+    "widen aggregation grouping key": Downstream(
         query=lambda s: s.groupBy("widened").agg({"other": "count"}), last=None, mode="complete"
     ),
-    "aggregated column": Downstream(
-        query=lambda s: s.groupBy("other").agg({"widened": "count"}), last=[(1, 1), (2, 1)], mode="complete"
+    "widen aggregation expression": Downstream(query=counted, last=[(1, 1), (2, 1)], mode="complete"),
+    "widen aggregation expression partition column": Downstream(
+        query=counted, last=[(1, 1), (2, 1)], mode="complete", partition_columns=("widened",)
     ),
+    "widen aggregation expression after projection": Downstream(
+        query=lambda s: (
+            s.selectExpr("widened + cast(1 AS byte) AS key", "other").groupBy("key").agg({"other": "count"})
+        ),
+        last=None,
+        mode="complete",
+    ),
+    "widen limit": Downstream(query=lambda s: s.select("widened").limit(1), last=[]),
+    "widen distinct": Downstream(query=lambda s: s.select("widened").distinct(), last=None),
+    "widen drop duplicates": Downstream(query=lambda s: s.select("widened").dropDuplicates(), last=None, mode="update"),
+    "widen drop duplicates with watermark": Downstream(query=once_each_within_a_watermark, last=None, mode="update"),
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "tracks"),
-    [*((name, False) for name in QUERIES), pytest.param("filter", True, marks=pytest.mark.one_spark)],
-)
+TRACKING = [
+    pytest.param(False, id="untracked"),
+    # Spark's state is as it is without.
+    pytest.param(True, id="tracked", marks=pytest.mark.one_spark),
+]
+
+
+@pytest.mark.parametrize("tracks", TRACKING)
+@pytest.mark.parametrize("name", QUERIES)
 def test_a_query_goes_on_with_the_wider_column_or_is_told_by_spark_that_its_state_is_of_the_narrower(
     spark: SparkSession,
     tmp_path: Path,
