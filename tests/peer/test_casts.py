@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -67,7 +68,7 @@ def spark_name(name: str) -> str:
     return {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}.get(name, name)
 
 
-def ours(source: str, target: str, policy: Policy = Policy.ANSI) -> list[str]:
+def ours(source: str, target: str, policy: Policy) -> list[str]:
     how = Assignment(policy=policy, zone=ZoneInfo(ZONE))
     values = column(source)
     return [one(values.slice(index, 1), TARGETS[target], how) for index in range(len(values))]
@@ -81,7 +82,7 @@ def one(value: pa.Array, wanted: pa.DataType, how: Assignment) -> str:
         return REFUSED
 
 
-def theirs(session: SparkSession, source: str, cast: str = "try_cast") -> dict[str, list[str]]:
+def theirs(session: SparkSession, source: str, cast: str) -> dict[str, list[str]]:
     """By target; by `try_cast` None where a value that is not null is refused, too."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -107,48 +108,37 @@ def elsewhere(delta_spark: SparkSession) -> Any:  # a session whose zone has gap
 
 @pytest.mark.parametrize("source", VALUES)
 def test_every_value_becomes_what_sparks_cast_makes_of_it_or_is_refused(elsewhere: SparkSession, source: str) -> None:
-    values = [*VALUES[source][1], None]
-    equal = refused = spelt = 0
-    different = []
-    for target, found in theirs(elsewhere, source).items():
-        for value, spark, mine in zip(values, found, ours(source, target), strict=True):
-            if mine == spark or (mine == REFUSED and spark == "None"):
-                equal += 1
-            elif mine == REFUSED and (source, value) in STRICTER:
-                refused += 1
-            elif source in ("float", "double") and target in ("string", *DECIMALS) and same_number(source, spark, mine):
-                spelt += 1
-            else:
-                different.append((target, value, spark, mine))
-    print(f"{source}: equal={equal} refused={refused} spelt={spelt} different={len(different)}")  # noqa: T201 - the tally
-    assert different == []
-
-
-@pytest.fixture
-def without_ansi(elsewhere: SparkSession) -> Any:  # the casts that Delta-Spark's sink takes for the policy legacy
-    elsewhere.conf.set("spark.sql.ansi.enabled", "false")
-    yield elsewhere
-    elsewhere.conf.set("spark.sql.ansi.enabled", "true")
+    hold_against(elsewhere, source, Policy.ANSI)
 
 
 @pytest.mark.parametrize("source", VALUES)
 def test_by_the_policy_legacy_every_value_becomes_what_sparks_cast_makes_of_it_with_ansi_off(
-    without_ansi: SparkSession, source: str
+    elsewhere: SparkSession, source: str
 ) -> None:
-    values = [*VALUES[source][1], None]
-    equal = refused = spelt = 0
+    elsewhere.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        hold_against(elsewhere, source, Policy.LEGACY)
+    finally:
+        elsewhere.conf.set("spark.sql.ansi.enabled", "true")
+
+
+def hold_against(session: SparkSession, source: str, policy: Policy) -> None:
+    """Holds the values of a type against Spark's, in each type that they may become; by ANSI null is as refused."""
+    is_legacy = policy is Policy.LEGACY
+    values, refusable = [*VALUES[source][1], None], NOT_SURE if is_legacy else STRICTER
+    counts = Counter[str]()
     different = []
-    for target, found in theirs(without_ansi, source, "cast").items():
-        for value, spark, mine in zip(values, found, ours(source, target, Policy.LEGACY), strict=True):
-            if mine == spark:
-                equal += 1
-            elif mine == REFUSED and (source, value) in NOT_SURE:
-                refused += 1
+    for target, found in theirs(session, source, "cast" if is_legacy else "try_cast").items():
+        for value, spark, mine in zip(values, found, ours(source, target, policy), strict=True):
+            if mine == spark or (not is_legacy and mine == REFUSED and spark == "None"):
+                counts["equal"] += 1
+            elif mine == REFUSED and (source, value) in refusable:
+                counts["refused"] += 1
             elif source in ("float", "double") and target in ("string", *DECIMALS) and same_number(source, spark, mine):
-                spelt += 1
+                counts["spelt"] += 1
             else:
                 different.append((target, value, spark, mine))
-    print(f"{source}: equal={equal} refused={refused} spelt={spelt} different={len(different)}")  # noqa: T201 - the tally
+    print(f"{source}: {dict(counts)} different={len(different)}")  # noqa: T201 - the tally
     assert different == []
 
 

@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import tablefeed
-from peer.rows import rows
+from peer.tables import rows, run
 from tablefeed.errors import TablefeedError
 
 if TYPE_CHECKING:
@@ -89,9 +89,9 @@ OFF_FOR_A_WHILE = (
 )
 
 CLONED = (
-    "CREATE TABLE {t}_source (id LONG, v STRING) USING delta",
-    "INSERT INTO {t}_source SELECT id, 's' FROM range(0, 9, 1, 1)",
-    "CREATE TABLE {t} SHALLOW CLONE {t}_source TBLPROPERTIES (" + RECORDED + ")",
+    "CREATE TABLE {t_source} (id LONG, v STRING) USING delta",
+    "INSERT INTO {t_source} SELECT id, 's' FROM range(0, 9, 1, 1)",
+    "CREATE TABLE {t} SHALLOW CLONE {t_source} TBLPROPERTIES (" + RECORDED + ")",
     "UPDATE {t} SET v = 'u' WHERE id > 5",
     "DELETE FROM {t} WHERE id = 0",
 )
@@ -112,8 +112,7 @@ def test_every_range_has_the_jars_changes_or_its_refusal(
     delta_spark: SparkSession, tmp_path: Path, story: Sequence[str]
 ) -> None:
     table = f"{tmp_path}/t"
-    for statement in story:
-        delta_spark.sql(statement.replace("{t}_source", f"delta.`{table}_source`").replace("{t}", f"delta.`{table}`"))
+    run(delta_spark, Path(table), *story)
     newest = tablefeed.open_table(table).version
 
     for first, last in ranges(newest):

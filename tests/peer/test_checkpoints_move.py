@@ -13,7 +13,7 @@ from pyspark.errors import StreamingQueryException
 
 import tablefeed
 from peer.checkpoints import Batches, copied, copy, drain, forget_last_commit, offset_texts, offsets
-from peer.logs import actions_of_kind
+from peer.tables import actions_of_kind, run
 from spark.streams import PATIENCE_S, drained, ids_of
 from spark.streams import grow as stream_grow
 
@@ -151,17 +151,13 @@ def test_who_takes_a_stream_over_and_finds_nothing_new_makes_no_batch(
 ) -> None:
     table, checkpoint, alone = tmp_path / "table", tmp_path / "checkpoint", tmp_path / "alone"
     one, other = order
-    sql(
-        delta_spark,
-        table,
-        [f"CREATE TABLE {{t}} (id LONG, v LONG) USING delta TBLPROPERTIES ({', '.join(properties)})"],
-    )
-    sql(delta_spark, table, ["INSERT INTO {t} VALUES (10, 1)"])
+    create = f"CREATE TABLE {{t}} (id LONG, v LONG) USING delta TBLPROPERTIES ({', '.join(properties)})"
+    run(delta_spark, table, create, "INSERT INTO {t} VALUES (10, 1)")
     found = [drain(delta_spark, one, table, checkpoint, **options)]
     expected = [drain(delta_spark, JAR, table, alone, **options)]
 
     for statements in (first, then):
-        sql(delta_spark, table, statements)
+        run(delta_spark, table, *statements)
         found.append(drain(delta_spark, one, table, checkpoint, **options))
         expected.append(drain(delta_spark, JAR, table, alone, **options))
         texts = offset_texts(checkpoint)
@@ -180,10 +176,10 @@ def test_behind_recorded_changes_the_offset_of_a_newer_jar_is_gone_on_from_as_th
     """A newer JAR moves on to the next version where the released one stays at the commit's last file."""
     table, released = tmp_path / "table", tmp_path / "released"
     changes = {"readChangeFeed": "true"}
-    sql(delta_spark, table, [f"CREATE TABLE {{t}} (id LONG, v LONG) USING delta TBLPROPERTIES ({RECORDED})"])
-    sql(delta_spark, table, ["INSERT INTO {t} SELECT id, 1 FROM range(0, 2, 1, 1)"])
+    create = f"CREATE TABLE {{t}} (id LONG, v LONG) USING delta TBLPROPERTIES ({RECORDED})"
+    run(delta_spark, table, create, "INSERT INTO {t} SELECT id, 1 FROM range(0, 2, 1, 1)")
     drain(delta_spark, JAR, table, released, **changes)
-    sql(delta_spark, table, ["UPDATE {t} SET v = 2 WHERE id = 0"])
+    run(delta_spark, table, "UPDATE {t} SET v = 2 WHERE id = 0")
     drain(delta_spark, JAR, table, released, **changes)
     assert offsets(released)[-1] | {"reservoirId": ""} == {**AT_2, "index": 0}
     newer = with_last_offset(released, tmp_path / "newer", {"reservoirVersion": 3, "index": -1})
@@ -193,7 +189,7 @@ def test_behind_recorded_changes_the_offset_of_a_newer_jar_is_gone_on_from_as_th
         assert drain(delta_spark, by, table, checkpoint, **changes) == {}
         assert offset_texts(checkpoint) == texts
 
-    sql(delta_spark, table, ["UPDATE {t} SET v = 3 WHERE id = 1"])
+    run(delta_spark, table, "UPDATE {t} SET v = 3 WHERE id = 1")
     for checkpoint in (released, newer):
         assert drain(delta_spark, by, table, checkpoint, **changes) == {2: [1, 1]}
         assert offsets(checkpoint)[-1] | {"reservoirId": ""} == {**AT_2, "reservoirVersion": 3, "index": 0}
@@ -218,12 +214,12 @@ def test_behind_an_empty_first_batch_from_latest_the_jar_goes_on_without_the_opt
     delta_spark: SparkSession, tmp_path: Path, properties: str
 ) -> None:
     table, checkpoint = tmp_path / "table", tmp_path / "checkpoint"
-    sql(delta_spark, table, [f"CREATE TABLE {{t}} (id LONG) USING delta TBLPROPERTIES ({properties})"])
-    sql(delta_spark, table, ["INSERT INTO {t} VALUES (1)"])
+    create = f"CREATE TABLE {{t}} (id LONG) USING delta TBLPROPERTIES ({properties})"
+    run(delta_spark, table, create, "INSERT INTO {t} VALUES (1)")
     assert drain(delta_spark, OURS, table, checkpoint, startingVersion="latest") == {0: []}
     assert drain(delta_spark, JAR, table, checkpoint) == {}
 
-    sql(delta_spark, table, ["INSERT INTO {t} VALUES (2)"])
+    run(delta_spark, table, "INSERT INTO {t} VALUES (2)")
     assert drain(delta_spark, JAR, table, checkpoint) == {1: [2]}
 
 
@@ -249,8 +245,3 @@ def test_a_first_batch_from_latest_that_fails_is_lost_by_the_jar_and_not_by_us(
     stream_grow(table, [3])
 
     assert drained(stream(), checkpoint) == rows
-
-
-def sql(session: SparkSession, table: Path, statements: list[str]) -> None:
-    for statement in statements:
-        session.sql(statement.format(t=f"delta.`{table}`"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peer.logs import actions_of_kind
+from peer.tables import actions_of_kind
 from support.variants import told, variants
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import pytest
 
 import tablefeed
 from peer.jar_log import JarLog
+from peer.tables import any_retention, read, run
 from tablefeed.feed.upkeep.after_commit import wait_until_done
 
 if TYPE_CHECKING:
@@ -81,10 +82,10 @@ class Hands:
     path: Path
 
     def sql(self, statement: str) -> Sequence[Any]:  # Any: Spark's rows
-        return self.session.sql(statement.format(t=f"delta.`{self.path}`")).collect()
+        return run(self.session, self.path, statement)
 
     def by_the_jar(self) -> pa.Table:
-        return self.session.read.format("delta").load(str(self.path)).toArrow()
+        return read(self.session, self.path)
 
     def by_us(self) -> pa.Table:
         return tablefeed.open_table(self.path).to_arrow()
@@ -117,11 +118,8 @@ def test_the_jar_changes_and_maintains_a_table_of_ours_and_we_go_on(
     optimized = hands.sql("OPTIMIZE {t}")[0]["metrics"]
     assert optimized["numFilesRemoved"] > optimized["numFilesAdded"] > 0
     JarLog(delta_spark, hands.path).write_checkpoint()
-    delta_spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    try:
+    with any_retention(delta_spark):
         hands.sql("VACUUM {t} RETAIN 0 HOURS")
-    finally:
-        delta_spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
     left = (0, *range(2, 12))
     assert hands.both() == [expected(*left, changed=2)] * 2
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from peer.rows import rows
+from peer.tables import any_retention, read, rows, run
 from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.upkeep.after_commit import wait_until_done
 from tablefeed.feed.upkeep.vacuum import vacuumed
@@ -33,19 +33,15 @@ INSERT = (
 )
 
 
-def do(session: SparkSession, path: Path, statement: str, **words: object) -> None:
-    session.sql(statement.format(t=f"delta.`{path}`", **words))
-
-
 def a_table_of_both(session: SparkSession, path: Path, properties: str = PROPERTIES) -> None:
     """Rows of the JAR's and of ours, some deleted by vectors."""
-    do(session, path, CREATE, properties=properties)
+    run(session, path, CREATE, properties=properties)
     for n in range(3):
-        do(session, path, INSERT, n=10 * n)
+        run(session, path, INSERT, n=10 * n)
         moments = pa.array([1_700_000_000_000_001] * 2, pa.timestamp("us", tz="UTC"))
         ours = {"id": [100 + n, 200 + n], "s": ["ours", None], "ts": moments, "p": ["a b", "ü/%"]}
         tablefeed.append(path, pa.table(ours))
-    do(session, path, "DELETE FROM {t} WHERE id IN (1, 2, 13)")
+    run(session, path, "DELETE FROM {t} WHERE id IN (1, 2, 13)")
 
 
 def ours(path: Path) -> list[str]:
@@ -53,7 +49,7 @@ def ours(path: Path) -> list[str]:
 
 
 def jars(session: SparkSession, path: Path) -> list[str]:
-    return rows(session.read.format("delta").load(str(path)).toArrow())
+    return rows(read(session, path))
 
 
 def files_on_disk(path: Path) -> set[str]:
@@ -97,16 +93,16 @@ def test_the_jars_history_tells_of_it_and_the_jar_goes_on_from_there(delta_spark
 
     outcome = tablefeed.optimize(table, where="p = 'a b'")
 
-    newest: Any = delta_spark.sql(f"DESCRIBE HISTORY delta.`{table}` LIMIT 1").collect()[0]
+    newest: Any = run(delta_spark, table, "DESCRIBE HISTORY {t} LIMIT 1")[0]
     assert (newest["version"], newest["operation"]) == (outcome.version, "OPTIMIZE")
     assert newest["operationParameters"]["predicate"] == "[\"p = 'a b'\"]"
     assert newest["operationParameters"]["auto"] == "false"
     assert int(newest["operationMetrics"]["numRemovedFiles"]) == outcome.files_removed
     assert (newest["isBlindAppend"], newest["isolationLevel"]) == (False, "SnapshotIsolation")
     before = ours(table)
-    do(delta_spark, table, "OPTIMIZE {t}")
+    run(delta_spark, table, "OPTIMIZE {t}")
     assert ours(table) == jars(delta_spark, table) == before
-    do(delta_spark, table, "DELETE FROM {t} WHERE s = 'ours'")
+    run(delta_spark, table, "DELETE FROM {t} WHERE s = 'ours'")
     assert ours(table) == jars(delta_spark, table)
 
 
@@ -121,11 +117,8 @@ def test_what_we_would_vacuum_is_what_the_jar_would(delta_spark: SparkSession, t
     later_ms = time.time_ns() // 1_000_000 + 60_000
 
     found = vacuumed(open_maintained(str(table)), retention_ms=0, allow_short=True, dry_run=True, now_ms=later_ms)
-    delta_spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    try:
-        theirs = delta_spark.sql(f"VACUUM delta.`{table}` RETAIN 0 HOURS DRY RUN").collect()
-    finally:
-        delta_spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    with any_retention(delta_spark):
+        theirs = run(delta_spark, table, "VACUUM {t} RETAIN 0 HOURS DRY RUN")
 
     their_files = {str(Path(row["path"].removeprefix("file:")).relative_to(table)) for row in theirs}
     assert {name for name in their_files if (table / name).is_file()} == set(found.paths.to_pylist())

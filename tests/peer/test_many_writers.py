@@ -11,7 +11,7 @@ import pytest
 
 import tablefeed
 from peer.jar_log import JarLog
-from peer.logs import commit_actions
+from peer.tables import commit_actions
 from support.writers import (
     all_at_once,
     by_delta_rs,

@@ -116,15 +116,3 @@ def test_both_replace_the_same_rows_and_say_so_in_the_same_words(
         assert (
             found["tablefeed"][2].items() >= {k: v for k, v in found["delta"][2].items() if k != "partitionBy"}.items()
         )
-
-
-def test_both_refuse_rows_for_which_the_predicate_is_not_true(delta_spark: SparkSession, tmp_path: Path) -> None:
-    for provider in ("delta", "tablefeed"):
-        table = tmp_path / provider
-        frame(delta_spark, 1, ["a", "b"], pa.string()).write.format("delta").partitionBy("p").save(str(table))
-        writer = frame(delta_spark, 10, ["a", "b"], pa.string()).write.format(provider).mode("overwrite")
-
-        with pytest.raises(Exception, match="DELTA_REPLACE_WHERE_MISMATCH"):
-            writer.option("replaceWhere", "p = 'a'").save(str(table))
-
-        assert delta_spark.read.format("delta").load(str(table)).count() == 2

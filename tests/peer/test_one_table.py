@@ -10,7 +10,7 @@ import pytest
 
 import tablefeed
 from peer.every_type import awkward_rows, nested_rows
-from peer.logs import commit_actions
+from peer.tables import any_retention, commit_actions, run
 from tablefeed import Committed
 from tablefeed.model.actions import Version
 
@@ -114,12 +114,12 @@ def test_vacuum_by_the_jar_spares_what_is_live_and_finds_what_our_overwrite_repl
     tablefeed.append(table, rows(0), partition_by=["place"])
     replaced = paths(table)
     tablefeed.append(table, rows(4), mode="overwrite")
-    delta_spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
 
-    found = delta_spark.sql(f"VACUUM delta.`{table}` RETAIN 0 HOURS DRY RUN").collect()
+    with any_retention(delta_spark):
+        found = run(delta_spark, table, "VACUUM {t} RETAIN 0 HOURS DRY RUN")
 
     assert {row["path"].removeprefix(f"file:{table}/") for row in found} == replaced
-    assert delta_spark.sql(f"VACUUM delta.`{table}` DRY RUN").collect() == []
+    assert run(delta_spark, table, "VACUUM {t} DRY RUN") == []
 
 
 def paths(table: Path) -> set[str]:

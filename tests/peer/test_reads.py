@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tablefeed
-from peer.rows import rows
+from peer.tables import read, rows, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -125,17 +125,16 @@ PLAIN_BUT_ODD = (
     ],
 )
 def test_every_version_has_the_jars_rows(delta_spark: SparkSession, tmp_path: Path, story: Sequence[str]) -> None:
-    for statement in story:
-        delta_spark.sql(statement.format(t=f"delta.`{tmp_path}/t`"))
+    run(delta_spark, tmp_path / "t", *story)
     newest = tablefeed.open_table(tmp_path / "t").version
     assert newest >= len(story) - 1
 
     for version in range(newest + 1):
-        theirs = delta_spark.read.format("delta").option("versionAsOf", version).load(f"{tmp_path}/t").toArrow()
+        theirs = read(delta_spark, tmp_path / "t", versionAsOf=version)
         assert rows(tablefeed.open_table(tmp_path / "t", version=version).to_arrow()) == rows(theirs), version
     in_spark = delta_spark.read.format("tablefeed").load(f"{tmp_path}/t")
     assert fields(in_spark.schema) == fields(delta_spark.read.format("delta").load(f"{tmp_path}/t").schema)
-    assert rows(in_spark.toArrow()) == rows(delta_spark.read.format("delta").load(f"{tmp_path}/t").toArrow())
+    assert rows(in_spark.toArrow()) == rows(read(delta_spark, tmp_path / "t"))
 
 
 def test_a_variant_is_the_jars(delta_spark: SparkSession, tmp_path: Path) -> None:

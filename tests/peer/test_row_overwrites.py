@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from peer.tables import in_spark, read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,20 +69,19 @@ def made(session: SparkSession, table: Path, properties: Mapping[str, str], *, p
     told = f"TBLPROPERTIES ({told})" if told else ""
     session.sql(f"CREATE TABLE delta.`{table}` (id LONG, x DOUBLE, p STRING) USING delta {parts} {told}")
     for rows in (OLD[:3], OLD[3:6], OLD[6:]):
-        session.createDataFrame(frame_of(rows)).coalesce(1).write.format("delta").mode("append").save(str(table))
+        in_spark(session, frame_of(rows)).write.format("delta").mode("append").save(str(table))
     session.sql(f"DELETE FROM delta.`{table}` WHERE id = 5")  # noqa: S608 (a path of this test)
     return 4
 
 
 def left(session: SparkSession, table: Path, version: int, *, fed: bool) -> dict[str, Any]:
     """What the JAR and we read of the table and of the changes of its last version."""
-    rows = session.read.format("delta").load(str(table)).toArrow()
-    found: dict[str, Any] = {"rows": texts(rows, *SCHEMA.names)}
+    found: dict[str, Any] = {"rows": texts(read(session, table), *SCHEMA.names)}
     assert texts(tablefeed.open_table(table).to_arrow(), *SCHEMA.names) == found["rows"]
     if fed:
-        changes = session.read.format("delta").option("readChangeFeed", "true").option("startingVersion", version)
+        changes = read(session, table, readChangeFeed="true", startingVersion=version)
         told = (*SCHEMA.names, "_change_type", "_commit_version")
-        found["changes"] = texts(changes.load(str(table)).toArrow(), *told)
+        found["changes"] = texts(changes, *told)
         assert texts(tablefeed.changes(table, start_version=version).read_all(), *told) == found["changes"]
     history = session.sql(f"DESCRIBE HISTORY delta.`{table}` LIMIT 1").collect()[0]
     metrics = history["operationMetrics"]
@@ -115,17 +115,23 @@ def test_both_leave_the_same_rows_and_tell_the_same_changes(
         assert (name, found["tablefeed"]) == (name, found["delta"])
 
 
-@pytest.mark.parametrize("strange", [[(1, 1.0, "a")], [(None, 1.0, "a")], [(9, 1.0, "a"), (2, 1.0, "a")]])
+STRANGE: Sequence[tuple[str, Sequence[Row]]] = [
+    ("id > 2", [(1, 1.0, "a")]),
+    ("id > 2", [(None, 1.0, "a")]),
+    ("id > 2", [(9, 1.0, "a"), (2, 1.0, "a")]),
+    ("p = 'a'", [(10, 1.0, "a"), (11, 1.0, "b")]),
+]
+
+
+@pytest.mark.parametrize("provider", ["delta", "tablefeed"])
 def test_both_refuse_rows_of_which_the_predicate_is_not_true(
-    delta_spark: SparkSession, tmp_path: Path, strange: Sequence[Row]
+    delta_spark: SparkSession, tmp_path: Path, provider: str
 ) -> None:
-    made(delta_spark, tmp_path / "source", {}, partitioned=False)
-    for provider in ("delta", "tablefeed"):
-        table = tmp_path / provider
-        shutil.copytree(tmp_path / "source", table)
-        writer = delta_spark.createDataFrame(frame_of(strange)).write.format(provider).mode("overwrite")
+    made(delta_spark, tmp_path / "table", {}, partitioned=True)
 
+    for predicate, strange in STRANGE:
+        writer = in_spark(delta_spark, frame_of(strange)).write.format(provider).mode("overwrite")
         with pytest.raises(Exception, match="DELTA_REPLACE_WHERE_MISMATCH"):
-            writer.option("replaceWhere", "id > 2").save(str(table))
+            writer.option("replaceWhere", predicate).save(str(tmp_path / "table"))
 
-        assert tablefeed.open_table(table).version == 4
+    assert tablefeed.open_table(tmp_path / "table").version == 4

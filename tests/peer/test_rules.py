@@ -11,9 +11,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from peer.logs import actions_of_kind
-from peer.rows import rows
-from peer.test_schema_evolution import error_class
+from peer.tables import actions_of_kind, error_class, read, rows, run
 from spark.streams import finish, grow
 from tablefeed.feed.snapshot.open_log import open_log
 
@@ -81,11 +79,6 @@ def given(change: dict[str, str | None]) -> list[str]:
     return [f"{text} AS {name}" for name, text in {**GOOD, **change}.items() if text is not None]
 
 
-def make(session: SparkSession, table: Path, statements: tuple[str, ...]) -> None:
-    for statement in statements:
-        session.sql(statement.format(t=f"delta.`{table}`"))
-
-
 def batch(writer: str, frame: DataFrame, table: Path) -> str | None:
     """Appends; gives the class of the error that kept it from it."""
     try:
@@ -110,14 +103,10 @@ def zone(writer: str) -> dict[str, str]:
     return {"timeZone": "UTC"} if writer == "tablefeed" else {}
 
 
-def by_the_jar(session: SparkSession, table: Path) -> list[str]:
-    return rows(session.read.format("delta").load(str(table)).toArrow())
-
-
 @pytest.fixture(scope="module")
 def with_rules(delta_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = tmp_path_factory.mktemp("rules") / "table"
-    make(delta_spark, table, RULES)
+    run(delta_spark, table, *RULES)
     return table
 
 
@@ -148,7 +137,7 @@ def test_the_same_rows_are_filled_alike_or_refused_alike(
     else:
         assert refusals["tablefeed"] == refusals["delta"]
     for way in ("batch", "stream"):
-        ours, theirs = (by_the_jar(delta_spark, tmp_path / writer / way) for writer in ("tablefeed", "delta"))
+        ours, theirs = (rows(read(delta_spark, tmp_path / writer / way)) for writer in ("tablefeed", "delta"))
         assert ours == theirs
         if refusals["tablefeed"][0] is not None:
             assert [file for file in (tmp_path / "tablefeed" / way).rglob("*.parquet") if "_log" not in str(file)] == []
@@ -191,7 +180,7 @@ WORDED_BATCHES: dict[str, dict[str, str]] = {
 @pytest.fixture(scope="module")
 def with_words(delta_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = tmp_path_factory.mktemp("words") / "table"
-    make(delta_spark, table, WORDS)
+    run(delta_spark, table, *WORDS)
     return table
 
 
@@ -204,7 +193,7 @@ def test_rules_in_more_words_fill_and_refuse_alike(
     for writer in ("delta", "tablefeed"):
         table = shutil.copytree(with_words, tmp_path / writer)
         refusal = batch(writer, delta_spark.range(3).coalesce(1).selectExpr(*columns), table)
-        found[writer] = refusal, by_the_jar(delta_spark, table)
+        found[writer] = refusal, rows(read(delta_spark, table))
 
     assert found["tablefeed"] == found["delta"]
 
@@ -224,7 +213,7 @@ def test_values_of_identity_columns_are_made_in_turns_with_the_jar(
     delta_spark: SparkSession, tmp_path: Path, three: Path
 ) -> None:
     table = tmp_path / "table"
-    make(delta_spark, table, IDENTITY)
+    run(delta_spark, table, *IDENTITY)
     twelve = delta_spark.range(12).selectExpr("id AS x").repartition(4)
 
     seen: set[int] = set()
@@ -236,7 +225,7 @@ def test_values_of_identity_columns_are_made_in_turns_with_the_jar(
             assert stream(delta_spark, writer, ["id AS x"], three, table, at) is None
         else:
             assert batch(writer, twelve, table) is None
-        now = delta_spark.read.format("delta").load(str(table)).toArrow()
+        now = read(delta_spark, table)
         values = set(now["a"].to_pylist())
         assert len(values) == len(set(now["b"].to_pylist())) == now.num_rows
         assert min(values - seen) > extreme[0]
@@ -255,13 +244,13 @@ def test_values_of_rows_for_identity_columns_are_taken_or_refused_alike(
     found: dict[str, Any] = {}
     for writer in ("delta", "tablefeed"):
         table = tmp_path / writer
-        make(delta_spark, table, IDENTITY)
+        run(delta_spark, table, *IDENTITY)
         frame = delta_spark.range(3).coalesce(1).selectExpr(*columns)
         refusals = [
             batch(writer, frame, table),
             stream(delta_spark, writer, columns, three, table, tmp_path / f"{writer}-checkpoint"),
         ]
-        kept = delta_spark.read.format("delta").load(str(table)).toArrow()
+        kept = read(delta_spark, table)
         found[writer] = refusals, sorted(kept["b"].to_pylist()), mark(table)[1]
 
     assert found["tablefeed"] == found["delta"]
@@ -269,12 +258,12 @@ def test_values_of_rows_for_identity_columns_are_taken_or_refused_alike(
 
 def test_the_jar_reads_the_history_of_a_moved_mark(delta_spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "table"
-    make(delta_spark, table, IDENTITY)
+    run(delta_spark, table, *IDENTITY)
     assert batch("tablefeed", delta_spark.range(3).selectExpr("id AS x"), table) is None
 
     entry = actions_of_kind(table, "commitInfo")[-1]
 
     assert entry["tags"] == {"delta.identity.schemaUpdate": "true"}
-    history = delta_spark.sql(f"DESCRIBE HISTORY delta.`{table}`").collect()
+    history = run(delta_spark, table, "DESCRIBE HISTORY {t}")
     assert [row["version"] for row in history] == [1, 0]
     assert open_log(str(table)).load().version == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,8 @@ from deltalake import write_deltalake
 from pyspark.errors import PySparkException
 
 import tablefeed
-from peer.logs import actions_of_kind
+from peer.tables import actions_of_kind, error_class, read
+from peer.tables import rows as text_rows
 from spark.streams import finish
 
 if TYPE_CHECKING:
@@ -151,16 +151,6 @@ def run(session: SparkSession, writer: str, scenario: list[Rows | str], one_row:
     return None
 
 
-# Spark's own wrappers, and an outer class beside the one that tells.
-_WRAPPERS = {"STREAM_FAILED", "PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR", "PYTHON_DATA_SOURCE_ERROR"}
-_WRAPPERS |= {"TASK_WRITE_FAILED", "PYTHON_EXCEPTION"}
-
-
-def error_class(text: str) -> str:
-    classes = re.findall(r"\[([A-Z][A-Z_]{5,}(?:\.[A-Z_]+)?)\]", text)
-    return next((name.partition(".")[0] for name in classes if name.partition(".")[0] not in _WRAPPERS), text[:300])
-
-
 def metadata(table: Path) -> dict[str, Any]:
     """The newest metaData, random names as the ids beside them, and what names this table alone left out."""
     told = dict(actions_of_kind(table, "metaData")[-1])
@@ -180,10 +170,6 @@ def without_random(part: Any) -> Any:  # Any: JSON
     return inner
 
 
-def by_the_jar(session: SparkSession, table: Path) -> list[str]:
-    return sorted(repr(row) for row in session.read.format("delta").load(str(table)).toArrow().to_pylist())
-
-
 def leave_the_same(session: SparkSession, steps: list[Rows | str], source: Path, folder: Path) -> None:
     """Has both write the streams of a scenario, a table each, and holds one against the other."""
     theirs, ours = folder / "theirs", folder / "ours"
@@ -192,7 +178,7 @@ def leave_the_same(session: SparkSession, steps: list[Rows | str], source: Path,
 
     assert refusals[1] == refusals[0]
     assert metadata(ours / "table") == metadata(theirs / "table")
-    assert by_the_jar(session, ours / "table") == by_the_jar(session, theirs / "table")
+    assert text_rows(read(session, ours / "table")) == text_rows(read(session, theirs / "table"))
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -303,7 +289,7 @@ def test_the_same_batches_leave_the_same_schema_and_rows_or_are_refused_alike(
 
     assert refusals[1] == refusals[0]
     assert metadata(ours) == metadata(theirs)
-    assert by_the_jar(delta_spark, ours) == by_the_jar(delta_spark, theirs)
+    assert text_rows(read(delta_spark, ours)) == text_rows(read(delta_spark, theirs))
 
 
 def test_a_new_table_of_mapped_columns_is_the_jars(delta_spark: SparkSession, tmp_path: Path) -> None:
@@ -318,6 +304,6 @@ def test_a_new_table_of_mapped_columns_is_the_jars(delta_spark: SparkSession, tm
     told = metadata(theirs)
     told["configuration"] = {k: v for k, v in told["configuration"].items() if k.startswith("delta.columnMapping")}
     assert metadata(ours) == told
-    assert by_the_jar(delta_spark, ours) == by_the_jar(delta_spark, theirs)
+    assert text_rows(read(delta_spark, ours)) == text_rows(read(delta_spark, theirs))
     features = [actions_of_kind(table, "protocol")[-1]["writerFeatures"] for table in (ours, theirs)]
     assert set(features[0]) <= set(features[1])

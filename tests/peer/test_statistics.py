@@ -15,22 +15,16 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from peer.logs import commit_actions
+from peer.tables import commit_actions, in_spark
 from support.tables import TABLES, ATable
 from tablefeed.errors import SchemaMismatchError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.peer
 
 Action = dict[str, Any]  # Any: JSON
-
-
-def in_spark(session: SparkSession, rows: pa.Table) -> DataFrame:
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    return session.createDataFrame(rows, schema=from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)).coalesce(1)
 
 
 def by_the_jar(session: SparkSession, table: ATable, path: Path) -> Path:
@@ -94,6 +88,7 @@ def test_bounds_are_wider_than_the_jars_where_its_own_lose_rows_to_other_readers
                 "moment": pa.array(moments, pa.timestamp("us", "UTC")),
                 "clock": pa.array([each.replace(tzinfo=None) for each in moments], pa.timestamp("us")),
                 "single": pa.array([0.1, 1e10], pa.float32()),
+                "text": ["ü" * 40, "a"],
             }
         )
     )
@@ -105,6 +100,7 @@ def test_bounds_are_wider_than_the_jars_where_its_own_lose_rows_to_other_readers
         "moment": "1969-12-31T23:59:59.999Z",
         "clock": "1969-12-31T23:59:59.999",
         "single": Decimal("0.1"),
+        "text": "a",
     }
     assert ours["minValues"] == {**theirs["minValues"], "single": Decimal("0.10000000149011612")}
     assert (theirs["maxValues"]["moment"], ours["maxValues"]["moment"]) == (
@@ -116,6 +112,7 @@ def test_bounds_are_wider_than_the_jars_where_its_own_lose_rows_to_other_readers
         "2024-03-01T00:00:00.000",
     )
     assert theirs["maxValues"]["single"] == ours["maxValues"]["single"] == Decimal(10**10)
+    assert theirs["maxValues"]["text"] == ours["maxValues"]["text"]
 
 
 MADE_BY_THE_JAR: Mapping[str, tuple[str, pa.Table]] = {

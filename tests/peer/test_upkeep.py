@@ -13,7 +13,7 @@ import pytest
 
 import tablefeed
 from peer.jar_log import JarLog
-from peer.rows import rows
+from peer.tables import read, rows, run
 from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.upkeep.after_commit import wait_until_done
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
@@ -38,11 +38,6 @@ EVERY_BOUND = (
     "DELETE FROM {t} WHERE id IN (2, 3)",
     "DELETE FROM {t} WHERE id = 0",
 )
-
-
-def spread(session: SparkSession, path: Path, statements: tuple[str, ...], **words: str) -> None:
-    for statement in statements:
-        session.sql(statement.format(t=f"delta.`{path}`", **words))
 
 
 def test_the_jar_finds_the_checksums_of_200_commits_right(delta_spark: SparkSession, tmp_path: Path) -> None:
@@ -103,8 +98,8 @@ def test_each_goes_on_from_the_others_checksums_and_checkpoints(delta_spark: Spa
     for n in range(12):
         tablefeed.append(table, pa.table({"id": [n]}))
     for n in range(12, 22):
-        spread(delta_spark, table, ("INSERT INTO {t} VALUES ({n})",), n=str(n))
-    spread(delta_spark, table, ("DELETE FROM {t} WHERE id = 3",))
+        run(delta_spark, table, "INSERT INTO {t} VALUES ({n})", n=n)
+    run(delta_spark, table, "DELETE FROM {t} WHERE id = 3")
     wait_until_done()
     for n in range(23, 34):
         tablefeed.append(table, pa.table({"id": [n]}))
@@ -114,9 +109,7 @@ def test_each_goes_on_from_the_others_checksums_and_checkpoints(delta_spark: Spa
     assert {n: faults for n in range(34) if (faults := log.checksum_faults(n))} == {}
     found = sorted(path.name for path in (table / "_delta_log").glob("*.checkpoint.parquet"))
     assert found == [f"{version:020d}.checkpoint.parquet" for version in (10, 20, 30)]
-    assert rows(delta_spark.read.format("delta").load(str(table)).toArrow()) == rows(
-        tablefeed.open_table(table).to_arrow()
-    )
+    assert rows(read(delta_spark, table)) == rows(tablefeed.open_table(table).to_arrow())
 
 
 @pytest.mark.parametrize(
@@ -135,7 +128,7 @@ def test_our_checkpoint_of_a_table_says_what_the_jars_says(
     delta_spark: SparkSession, tmp_path: Path, properties: str
 ) -> None:
     table, copy = tmp_path / "table", tmp_path / "copy"
-    spread(delta_spark, table, EVERY_BOUND, properties=f"{properties}, 'delta.checkpointInterval' = '100'")
+    run(delta_spark, table, *EVERY_BOUND, properties=f"{properties}, 'delta.checkpointInterval' = '100'")
     shutil.copytree(table, copy)
 
     JarLog(delta_spark, table).write_checkpoint()
