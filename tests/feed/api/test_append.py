@@ -115,7 +115,6 @@ WORDS, CODEC = "must be 'ansi', 'strict' or 'legacy'", "delta.parquet.compressio
         ({"time_zone": "\ud800"}, IllegalOptionError, "UTF-8 can hold"),
         ({"url": "/tmp/\ud800"}, IllegalOptionError, "UTF-8 can hold"),  # noqa: S108 - nothing is made there
     ],
-    ids=str,
 )
 def test_what_cannot_be_obeyed_is_refused_before_anything_is_written(
     tmp_path: Path, arguments: dict[str, Any], error: type[TablefeedError], said: str
