@@ -169,6 +169,23 @@ def test_a_put_is_durable_before_its_name_appears_and_its_name_before_the_answer
     assert disk.notes(tmp_path) == ["table", "top", "0.json", "link", "log"]
 
 
+@pytest.mark.parametrize("at", [0, 1])
+def test_new_directories_that_did_not_become_durable_do_so_when_the_put_is_tried_again(tmp_path: Path, at: int) -> None:
+    class FailsOnce(Diary):
+        def sync(self, fd: int) -> None:
+            super().sync(fd)
+            if len(self.synced) == at + 1:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    disk = FailsOnce()
+    store = LocalStore(str(tmp_path / "table"), disk=disk)
+    with pytest.raises(StoreError, match="Input/output error"):
+        store.put_if_absent("log/0.json", b"x")
+    store.put_if_absent("log/0.json", b"x")
+
+    assert disk.notes(tmp_path)[at + 1 :] == ["table", "top", "0.json", "link", "log"]
+
+
 def test_a_created_file_is_durable_with_the_entries_that_lead_to_it(tmp_path: Path) -> None:
     disk = Diary()
     (tmp_path / "p=1" / "q=1").mkdir(parents=True)

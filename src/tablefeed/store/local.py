@@ -45,6 +45,7 @@ class LocalStore:
         self._disk = disk or durable.Disk()
         self._wake = wake or Wake()
         self._settled: set[str] = set()
+        self._top = self._root
         self._has_links = False
 
     @property
@@ -313,18 +314,19 @@ class LocalStore:
         """Makes `directory`.
 
         The entries of all directories that lead to it, from the root or the first that was there, are made durable,
-        whoever made them.
+        whoever made them. Where that fails, the next call finds the directories and begins at the same one.
         """
         if directory in self._settled and os.path.isdir(directory):
             return
         there = below = directory
         while not os.path.isdir(there):
             there = os.path.dirname(there)
+        top = self._top = min(there, self._top, key=len)
         os.makedirs(directory, exist_ok=True)
-        top = min(there, self._root, key=len)
         while below != top:
             below = os.path.dirname(below)
             durable.sync_path(below, self._disk)
+        self._top = self._root
         self._settled.add(directory)
 
 
