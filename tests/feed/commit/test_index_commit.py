@@ -242,6 +242,25 @@ def test_who_loses_the_race_takes_the_version_after(table: Path) -> None:
     assert {901, 902} <= set(tablefeed.open_table(table).to_arrow()["id"].to_pylist())
 
 
+@pytest.mark.parametrize("flavour", ["states"], indirect=True)
+def test_a_state_that_lost_its_put_leaves_no_manifest(table: Path) -> None:
+    there, state_file = log_files(table), names.state_name(Version(tablefeed.open_table(table).version + 1))
+
+    def overtake() -> None:
+        tablefeed.append(table, new_rows(table, 902))
+
+    rival = Fault(operation="put_if_absent", name=state_file, hook=overtake)
+    log = IndexTablesLog(FaultyStore(LocalStore(str(table)), faults=[rival]), location=str(table), storage_options={})
+
+    ours, _ = commit(log, None, written(log, new_rows(table, 901)), still())
+
+    state = log_of(table).state(ours.version)
+    assert state is not None
+    new = {name for name in log_files(table) - there if name.startswith(MANIFESTS)}
+    assert new == {manifest.name for manifest in state.manifests} - there
+    assert {901, 902} <= set(tablefeed.open_table(table).to_arrow()["id"].to_pylist())
+
+
 def test_an_overwrite_takes_away_what_was_appended_before_it_won(table: Path) -> None:
     log = log_of(table)
     state = log.load()
