@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
 from support.logs import a_log, a_source, add, at, commit_path, delivered, metadata, protocol, put
-from tablefeed.errors import LogError, LogGapError, SchemaChangedError
+from tablefeed.errors import CorruptLogError, LogError, LogGapError, SchemaChangedError
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.snapshot.tail import GAP_CHECK_S
@@ -110,6 +110,20 @@ def test_where_nothing_behind_a_hole_tells_the_schema_a_stream_that_may_lose_dat
     with pytest.raises(LogGapError, match="No checkpoint after the gap gives the schema") as caught:
         source.latest(start, Limits())
     assert caught.value.error_class == "DELTA_MISSING_FILES_UNEXPECTED_VERSION"
+
+
+def test_a_commit_that_cannot_be_read_behind_a_hole_is_named_and_not_the_hole() -> None:
+    log = a_log(v0=[protocol(), metadata()], v1=[add("a")])
+    source = a_source(log, starting_version=1, fail_on_data_loss=False)
+    start = source.initial()
+    for version, path in enumerate("bcde", start=2):
+        put(log.store, version, [add(path)])
+    write_checkpoint(log.load(), CheckpointShape())
+    lose(log, 2, 4)
+    log.store.put_if_absent(commit_path(4), b'{"add":')
+
+    with pytest.raises(CorruptLogError, match=r"0004\.json"):
+        source.latest(start, Limits())
 
 
 def test_a_stream_that_may_lose_data_and_ends_with_what_is_there_goes_on_behind_every_hole() -> None:

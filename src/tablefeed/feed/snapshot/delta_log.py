@@ -67,7 +67,12 @@ class DeltaSnapshot(Snapshot):
         """See `Snapshot`: a lost commit may have changed it."""
         from tablefeed.feed.snapshot.in_force import metadata_at
 
-        newest = self if version <= self.version else self.log.load()
+        try:
+            newest = self if version <= self.version else self.log.load()
+        except LogError as error:
+            raise VersionNotFoundError(
+                url=self.url, version=version, earliest=self.version, latest=self.version
+            ) from error
         try:
             return metadata_at(version, newest)
         except VersionNotFoundError:

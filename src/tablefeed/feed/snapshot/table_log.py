@@ -156,7 +156,8 @@ class Snapshot(ABC):
     def metadata_behind_hole(self, version: Version) -> Metadata:
         """Gives the metadata at `version`, before which commits are lost; as of the newest version if it is not known.
 
-        `version` may be after this snapshot. Raises LogError where no state at `version` or later can be loaded.
+        `version` may be after this snapshot. Raises VersionNotFoundError where no state at `version` or later can be
+        loaded, and LogError where a commit after the hole cannot be read.
         """
 
     @abstractmethod

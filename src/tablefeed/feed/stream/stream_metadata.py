@@ -151,12 +151,13 @@ def check_behind_hole(commit: Commit, metadata: StreamMetadata, *, expected: Ver
     """Checks the table's metadata at `commit`, the first commit after a hole that begins at `expected`.
 
     A lost commit may have changed it. Raises as `StreamMetadata.check`. Raises LogGapError where no state at `commit`
-    or later can be loaded, or where a lost commit changed the metadata and the stream tracks it.
+    or later can be loaded, or where a lost commit changed the metadata and the stream tracks it. Raises LogError where
+    a commit after the hole cannot be read.
     """
     url = begun.log.url
     try:
         held = begun.metadata_behind_hole(commit.version)
-    except LogError as error:
+    except VersionNotFoundError as error:
         raise _hole(url, expected, commit, "No checkpoint after the gap gives the schema.") from error
     metadata.check(replace(commit, metadata=commit.metadata or held))
     if commit.metadata is None and metadata.changes(replace(commit, metadata=held, protocol=None)):
