@@ -338,6 +338,28 @@ def test_a_task_that_failed_takes_the_files_of_the_others_with_it(tmp_path: Path
     assert len(list(tmp_path.glob("*.parquet"))) == 2
 
 
+@pytest.mark.parametrize("kind", [BatchWriter, StreamWriter])
+def test_a_write_that_is_given_up_and_stands_leaves_no_file_of_its_other_tries(
+    tmp_path: Path, kind: type[BatchWriter | StreamWriter]
+) -> None:
+    options = {"path": str(tmp_path)} | ({"txnAppId": "job", "txnVersion": "3"} if kind is BatchWriter else {})
+    one, other = (kind(options, IDS, overwrite=False) for _ in range(2))
+    number: tuple[int, ...] = (3,) if kind is StreamWriter else ()
+
+    def written(writer: BatchWriter | StreamWriter) -> Written:
+        files = write_task(writer._plan, [pa.record_batch({"id": [1]}, schema=ID)], task=0, now_ms=0)
+        plan = writer._plan.about("job") if kind is StreamWriter else writer._plan
+        return Written(plan=plan, files=files, txn=Txn(app_id="job", txn_version=3))
+
+    given_up, stands = written(one), written(other)
+    other.commit([stands], *number)
+
+    one.abort([given_up], *number)
+    other.abort([stands], *number)
+
+    assert [path.name for path in tmp_path.glob("*.parquet")] == [stands.files[0].path]
+
+
 def test_a_codec_and_a_row_limit_are_obeyed(tmp_path: Path) -> None:
     batch(tmp_path, 0, 1, 2, 3, compression="ZSTD", maxRecordsPerFile="2")
 

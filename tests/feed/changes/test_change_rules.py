@@ -78,12 +78,13 @@ def test_a_start_is_refused_before_a_row_is_asked_for(tmp_path: Path) -> None:
         tablefeed.changes(on_and_off(tmp_path, OFF, RECORDED))
 
 
+@pytest.mark.parametrize("mode", [None, "dropCarryovers"])
 @pytest.mark.parametrize("name", ["_change_type", "_Commit_Version", "_commit_timestamp"])
-def test_a_table_that_has_a_column_of_the_feeds_names_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_table_that_has_a_column_of_the_feeds_names_is_refused(tmp_path: Path, name: str, mode: Any) -> None:
     table = log(tmp_path, v0=[protocol(), recorded(schema(("id", "long"), (name, "string")))])
 
     with pytest.raises(SchemaMismatchError, match=name) as caught:
-        tablefeed.changes(table)
+        tablefeed.changes(table, deduplication_mode=mode)
     assert caught.value.error_class == "DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS"
 
 

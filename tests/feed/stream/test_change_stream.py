@@ -155,6 +155,8 @@ def test_files_that_the_pattern_finds_are_not_read(orders: Path) -> None:
     source = changes_of(orders, starting_version=0, exclude=java_regex("change|two", option="excludeRegex"))
 
     assert read(source, at(0), at(3)) == [(1, "delete", 2), (1, "insert", 0)]
+    of_snapshot = changes_of(orders, exclude=java_regex("new", option="excludeRegex"))
+    assert read(of_snapshot, of_snapshot.initial(), at(3)) == []
 
 
 def test_a_commit_is_of_its_own_time_else_of_its_log_files_which_grow(tmp_path: Path) -> None:

@@ -85,6 +85,16 @@ def test_each_batch_leaves_what_comes_after_it_and_the_last_one_leaves_nothing()
     ]
 
 
+def test_what_comes_after_the_end_of_a_stream_is_no_lag() -> None:
+    _, log = a_backlog(5)
+    source = a_source(log, starting_version=1, ending_version=3)
+
+    end, lag = lag_at(source, source.initial(), Limits(files=1))
+    assert (end, lag.versions_behind, lag.files_outstanding) == (at(2), 2, 2)
+    end, lag = lag_at(source, end, Limits())
+    assert (end, lag.versions_behind, lag.files_outstanding) == (at(4), 0, 0)
+
+
 def test_the_initial_snapshot_is_one_version_and_its_percent_is_of_bytes_and_reaches_100_behind_it() -> None:
     log = a_log(
         v0=[protocol(), metadata(), add("a", size=10, modified=1), add("b", size=20, modified=2)],
