@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pytest
@@ -12,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
 from support.logs import ID, already_applied, committed, still
-from tablefeed.errors import InvalidRowsError, NotExclusiveError
+from tablefeed.errors import InvalidRowsError, NotExclusiveError, StoreError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction, micro_batch
 from tablefeed.feed.snapshot import known_state
@@ -22,9 +24,11 @@ from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.write.orphans import delete_replayed
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.write_plan import WritePlan
+from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
+from tablefeed.store import LocalStore
 
 TWO = pa.schema([("id", pa.int64()), ("day", pa.string())])
 
@@ -87,6 +91,26 @@ def test_a_task_that_fails_leaves_no_file(tmp_path: Path) -> None:
 
     with pytest.raises(ZeroDivisionError):
         write_task(plan, failing(), task=0, now_ms=0)
+    assert data_files(tmp_path) == []
+
+
+def test_a_task_that_can_create_no_more_files_leaves_none_of_those_that_are_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(str(tmp_path))
+    rules = WriteRules(most_rows_of_a_file=1)
+    plan = plan_write(log, None, ID, partition_by=(), kind=WriteKind.APPEND, rules=rules)
+    create = LocalStore.create
+
+    def of_two(self: LocalStore, name: str, **how: Any) -> AbstractContextManager[BinaryIO]:
+        if len(data_files(tmp_path)) == 2:
+            raise StoreError("The disk is full.")
+        return create(self, name, **how)
+
+    monkeypatch.setattr(LocalStore, "create", of_two)
+
+    with pytest.raises(StoreError, match="The disk is full"):
+        write_task(plan, [batch(1, 2, 3)], task=0, now_ms=0)
     assert data_files(tmp_path) == []
 
 
