@@ -372,7 +372,7 @@ BATCH_READ: tuple[OptionSpec, ...] = (
 
 CHANGES_READ: tuple[OptionSpec, ...] = (
     *BATCH_READ,
-    OptionSpec("startingVersion", whole_number, doc="The first version to deliver."),
+    OptionSpec("startingVersion", whole_number, doc="The first version to deliver. Set this or startingTimestamp."),
     _STARTING_TIMESTAMP,
     OptionSpec("endingVersion", whole_number, doc="The last version to deliver. Unset: the newest."),
     _ENDING_TIMESTAMP,
