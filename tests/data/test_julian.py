@@ -103,6 +103,26 @@ def test_a_column_mapped_by_id_is_rebased() -> None:
     assert rows["d"].to_pylist() == [date(1582, 10, 4)]
 
 
+@pytest.mark.parametrize("texts", [pa.string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())])
+def test_members_mapped_by_id_are_found_beside_any_form_of_texts(texts: pa.DataType) -> None:
+    def member(name: str, kind: pa.DataType, field_id: bytes) -> pa.Field:
+        return pa.field(name, kind, metadata={FIELD_ID: field_id})
+
+    struct = pa.struct([member("col-2", texts, b"2"), member("col-3", DATE, b"3")])
+    schema = pa.schema([member("col-1", struct, b"1")], {VERSION: "2.4.5"})
+    file, values = io.BytesIO(), pa.array([{"col-2": "a", "col-3": JULIAN_1582_10_04}], struct)
+    pq.write_table(pa.table([values], schema=schema), file)
+    stored = pa.struct([member("col-2", pa.string(), b"2"), member("col-3", DATE, b"3")])
+
+    rows = read(
+        file,
+        pa.schema([("s", pa.struct([("t", pa.string()), ("d", DATE)]))]),
+        stored=pa.schema([member("col-1", stored, b"1")]),
+    )
+
+    assert rows["s"].to_pylist() == [{"t": "a", "d": date(1582, 10, 4)}]
+
+
 @pytest.mark.parametrize(
     ("footer", "is_julian"),
     [

@@ -133,8 +133,9 @@ def conversion(
         return None
     if leaf is not lossless and (plain := _without_views(found)) != found:
         # First change the layout, then the values: a cast below a null must `take` values, which Arrow cannot do for
-        # views.
-        return _then(conversion(found, plain) or _as_it_is, conversion(plain, wanted, stored, leaf))
+        # views. Members have their field ids only in the second step, because in the first they are found by name.
+        first = conversion(found, plain) or _as_it_is
+        return _then(first, conversion(_without_views(found, has_ids=True), wanted, stored, leaf))
     if pa.types.is_dictionary(found):
         return _then(_decoded, conversion(_without_views(found.value_type), wanted, stored, leaf))
     if isinstance(found, pa.BaseExtensionType):
@@ -172,17 +173,21 @@ def inner_fields(kind: pa.DataType) -> list[pa.Field]:
     return [kind.value_field.with_name("element")] if _is_any_list(kind) else []
 
 
-def _without_views(kind: pa.DataType) -> pa.DataType:
-    """The type with the same values that is, at every depth, no view, dictionary or extension."""
+def _without_views(kind: pa.DataType, *, has_ids: bool = False) -> pa.DataType:
+    """The type with the same values that is, at every depth, no view, dictionary or extension.
+
+    Its members have field ids only with `has_ids`.
+    """
     is_a = pa.types
     if is_a.is_string_view(kind) or is_a.is_binary_view(kind):
         return pa.string() if is_a.is_string_view(kind) else pa.binary()
     if is_a.is_dictionary(kind):
-        return _without_views(kind.value_type)
+        return _without_views(kind.value_type, has_ids=has_ids)
     if isinstance(kind, pa.BaseExtensionType):
-        return _without_views(kind.storage_type)
-    # Without field ids: those belong to files.
-    inner = [pa.field(f.name, _without_views(f.type), nullable=f.nullable) for f in inner_fields(kind)]
+        return _without_views(kind.storage_type, has_ids=has_ids)
+    inner = [field.with_type(_without_views(field.type, has_ids=has_ids)) for field in inner_fields(kind)]
+    if not has_ids:
+        inner = [field.remove_metadata() for field in inner]
     if is_a.is_struct(kind):
         return pa.struct(inner)
     if is_a.is_map(kind):
