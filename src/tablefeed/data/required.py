@@ -47,7 +47,7 @@ def _may_break(field: pa.Field) -> bool:
     return not field.nullable or any(_may_break(member) for member in inner_fields(field.type))
 
 
-def _hasinner_fields(kind: pa.DataType) -> bool:
+def _has_members(kind: pa.DataType) -> bool:
     return pa.types.is_struct(kind) and not is_variant(kind)
 
 
@@ -55,7 +55,7 @@ def _null_at(path: str, array: pa.Array, *, nullable: bool, in_null: bool = Fals
     if array.null_count and not nullable:
         return path
     kind = array.type
-    if in_null and array.null_count and _hasinner_fields(kind) and (member := _required_member(kind)):
+    if in_null and array.null_count and _has_members(kind) and (member := _required_member(kind)):
         return f"{path}.{member}"
     if not any(_may_break(member) for member in inner_fields(kind)):
         return None
@@ -81,7 +81,7 @@ def _entries(maps: pa.MapArray, side: pa.Array) -> pa.Array:
 
 def _required_member(kind: pa.DataType) -> str | None:
     for field in kind:
-        inner = _required_member(field.type) if _hasinner_fields(field.type) else None
+        inner = _required_member(field.type) if _has_members(field.type) else None
         if not field.nullable or inner is not None:
             return str(field.name) if not field.nullable else f"{field.name}.{inner}"
     return None
