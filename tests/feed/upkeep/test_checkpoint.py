@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -314,6 +315,18 @@ def test_a_delta_table_is_cleaned_up_as_its_properties_allow(tmp_path: Path) -> 
 
     assert tablefeed.checkpoint(tmp_path, clean_up=True).log_files_deleted > 0
     assert sorted(DeltaTable(tmp_path).to_pyarrow_table()["id"].to_pylist()) == [0, 1, 2]
+
+
+def test_a_delta_table_with_two_columns_of_one_physical_name_gets_no_checkpoint(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1], "place": [{"city": "Bern"}]})
+    tablefeed.append(tmp_path, rows, properties={"delta.columnMapping.mode": "name"})
+    commit = tmp_path / "_delta_log" / f"{0:020d}.json"
+    commit.write_text(re.sub("col-[0-9a-f-]{36}", "col-1", commit.read_text()))
+
+    with pytest.raises(LogError, match=f"The column mapping of the table at {tmp_path} is broken"):
+        tablefeed.checkpoint(tmp_path)
+
+    assert not list((tmp_path / "_delta_log").glob("*checkpoint*"))
 
 
 def test_a_delta_table_that_cannot_be_written_here_is_refused(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from tablefeed.delta.checkpoint.writing import (
 )
 from tablefeed.delta.columns import FILE_COLUMNS
 from tablefeed.delta.properties import TableProperties
+from tablefeed.delta.schema.column_mapping import mapping_mode, stored_schema
 from tablefeed.delta.schema.schema_string import to_arrow
 from tablefeed.errors import LogGapError, ObjectNotFoundError, StoreError, naming
 from tablefeed.feed.commit.own_log import all_in_log_of, in_log_of
@@ -85,6 +86,8 @@ def write_checkpoint(
     remains), and StoreError.
     """
     log, version = snapshot.log, snapshot.version
+    with naming(log.url):
+        stored_schema(snapshot.schema, mapping_mode(snapshot.properties))  # refuses two columns of one physical name
     layout = CheckpointLayout(snapshot.protocol, snapshot.metadata, snapshot.schema)
     with SortedFiles(FILE_COLUMNS) as files, all_in_log_of(snapshot) as within:
         counts, now_ms = _collect(snapshot, files, before_step)
