@@ -12,7 +12,7 @@ PYTHON := $(VENV)/bin/python
 JAVA := scripts/java.sh
 # Two processes. Each file is run by one of them, so what its tests share is made once.
 BY_TWO := -n 2 --dist loadfile --no-loadscope-reorder
-CODE := src tests $(wildcard examples benchmarks)
+CODE := src tests $(wildcard examples benchmarks scripts)
 
 help: ## lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -54,7 +54,7 @@ lint: $(VENV)/.installed ## ruff and mypy
 	@echo "lint: ruff, then mypy on src and tests (half a minute, the first time)"
 	@$(PYTHON) -m ruff check --quiet $(CODE)
 	@$(PYTHON) -m ruff format --quiet --check $(CODE)
-	@$(PYTHON) -m mypy --no-error-summary src tests
+	@$(PYTHON) -m mypy --no-error-summary src tests scripts/options_page.py
 
 format: $(VENV)/.installed ## lets ruff correct what it can
 	@$(PYTHON) -m ruff check --quiet --fix $(CODE)

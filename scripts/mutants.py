@@ -61,6 +61,7 @@ class Break(ast.NodeTransformer):
         self.target = target
 
     def visit(self, node: ast.AST) -> ast.AST | None:
+        """Gives the node, broken if it is the target."""
         return broken(node) if node is self.target else self.generic_visit(node)
 
 
@@ -77,13 +78,14 @@ def places_of(node: ast.AST, *, inside: bool = False) -> list[ast.AST]:
 
 
 def sample() -> list[dict]:
+    """The places to break, the same in each run on the same source."""
     files = sorted(Path("src").rglob("*.py"))
     numbered = [(file, enumerate(places_of(ast.parse(file.read_text())))) for file in files]
     places = [
         (str(file.relative_to("src")), n, type(node).__name__, node.lineno) for file, of in numbered for n, node in of
     ]
-    chosen = sorted(random.Random(SEED).sample(places, COUNT))
-    return [dict(number=n, file=f, place=i, kind=k, line=line) for n, (f, i, k, line) in enumerate(chosen)]
+    chosen = sorted(random.Random(SEED).sample(places, COUNT))  # noqa: S311 - a sample is no secret
+    return [{"number": n, "file": f, "place": i, "kind": k, "line": line} for n, (f, i, k, line) in enumerate(chosen)]
 
 
 def import_broken(place: dict) -> None:
@@ -101,6 +103,7 @@ def import_broken(place: dict) -> None:
 
 
 def module_of(file: Path) -> str:
+    """The name by which the file's module is imported."""
     return ".".join(file.with_suffix("").parts).removesuffix(".__init__")
 
 
@@ -125,6 +128,7 @@ def tests_of(place: dict) -> list[str]:
 
 @cache
 def imported(file: Path) -> frozenset[str]:
+    """The names that a file imports: modules, and what it takes from them."""
     nodes = list(ast.walk(ast.parse(file.read_text())))
     plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     given = [node for node in nodes if isinstance(node, ast.ImportFrom)]
@@ -155,6 +159,7 @@ def verdict(place: dict, tests: list[str], out: Path) -> dict:
 
 
 def main(out: Path, share: str = "0/1") -> None:
+    """Writes the verdicts on the places of a share that have none yet."""
     for name in ("pyarrow.dataset", "pyarrow.parquet", "pyspark.sql", "fsspec", "deltalake", "duckdb", "sqlglot"):
         importlib.import_module(name)  # once, not for each place
     verdicts = out / "verdicts.jsonl"
