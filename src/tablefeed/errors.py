@@ -116,7 +116,7 @@ def naming(url: str) -> Iterator[None]:
 
 
 def naming_its_table(function: Callable[Concatenate[_Located, _P], _T]) -> Callable[Concatenate[_Located, _P], _T]:
-    """Names the table of `function`'s first argument, by its `url`, in all errors of `function`; no generator's."""
+    """Names the table in all errors of `function`, whose first argument has its `url`. Not for a generator function."""
 
     @wraps(function)
     def named(located: _Located, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -181,7 +181,7 @@ class MissingPathError(OptionError):
 
 
 class _LocatedError(TablefeedError):
-    """About what is at `url`, which has no credentials in it."""
+    """An error about the table or the store at `url`. That text has no credentials."""
 
     def __init__(self, message: str, *, url: str = TABLE, error_class: str | None = None) -> None:
         self.url = url

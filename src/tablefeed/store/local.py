@@ -314,7 +314,7 @@ class LocalStore:
         """Makes `directory`.
 
         The entries of all directories that lead to it, from the root or the first that was there, are made durable,
-        whoever made them. Where that fails, the next call finds the directories and begins at the same one.
+        whoever made them. Where a sync fails, the next call syncs up to the same directory, though all exist by then.
         """
         if directory in self._settled and os.path.isdir(directory):
             return

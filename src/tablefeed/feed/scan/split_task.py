@@ -40,7 +40,7 @@ class SplitColumns:
 
     @property
     def partitions(self) -> Mapping[str, PartitionColumn]:
-        """None: the statistics have the values of partition columns (split_statistics.py)."""
+        """Empty: the statistics have the values of partition columns (split_statistics.py)."""
         return {}
 
     def path_in_log(self, fields: Sequence[Field]) -> tuple[str, ...]:
