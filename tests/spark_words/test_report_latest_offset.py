@@ -10,6 +10,7 @@ from pyspark.sql.streaming.datasource import ReadMaxFiles
 from pyspark.sql.types import LongType, StructField, StructType
 
 import tablefeed
+from support.faulty_store import Fault, FaultyStore
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.stream.source import StreamSource
@@ -17,7 +18,6 @@ from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.feed.stream.stream_bounds import Bound
 from tablefeed.spark.analysis import analyse
 from tablefeed.spark.source import StreamReader
-from tablefeed.store import Fault, FaultyStore
 
 SCHEMA = StructType([StructField("id", LongType())])
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from support.memory_store import MemoryStore
 from support.s3 import Gateway
-from tablefeed.store import LocalStore, MemoryStore, Store, open_store
+from tablefeed.store import LocalStore, Store, open_store
 
 
 @pytest.fixture(params=["local", "memory", "s3"])

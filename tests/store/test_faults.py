@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from support.faulty_store import Fault, FaultyStore, StoreCall
+from support.memory_store import MemoryStore
 from tablefeed.errors import StoreError
-from tablefeed.store import Fault, FaultyStore, MemoryStore, StoreCall
 
 
 def a_store(*faults: Fault) -> FaultyStore:

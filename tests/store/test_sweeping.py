@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tablefeed.store import FaultyStore, LocalStore, Store
+from support.faulty_store import FaultyStore
+from tablefeed.store import LocalStore, Store
 
 DAY_S = 86_400
 NOW_S = 1_700_000_000

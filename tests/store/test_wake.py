@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tablefeed.store import LocalStore, MemoryStore, Store, open_store
+from support.memory_store import MemoryStore
+from tablefeed.store import LocalStore, Store, open_store
 from tablefeed.store.wake import DirectoryWatch, Wake
 
 LONG_S = 60.0

@@ -11,6 +11,7 @@ from types import MappingProxyType
 import hypothesis.strategies as st
 import pyarrow as pa
 
+from support.memory_store import MemoryStore
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.index_reader import IndexReader, log_path
 from tablefeed.feed.snapshot.next_best import NextBest
@@ -32,7 +33,6 @@ from tablefeed.model.actions import (
 )
 from tablefeed.model.logfile import LogFile
 from tablefeed.model.split import Split
-from tablefeed.store import MemoryStore
 
 URL = "memory:events"
 SYNC = bytes(range(16))

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from support.faulty_store import Fault, FaultyStore
+from support.memory_store import MemoryStore
 from tablefeed.feed.commit.transaction import Operation, Surroundings, Transaction, batch_write, micro_batch
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.known_state import current_snapshot
@@ -23,7 +25,7 @@ from tablefeed.model.actions import AddFile, Commit, Txn, Version
 from tablefeed.model.logfile import LogFileKind
 from tablefeed.model.offset import Offset
 from tablefeed.model.outcome import AlreadyApplied, Committed
-from tablefeed.store import Fault, FaultyStore, MemoryStore, Store
+from tablefeed.store import Store
 
 Action = dict[str, Any]  # Any: JSON
 

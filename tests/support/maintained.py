@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import tablefeed
+from support.faulty_store import Fault, FaultyStore
 from support.logs import Action, actions_of, log_of, put
 from support.recorded import vector
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
-from tablefeed.store import Fault, FaultyStore, LocalStore
+from tablefeed.store import LocalStore
 
 Rows = list[dict[str, Any]]
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from support.index_log import PROTOCOL, SYNC, manifest_bytes
+from support.memory_store import MemoryStore
 from tablefeed.data.split_writer import SplitLayout, WrittenSplit, write_splits
 from tablefeed.data.write import NewFile
 from tablefeed.delta.schema.schema_string import format_schema, from_arrow
@@ -20,7 +21,7 @@ from tablefeed.indextables.log import state_writer, version_file
 from tablefeed.indextables.log.avro_state import Manifest, State, TextBounds
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Commit, Metadata, Version
-from tablefeed.store import MemoryStore, Store
+from tablefeed.store import Store
 
 BoundsOf = Callable[[Sequence[Mapping[str, str | None]]], Mapping[str, TextBounds] | None]
 """The bounds of a manifest by the partition values of its entries."""

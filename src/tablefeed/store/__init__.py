@@ -1,21 +1,15 @@
 """Where bytes live: list, read, put-if-absent, wake. Knows no action and no version."""
 
 from tablefeed.store.base import Entry, Store, Within
-from tablefeed.store.faults import Fault, FaultyStore, StoreCall
 from tablefeed.store.local import LocalStore
-from tablefeed.store.memory import MemoryStore
 from tablefeed.store.opening import open_store
 from tablefeed.store.remote import FsspecStore
 
 __all__ = [
     "Entry",
-    "Fault",
-    "FaultyStore",
     "FsspecStore",
     "LocalStore",
-    "MemoryStore",
     "Store",
-    "StoreCall",
     "Within",
     "open_store",
 ]

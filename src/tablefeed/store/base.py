@@ -1,4 +1,4 @@
-"""The contract of a store of bytes. local.py, memory.py, remote.py and s3.py implement it; tests/store checks it.
+"""The contract of a store of bytes. local.py, remote.py and s3.py implement it; tests/store checks it.
 
 A name is '/'-separated and relative to the store's root, and is taken literally: nothing is percent-decoded. Where a
 method says so, a name may instead be an absolute path or a URL, as in the logs of shallow clones. A store raises only

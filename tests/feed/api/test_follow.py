@@ -15,7 +15,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
+from support.faulty_store import Fault, FaultyStore
 from support.logs import a_log, add, commit_path, log_of, metadata, protocol, put
+from support.memory_store import MemoryStore
 from tablefeed.errors import (
     CorruptLogError,
     IllegalOptionError,
@@ -26,7 +28,6 @@ from tablefeed.errors import (
 )
 from tablefeed.feed.api.follow import LOOKS_BEFORE_LISTING, SLOWEST_POLL_FACTOR, _commits
 from tablefeed.model.actions import Commit, Version
-from tablefeed.store import Fault, FaultyStore, MemoryStore
 
 
 class Deaf(MemoryStore):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from support.faulty_store import Fault, FaultyStore
 from support.logs import (
     NOW_MS,
     VECTOR,
@@ -22,11 +23,11 @@ from support.logs import (
     put,
     still,
 )
+from support.memory_store import MemoryStore
 from tablefeed.errors import ConflictError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.log.conflicts import WriteKind
-from tablefeed.store import Fault, FaultyStore, MemoryStore
 
 TWO_COLUMNS = (
     '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}},'

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support.faulty_store import Fault, FaultyStore
 from support.logs import (
     a_log,
     a_table,
@@ -24,12 +25,13 @@ from support.logs import (
     put,
     still,
 )
+from support.memory_store import MemoryStore
 from tablefeed.errors import CommitUnknownError, ConflictError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Surroundings
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.model.actions import Version
-from tablefeed.store import Fault, FaultyStore, LocalStore, MemoryStore, Store
+from tablefeed.store import LocalStore, Store
 from tablefeed.store.durable import Disk
 
 DAY_MS = 86_400_000

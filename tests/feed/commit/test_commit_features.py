@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablefeed
+from support.faulty_store import Fault, FaultyStore
 from support.logs import (
     ID,
     NOW_MS,
@@ -39,7 +40,7 @@ from tablefeed.feed.upkeep.after_commit import after_commit
 from tablefeed.feed.write.sink import plan_write
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
-from tablefeed.store import Fault, FaultyStore, open_store
+from tablefeed.store import open_store
 
 TRACKED = ("rowTracking", "domainMetadata")
 ENABLED = {

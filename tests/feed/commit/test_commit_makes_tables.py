@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from support.faulty_store import Fault, FaultyStore
 from support.logs import (
     ID,
     a_log,
@@ -20,6 +21,7 @@ from support.logs import (
     put,
     still,
 )
+from support.memory_store import MemoryStore
 from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.errors import ConflictError, UnsupportedFeatureError
 from tablefeed.feed.commit.loop import commit
@@ -28,7 +30,6 @@ from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.write.sink import plan_write
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
-from tablefeed.store import Fault, FaultyStore, MemoryStore
 
 
 def test_the_first_batch_makes_the_table() -> None:

@@ -17,8 +17,10 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from support.faulty_store import Fault, FaultyStore
 from support.logs import a_write, add, commit_path, live_paths, put, remove, still
 from support.logs import log_of as delta_log
+from support.memory_store import MemoryStore
 from tablefeed.errors import CommitUnknownError, ConflictError, StoreError, TableNotFoundError
 from tablefeed.feed.commit.index_states import form_of
 from tablefeed.feed.commit.loop import commit
@@ -40,7 +42,7 @@ from tablefeed.model.actions import AddFile, Commit, Metadata, RemoveFile, Txn, 
 from tablefeed.model.actions import Protocol as TableProtocol
 from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.model.split import Split
-from tablefeed.store import Fault, FaultyStore, MemoryStore, Store
+from tablefeed.store import Store
 
 QUERIES = ("q1", "q2")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from support.faulty_store import Fault
 from support.logs import (
     ID,
     a_log,
@@ -26,7 +27,6 @@ from tablefeed.errors import CommitUnknownError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.write.sink import plan_write
 from tablefeed.log.conflicts import WriteKind
-from tablefeed.store import Fault
 
 
 @pytest.mark.parametrize("recorded", [7, 8])

@@ -6,6 +6,7 @@ from typing import Literal
 
 import pytest
 
+from support.faulty_store import Fault, FaultyStore
 from support.logs import (
     a_table,
     a_write,
@@ -20,11 +21,12 @@ from support.logs import (
     put,
     still,
 )
+from support.memory_store import MemoryStore
 from tablefeed.errors import CommitUnknownError, NotExclusiveError, StoreError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.settled_put import LOST_ANSWER_RETRIES
 from tablefeed.model.outcome import AlreadyApplied, Committed
-from tablefeed.store import Fault, FaultyStore, MemoryStore, Within
+from tablefeed.store import Within
 
 
 def puts(store: FaultyStore) -> list[str]:

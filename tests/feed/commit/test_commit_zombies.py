@@ -10,12 +10,13 @@ from collections.abc import Sequence
 
 import pytest
 
+from support.faulty_store import Fault, FaultyStore
 from support.logs import a_log, a_write, add, already_applied, live_paths, log_of, metadata, protocol, put, still, txn
+from support.memory_store import MemoryStore
 from tablefeed.errors import ConflictError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.store import Fault, FaultyStore, MemoryStore
 
 
 def at_batch_six(store: MemoryStore) -> TableLog:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from support.faulty_store import Fault, FaultyStore
 from support.logs import a_log, a_write, add, commit_path, live_paths, metadata, protocol, still, written
 from support.maintained import ids
 from tablefeed.errors import LogError, StoreError, TablefeedError
@@ -22,7 +23,7 @@ from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.indextables import names
 from tablefeed.log.conflicts import WriteKind
-from tablefeed.store import Fault, FaultyStore, LocalStore
+from tablefeed.store import LocalStore
 
 SPLITS = f"{names.LOG_DIR}/"
 RECORDS_CHANGES = {"delta.enableChangeDataFeed": "true"}

@@ -10,12 +10,14 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from support.faulty_store import Fault, FaultyStore
 from support.logs import a_log, a_table, a_write, add, live_paths, log_of, metadata, protocol, put, still
+from support.memory_store import MemoryStore
 from tablefeed.errors import CommitUnknownError, ConflictError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Version
-from tablefeed.store import Fault, FaultyStore, LocalStore, MemoryStore
+from tablefeed.store import LocalStore
 
 OVERWRITE = WriteKind.OVERWRITE
 

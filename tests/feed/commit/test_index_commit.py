@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from support.faulty_store import Fault, FaultyStore
 from support.index_tables import ROWS, field_types, index_fields, live, log_files, log_of, merge_all, put_state, rows_of
 from support.logs import still, written
 from tablefeed.errors import (
@@ -33,7 +34,7 @@ from tablefeed.indextables.log.next_state import StateUpdate
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Version
 from tablefeed.model.outcome import AlreadyApplied, Committed
-from tablefeed.store import Fault, FaultyStore, LocalStore
+from tablefeed.store import LocalStore
 
 FLAVOURS = {
     "json": ("it053_events_json", {"{}.json"}),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import tablefeed
 from feed.upkeep.test_optimize import data_files
+from support.faulty_store import Fault, FaultyStore
 from support.logs import Action, add, already_applied, committed, metadata, protocol, put, remove, still, written
 from support.maintained import delete_rows, ids, live, raced, rows_of, said
 from tablefeed.errors import ConflictError, InvalidRowsError, SchemaMismatchError, StoreError, UnsupportedFeatureError
@@ -26,7 +27,6 @@ from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
-from tablefeed.store import Fault, FaultyStore
 from tablefeed.store.local import LocalStore
 
 FED = {"delta.enableChangeDataFeed": "true"}

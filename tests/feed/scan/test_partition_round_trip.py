@@ -13,12 +13,12 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 
 import tablefeed
+from support.memory_store import MemoryStore
 from tablefeed.errors import DataFileError
 from tablefeed.feed.scan.delta_task import DeltaColumns, DeltaTask
 from tablefeed.feed.scan.task import PartitionColumn, read_task
 from tablefeed.model.actions import AddFile
 from tablefeed.model.schema import Primitive
-from tablefeed.store import MemoryStore
 
 AT = dt.datetime(2024, 2, 29, 12, 30, 15, 123456, tzinfo=dt.UTC)
 COLUMNS = {

@@ -16,10 +16,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
+from support.faulty_store import FaultyStore
 from support.logs import log_of
 from tablefeed.errors import DataFileError, IllegalOptionError
 from tablefeed.feed.api.table import Table
-from tablefeed.store import FaultyStore, LocalStore
+from tablefeed.store import LocalStore
 
 Write = Callable[[Path, pa.Table, Sequence[str]], object]
 

@@ -15,6 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.faulty_store import FaultyStore
+from support.memory_store import MemoryStore
 from support.split_tables import log_of, numeric_or_text, split_table
 from tablefeed.delta.columns import to_add_files
 from tablefeed.errors import DataFileError
@@ -23,7 +25,7 @@ from tablefeed.feed.scan.spread import spread
 from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import ScanTask, read_task
 from tablefeed.feed.scan.where import row_filter
-from tablefeed.store import FaultyStore, MemoryStore, Store
+from tablefeed.store import Store
 
 pytest.importorskip("tantivy")
 pytest.importorskip("fastavro")

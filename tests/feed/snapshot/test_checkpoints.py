@@ -10,11 +10,12 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 import tablefeed
+from support.faulty_store import Fault, FaultyStore
 from support.logs import commit_path, live_paths
 from tablefeed.errors import LogError, TablefeedError, VersionNotFoundError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
-from tablefeed.store import Fault, FaultyStore, LocalStore
+from tablefeed.store import LocalStore
 
 
 @pytest.fixture

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from support.checkpoints import classic_name, in_parquet, of_version, put_checkpoint, sidecar, uuid_name
+from support.faulty_store import FaultyStore
 from support.logs import Action, a_log, add, commit_path, log_of, metadata, protocol
+from support.memory_store import MemoryStore
 from tablefeed.model.actions import Version
-from tablefeed.store import Entry, FaultyStore, MemoryStore
+from tablefeed.store import Entry
 
 COMMITS = 10_000
 AT = 9_995

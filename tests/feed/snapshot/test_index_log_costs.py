@@ -8,14 +8,15 @@ from functools import cache
 
 import pytest
 
+from support.faulty_store import FaultyStore
 from support.index_log import add, json_log, remove, states_of
+from support.memory_store import MemoryStore
 from tablefeed.errors import LogError, LogGapError, TableNotFoundError, VersionNotFoundError
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.timeline import Timeline
 from tablefeed.indextables import names
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import FileAction, Version
-from tablefeed.store import FaultyStore, MemoryStore
 
 pytest.importorskip("fastavro")
 

@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 
 from support.index_log import METADATA, IndexLog, add, json_log, remove, state_log, states_of
+from support.memory_store import MemoryStore
 from tablefeed.errors import LogError
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.indextables import names
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, FileAction, Version
-from tablefeed.store import MemoryStore
 
 pytest.importorskip("fastavro")
 

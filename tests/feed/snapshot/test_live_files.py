@@ -21,6 +21,7 @@ from support.checkpoints import (
     sidecar,
     uuid_name,
 )
+from support.faulty_store import Fault, FaultyStore
 from support.logs import (
     VECTOR,
     Action,
@@ -36,6 +37,7 @@ from support.logs import (
     remove,
     txn,
 )
+from support.memory_store import MemoryStore
 from tablefeed.delta.checkpoint import parquet as checkpoint_parquet
 from tablefeed.errors import CorruptLogError
 from tablefeed.feed.snapshot import segment_reader
@@ -43,7 +45,7 @@ from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.upkeep.delta_checkpoint import write_compaction
 from tablefeed.model.actions import Version
-from tablefeed.store import Entry, Fault, FaultyStore, MemoryStore, Store
+from tablefeed.store import Entry, Store
 
 FILES = [f"f{number:02}" for number in range(30)]
 

@@ -18,11 +18,13 @@ from support.checkpoints import (
     sidecar,
     uuid_name,
 )
+from support.faulty_store import FaultyStore
 from support.logs import Action, a_log, add, commit_path, live_paths, log_of, metadata, protocol, remove, txn
+from support.memory_store import MemoryStore
 from tablefeed.errors import CorruptLogError, LogError, ObjectNotFoundError
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
-from tablefeed.store import FaultyStore, LocalStore, MemoryStore, Store
+from tablefeed.store import LocalStore, Store
 
 NAMES = [uuid_name(2, "json"), uuid_name(2, "parquet"), classic_name(2)]
 HEAD: list[Action] = [protocol(), metadata(), of_version(2)]

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from support.faulty_store import Fault, FaultyStore
 from support.logs import (
     NOW_MS,
     a_log,
@@ -22,6 +23,7 @@ from support.logs import (
     put,
     remove,
 )
+from support.memory_store import MemoryStore
 from tablefeed.errors import StoreError
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.snapshot.tail import CACHED_ACTIONS
@@ -30,7 +32,6 @@ from tablefeed.feed.stream.source import StreamSource
 from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
-from tablefeed.store import Fault, FaultyStore, MemoryStore
 
 IN_COMMIT = {"delta.enableInCommitTimestamps": "true"}
 ASKS_THE_STORE = {"list", "exists", "is_file_at_root", "read", "stat", "open_input"}

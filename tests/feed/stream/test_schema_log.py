@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from support.faulty_store import Fault, FaultyStore
 from support.logs import LONG_ID, a_table
+from support.memory_store import MemoryStore
 from tablefeed.delta.tracked import TrackedMetadata, encode_entry
 from tablefeed.errors import SchemaLogError, StoreError
 from tablefeed.feed.stream.schema_log import SchemaLog, TrackedEntry, source_path
 from tablefeed.feed.stream.schema_tracking import TrackingOptions, schema_log_of
 from tablefeed.model.actions import Version
-from tablefeed.store import Fault, FaultyStore, LocalStore, MemoryStore
+from tablefeed.store import LocalStore
 
 DIRECTORY = "_schema_log_7f3c"
 

@@ -8,6 +8,7 @@ import pytest
 
 from support.checkpoints import classic_name, put_checkpoint
 from support.logs import Action, a_log, a_source, add, at, col, delivered, info, meta, metadata, protocol, put, remove
+from support.memory_store import MemoryStore
 from support.tracking import mapped
 from tablefeed.errors import (
     ChangeRefusedError,
@@ -19,7 +20,6 @@ from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
-from tablefeed.store import MemoryStore
 
 DELETES = [remove("old")]
 REWRITES = [info(operation="UPDATE"), remove("old"), add("rewritten")]

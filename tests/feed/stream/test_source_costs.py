@@ -7,14 +7,15 @@ from pathlib import Path
 import pyarrow as pa
 
 import tablefeed
+from support.faulty_store import FaultyStore
 from support.logs import a_log, a_source, add, at, commit_path, delivered, log_of, metadata, protocol, put
+from support.memory_store import MemoryStore
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.snapshot.tail import GAP_CHECK_S
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.log.plan import Limits
-from tablefeed.store import FaultyStore, MemoryStore
 
 ASKS_THE_STORE = {"list", "exists", "is_file_at_root", "read", "stat", "open_input"}
 

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from support.faulty_store import FaultyStore
 from support.logs import (
     Action,
     a_log,
@@ -30,7 +31,6 @@ from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
-from tablefeed.store import FaultyStore
 from tablefeed.store.local import LocalStore
 
 NO_LIMITS = Limits()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.faulty_store import Fault, FaultyStore
 from support.logs import a_log, a_write, add, info, metadata, protocol, put, remove, still, txn
 from tablefeed.delta.checkpoint.checksum import differences, parse_checksum
 from tablefeed.delta.checkpoint.checksum_writer import FileCounts
@@ -21,7 +22,6 @@ from tablefeed.feed.upkeep.checksums import put_checksum, put_checksums_from
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Commit, Version
-from tablefeed.store import Fault, FaultyStore
 
 
 def put_beside(state: Snapshot, entry: Commit, also_removed: FileCounts) -> None:

@@ -20,7 +20,9 @@ from hypothesis import strategies as st
 
 import tablefeed
 from support.checkpoints import damage
+from support.faulty_store import Fault, FaultyStore
 from support.logs import Action, a_log, add, commit_path, info, live_paths, log_of, metadata, protocol, put, txn
+from support.memory_store import MemoryStore
 from tablefeed.delta.checkpoint.last_checkpoint import parse_last_checkpoint
 from tablefeed.errors import StoreError, TableReplacedError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
@@ -28,7 +30,6 @@ from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.upkeep import delta_checkpoint
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.model.actions import Version
-from tablefeed.store import Fault, FaultyStore, MemoryStore
 
 DAY_MS = 86_400_000
 NOW_MS = 100 * DAY_MS

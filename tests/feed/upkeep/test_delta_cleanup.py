@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from support.checkpoints import damage
+from support.faulty_store import Fault, FaultyStore
 from support.logs import Action, a_log, add, commit_path, info, live_paths, log_of, metadata, protocol, put, remove
+from support.memory_store import MemoryStore
 from tablefeed.delta.intervals import DAY_MS
 from tablefeed.errors import LogError, StoreError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
@@ -19,7 +21,7 @@ from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint, write_compaction
 from tablefeed.feed.upkeep.delta_cleanup import clean_up
 from tablefeed.model.actions import Version
-from tablefeed.store import Fault, FaultyStore, MemoryStore, open_store
+from tablefeed.store import open_store
 
 V2 = {"readerFeatures": ["v2Checkpoint"], "writerFeatures": ["v2Checkpoint", "checkpointProtection"]}
 

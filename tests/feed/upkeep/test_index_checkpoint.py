@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from support.faulty_store import Fault, FaultyStore
 from support.index_tables import hint_in, live, log_files, log_of, rows_of
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.commit.index_states import put_whole
@@ -25,7 +26,7 @@ from tablefeed.feed.upkeep.index_checkpoint import checkpoint_if_due, write_json
 from tablefeed.indextables import names
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import Txn, Version
-from tablefeed.store import Fault, FaultyStore, LocalStore
+from tablefeed.store import LocalStore
 
 
 @pytest.fixture

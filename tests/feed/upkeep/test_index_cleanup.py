@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from support.faulty_store import Fault, FaultyStore
 from support.index_tables import log_files, log_of, manifests_of
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.upkeep import after_commit as upkeep
@@ -21,7 +22,7 @@ from tablefeed.indextables import names
 from tablefeed.indextables.log.retention import Retention
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import Version
-from tablefeed.store import Fault, FaultyStore, LocalStore
+from tablefeed.store import LocalStore
 
 pytest.importorskip("fastavro")
 

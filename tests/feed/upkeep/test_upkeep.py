@@ -16,7 +16,9 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from support.faulty_store import Fault, FaultyStore
 from support.logs import a_log, a_write, add, live_paths, log_of, metadata, protocol, put, remove, still
+from support.memory_store import MemoryStore
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.snapshot.known_state import current_snapshot
 from tablefeed.feed.snapshot.table_log import TableLog
@@ -31,7 +33,7 @@ from tablefeed.feed.upkeep.after_commit import (
 )
 from tablefeed.feed.upkeep.sorted_files import SortedFiles
 from tablefeed.model.logfile import LogFileKind
-from tablefeed.store import Entry, Fault, FaultyStore, MemoryStore, Store
+from tablefeed.store import Entry, Store
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,9 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from support.faulty_store import Fault, FaultyStore, Operation
 from support.logs import LONG_ID, a_log, add, log_of, metadata, protocol, put
+from support.memory_store import MemoryStore
 from tablefeed.errors import TablefeedError, TableReplacedError
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions, behind, look_after, wait_until_done
@@ -23,8 +25,7 @@ from tablefeed.feed.upkeep.checkpoint import checkpointed
 from tablefeed.feed.upkeep.checksums import begin_checksums
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.feed.upkeep.optimize import Folding, fold
-from tablefeed.store import Fault, FaultyStore, LocalStore, MemoryStore, Store
-from tablefeed.store.faults import Operation
+from tablefeed.store import LocalStore, Store
 
 NEW_ID = "22222222-2222-2222-2222-222222222222"
 EVERY_THIRD = {"delta.checkpointInterval": "3"}

@@ -17,15 +17,17 @@ from hypothesis import strategies as st
 
 import tablefeed
 from support.checkpoints import damage
+from support.faulty_store import Fault, FaultyStore
 from support.logs import LONG_ID, VECTOR, VECTOR_FILE, Action, add, log_of, metadata, protocol, put
 from support.maintained import delete_rows, ids, live
+from support.memory_store import MemoryStore
 from tablefeed.errors import ConflictError, IllegalOptionError, LogError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.upkeep import vacuum as module
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.feed.upkeep.vacuum import Vacuumed
 from tablefeed.model.actions import Version
-from tablefeed.store import Fault, FaultyStore, LocalStore, MemoryStore
+from tablefeed.store import LocalStore
 
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000

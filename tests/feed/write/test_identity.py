@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 import tablefeed
+from support.faulty_store import Fault, FaultyStore
 from support.logs import Action, a_log, a_write, committed, metadata, protocol, put, still, written
 from tablefeed.errors import ConflictError, InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.commit.loop import commit
@@ -23,7 +24,7 @@ from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.upkeep.optimize import Folding, fold
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.log.conflicts import WriteKind
-from tablefeed.store import Fault, FaultyStore, LocalStore
+from tablefeed.store import LocalStore
 
 X = pa.schema([("x", pa.int64())])
 TOLD = protocol(1, 7, writerFeatures=["identityColumns", "checkConstraints", "generatedColumns"])

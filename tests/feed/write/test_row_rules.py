@@ -15,6 +15,7 @@ import pytest
 
 import tablefeed
 from support.logs import ID, Action, a_log, a_write, committed, info, log_of, metadata, protocol, put, still
+from support.memory_store import MemoryStore
 from tablefeed.errors import (
     ConflictError,
     InvalidRowsError,
@@ -28,7 +29,7 @@ from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
-from tablefeed.store import LocalStore, MemoryStore
+from tablefeed.store import LocalStore
 
 FEATURES = ["appendOnly", "invariants", "checkConstraints", "generatedColumns", "allowColumnDefaults"]
 ALL = protocol(1, 7, writerFeatures=FEATURES)

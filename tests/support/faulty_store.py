@@ -1,10 +1,9 @@
-"""A store that wraps another and fails on demand: the fake for tests of commits and feeds, ours and our users'.
+"""A store that wraps another and fails on demand: the fake for tests of commits and feeds.
 
     store = FaultyStore(MemoryStore(), faults=[Fault(operation="put_if_absent", at=3, when="after")])
 
 The third put happens and its answer is lost. `calls` holds every call in order, for tests that count requests.
 """
-# ruff: noqa: D102 - see Store
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, cast
 
 from tablefeed.errors import StoreError
-from tablefeed.store.base import Entry, Store, Within
+from tablefeed.store import Entry, Store, Within
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,5 +1,4 @@
-"""A store in this process's memory, with exclusive and atomic puts. For tests and for temporary tables."""
-# ruff: noqa: D102 - see Store
+"""A store in this process's memory, with exclusive and atomic puts. The fake for tests."""
 
 from __future__ import annotations
 
