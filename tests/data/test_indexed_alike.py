@@ -132,8 +132,7 @@ def test_json_is_stored_as_its_object_and_comes_back_without_its_spaces() -> Non
 
 
 @pytest.mark.parametrize(
-    "text",
-    ['{"at": "2024-01-01T00:00:00.000Z"}', '{"n": 18446744073709551617}', '{"_raw": "no JSON"}'],
+    "text", ['{"at": "2024-01-01T00:00:00.000Z"}', '{"n": 18446744073709551617}', '{"_raw": "no JSON"}']
 )
 def test_json_that_would_come_back_as_another_is_refused(text: str) -> None:
     with pytest.raises(InvalidRowsError, match="column js"):

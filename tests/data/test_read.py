@@ -31,12 +31,7 @@ def parquet(table: pa.Table, **options: Any) -> io.BytesIO:
 
 
 def read(
-    source: Any,
-    schema: pa.Schema,
-    *,
-    stored: pa.Schema | None = None,
-    batch_rows: int = 1000,
-    **file: Any,
+    source: Any, schema: pa.Schema, *, stored: pa.Schema | None = None, batch_rows: int = 1000, **file: Any
 ) -> list[pa.RecordBatch]:
     plan = ReadPlan(schema=schema, stored=stored, batch_rows=batch_rows)
     batches = list(read_batches(source, plan, FileColumns(path="part-0.parquet", **file)))
@@ -436,11 +431,7 @@ def test_nested_values_survive_a_change_of_inner_types_in_batches_of_any_size(
         ]
     )
     wide = pa.struct(
-        [
-            ("m", pa.map_(pa.string(), pa.int64())),
-            ("l", list_of(pa.struct([("x", pa.string())]))),
-            ("i", pa.int64()),
-        ]
+        [("m", pa.map_(pa.string(), pa.int64())), ("l", list_of(pa.struct([("x", pa.string())]))), ("i", pa.int64())]
     )
     file = parquet(pa.table({"s": pa.array(values, narrow)}), row_group_size=5)
     batches = read(file, pa.schema([("s", wide)]), batch_rows=batch_rows)

@@ -92,8 +92,7 @@ def test_rows_of_every_type_come_back_as_they_were_given(rows: list[dict[str, An
     table = pa.table(
         {
             name: pa.array(
-                [list(row[name].items()) if name in maps and row[name] is not None else row[name] for row in rows],
-                kind,
+                [list(row[name].items()) if name in maps and row[name] is not None else row[name] for row in rows], kind
             )
             for name, kind in zip(SCHEMA.names, SCHEMA.types, strict=True)
         },

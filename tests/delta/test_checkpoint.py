@@ -167,10 +167,7 @@ def test_what_a_checkpoint_says_besides_files_becomes_values() -> None:
             configuration={"delta.appendOnly": "true"},
             extra={"owner": "us"},
         ),
-        txns={
-            "a": Txn(app_id="a", txn_version=3, last_updated_ms=9),
-            "b": Txn(app_id="b", txn_version=4),
-        },
+        txns={"a": Txn(app_id="a", txn_version=3, last_updated_ms=9), "b": Txn(app_id="b", txn_version=4)},
         domains={"d": DomainMetadata(domain="d", configuration="{}", removed=False)},
     )
 

@@ -138,11 +138,7 @@ def test_what_the_protocol_forbids_is_refused_with_the_file_and_the_line(
 ) -> None:
     with pytest.raises(CorruptLogError) as caught:
         decoded(*lines)
-    assert (caught.value.url, caught.value.log_file, caught.value.line) == (
-        TABLE,
-        "00000000000000000007.json",
-        line,
-    )
+    assert (caught.value.url, caught.value.log_file, caught.value.line) == (TABLE, "00000000000000000007.json", line)
     assert reason in str(caught.value)
 
 

@@ -54,11 +54,7 @@ def test_the_protocols_own_example_of_a_path_is_found() -> None:
 def test_a_path_without_a_prefix_lies_in_the_tables_root_and_no_offset_means_its_begin() -> None:
     found = stored_at(a_vector("u", "vBn[lx{q8@P<9BNH/isA", size=36, offset=None))
     assert found is not None
-    assert (found.path, found.start, found.end) == (
-        "deletion_vector_61d16c75-6994-46b7-a15b-8b538852e50e.bin",
-        0,
-        44,
-    )
+    assert (found.path, found.start, found.end) == ("deletion_vector_61d16c75-6994-46b7-a15b-8b538852e50e.bin", 0, 44)
 
 
 def test_an_absolute_path_is_decoded_once() -> None:

@@ -283,9 +283,7 @@ MAPPED = {"delta.columnMapping.mode": "name"}
     ],
 )
 def test_a_new_tables_protocol_is_numbers_where_they_imply_just_its_features_and_else_a_list(
-    kind: Primitive | Array,
-    properties: dict[str, str],
-    expected: tuple[int, int, set[str] | None, set[str] | None],
+    kind: Primitive | Array, properties: dict[str, str], expected: tuple[int, int, set[str] | None, set[str] | None]
 ) -> None:
     reader, writer, readers, writers = expected
     assert required_protocol(columns(kind), properties) == Protocol(
@@ -301,10 +299,7 @@ def test_a_new_tables_protocol_is_numbers_where_they_imply_just_its_features_and
     [
         ((), {"delta.enableRowTracking": "true"}),
         (("rowTracking",), {}),
-        (
-            ("rowTracking", "domainMetadata"),
-            {"delta.enableRowTracking": "true", "delta.rowTrackingSuspended": "true"},
-        ),
+        (("rowTracking", "domainMetadata"), {"delta.enableRowTracking": "true", "delta.rowTrackingSuspended": "true"}),
     ],
 )
 def test_a_table_that_does_not_say_whether_its_rows_have_ids_is_not_written(

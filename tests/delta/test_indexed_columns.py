@@ -59,8 +59,7 @@ def test_those_with_an_order_have_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [("3", EVERY[:3]), ("+3", EVERY[:3]), ("0", []), ("-1", EVERY), ("many", EVERY)],
+    ("text", "expected"), [("3", EVERY[:3]), ("+3", EVERY[:3]), ("0", []), ("-1", EVERY), ("many", EVERY)]
 )
 def test_the_table_says_how_many_leaves_have_statistics(text: str, expected: list[str]) -> None:
     assert leaves(dataSkippingNumIndexedCols=text) == expected

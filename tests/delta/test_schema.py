@@ -125,8 +125,7 @@ def test_what_sparks_parser_takes_besides_what_it_writes_is_read(spelled: str, m
 
 
 @pytest.mark.parametrize(
-    "unknown",
-    ["interval day to second", "geometry(4326)", "string collate UNICODE_CI", "time(6)", "char(5)", "LONG"],
+    "unknown", ["interval day to second", "geometry(4326)", "string collate UNICODE_CI", "time(6)", "char(5)", "LONG"]
 )
 def test_an_unknown_type_is_refused_by_its_name_and_the_path_to_it(unknown: str) -> None:
     inner = {"type": "array", "elementType": unknown, "containsNull": True}

@@ -37,10 +37,7 @@ def test_a_number_is_compared_as_a_number_and_as_text() -> None:
 
 @pytest.mark.parametrize(
     ("bounds", "fitting", "others"),
-    [
-        (("9", "12"), "<= 9, >= 12", "< 9, > 12, = 100"),
-        (("7", "7"), "= 7, = 07, < 10", "= 8, > 7"),
-    ],
+    [(("9", "12"), "<= 9, >= 12", "< 9, > 12, = 100"), (("7", "7"), "= 7, = 07, < 10", "= 8, > 7")],
 )
 def test_bounds_in_no_order_of_text_or_of_one_number_are_those_of_numbers(
     bounds: tuple[str, str], fitting: str, others: str

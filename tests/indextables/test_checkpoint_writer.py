@@ -97,11 +97,7 @@ def test_the_last_file_says_what_last_checkpoint_is_to_say() -> None:
     *parts, listing = written([add("a"), add("b")], per_part=2)
 
     assert whole.hint == Hint(
-        version=Version(3),
-        action_count=3,
-        size_bytes=len(gzip.decompress(whole.data[2:])),
-        file_count=1,
-        created_ms=42,
+        version=Version(3), action_count=3, size_bytes=len(gzip.decompress(whole.data[2:])), file_count=1, created_ms=42
     )
     assert [part.hint for part in parts] == [None, None]
     assert listing.hint is not None

@@ -72,13 +72,7 @@ TABLES = {
     "it053_events_json": replace(_EVENTS, flavour=Flavour.JSON),
     "it053_events_json_nockpt": replace(_EVENTS, flavour=Flavour.JSON),
     "it053_json_skip": Expected(
-        flavour=Flavour.JSON,
-        feed=[(3, 1, 0)] * 2,
-        first=5,
-        files=6,
-        rows=18,
-        columns=_DAYS,
-        partitioned_by=("day",),
+        flavour=Flavour.JSON, feed=[(3, 1, 0)] * 2, first=5, files=6, rows=18, columns=_DAYS, partitioned_by=("day",)
     ),
     "it053_tomb_avro": Expected(feed=_TOMB, files=12, rows=24, columns=_DAYS, partitioned_by=("day",)),
     "it053_types_row": Expected(feed=[NOTHING, (3, 1, 0)], files=1, rows=3, columns=OF_TYPES),

@@ -345,12 +345,7 @@ def test_the_hint_says_what_the_state_says() -> None:
     state = table.update(add("a"), add("b")).state
 
     assert hint_of(state) == Hint(
-        version=Version(1),
-        action_count=2,
-        size_bytes=20,
-        file_count=2,
-        created_ms=1001,
-        is_state=True,
+        version=Version(1), action_count=2, size_bytes=20, file_count=2, created_ms=1001, is_state=True
     )
 
 

@@ -35,9 +35,7 @@ def term_files(index_tables: Path) -> list[bytes]:
     return found
 
 
-def test_every_dictionary_of_the_corpus_is_written_again_as_the_bytes_that_it_has(
-    term_files: list[bytes],
-) -> None:
+def test_every_dictionary_of_the_corpus_is_written_again_as_the_bytes_that_it_has(term_files: list[bytes]) -> None:
     for file in term_files:
         parts = decode_parts(decode_marked(file).body)
         assert [encode_sstable(decode_sstable(part.data[:-4])) for part in parts] == [part.data[:-4] for part in parts]

@@ -72,10 +72,7 @@ def test_checksums_compactions_and_broken_checkpoints_go_with_their_versions() -
         a_file("2.3.compacted.json", LogFileKind.COMPACTION, 2, last_version=3),
     ]
 
-    assert gone(log, 100) == (
-        2,
-        ["0.2.compacted.json", "0.json", "1.crc", "1.json", "1.part", "2.3.compacted.json"],
-    )
+    assert gone(log, 100) == (2, ["0.2.compacted.json", "0.json", "1.crc", "1.json", "1.part", "2.3.compacted.json"])
 
 
 def test_a_commit_is_never_older_than_the_one_before_it() -> None:

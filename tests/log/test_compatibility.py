@@ -178,10 +178,7 @@ def test_what_is_added_at_any_depth_is_told_by_its_path() -> None:
 
 def test_an_element_or_a_value_that_may_be_null_from_now_on_is_more_than_an_addition() -> None:
     def columns(*, nulls: bool) -> Struct:
-        return table(
-            col("l", Array(LONG, contains_null=nulls)),
-            col("m", Map(STRING, LONG, value_contains_null=nulls)),
-        )
+        return table(col("l", Array(LONG, contains_null=nulls)), col("m", Map(STRING, LONG, value_contains_null=nulls)))
 
     loose, strict = columns(nulls=True), columns(nulls=False)
     assert added_columns(loose, strict) == ()

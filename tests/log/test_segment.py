@@ -300,10 +300,7 @@ def test_a_segment_with_a_gap_cannot_be_built(version: int, base: list[int], tai
 
 @pytest.mark.parametrize(
     "beside",
-    [
-        {"checkpoint": tuple(checkpoint(0)), "commits": tuple(commits(1, 2, 3))},
-        {"commits": tuple(commits(0, 1, 2))},
-    ],
+    [{"checkpoint": tuple(checkpoint(0)), "commits": tuple(commits(1, 2, 3))}, {"commits": tuple(commits(0, 1, 2))}],
 )
 def test_a_segment_with_a_compaction_that_does_not_begin_it_cannot_be_built(beside: dict[str, Any]) -> None:
     version = beside["commits"][-1].version

@@ -209,11 +209,7 @@ def manifest(name: str, adds: Iterable[AddFile], *, writer: Writer = Writer.SCAL
 
 
 def manifest_bytes(
-    adds: Sequence[AddFile],
-    *,
-    writer: Writer,
-    version: int = 0,
-    registry: Mapping[str, str] = MappingProxyType({}),
+    adds: Sequence[AddFile], *, writer: Writer, version: int = 0, registry: Mapping[str, str] = MappingProxyType({})
 ) -> bytes:
     """The manifest of `adds`; `registry` has the doc mappings by hash that they do not bring along."""
     return state_writer.encode_entries(

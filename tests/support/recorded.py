@@ -64,12 +64,7 @@ def vector(*positions: int) -> dict[str, object]:
     """A deletion vector kept in the log itself ("Deletion Vector Format", storage type `i`)."""
     data = struct.pack("<I", 1681511377) + BitMap64(positions).serialize()
     text = base64.b85encode(data + bytes(-len(data) % 4)).decode().translate(str.maketrans(_B85, _Z85))
-    return {
-        "storageType": "i",
-        "pathOrInlineDv": text,
-        "sizeInBytes": len(data),
-        "cardinality": len(positions),
-    }
+    return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(data), "cardinality": len(positions)}
 
 
 def changed_ids(path: Path, **arguments: Any) -> list[tuple[int, str, Any]]:

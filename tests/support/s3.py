@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 _HOP_BY_HOP = {
-    *("connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "content-length", "date", "server"),
+    *("connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "content-length", "date", "server")
 }
 _CONFLICT = (
     b"<Error><Code>ConditionalRequestConflict</Code><Message>A conflicting operation occurred during processing of "

@@ -28,10 +28,7 @@ BoundsOf = Callable[[Sequence[Mapping[str, str | None]]], Mapping[str, TextBound
 
 
 def split_table(
-    *appends: pa.Table,
-    partition_by: Sequence[str] = (),
-    bounds_of: BoundsOf = lambda _: None,
-    most_rows: int = 100_000,
+    *appends: pa.Table, partition_by: Sequence[str] = (), bounds_of: BoundsOf = lambda _: None, most_rows: int = 100_000
 ) -> MemoryStore:
     """A table of which version 1 appends the first rows, and so on."""
     pytest.importorskip("fastavro")

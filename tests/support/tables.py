@@ -92,8 +92,7 @@ TABLES: Mapping[str, ATable] = {
     "named": ATable(rows=NESTED, properties={"delta.dataSkippingStatsColumns": "NAME, st.X"}),
     "named struct": ATable(rows=NESTED, properties={"delta.dataSkippingStatsColumns": "st"}),
     "named, and mapped": ATable(
-        rows=NESTED,
-        properties={"delta.dataSkippingStatsColumns": "st.deep, name", "delta.columnMapping.mode": "name"},
+        rows=NESTED, properties={"delta.dataSkippingStatsColumns": "st.deep, name", "delta.columnMapping.mode": "name"}
     ),
     "no name": ATable(rows=NESTED, properties={"delta.dataSkippingStatsColumns": ""}),
     "quoted": ATable(

@@ -12,10 +12,7 @@ from tablefeed.data.sql import Asked, compile_expressions
 from tablefeed.model.schema import Field, Primitive, Struct
 
 _SCHEMA = Struct(
-    (
-        Field("t", Primitive("timestamp"), nullable=True),
-        Field("n", Primitive("timestamp_ntz"), nullable=True),
-    )
+    (Field("t", Primitive("timestamp"), nullable=True), Field("n", Primitive("timestamp_ntz"), nullable=True))
 )
 _HALF_HOURS = [datetime(year, 1, 1) + timedelta(minutes=30 * i) for year in (1945, 2024) for i in range(366 * 48)]  # noqa: DTZ001  # wall clocks
 

@@ -116,9 +116,7 @@ BY_CHANCE = pc.Expression._call("random", [], pc.RandomOptions()) > 0.5
 
 
 @pytest.mark.parametrize(
-    "condition",
-    [pc.field(0) > 5, (x > 5) & (pc.field(1) > 5), BY_CHANCE, (x > 5) & BY_CHANCE, "x > 5", None],
-    ids=str,
+    "condition", [pc.field(0) > 5, (x > 5) & (pc.field(1) > 5), BY_CHANCE, (x > 5) & BY_CHANCE, "x > 5", None], ids=str
 )
 def test_columns_by_number_functions_of_chance_and_what_is_no_expression_are_not_read(condition: Any) -> None:
     assert predicate(condition) is None

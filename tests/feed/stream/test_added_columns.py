@@ -75,12 +75,7 @@ LATER = {
     "l": [{"b": "y", "a": 5}, None, {"b": "z", "a": None}],
     "m": [("k", {"b": "w", "a": 6}), ("none", None)],
 }
-LATER_NARROW = {
-    "id": 2,
-    "s": {"a": None},
-    "l": [{"a": 5}, None, {"a": None}],
-    "m": [("k", {"a": 6}), ("none", None)],
-}
+LATER_NARROW = {"id": 2, "s": {"a": None}, "l": [{"a": 5}, None, {"a": None}], "m": [("k", {"a": 6}), ("none", None)]}
 
 
 def test_rows_of_another_writer_with_new_members_at_every_depth_come_without_them_until_the_restart(
@@ -164,11 +159,7 @@ def test_changes_of_rows_come_in_the_schema_of_before(tmp_path: Path) -> None:
     wide = recorded()["metaData"] | {"schemaString": json.dumps(struct(col("id"), col("new", "string")))}
     new = data_file(tmp_path, "new.parquet", id=[1], new=["x"])
     change = data_file(
-        tmp_path,
-        "change.parquet",
-        new=["x", "y"],
-        _change_type=["update_preimage", "update_postimage"],
-        id=[1, 1],
+        tmp_path, "change.parquet", new=["x", "y"], _change_type=["update_preimage", "update_postimage"], id=[1, 1]
     )
     a_log_on_disk(tmp_path, v1=[{"metaData": wide}, add(new)], v2=[cdc(change)])
 

@@ -57,10 +57,7 @@ BY_TIME = ',"eventTimeColumn":"%s","eventTimeMicros":%d}'
 WRITTEN = [
     # What Delta-Spark 4.4.0 logs for: a stream at rest behind version 4; the first and the last file of a batch that
     # ended within a commit; the beginning of a snapshot, and a batch that ended within it; a large version.
-    (
-        f'{{"sourceVersion":1,"reservoirId":"{TABLE}","reservoirVersion":5,"index":-1,"isStartingVersion":false}}',
-        at(5),
-    ),
+    (f'{{"sourceVersion":1,"reservoirId":"{TABLE}","reservoirVersion":5,"index":-1,"isStartingVersion":false}}', at(5)),
     (wire(index=0), at(5, 1)),
     (wire(index=998), at(5, 999)),
     (wire(version=3, initial=True), at(3, in_snapshot=True)),

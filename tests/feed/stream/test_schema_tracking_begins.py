@@ -79,9 +79,7 @@ def test_a_batch_that_was_planned_before_the_stream_was_tracked_is_read_with_wha
     assert query.versions() == [2]
 
 
-def test_a_stream_that_is_not_tracked_any_more_goes_on_behind_a_barrier_whose_commit_is_gone(
-    table: LocalStore,
-) -> None:
+def test_a_stream_that_is_not_tracked_any_more_goes_on_behind_a_barrier_whose_commit_is_gone(table: LocalStore) -> None:
     put(table, 2, [ADDED, add("b")])
     put(table, 3, [add("c")])
     source = a_source(log_of(table), fail_on_data_loss=False)

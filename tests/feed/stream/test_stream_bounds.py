@@ -358,9 +358,7 @@ def test_a_batch_that_was_logged_before_an_end_was_set_is_delivered_as_it_was_lo
     assert delivered(a_source(hourly, ending_version=1), at(1), at(3)) == ["b", "c"]
 
 
-def test_a_first_batch_behind_the_newest_commits_time_is_empty_and_is_so_when_it_is_run_again(
-    hourly: TableLog,
-) -> None:
+def test_a_first_batch_behind_the_newest_commits_time_is_empty_and_is_so_when_it_is_run_again(hourly: TableLog) -> None:
     def reader() -> StreamSource:
         return a_source(hourly, starting_timestamp="2024-01-01 03:00:00", starting_bound_inclusive=False)
 
