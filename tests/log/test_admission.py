@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 
 import pytest
 
+from support.actions import add, commit, remove
 from tablefeed.errors import TABLE, ChangeRefusedError
 from tablefeed.log.admission import ChangePolicy, delivered_files, first_said
-from tablefeed.model.actions import AddFile, CdcFile, Commit, FileAction, RemoveFile, Version
+from tablefeed.model.actions import CdcFile, Commit
 
 STRICT = ChangePolicy()
 DELETES = ChangePolicy(ignore_deletes=True)
@@ -16,18 +17,7 @@ CHANGES = ChangePolicy(ignore_changes=True)
 SKIP = ChangePolicy(skip_change_commits=True)
 
 
-def add(path: str, *, data_change: bool = True) -> AddFile:
-    return AddFile(path=path, log_path=path, partition_values={}, size_bytes=1, modified_ms=1, data_change=data_change)
-
-
-def remove(path: str, *, data_change: bool = True) -> RemoveFile:
-    return RemoveFile(path=path, log_path=path, data_change=data_change)
-
-
-def v7(*files: FileAction, info: Mapping[str, object] | None = None) -> Commit:
-    return Commit(version=Version(7), files=files, info=info, committed_at_ms=None)
-
-
+v7 = partial(commit, 7)
 APPEND = v7(add("b"), add("a"))
 DELETE = v7(remove("a"), remove("b"))
 UPDATE = v7(remove("a"), add("a2"), add("new"))

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from support.logs import at
 from tablefeed.log.change_plan import ChangeStep, furthest_changes
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Offset
-
-
-def at(version: int, file_index: int = 0, *, in_snapshot: bool = False) -> Offset:
-    return Offset(table_id="t", version=Version(version), file_index=file_index, in_snapshot=in_snapshot)
 
 
 def plain(version: int, *sizes: int, excluded: Sequence[int] = ()) -> ChangeStep:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 import pytest
 
+from support import actions
 from tablefeed.errors import TABLE, ChangeDataError
 from tablefeed.log.changes import ChangedFile, ChangeType, changed_files, implied_changes
-from tablefeed.model.actions import AddFile, CdcFile, Commit, DeletionVector, FileAction, RemoveFile, Version
+from tablefeed.model.actions import AddFile, CdcFile, DeletionVector, FileAction, RemoveFile
 
 INSERT, DELETE = ChangeType.INSERT, ChangeType.DELETE
 NO_ROWS = {"numTargetRowsInserted": "0", "numTargetRowsUpdated": "0", "numTargetRowsDeleted": "0"}
@@ -21,36 +24,19 @@ def vector(name: str) -> DeletionVector:
 D1, D2 = vector("one"), vector("two")
 
 
-def add(path: str, dv: DeletionVector | None = None, *, data_change: bool = True) -> AddFile:
-    return AddFile(
-        path=path,
-        log_path=path,
-        partition_values={"day": "1"},
-        size_bytes=10,
-        modified_ms=1,
-        data_change=data_change,
-        deletion_vector=dv,
-    )
+def add(path: str, dv: DeletionVector | None = None, **more: Any) -> AddFile:
+    return actions.add(path, partition_values={"day": "1"}, deletion_vector=dv, **more)
 
 
-def remove(
-    path: str,
-    dv: DeletionVector | None = None,
-    *,
-    data_change: bool = True,
-    partition_values: Mapping[str, str | None] | None = None,
-) -> RemoveFile:
-    return RemoveFile(
-        path=path, log_path=path, data_change=data_change, deletion_vector=dv, partition_values=partition_values
-    )
+def remove(path: str, dv: DeletionVector | None = None, **more: Any) -> RemoveFile:
+    return actions.remove(path, deletion_vector=dv, **more)
 
 
 def cdc(path: str) -> CdcFile:
     return CdcFile(path=path, log_path=path, partition_values={"day": "1"}, size_bytes=5)
 
 
-def v7(*files: FileAction, info: Mapping[str, object] | None = None) -> Commit:
-    return Commit(version=Version(7), files=files, info=info, committed_at_ms=None)
+v7 = partial(actions.commit, 7)
 
 
 Told = tuple[int, str, ChangeType | None, DeletionVector | None, DeletionVector | None]
@@ -92,7 +78,8 @@ MOVED = [remove("a", data_change=False), add("b", data_change=False)]
         # A removed file's deleted rows are not deleted again, and an added file's are not inserted.
         ([remove("a", D1)], [(0, "a", DELETE, D1, None)]),
         ([add("a", D1)], [(0, "a", INSERT, D1, None)]),
-        # A deletion vector that goes inserts its rows again; of two vectors the difference counts in both directions.
+        # A first deletion vector deletes its rows and one that goes inserts them again; of two the difference counts.
+        ([remove("a"), add("a", D1)], [(0, "a", DELETE, None, D1)]),
         ([remove("a", D1), add("a")], [(1, "a", INSERT, None, D1)]),
         ([remove("a", D1), add("a", D2)], [(0, "a", DELETE, D1, D2), (1, "a", INSERT, D2, D1)]),
         ([add("a", D2), remove("a", D1)], [(0, "a", INSERT, D2, D1), (1, "a", DELETE, D1, D2)]),
@@ -131,12 +118,11 @@ def test_a_commit_that_contradicts_itself_about_a_file_is_refused(files: list[Fi
     assert (caught.value.version, caught.value.url) == (7, TABLE)
 
 
-def test_a_first_deletion_vector_deletes_its_rows() -> None:
-    assert changes(remove("a"), add("a", D1)) == [(0, "a", DELETE, None, D1)]
+def test_a_merge_that_counted_no_row_changed_none_but_what_it_recorded() -> None:
+    info = {"operation": "MERGE", "operationMetrics": NO_ROWS}
 
-
-def test_a_merge_that_counted_no_row_changed_none() -> None:
-    assert changes(remove("a"), add("b"), info={"operation": "MERGE", "operationMetrics": NO_ROWS}) == []
+    assert changes(remove("a"), add("b"), info=info) == []
+    assert changes(cdc("c"), info=info) == [(0, "c", None, None, None)]
 
 
 @pytest.mark.parametrize(
@@ -151,12 +137,6 @@ def test_a_merge_that_counted_no_row_changed_none() -> None:
 )
 def test_a_merge_that_did_not_count_all_its_rows_as_none_is_told_by_its_files(info: Mapping[str, object]) -> None:
     assert len(changes(remove("a"), add("b"), info=info)) == 2
-
-
-def test_a_merge_of_nothing_that_recorded_changes_is_told_by_them() -> None:
-    info = {"operation": "MERGE", "operationMetrics": NO_ROWS}
-
-    assert changes(cdc("c"), info=info) == [(0, "c", None, None, None)]
 
 
 def test_what_files_imply_does_not_look_at_what_was_recorded() -> None:

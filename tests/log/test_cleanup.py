@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -9,19 +10,8 @@ from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFile, LogFileKind
 
 
-def a_file(name: str, kind: LogFileKind, version: int, *, at: int = 0, **more: int) -> LogFile:
-    numbers = {k: v for k, v in more.items() if k != "last_version"}
-    last = more.get("last_version")
-    return LogFile(
-        name=name,
-        kind=kind,
-        version=Version(version),
-        size_bytes=1,
-        modified_ms=at,
-        last_version=None if last is None else Version(last),
-        part=numbers.get("part"),
-        part_count=numbers.get("part_count"),
-    )
+def a_file(name: str, kind: LogFileKind, version: int, *, at: int = 0, **more: Any) -> LogFile:
+    return LogFile(name=name, kind=kind, version=Version(version), size_bytes=1, modified_ms=at, **more)
 
 
 def commits(*times: int, first: int = 0) -> list[LogFile]:

@@ -150,13 +150,7 @@ def test_an_older_type_may_be_any_that_the_protocol_lets_widen_to_the_newer() ->
 
 def test_a_widened_column_reads_older_rows_and_no_newer_ones_at_any_depth() -> None:
     def nested(kind: str) -> Struct:
-        return Struct(
-            (
-                Field(
-                    "a", Array(Struct((Field("x", Primitive(kind), nullable=True),)), contains_null=True), nullable=True
-                ),
-            )
-        )
+        return table(col("a", Array(table(col("x", Primitive(kind))), contains_null=True)))
 
     assert can_read_older(nested("long"), nested("integer"))
     assert not can_read_older(nested("integer"), nested("long"))

@@ -2,50 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
+from support.actions import add, commit, remove
 from tablefeed.log.conflicts import WriteKind, conflict_with
-from tablefeed.model.actions import (
-    AddFile,
-    Commit,
-    DomainMetadata,
-    FileAction,
-    Metadata,
-    Protocol,
-    RemoveFile,
-    Txn,
-    Version,
-)
+from tablefeed.model.actions import Commit, DomainMetadata, FileAction, Metadata, Protocol, Txn
 
+v8 = partial(commit, 8)
 OURS = Txn(app_id="query", txn_version=5)
 PROTOCOL = Protocol(min_reader_version=1, min_writer_version=2)
 METADATA = Metadata(table_id="t", schema_string='{"type":"struct","fields":[]}')
-
-
-def add(path: str, *, data_change: bool = True) -> AddFile:
-    return AddFile(path=path, log_path=path, partition_values={}, size_bytes=1, modified_ms=1, data_change=data_change)
-
-
-def remove(path: str, *, data_change: bool = True) -> RemoveFile:
-    return RemoveFile(path=path, log_path=path, data_change=data_change)
-
-
-def v8(
-    *files: FileAction,
-    protocol: Protocol | None = None,
-    metadata: Metadata | None = None,
-    txns: tuple[Txn, ...] = (),
-    domains: tuple[DomainMetadata, ...] = (),
-) -> Commit:
-    return Commit(
-        version=Version(8),
-        files=files,
-        protocol=protocol,
-        metadata=metadata,
-        txns=txns,
-        domains=domains,
-        committed_at_ms=None,
-    )
 
 
 def class_for(winner: Commit, kind: WriteKind, txn: Txn | None = OURS) -> str | None:

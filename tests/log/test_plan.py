@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.logs import at
 from tablefeed.feed.stream.offset_json import offset_to_json
 from tablefeed.log.plan import Limits, Step, furthest, pack
 from tablefeed.model.actions import Version
@@ -27,10 +28,6 @@ def counted(*rows: Sequence[int | None], first: int = 0) -> list[Step]:
 
 def snapshot(version: int, *sizes: int) -> Step:
     return Step(version=Version(version), sizes=sizes, in_snapshot=True)
-
-
-def at(version: int, file_index: int = 0, *, in_snapshot: bool = False) -> Offset:
-    return Offset(table_id="t", version=Version(version), file_index=file_index, in_snapshot=in_snapshot)
 
 
 def from_position(feed: Sequence[Step], start: Offset) -> list[Step]:
@@ -86,6 +83,10 @@ def test_one_file_a_batch_gives_the_offsets_of_delta_spark() -> None:
         (at(0), counted([1, None, 1]), Limits(rows=100), at(0, 2)),
         (at(0), counted([None, None]), Limits(rows=100), at(0, 1)),
         (at(0), counted([None, None]), Limits(files=9), at(1)),
+        # The first file is taken however large.
+        (at(0), commits([10**12, 1]), Limits(size_bytes=1), at(0, 1)),
+        # Commits without files cost nothing even when the limit is spent.
+        (at(0), commits([1], [], [], [1]), Limits(files=1), at(3)),
         # An empty file costs a file and no byte.
         (at(0), commits([0, 0, 5, 1]), Limits(size_bytes=5), at(0, 3)),
         (at(0), commits([0, 0, 5]), Limits(files=2), at(0, 2)),
@@ -102,10 +103,6 @@ def test_a_batch_takes_files_while_something_is_left_of_each_limit(
     start: Offset, feed: list[Step], limits: Limits, end: Offset
 ) -> None:
     assert furthest(start, feed, limits) == end
-
-
-def test_the_first_file_is_taken_however_large() -> None:
-    assert furthest(at(0), commits([10**12, 1]), Limits(size_bytes=1)) == at(0, 1)
 
 
 def test_of_three_limits_the_first_that_is_met_ends_the_batch() -> None:
@@ -148,10 +145,6 @@ def test_the_snapshot_is_split_all_the_same_and_a_commit_after_it_has_to_fit() -
     ]
 
 
-def test_commits_without_files_cost_nothing_even_when_the_limit_is_spent() -> None:
-    assert furthest(at(0), commits([1], [], [], [1]), Limits(files=1)) == at(3)
-
-
 def test_what_comes_after_the_end_of_the_query_is_not_looked_at() -> None:
     def feed() -> Iterator[Step]:
         yield from commits([1, 1])
@@ -169,19 +162,19 @@ def test_a_commit_beyond_the_limits_is_not_looked_at() -> None:
     assert furthest(at(0), feed(), Limits(files=1)) == at(0, 1)
 
 
-def test_the_end_of_the_query_within_a_version_is_kept() -> None:
-    feed = commits([1, 1, 1], [1])
-
-    assert furthest(at(0), feed, Limits(), stop_at=at(0, 2)) == at(0, 2)
-    assert furthest(at(0), feed, Limits(files=1), stop_at=at(0, 2)) == at(0, 1)
-
-
-def test_the_end_of_the_query_is_kept_where_the_commits_before_it_were_lost() -> None:
-    assert furthest(at(2), commits([1], first=6), Limits(), stop_at=at(4)) == at(4)
-
-
-def test_an_end_that_the_query_is_already_behind_does_not_take_it_back() -> None:
-    assert furthest(at(5, 1), commits([1, 1, 1], first=5), Limits(), stop_at=at(3)) == at(5, 1)
+@pytest.mark.parametrize(
+    ("start", "feed", "limits", "stop_at", "end"),
+    [
+        pytest.param(at(0), commits([1, 1, 1], [1]), Limits(), at(0, 2), at(0, 2), id="within a version"),
+        pytest.param(at(0), commits([1, 1, 1], [1]), Limits(files=1), at(0, 2), at(0, 1), id="limited before it"),
+        pytest.param(at(2), commits([1], first=6), Limits(), at(4), at(4), id="commits before it lost"),
+        pytest.param(at(5, 1), commits([1, 1, 1], first=5), Limits(), at(3), at(5, 1), id="already behind it"),
+    ],
+)
+def test_the_end_of_the_query_is_kept_and_takes_no_query_back(
+    start: Offset, feed: list[Step], limits: Limits, stop_at: Offset, end: Offset
+) -> None:
+    assert furthest(start, feed, limits, stop_at=stop_at) == end
 
 
 @pytest.mark.parametrize("limit", [{"files": 0}, {"size_bytes": -1}, {"rows": 0}])

@@ -29,17 +29,10 @@ def checkpoint(version: int) -> list[LogFile]:
 
 
 def parts(version: int, *, of: int, without: int | None = None) -> list[LogFile]:
+    names = {part: f"{version:020d}.checkpoint.{part:010d}.{of:010d}.parquet" for part in range(1, of + 1)}
     return [
-        LogFile(
-            name=f"{version:020d}.checkpoint.{part:010d}.{of:010d}.parquet",
-            kind=LogFileKind.CHECKPOINT_PART,
-            version=Version(version),
-            size_bytes=1,
-            modified_ms=1,
-            part=part,
-            part_count=of,
-        )
-        for part in range(1, of + 1)
+        _file(name, LogFileKind.CHECKPOINT_PART, version, part=part, part_count=of)
+        for part, name in names.items()
         if part != without
     ]
 
@@ -50,20 +43,12 @@ def v2_checkpoint(version: int, *, uuid: str = "80a083e8") -> list[LogFile]:
 
 
 def compaction(first: int, last: int) -> list[LogFile]:
-    return [
-        LogFile(
-            name=f"{first:020d}.{last:020d}.compacted.json",
-            kind=LogFileKind.COMPACTION,
-            version=Version(first),
-            size_bytes=1,
-            modified_ms=1,
-            last_version=Version(last),
-        )
-    ]
+    name = f"{first:020d}.{last:020d}.compacted.json"
+    return [_file(name, LogFileKind.COMPACTION, first, last_version=Version(last))]
 
 
-def _file(name: str, kind: LogFileKind, version: int) -> LogFile:
-    return LogFile(name=name, kind=kind, version=Version(version), size_bytes=1, modified_ms=1)
+def _file(name: str, kind: LogFileKind, version: int, **more: Any) -> LogFile:
+    return LogFile(name=name, kind=kind, version=Version(version), size_bytes=1, modified_ms=1, **more)
 
 
 def built(listing: list[LogFile], version: int | None = None, without: frozenset[str] = frozenset()) -> LogSegment:
@@ -199,8 +184,8 @@ def test_a_version_after_the_newest_or_before_the_first_checkpoint_is_not_there(
         [],
         parts(3, of=2, without=1),
         [_file("00000000000000000003.crc", LogFileKind.CHECKSUM, 3)],
-        [_file("00000000000000000003.00000000000000000005.compacted.json", LogFileKind.COMPACTION, 3)],
-        [_file("00000000000000000000.00000000000000000005.compacted.json", LogFileKind.COMPACTION, 0)],
+        compaction(3, 5),
+        compaction(0, 5),
     ],
 )
 def test_a_log_without_a_commit_and_a_whole_checkpoint_is_no_table(listing: list[LogFile]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from tablefeed.store import Store
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 
 _MAP = pa.map_(pa.string(), pa.string())
-_TYPES: dict[str, pa.DataType] = {
+TYPES: dict[str, pa.DataType] = {
     "protocol": pa.struct(
         [
             ("minReaderVersion", pa.int32()),
@@ -79,11 +79,12 @@ def put_checkpoint(store: Store, name: str, actions: Sequence[Action]) -> None:
     store.replace(f"_delta_log/{name}", as_json if name.endswith(".json") else in_parquet(actions))
 
 
-def in_parquet(actions: Sequence[Action], **options: Any) -> bytes:  # Any: pyarrow's
+def in_parquet(actions: Sequence[Action], types: Mapping[str, pa.DataType] = TYPES, **options: Any) -> bytes:
+    """`types` go before those that are known here; `options` are pyarrow's."""
     kinds = {kind for action in actions for kind in action}
     columns = {
-        kind: pa.array([_arrow(action.get(kind), _TYPES[kind]) for action in actions], _TYPES[kind])
-        for kind in _TYPES
+        kind: pa.array([_arrow(action.get(kind), found) for action in actions], found)
+        for kind, found in {**types, **{known: TYPES[known] for known in TYPES.keys() - types.keys()}}.items()
         if kind in kinds
     }
     out = io.BytesIO()
