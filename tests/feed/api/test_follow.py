@@ -245,7 +245,7 @@ def test_a_table_made_again_at_the_same_place_is_not_followed(
     shutil.rmtree(tmp_path / "t")
     made(tmp_path / "t", commits_again, table_format)
 
-    with pytest.raises(OffsetError, match=r"it was deleted and made again .*Call `follow` again") as caught:
+    with pytest.raises(OffsetError, match=r"the table was deleted and created again.*Call `follow` again") as caught:
         next(commits)
     assert caught.value.error_class == OTHER_TABLE
 

@@ -164,7 +164,7 @@ def test_an_offset_of_another_table_is_refused() -> None:
         with pytest.raises(OffsetError, match=r"Use a new checkpoint") as caught:
             ask()
         assert caught.value.error_class == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
-        assert f"is of the table with id {at(0).table_id}" in str(caught.value)
+        assert f"began with the table with id {at(0).table_id}" in str(caught.value)
         assert f"is now the table with id {OTHER}" in str(caught.value)
 
 

@@ -20,9 +20,10 @@ from tablefeed.feed.arguments import (
 )
 from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import LoggedColumns, ScanTask, read_task
-from tablefeed.feed.snapshot.bounds import check_available, check_protocol, check_same_table, read_commits
+from tablefeed.feed.snapshot.bounds import check_available, check_protocol, read_commits
 from tablefeed.feed.snapshot.in_force import metadata_at
 from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.same_table import refuse_other
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.log.admission import ChangePolicy, delivered_files, first_said
 from tablefeed.log.compatibility import can_read_older
@@ -147,7 +148,8 @@ def _check(metadata: Metadata, version: int, read: Snapshot) -> None:
     is read with its own.
     """
     url = read.log.url
-    check_same_table(metadata, version, table_id=read.metadata.table_id, url=url)
+    ours, theirs = read.metadata.table_id, metadata.table_id
+    refuse_other(url, expected=ours, found=theirs, remedy="Read the versions of one table at a time.", at=version)
     older, newer = mapped_schema(metadata), mapped_schema(read.metadata)
     if has_mapping_change(older=older, newer=newer) or not can_read_older(newer.schema, older.schema):
         raise SchemaChangedError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tablefeed.errors import LogGapError, ObjectNotFoundError, OffsetError, VersionNotFoundError
+from tablefeed.errors import LogGapError, ObjectNotFoundError, VersionNotFoundError
 from tablefeed.feed.snapshot.same_table import SameTable
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
 from tablefeed.model.actions import Commit, Metadata, Version
@@ -49,14 +49,3 @@ def check_protocol(commit: Commit, metadata: Metadata, *, log: TableLog) -> None
     """
     if commit.protocol is not None:
         log.check_readable(commit.protocol, commit.metadata or metadata)
-
-
-def check_same_table(metadata: Metadata, version: int, *, table_id: str, url: str) -> None:
-    """Raises OffsetError where `metadata`, which holds at `version`, does not have the id `table_id`."""
-    if metadata.table_id != table_id:
-        raise OffsetError(
-            f"The table at {url} was made anew under another id: at version {version} it has {metadata.table_id}, and "
-            f"what is read here is of {table_id}. Read the versions of one table at a time.",
-            url=url,
-            error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
-        )

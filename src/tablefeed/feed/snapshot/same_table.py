@@ -97,12 +97,16 @@ def _table_id_at(version: Version, newest: Snapshot) -> str:
         return newest.metadata.table_id
 
 
-def refuse_other(url: str, *, expected: str, found: str, remedy: str) -> None:
-    """Raises OffsetError where the ids of two tables differ."""
+def refuse_other(url: str, *, expected: str, found: str, remedy: str, at: int | None = None) -> None:
+    """Raises OffsetError where the table at `url` has the id `found`, and its reader began with the id `expected`.
+
+    `at` is the version that has the id `found`; None: the newest. `remedy` says what the user of the reader can do.
+    """
     if found != expected:
         raise OffsetError(
-            f"{url} was the table with id {expected} and is now the table with id {found}: it was deleted and made "
-            f"again while it was read. {remedy}",
+            f"{url} is {'now' if at is None else f'at version {at}'} the table with id {found}, but this reader began "
+            f"with the table with id {expected}: the table was deleted and created again, or the path is of another "
+            f"table. {remedy}",
             url=url,
             error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
         )

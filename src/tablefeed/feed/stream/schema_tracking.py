@@ -18,11 +18,12 @@ from tablefeed.delta.schema.column_mapping import has_mapping_change, mapped_sch
 from tablefeed.delta.schema.schema_string import format_schema, schema_of
 from tablefeed.delta.tracked import TrackedMetadata
 from tablefeed.errors import MetadataEvolvedError, SchemaChangedError, SchemaLogError
+from tablefeed.feed.snapshot.same_table import refuse_other
 from tablefeed.feed.snapshot.table_files import for_store
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.stream.schema_log import SchemaLog, TrackedEntry, source_path
 from tablefeed.feed.stream.schema_unblock import Allowed, check_allowed
-from tablefeed.feed.stream.stream_metadata import StreamMetadata, check_table
+from tablefeed.feed.stream.stream_metadata import REMEDY, StreamMetadata
 from tablefeed.log.compatibility import can_read
 from tablefeed.model.actions import Commit, Metadata, Protocol, Version
 from tablefeed.model.schema import Field, Struct, rebuilt
@@ -111,7 +112,8 @@ class SchemaTracking(StreamMetadata):
     def check(self, commit: Commit) -> None:
         """See `StreamMetadata`. Raises OffsetError where the metadata in `commit` is of another table."""
         if commit.metadata is not None:
-            check_table(of_query=self._begun.metadata.table_id, found=commit.metadata.table_id, url=self._url)
+            ours, theirs = self._begun.metadata.table_id, commit.metadata.table_id
+            refuse_other(self._url, expected=ours, found=theirs, remedy=REMEDY, at=commit.version)
 
     def changes(self, commit: Commit) -> bool:
         """See `StreamMetadata`. True where `commit` changes the metadata and the newest entry is older than it."""

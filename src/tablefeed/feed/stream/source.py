@@ -20,7 +20,7 @@ from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import ChangedRows, LoggedColumns, ScanTask
 from tablefeed.feed.snapshot.bounds import check_protocol
 from tablefeed.feed.snapshot.open_log import open_log
-from tablefeed.feed.snapshot.same_table import SameTable
+from tablefeed.feed.snapshot.same_table import SameTable, refuse_other
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.snapshot.tail import GAP_CHECK_S, Tail
 from tablefeed.feed.snapshot.timeline import CommitTimes
@@ -31,8 +31,8 @@ from tablefeed.feed.stream.query_schema import QuerySchema
 from tablefeed.feed.stream.schema_tracking import SchemaTracking
 from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.feed.stream.stream_bounds import Ending, start_version
-from tablefeed.feed.stream.stream_metadata import FixedMetadata, StreamMetadata, check_behind_hole, check_table
-from tablefeed.feed.stream.stream_snapshot import REMEDY, ByFiles, InitialSnapshot, SnapshotOrder
+from tablefeed.feed.stream.stream_metadata import REMEDY, FixedMetadata, StreamMetadata, check_behind_hole
+from tablefeed.feed.stream.stream_snapshot import ByFiles, InitialSnapshot, SnapshotOrder
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Commit, Version
 from tablefeed.model.offset import Barrier, Offset
@@ -333,7 +333,7 @@ class StreamSource:
         return Version(max(start.version - 1, 0)) if goes_on and start != self._initial else start.version
 
     def _check_offset(self, offset: Offset) -> None:
-        check_table(of_query=offset.table_id, found=self._begun.metadata.table_id, url=self.url)
+        refuse_other(self.url, expected=offset.table_id, found=self._begun.metadata.table_id, remedy=REMEDY)
         check_order(offset, None if self._event_time is None else self._event_time.name, url=self.url)
 
     def _say_that_it_ended(self, last: Version) -> None:

@@ -11,15 +11,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tablefeed.errors import LogError, LogGapError, OffsetError, SchemaChangedError, VersionNotFoundError
+from tablefeed.errors import LogError, LogGapError, SchemaChangedError, VersionNotFoundError
 from tablefeed.feed.changes.change_rules import is_mapped
 from tablefeed.feed.snapshot.in_force import metadata_at
+from tablefeed.feed.snapshot.same_table import refuse_other
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.stream.query_schema import QuerySchema
 from tablefeed.model.actions import Commit, Metadata, Version
 from tablefeed.model.schema import Struct
 
 logger = logging.getLogger(__name__)
+
+REMEDY = "Use a new checkpoint."
+"""What to do where the path has another table than the stream began with."""
 
 
 class StreamMetadata(ABC):
@@ -114,7 +118,7 @@ class FixedMetadata(StreamMetadata):
 
     def _check(self, metadata: Metadata, version: Version) -> None:
         begun = self._query.begun
-        check_table(of_query=begun.metadata.table_id, found=metadata.table_id, url=begun.log.url)
+        refuse_other(begun.url, expected=begun.metadata.table_id, found=metadata.table_id, remedy=REMEDY, at=version)
         added = self._query.check(metadata, version)
         if not self._warned.issuperset(added):
             # A commit may be checked more than once. The warning for a column is logged once.
@@ -133,17 +137,6 @@ class FixedMetadata(StreamMetadata):
             "have in files. Start with a later version and a new checkpoint.",
             url=url,
             error_class="DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
-        )
-
-
-def check_table(*, of_query: str, found: str, url: str) -> None:
-    """Raises OffsetError where the table `found` at `url` is not the one `of_query`."""
-    if of_query != found:
-        raise OffsetError(
-            f"The checkpoint of this query is of the table with id {of_query}, but {url} is now the table with id "
-            f"{found}: the table was deleted and created again, or the path is of another table. Use a new checkpoint.",
-            url=url,
-            error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
         )
 
 

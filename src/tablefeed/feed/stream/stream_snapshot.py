@@ -12,6 +12,7 @@ from tablefeed.errors import LogError
 from tablefeed.feed.snapshot.same_table import refuse_other
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.stream.lag import SnapshotLeft
+from tablefeed.feed.stream.stream_metadata import REMEDY
 from tablefeed.log.plan import Step
 from tablefeed.model.actions import AddFile, Version
 from tablefeed.model.offset import Offset
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from tablefeed.data.predicate import RowFilter
     from tablefeed.feed.scan.pruning import Pruner
     from tablefeed.feed.stream.event_time import EventTimes
-
-REMEDY = "Use a new checkpoint."
-"""What to do where the path has another table than the stream began with."""
 
 
 class SnapshotOrder(Protocol):
