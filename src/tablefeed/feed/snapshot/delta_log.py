@@ -63,16 +63,14 @@ class DeltaSnapshot(Snapshot):
         """Gives the log files that the version is read from, without those that are known to be unreadable."""
         return self.log.segments(self.version, self.unreadable)
 
-    def metadata_behind_hole(self, version: Version) -> Metadata:
+    def metadata_behind_hole(self, version: Version) -> Metadata | None:
         """See `Snapshot`: a lost commit may have changed it."""
         from tablefeed.feed.snapshot.in_force import metadata_at
 
         try:
             newest = self if version <= self.version else self.log.load()
-        except LogError as error:
-            raise VersionNotFoundError(
-                url=self.url, version=version, earliest=self.version, latest=self.version
-            ) from error
+        except LogError:
+            return None
         try:
             return metadata_at(version, newest)
         except VersionNotFoundError:

@@ -153,11 +153,11 @@ class Snapshot(ABC):
         """
 
     @abstractmethod
-    def metadata_behind_hole(self, version: Version) -> Metadata:
+    def metadata_behind_hole(self, version: Version) -> Metadata | None:
         """Gives the metadata at `version`, before which commits are lost; as of the newest version if it is not known.
 
-        `version` may be after this snapshot. Raises VersionNotFoundError where no state at `version` or later can be
-        loaded, and LogError where a commit after the hole cannot be read.
+        `version` may be after this snapshot. None where no state at `version` or later can be loaded. Raises LogError
+        where a commit after the hole cannot be read.
         """
 
     @abstractmethod

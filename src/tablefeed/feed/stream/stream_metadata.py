@@ -148,10 +148,9 @@ def check_behind_hole(commit: Commit, metadata: StreamMetadata, *, expected: Ver
     a commit after the hole cannot be read.
     """
     url = begun.log.url
-    try:
-        held = begun.metadata_behind_hole(commit.version)
-    except VersionNotFoundError as error:
-        raise _hole(url, expected, commit, "No checkpoint after the gap gives the schema.") from error
+    held = begun.metadata_behind_hole(commit.version)
+    if held is None:
+        raise _hole(url, expected, commit, "No checkpoint after the gap gives the schema.")
     metadata.check(replace(commit, metadata=commit.metadata or held))
     if commit.metadata is None and metadata.changes(replace(commit, metadata=held, protocol=None)):
         raise _hole(url, expected, commit, "One of them changed the metadata that this stream tracks.")
