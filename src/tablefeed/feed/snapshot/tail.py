@@ -39,15 +39,15 @@ class Tail:
     def commits(self, start: Version, *, through: Version | None = None) -> Iterator[Commit]:
         """Gives the commits from `start` to the newest, or to `through`, in order and without a gap.
 
-        Raises LogGapError where versions are missing; without `fail_on_data_loss` it continues after the gap. With
-        `through`, a version that the log once had, a missing version is a gap at once. Without it, a missing version is
-        first treated as not yet committed.
+        Ends early at a missing version unless a listing shows later ones. Then it raises LogGapError, or, without
+        `fail_on_data_loss`, continues after the gap. A reader without `through` waits for that version, so it lists the
+        log at most once in GAP_CHECK_S seconds.
         """
         version: Version | None = start
         while version is not None and (through is None or version <= through):
             commit = self.commit(version)
             if commit is None:
-                version = self._next_behind_hole(version, was_there=through is not None)
+                version = self._next_behind_hole(version, is_waiting=through is None)
                 continue
             yield commit
             version = Version(version + 1)
@@ -93,11 +93,11 @@ class Tail:
             self._cached[commit.version] = commit
             self._cached_actions += len(commit.files)
 
-    def _next_behind_hole(self, version: Version, *, was_there: bool) -> Version | None:
+    def _next_behind_hole(self, version: Version, *, is_waiting: bool) -> Version | None:
         now = self._clock()
         if version in self._behind_hole:
             return self._behind_hole[version]
-        if not was_there and now - self._gap_checked_at < GAP_CHECK_S:
+        if is_waiting and now - self._gap_checked_at < GAP_CHECK_S:
             return None
         listed = self._log.listing(version, over_holes=not self._fail_on_data_loss)
         later = [f.version for f in listed if f.kind is LogFileKind.COMMIT and f.version > version]
