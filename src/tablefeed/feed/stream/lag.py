@@ -16,6 +16,7 @@ from typing import Any
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.snapshot.tail import Tail
+from tablefeed.feed.stream.batch_span import last_version
 from tablefeed.feed.stream.offset_json import offset_to_json
 from tablefeed.model.actions import Commit, Version
 from tablefeed.model.offset import Offset
@@ -114,8 +115,7 @@ class LagMeter:
         undelivered version, and at most READ_AHEAD commits read. Files and bytes are None where more commits than these
         are unread, where there is no room to keep them, or where one cannot be read or delivered. Raises StoreError.
         """
-        passed = end.version if end.in_snapshot or end.file_index else end.version - 1
-        self._newest = self._newest_version(Version(max(known, self._newest, passed)))
+        self._newest = self._newest_version(max(known, self._newest, last_version(end)))
         if last is not None:
             self._newest = min(self._newest, last)
         versions_behind = max(self._newest + 1 - end.version, 0)

@@ -6,9 +6,8 @@ changed rows, and how far a batch of them goes, is decided by a `Delivery` (deli
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,21 +16,23 @@ from tablefeed.errors import LogError, naming, naming_its_table
 from tablefeed.feed.changes.change_delivery import ChangeDelivery
 from tablefeed.feed.scan.spread import spread
 from tablefeed.feed.scan.table_scan import table_scan
-from tablefeed.feed.scan.task import ChangedRows, LoggedColumns, ScanTask
+from tablefeed.feed.scan.task import ChangedRows, ScanTask
 from tablefeed.feed.snapshot.bounds import check_protocol
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.same_table import SameTable, refuse_other
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.snapshot.tail import GAP_CHECK_S, Tail
 from tablefeed.feed.snapshot.timeline import CommitTimes
+from tablefeed.feed.stream.batch_span import as_planned, held_at, last_looked_at, last_version, snapshot_version
 from tablefeed.feed.stream.delivery import AppendDelivery, Delivery
-from tablefeed.feed.stream.event_time import EventTimes, check_order, event_time_field
+from tablefeed.feed.stream.event_time import check_order, event_time_field
 from tablefeed.feed.stream.lag import Lag, LagMeter
 from tablefeed.feed.stream.query_schema import QuerySchema
 from tablefeed.feed.stream.schema_tracking import SchemaTracking
 from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.feed.stream.stream_bounds import Ending, start_version
 from tablefeed.feed.stream.stream_metadata import REMEDY, FixedMetadata, StreamMetadata, check_behind_hole
+from tablefeed.feed.stream.stream_rows import StreamRows
 from tablefeed.feed.stream.stream_snapshot import ByFiles, InitialSnapshot, SnapshotOrder
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Commit, Version
@@ -40,10 +41,7 @@ from tablefeed.model.schema import Struct
 
 if TYPE_CHECKING:
     from tablefeed.data.predicate import RowFilter
-    from tablefeed.feed.scan.pruning import Pruner
     from tablefeed.feed.stream.event_order import ByEventTime
-
-logger = logging.getLogger(__name__)
 
 
 def open_source(
@@ -94,7 +92,6 @@ class StreamSource:
         self._first_end: Offset | None = None
         self._bound: Offset | None = None
         self._wants_bound = False
-        self._ended = False
 
     @property
     def url(self) -> str:
@@ -130,10 +127,11 @@ class StreamSource:
         self._check_offset(start)
         last = self._ending.last
         if last is not None and start.version > last:
-            self._say_that_it_ended(last)
+            self._ending.log_reached(query_ends=self._wants_bound)
             return start
-        self._same_table.resume(_last_read(start))
-        self._metadata.begin(self._held_at(start), start.version, in_snapshot=start.in_snapshot)
+        self._same_table.resume(last_looked_at(start))
+        held = held_at(start, is_first=start == self._initial)
+        self._metadata.begin(held, start.version, in_snapshot=start.in_snapshot)
         if start.barrier is Barrier.REACHED:
             return self._offset(start.version, barrier=Barrier.PASSED)
         if start.barrier is Barrier.PASSED and self._options.tracking is not None:
@@ -169,7 +167,7 @@ class StreamSource:
         self._check_offset(start)
         self._check_offset(end)
         self._first_end = None  # the first batch is logged: no later one may be cut short
-        start = _as_planned(start, end)
+        start = as_planned(start, end)
         if start == end:
             return []
         self._begin_batch(start, end)
@@ -204,46 +202,35 @@ class StreamSource:
         """Closes the store, which ends its watch on the log."""
         self._log.store.close()
 
-    def _parts(self, start: Offset, end: Offset) -> Iterator[tuple[list[ChangedRows], RowFilter | None]]:
-        """The files of a batch and the filter for their rows: those of the initial snapshot, then those of commits."""
-        first = start
-        version = _snapshot_version(start, end)
-        if version is not None:
-            adds = self._snapshot_order.adds(version, start, end)
-            files = list(self._delivery.snapshot_files(adds, version))
-            first = self._offset(Version(version + 1))
-            rows = self._snapshot_order.rows(version, start, end)
-            if rows is self._rows and not end.in_snapshot:  # files with the same filter are balanced together
-                files += self._committed_files(first, end)
-                yield files, rows
+    def _furthest(self, start: Offset, limits: Limits, stop_at: Offset | None) -> Offset:
+        if start.in_snapshot and self._by_event_time is not None:
+            behind = self._by_event_time.furthest(start, limits)
+            if behind.in_snapshot or not limits.take_all:  # how much of the limits is left is not known
+                return behind
+            start = behind
+        changes: list[Version] = []
+        end = self._delivery.furthest(start, self._steps(start, changes), limits, stop_at=stop_at)
+        # A step is read only where all before it is taken. So where a change was met, the batch ends there.
+        return self._offset(changes[0], barrier=Barrier.REACHED) if changes else end
+
+    def _steps(self, start: Offset, changes: list[Version]) -> Iterator[Any]:  # steps of the delivery's own kind
+        """The steps from `start` on. Where a change of the metadata ends them, its version is put in `changes`."""
+        version = start.version
+        if start.in_snapshot:
+            log_paths = (path.as_py() for path in self._snapshot.files(version)["log_path"])
+            yield self._delivery.snapshot_step(self._snapshot.step(version), log_paths)
+            version = Version(version + 1)
+        for commit in self._commits(version):
+            if self._ending.is_past(commit.version):
                 return
-            yield files, rows
-        if not end.in_snapshot:
-            yield list(self._committed_files(first, end)), self._rows
-
-    def _committed_files(self, first: Offset, end: Offset) -> Iterator[ChangedRows]:
-        last = end.version if end.file_index else Version(end.version - 1)
-        reads = self._tail.reads
-        seen = Version(first.version - 1)
-        for commit in self._commits(first.version, through=last):
-            begin = first.file_index if commit.version == first.version else 0
-            stop = end.file_index if commit.version == end.version else None
             self._check_commit(commit)
-            self._metadata.refuse(commit)
-            yield from self._delivery.files(commit, begin, stop)
-            seen = commit.version
-        if seen < last and self._options.fail_on_data_loss:
-            raise self._trailing_missing(seen=seen, last=last)
-        if self._tail.reads > reads:  # commits kept from `latest` were checked there
-            self._same_table.look()
-
-    def _trailing_missing(self, *, seen: Version, last: Version) -> LogError:
-        return LogError(
-            f"The log of {self._log.url} ends at version {seen}, but this batch ends at version {last}: the "
-            "last commits were removed. Restore them, or restart from a new checkpoint.",
-            url=self._log.url,
-            error_class="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
-        )
+            step = self._delivery.step(commit)
+            if self._metadata.changes(commit):
+                if start.file_index and commit.version == start.version:
+                    self._metadata.refuse(commit)
+                changes.append(commit.version)
+                return
+            yield step
 
     def _not_past_first_end(self, start: Offset, end: Offset) -> Offset:
         """`end`; or less for the first batch of a query that begins with the snapshot or after the newest version.
@@ -259,7 +246,7 @@ class StreamSource:
     def _check_table_still_there(self, start: Offset, end: Offset) -> None:
         """Checks the table after the commits up to `end` were read; without new ones, once in GAP_CHECK_S seconds."""
         if end != start and not end.in_snapshot:
-            self._same_table.check(_last_read(end))
+            self._same_table.check(last_looked_at(end))
         elif self._clock() - self._looked_at_s < GAP_CHECK_S:
             return
         else:
@@ -267,41 +254,42 @@ class StreamSource:
         self._looked_at_s = self._clock()
 
     def _begin_batch(self, start: Offset, end: Offset) -> None:
-        snapshot = _snapshot_version(start, end)
+        snapshot, last = snapshot_version(start, end), max(last_version(end), Version(0))
         begins_at = start.version if snapshot is None else snapshot
-        last = Version(end.version if end.file_index or end.in_snapshot else max(end.version - 1, 0))
-        held_at = min(self._held_at(start) if snapshot is None else snapshot, last)
-        commits = self._tail.commits(Version(held_at + 1), through=last)
-        self._metadata.begin_batch(held_at, begins_at, last, commits, in_snapshot=snapshot is not None)
+        held = min(held_at(start, is_first=start == self._initial) if snapshot is None else snapshot, last)
+        commits = self._tail.commits(Version(held + 1), through=last)
+        self._metadata.begin_batch(held, begins_at, last, commits, in_snapshot=snapshot is not None)
 
-    def _furthest(self, start: Offset, limits: Limits, stop_at: Offset | None) -> Offset:
-        if start.in_snapshot and self._by_event_time is not None:
-            behind = self._by_event_time.furthest(start, limits)
-            if behind.in_snapshot or not limits.take_all:  # how much of the limits is left is not known
-                return behind
-            start = behind
-        met = _Met()
-        end = self._delivery.furthest(start, self._steps(start, met), limits, stop_at=stop_at)
-        # A step is read only where all before it is taken. So where a change was met, the batch ends there.
-        return end if met.change is None else self._offset(met.change, barrier=Barrier.REACHED)
+    def _parts(self, start: Offset, end: Offset) -> Iterator[tuple[list[ChangedRows], RowFilter | None]]:
+        """The files of a batch and the filter for their rows: those of the initial snapshot, then those of commits."""
+        first, files = start, list[ChangedRows]()
+        version = snapshot_version(start, end)
+        if version is not None:
+            first = self._offset(Version(version + 1))
+            adds = self._snapshot_order.adds(version, start, end)
+            files += self._delivery.snapshot_files(adds, version)
+            rows = self._snapshot_order.rows(version, start, end)
+            if rows is not self._rows.filter:  # files with the same filter are balanced together
+                yield files, rows
+                files = []
+        if not end.in_snapshot:
+            files += self._committed_files(first, end)
+        yield files, self._rows.filter
 
-    def _steps(self, start: Offset, met: _Met) -> Iterator[Any]:  # steps of the delivery's own kind
-        version = start.version
-        if start.in_snapshot:
-            log_paths = (path.as_py() for path in self._snapshot.files(version)["log_path"])
-            yield self._delivery.snapshot_step(self._snapshot.step(version), log_paths)
-            version = Version(version + 1)
-        for commit in self._commits(version):
-            if self._ending.is_past(commit.version):
-                return
+    def _committed_files(self, first: Offset, end: Offset) -> Iterator[ChangedRows]:
+        last, reads = last_version(end), self._tail.reads
+        seen = Version(first.version - 1)
+        for commit in self._commits(first.version, through=last):
+            begin = first.file_index if commit.version == first.version else 0
+            stop = end.file_index if commit.version == end.version else None
             self._check_commit(commit)
-            step = self._delivery.step(commit)
-            if self._metadata.changes(commit):
-                if start.file_index and commit.version == start.version:
-                    self._metadata.refuse(commit)
-                met.change = commit.version
-                return
-            yield step
+            self._metadata.refuse(commit)
+            yield from self._delivery.files(commit, begin, stop)
+            seen = commit.version
+        if seen < last and self._options.fail_on_data_loss:
+            raise self._trailing_missing(seen=seen, last=last)
+        if self._tail.reads > reads:  # commits kept from `latest` were checked there
+            self._same_table.look()
 
     def _commits(self, first: Version, *, through: Version | None = None) -> Iterator[Commit]:
         """The commits from `first` on. The first after a hole is checked for metadata that lost commits changed."""
@@ -319,29 +307,21 @@ class StreamSource:
             return commit
         raise self._trailing_missing(seen=Version(version - 1), last=version)
 
+    def _trailing_missing(self, *, seen: Version, last: Version) -> LogError:
+        return LogError(
+            f"The log of {self._log.url} ends at version {seen}, but this batch ends at version {last}: the "
+            "last commits were removed. Restore them, or restart from a new checkpoint.",
+            url=self._log.url,
+            error_class="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
+        )
+
     def _check_commit(self, commit: Commit) -> None:
         check_protocol(commit, self._begun.metadata, log=self._log)
         self._metadata.check(commit)
 
-    def _held_at(self, start: Offset) -> Version:
-        """The version whose metadata holds at `start`; the commits after `start` do not repeat it.
-
-        Where a batch ended at `start`, between two commits, it is the earlier one: a query that stopped before a column
-        was renamed must not go on under the new name just because it was started again.
-        """
-        goes_on = not start.in_snapshot and start.file_index == 0 and start.barrier is not Barrier.PASSED
-        return Version(max(start.version - 1, 0)) if goes_on and start != self._initial else start.version
-
     def _check_offset(self, offset: Offset) -> None:
         refuse_other(self.url, expected=offset.table_id, found=self._begun.metadata.table_id, remedy=REMEDY)
         check_order(offset, None if self._event_time is None else self._event_time.name, url=self.url)
-
-    def _say_that_it_ended(self, last: Version) -> None:
-        if not self._ended:
-            # A Python source cannot end a query. Except with Trigger.AvailableNow, the user must stop it.
-            level = logging.INFO if self._wants_bound else logging.WARNING
-            logger.log(level, "url=%s version=%d was the last of this query, which now stays idle", self.url, last)
-        self._ended = True
 
     @cached_property
     def _delivery(self) -> Delivery[Any]:  # Any: each delivery has its own type of step
@@ -351,54 +331,29 @@ class StreamSource:
             policy=self._options.policy,
             exclude=self._options.exclude,
             counts_rows=self._options.limits.rows is not None,
-            pruner=self._pruner,
+            pruner=self._rows.pruner,
         )
 
     @cached_property
     def _snapshot(self) -> InitialSnapshot:
-        counts_rows = self._options.limits.rows is not None
-        return InitialSnapshot(self._begun, counts_rows=counts_rows, pruner=self._pruner, event_times=self._event_times)
+        counts_rows, rows = self._options.limits.rows is not None, self._rows
+        return InitialSnapshot(self._begun, counts_rows=counts_rows, pruner=rows.pruner, event_times=rows.event_times)
 
     @cached_property
     def _snapshot_order(self) -> SnapshotOrder:
-        return self._by_event_time or ByFiles(self._snapshot, where=self._rows)
+        return self._by_event_time or ByFiles(self._snapshot, where=self._rows.filter)
 
     @cached_property
     def _by_event_time(self) -> ByEventTime | None:
-        if self._event_times is None:
+        if self._rows.event_times is None:
             return None
         from tablefeed.feed.stream.event_order import ByEventTime
 
-        return ByEventTime(self._snapshot, self._event_times, where=self._rows, url=self.url)
+        return ByEventTime(self._snapshot, self._rows.event_times, where=self._rows.filter, url=self.url)
 
     @cached_property
-    def _event_times(self) -> EventTimes | None:
-        """None where the snapshot is delivered file by file."""
-        if self._event_time is None:
-            return None
-        return EventTimes(self._event_time, schema=self._metadata.schema, columns=self._columns)
-
-    @cached_property
-    def _rows(self) -> RowFilter | None:
-        if self._options.where is None:
-            return None
-        from tablefeed.feed.scan.where import row_filter
-
-        return row_filter(self._options.where, self._metadata.schema)
-
-    @cached_property
-    def _pruner(self) -> Pruner | None:
-        """None for a change feed: its files may be partitioned differently, and few have statistics."""
-        if self._rows is None or self._options.change_feed:
-            return None
-        from tablefeed.feed.scan.pruning import Pruner
-
-        return Pruner(self._rows, schema=self._metadata.schema, columns=self._columns)
-
-    @cached_property
-    def _columns(self) -> LoggedColumns:
-        """How the log names the table's columns, for files with the table's own partition columns."""
-        return table_scan(self._metadata.read, self._metadata.schema).columns
+    def _rows(self) -> StreamRows:
+        return StreamRows(self._metadata, self._options, self._event_time)
 
     @cached_property
     def _meter(self) -> LagMeter:
@@ -439,35 +394,3 @@ class StreamSource:
 
     def _offset(self, version: Version, *, in_snapshot: bool = False, barrier: Barrier = Barrier.NONE) -> Offset:
         return Offset(table_id=self._begun.metadata.table_id, version=version, in_snapshot=in_snapshot, barrier=barrier)
-
-
-@dataclass(slots=True)
-class _Met:
-    """The version of the metadata change at which reading the log ended; None: it did not end at a change."""
-
-    change: Version | None = None
-
-
-def _last_read(offset: Offset) -> Version:
-    """The last version whose commit or snapshot was read for a batch that ends at `offset`."""
-    whole = not (offset.file_index or offset.in_snapshot or offset.barrier)
-    return Version(max(offset.version - 1, 0)) if whole else offset.version
-
-
-def _as_planned(start: Offset, end: Offset) -> Offset:
-    """Where the batch began whose logged end is `end`: at `start`, or earlier where `start` is after `end`.
-
-    `start` is after `end` for a first batch that runs again after a restart that found a newer version.
-    """
-    if not start.in_snapshot:
-        return min(start, end, key=lambda offset: offset.position)
-    if start.file_index or start.event_time is not None:
-        return start
-    return replace(start, version=min(start.version, end.version if end.in_snapshot else Version(end.version - 1)))
-
-
-def _snapshot_version(start: Offset, end: Offset) -> Version | None:
-    """The version of the initial snapshot of which a batch reads files; None: the batch reads only commits."""
-    if end.in_snapshot:
-        return end.version
-    return Version(min(start.version, end.version - 1)) if start.in_snapshot else None

@@ -77,6 +77,7 @@ class Ending:
         self._last: Version | None = None
         self._until_ms: int | None = None
         self._known_to = begun.version
+        self._is_logged = False
         if isinstance(end.version, int):
             self._last = Version(end.version if end.inclusive else end.version - 1)
         if end.timestamp is not None:
@@ -119,6 +120,14 @@ class Ending:
         if self._last < 0:
             raise self._inverted(0)
         return self._log.load(self._last).version
+
+    def log_reached(self, *, query_ends: bool) -> None:
+        """Logs once that the stream is past its last version. A Python source cannot end a query that does not end."""
+        if not self._is_logged:
+            level = logging.INFO if query_ends else logging.WARNING
+            text = "url=%s version=%d was the last of this query, which now stays idle"
+            logger.log(level, text, self._log.url, self._last)
+        self._is_logged = True
 
     def _inverted(self, first: int) -> IllegalOptionError:
         version, timestamp = self._end.version, self._end.timestamp
