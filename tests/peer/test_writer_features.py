@@ -13,7 +13,7 @@ import pytest
 
 import tablefeed
 from peer.jar_log import JarLog
-from support.maintained import said
+from support.logs import said
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Surroundings, Transaction, batch_write
 from tablefeed.feed.snapshot.open_log import open_log

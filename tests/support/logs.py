@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
 
 from support.faulty_store import Fault, FaultyStore
 from support.memory_store import MemoryStore
+from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Operation, Surroundings, Transaction, batch_write, micro_batch
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.known_state import current_snapshot
+from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.feed.stream.source_options import SourceOptions
@@ -25,7 +28,7 @@ from tablefeed.model.actions import AddFile, Commit, Txn, Version
 from tablefeed.model.logfile import LogFileKind
 from tablefeed.model.offset import Offset
 from tablefeed.model.outcome import AlreadyApplied, Committed
-from tablefeed.store import Store
+from tablefeed.store import LocalStore, Store
 
 Action = dict[str, Any]  # Any: JSON
 
@@ -128,6 +131,12 @@ def actions_of(log: TableLog, version: int) -> list[Action]:
     return [json.loads(line) for line in log.store.read(commit_path(version)).splitlines()]
 
 
+def said(log: TableLog | Path, version: int, kind: str) -> list[Any]:  # Any: JSON
+    """What the actions of one kind say in a commit."""
+    actions = actions_of(open_log(str(log)) if isinstance(log, Path) else log, version)
+    return [action[kind] for action in actions if kind in action]
+
+
 def commits_of(log: TableLog) -> list[Commit]:
     listing = (log_file for log_file in log.listing() if log_file.kind is LogFileKind.COMMIT)
     return [required_commit(log, log_file) for log_file in listing]
@@ -192,6 +201,23 @@ def written(
     )
 
 
+def commit_files(
+    log: TableLog, *paths: str, around: Surroundings | None = None, **how: Any
+) -> tuple[Committed | AlreadyApplied, Snapshot]:
+    """A write of the files `paths`, which is planned against the newest state and committed at once."""
+    known = current_snapshot(log)
+    return commit(log, known, a_write(log, known, *paths, **how), around or still())
+
+
+def raced(table: Store | Path, *rivals: Callable[[], object]) -> DeltaLog:
+    """A log whose first puts of a commit are each preceded by a rival."""
+    faults = [
+        Fault(operation="put_if_absent", name="_delta_log", at=n, hook=lambda rival=rival: rival())  # type: ignore[misc]
+        for n, rival in enumerate(rivals, start=1)
+    ]
+    return log_of(FaultyStore(LocalStore(str(table)) if isinstance(table, Path) else table, faults=faults))
+
+
 def delta_plan(write: Transaction) -> DeltaPlan:
     assert isinstance(write.plan, DeltaPlan)
     return write.plan
@@ -212,9 +238,7 @@ def already_applied(version: int, *, recorded: int) -> AlreadyApplied:
 
 def faulty(*faults: Fault) -> tuple[FaultyStore, DeltaLog]:
     """A table of one version whose store has `faults` from now on; its calls are counted from here too."""
-    inner = MemoryStore("orders")
-    a_table(inner)
-    store = FaultyStore(inner, faults=faults)
+    store = FaultyStore(a_table().store, faults=faults)
     return store, log_of(store)
 
 

@@ -92,9 +92,8 @@ def test_a_version_that_rewrites_rows_is_refused_unless_it_is_said_what_to_do(or
     write_deltalake(str(orders), pa.table({"id": [20, 21], "day": ["5", "5"]}), mode="append")
     DeltaTable(str(orders)).update(updates={"id": "99"}, predicate="id = 20")
 
-    with pytest.raises(ChangeRefusedError) as caught:
+    with pytest.raises(ChangeRefusedError, match="DELTA_SOURCE_TABLE_IGNORE_CHANGES"):
         ids(orders, start_version=4, ignore_deletes=True)
-    assert caught.value.error_class == "DELTA_SOURCE_TABLE_IGNORE_CHANGES"
     assert ids(orders, start_version=4, skip_change_commits=True) == [20, 21]
     assert sorted(ids(orders, start_version=4, ignore_changes=True)) == [20, 21, 21, 99]
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -16,6 +18,7 @@ from support.logs import (
     a_table,
     a_write,
     add,
+    commit_files,
     commit_path,
     committed,
     live_paths,
@@ -29,13 +32,13 @@ from support.memory_store import MemoryStore
 from tablefeed.errors import CommitUnknownError, ConflictError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Surroundings
+from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.model.actions import Version
 from tablefeed.store import LocalStore, Store
 from tablefeed.store.durable import Disk
 
 DAY_MS = 86_400_000
-NEW_ID = "22222222-2222-2222-2222-222222222222"
 
 
 class Days:
@@ -79,8 +82,34 @@ def go_on(store: Store, first: int, last: int, *, kept: int) -> None:
         store.delete(commit_path(version))
 
 
-def commits(store: Store) -> list[str]:
-    return [entry.name for entry in store.list("_delta_log") if entry.name.endswith(".json")]
+def two_days(store: Store, clock: Days) -> None:
+    """The commits of two days, of which the younger ones are left."""
+    go_on(store, 3, 8, kept=6)
+    clock.day += 2
+
+
+def made_anew(store: Store) -> None:
+    """The table is deleted, and another of as many versions is made in its place."""
+    for version in commits(store):
+        store.delete(commit_path(version))
+    another = metadata(table_id="22222222-2222-2222-2222-222222222222")
+    a_log(store, v0=[protocol(), another], v1=[add("new")], v2=[add("newer")])
+
+
+def meeting(
+    store: Store, meanwhile: Callable[[], None], *, when: Literal["before", "after"] = "before", version: int = 3
+) -> DeltaLog:
+    """A log in which `meanwhile` happens before or after the put of a version."""
+    fault = Fault(operation="put_if_absent", name=commit_path(version), when=when, hook=meanwhile)
+    return log_of(FaultyStore(store, faults=[fault]))
+
+
+def commits(store: Store) -> list[int]:
+    return [int(entry.name[:20]) for entry in store.list("_delta_log") if entry.name.endswith(".json")]
+
+
+def theirs(versions: Sequence[int]) -> list[str]:
+    return [f"theirs{version}" for version in versions]
 
 
 @pytest.mark.parametrize("txn", [None, ("query", 7)])
@@ -88,177 +117,128 @@ def test_a_version_that_was_made_and_cleaned_up_while_its_writer_was_held_up_is_
     txn: tuple[str, int] | None,
 ) -> None:
     clock = Days()
-    inner = three_versions(clock)
-
-    def two_days() -> None:
-        go_on(inner, 3, 8, kept=6)
-        clock.day += 2
-
-    log = log_of(FaultyStore(inner, faults=[Fault(operation="put_if_absent", name=commit_path(3), hook=two_days)]))
-    before = log.load()
+    store = three_versions(clock)
+    log = meeting(store, lambda: two_days(store, clock))
 
     with pytest.raises(ConflictError, match="gone from the log"):
-        commit(log, before, a_write(log, before, "ours", txn=txn), at(clock))
+        commit_files(log, "ours", txn=txn, around=at(clock))
 
-    assert commits(inner) == [f"{version:020d}.json" for version in (6, 7, 8)]
-    assert live_paths(log) == ["a", "b", *(f"theirs{version}" for version in range(3, 9))]
+    assert commits(store) == [6, 7, 8]
+    assert live_paths(log) == ["a", "b", *theirs(range(3, 9))]
 
 
 def test_nor_is_version_0_where_the_table_was_made_meanwhile() -> None:
     clock = Days()
-    inner = MemoryStore("orders", now_ms=clock)
+    store = MemoryStore("orders", now_ms=clock)
 
-    def two_days() -> None:
-        a_table(inner)
-        go_on(inner, 1, 8, kept=6)
+    def table_is_made() -> None:
+        a_table(store)
+        go_on(store, 1, 8, kept=6)
         clock.day += 2
 
-    log = log_of(FaultyStore(inner, faults=[Fault(operation="put_if_absent", name=commit_path(0), hook=two_days)]))
+    log = meeting(store, table_is_made, version=0)
 
-    commit(log, None, a_write(log, None, "ours"), at(clock))
+    commit_files(log, "ours", around=at(clock))
 
-    assert commits(inner) == [f"{version:020d}.json" for version in (6, 7, 8, 9)]
-    assert live_paths(log) == ["ours", *(f"theirs{version}" for version in range(1, 9))]
+    assert commits(store) == [6, 7, 8, 9]
+    assert live_paths(log) == ["ours", *theirs(range(1, 9))]
 
 
 def test_a_commit_stays_where_the_version_before_it_is_cleaned_up_after_the_put() -> None:
     clock = Days()
-    inner = three_versions(clock)
-
-    cleaned_up = Fault(
-        operation="put_if_absent", name=commit_path(3), when="after", hook=lambda: go_on(inner, 4, 8, kept=3)
-    )
-    log = log_of(FaultyStore(inner, faults=[cleaned_up]))
+    store = three_versions(clock)
+    log = meeting(store, lambda: go_on(store, 4, 8, kept=3), when="after")
     before = log.load()
     clock.day += 31
 
     outcome, _ = commit(log, before, a_write(log, before, "ours"), at(clock))
 
     assert outcome == committed(3)
-    assert live_paths(log) == ["a", "b", "ours", *(f"theirs{version}" for version in range(4, 9))]
+    assert live_paths(log) == ["a", "b", "ours", *theirs(range(4, 9))]
 
 
 def test_a_commit_that_was_itself_cleaned_up_before_its_writer_could_look_is_of_unknown_fate() -> None:
     clock = Days()
-    inner = three_versions(clock)
+    store = three_versions(clock)
 
-    def two_days() -> None:
+    def cleaned_up() -> None:
         clock.day += 2
-        go_on(inner, 4, 8, kept=6)
-
-    fault = Fault(operation="put_if_absent", name=commit_path(3), when="after", hook=two_days)
-    log = log_of(FaultyStore(inner, faults=[fault]))
-    before = log.load()
+        go_on(store, 4, 8, kept=6)
 
     with pytest.raises(CommitUnknownError, match="its file is gone again"):
-        commit(log, before, a_write(log, before, "ours"), still())
+        commit_files(meeting(store, cleaned_up, when="after"), "ours")
 
 
 def test_a_commit_that_lands_in_a_table_made_anew_is_taken_back() -> None:
-    inner = three_versions(Days())
-
-    def made_anew() -> None:
-        for name in commits(inner):
-            inner.delete(f"_delta_log/{name}")
-        a_log(inner, v0=[protocol(), metadata(table_id=NEW_ID)], v1=[add("new")], v2=[add("newer")])
-
-    log = log_of(FaultyStore(inner, faults=[Fault(operation="put_if_absent", name=commit_path(3), hook=made_anew)]))
-    before = log.load()
+    store = three_versions(Days())
+    log = meeting(store, lambda: made_anew(store))
 
     with pytest.raises(ConflictError, match="deleted and created again"):
-        commit(log, before, a_write(log, before, "ours"), still())
+        commit_files(log, "ours")
 
     assert live_paths(log) == ["new", "newer"]
 
 
 def test_a_version_that_was_cleaned_up_before_the_one_below_it_is_not_made_again_either() -> None:
     clock = Days()
-    inner = three_versions(clock)
+    store = three_versions(clock)
 
-    def two_days() -> None:
-        go_on(inner, 3, 8, kept=6)
-        put(inner, 2, [add("b")])  # as by a cleaner that deletes in any order, and has not come to this one
+    def in_any_order() -> None:
+        go_on(store, 3, 8, kept=6)
+        put(store, 2, [add("b")])  # as by a cleaner that deletes in any order, and has not come to this one
         clock.day += 2
 
-    log = log_of(FaultyStore(inner, faults=[Fault(operation="put_if_absent", name=commit_path(3), hook=two_days)]))
-    before = log.load()
-
     with pytest.raises(ConflictError, match="gone from the log"):
-        commit(log, before, a_write(log, before, "ours"), at(clock))
+        commit_files(meeting(store, in_any_order), "ours", around=at(clock))
 
-    assert commits(inner) == [f"{version:020d}.json" for version in (2, 6, 7, 8)]
+    assert commits(store) == [2, 6, 7, 8]
 
 
 def test_a_file_that_got_its_name_long_after_it_was_written_is_of_unknown_fate(tmp_path: Path) -> None:
     clock = Days()
     others = LocalStore(str(tmp_path))
     a_log(others, v0=[protocol(), metadata()], v1=[add("a")], v2=[add("b")])
-
-    def two_days() -> None:
-        go_on(others, 3, 8, kept=6)
-        clock.day += 2
-
-    def now_ms() -> int:
-        return time.time_ns() // 1_000_000 + clock()
-
-    log = log_of(LocalStore(str(tmp_path), disk=HeldUp(two_days)))
-    before = log.load()
-    write = a_write(log, before, "ours")
+    log = log_of(LocalStore(str(tmp_path), disk=HeldUp(lambda: two_days(others, clock))))
 
     with pytest.raises(CommitUnknownError, match="its file is older than the put"):
-        commit(log, before, write, at(now_ms))
+        commit_files(log, "ours", around=at(lambda: time.time_ns() // 1_000_000 + clock()))
 
 
 def test_a_commit_is_not_deleted_for_a_later_one_whose_time_is_a_little_before_its_own() -> None:
     clock = Days()
-    inner = three_versions(clock)
+    store = three_versions(clock)
 
     def a_clock_that_is_behind() -> None:
         clock.behind_ms = 1000
-        go_on(inner, 4, 8, kept=3)
+        go_on(store, 4, 8, kept=3)
         clock.behind_ms = 0
 
-    fault = Fault(operation="put_if_absent", name=commit_path(3), when="after", hook=a_clock_that_is_behind)
-    log = log_of(FaultyStore(inner, faults=[fault]))
-    before = log.load()
+    log = meeting(store, a_clock_that_is_behind, when="after")
 
     with pytest.raises(CommitUnknownError, match="the file of a later version is older"):
-        commit(log, before, a_write(log, before, "ours"), at(clock))
+        commit_files(log, "ours", around=at(clock))
 
-    assert live_paths(log) == ["a", "b", "ours", *(f"theirs{version}" for version in range(4, 9))]
+    assert live_paths(log) == ["a", "b", "ours", *theirs(range(4, 9))]
 
 
 def test_a_commit_that_others_go_on_from_while_it_is_taken_back_is_put_back() -> None:
-    inner = three_versions(Days())
-
-    def made_anew() -> None:
-        for name in commits(inner):
-            inner.delete(f"_delta_log/{name}")
-        a_log(inner, v0=[protocol(), metadata(table_id=NEW_ID)], v1=[add("new")], v2=[add("newer")])
-
-    faults = [
-        Fault(operation="put_if_absent", name=commit_path(3), hook=made_anew),
-        Fault(operation="delete", name=commit_path(3), hook=lambda: put(inner, 4, [add("theirs")])),
-    ]
-    log = log_of(FaultyStore(inner, faults=faults))
-    before = log.load()
+    store = three_versions(Days())
+    others = Fault(operation="delete", name=commit_path(3), hook=lambda: put(store, 4, [add("theirs")]))
+    log = meeting(FaultyStore(store, faults=[others]), lambda: made_anew(store))
 
     with pytest.raises(CommitUnknownError, match="where later versions follow it"):
-        commit(log, before, a_write(log, before, "ours"), still())
+        commit_files(log, "ours")
 
-    assert commits(inner) == [f"{version:020d}.json" for version in range(5)]
+    assert commits(store) == [0, 1, 2, 3, 4]
     assert live_paths(log) == ["new", "newer", "ours", "theirs"]
 
 
 def test_a_log_that_is_deleted_between_the_last_look_and_the_put_does_not_come_back(tmp_path: Path) -> None:
-    inner = LocalStore(str(tmp_path))
-    a_table(inner)
-    deleted = Fault(operation="put_if_absent", name=commit_path(1), hook=lambda: shutil.rmtree(tmp_path / "_delta_log"))
-    log = log_of(FaultyStore(inner, faults=[deleted]))
-    before = log.load()
+    a_table(LocalStore(str(tmp_path)))
+    log = meeting(LocalStore(str(tmp_path)), partial(shutil.rmtree, tmp_path / "_delta_log"), version=1)
 
     with pytest.raises(ConflictError, match="the table is gone"):
-        commit(log, before, a_write(log, before, "ours"), still())
+        commit_files(log, "ours")
 
     assert not (tmp_path / "_delta_log").exists()
 

@@ -5,86 +5,74 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from support.faulty_store import Fault, FaultyStore
 from support.logs import (
     ID,
+    Action,
     a_log,
     a_table,
     a_write,
     actions_of,
     add,
+    commit_files,
     committed,
     live_paths,
     log_of,
     metadata,
     protocol,
     put,
+    raced,
     still,
 )
 from support.memory_store import MemoryStore
-from tablefeed.delta.schema.schema_string import format_schema
-from tablefeed.errors import ConflictError, UnsupportedFeatureError
+from tablefeed.errors import ConflictError, TablefeedError, UnsupportedFeatureError
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.write.sink import plan_write
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
 
 
+def kinds(log: TableLog, version: int) -> list[str]:
+    return [next(iter(action)) for action in actions_of(log, version)]
+
+
 def test_the_first_batch_makes_the_table() -> None:
-    log = log_of(MemoryStore("orders"))
+    log = a_log()
 
-    outcome, after = commit(log, None, a_write(log, None, "a", txn=("query", 0)), still())
+    outcome, after = commit_files(log, "a", txn=("query", 0))
 
-    assert outcome == committed(0)
-    assert after.version == 0
-    assert after.facts.txns["query"].txn_version == 0
-    assert [next(iter(action)) for action in actions_of(log, 0)] == ["commitInfo", "metaData", "protocol", "txn", "add"]
+    assert (outcome, after.version, after.facts.txns["query"].txn_version) == (committed(0), 0, 0)
+    assert kinds(log, 0) == ["commitInfo", "metaData", "protocol", "txn", "add"]
 
 
 def test_a_table_without_rows_is_made_by_an_empty_first_batch() -> None:
-    log = log_of(MemoryStore("orders"))
+    outcome, after = commit_files(a_log(), txn=("query", 0))
 
-    outcome, after = commit(log, None, a_write(log, None, txn=("query", 0)), still())
-
-    assert outcome == committed(0)
-    assert after.schema.names == ("id",)
-
-
-def creators(schema: pa.Schema) -> tuple[TableLog, Transaction, Transaction]:
-    log = log_of(MemoryStore("orders"))
-    first = a_write(log, None, "first", txn=("q1", 0))
-    return log, first, a_write(log, None, "second", txn=("q2", 0), schema=schema)
+    assert (outcome, after.schema.names) == (committed(0), ("id",))
 
 
 def test_of_two_first_batches_with_one_schema_both_stand() -> None:
-    log, first, second = creators(ID)
+    log = a_log()
+    writes = [a_write(log, None, path, txn=(path, 0)) for path in ("first", "second")]
 
-    outcomes = [commit(log, None, write, still())[0] for write in (first, second)]
+    assert [commit(log, None, write, still())[0] for write in writes] == [committed(0), committed(1)]
 
-    assert outcomes == [committed(0), committed(1)]
     assert live_paths(log) == ["first", "second"]
-    assert [next(iter(a)) for a in actions_of(log, 1)] == ["commitInfo", "txn", "add"], "one table, made once"
+    assert kinds(log, 1) == ["commitInfo", "txn", "add"], "one table, made once"
 
 
 def test_two_first_batches_that_meet_at_the_put_both_stand() -> None:
-    inner = MemoryStore("orders")
-    rival = a_write(log_of(inner), None, "first", txn=("q1", 0))
+    store = MemoryStore("orders")
+    log = raced(store, lambda: commit_files(log_of(store), "first", txn=("q1", 0)))
 
-    def land() -> None:
-        commit(log_of(inner), None, rival, still())
-
-    log = log_of(FaultyStore(inner, faults=[Fault(operation="put_if_absent", hook=land)]))
-
-    outcome, _ = commit(log, None, a_write(log, None, "second", txn=("q2", 0)), still())
+    outcome, _ = commit_files(log, "second", txn=("q2", 0))
 
     assert outcome == committed(1)
     assert live_paths(log) == ["first", "second"]
 
 
 def test_a_table_that_another_writer_made_meanwhile_is_the_same_whatever_its_json_looks_like() -> None:
-    log = log_of(MemoryStore("orders"))
+    log = a_log()
     ours = a_write(log, None, "ours")
     spaced = '{"fields": [{"metadata": {}, "name": "id", "nullable": true, "type": "long"}], "type": "struct"}'
     put(log.store, 0, [protocol(), metadata(spaced), add("theirs")])
@@ -96,8 +84,9 @@ def test_a_table_that_another_writer_made_meanwhile_is_the_same_whatever_its_jso
 
 
 def test_of_two_first_batches_with_different_schemas_the_second_changes_nothing() -> None:
-    log, first, second = creators(pa.schema([("id", pa.string())]))
-    commit(log, None, first, still())
+    log = a_log()
+    second = a_write(log, None, "second", txn=("q2", 0), schema=pa.schema([("id", pa.string())]))
+    commit_files(log, "first", txn=("q1", 0))
 
     with pytest.raises(ConflictError, match="DELTA_METADATA_CHANGED"):
         commit(log, None, second, still())
@@ -107,48 +96,43 @@ def test_of_two_first_batches_with_different_schemas_the_second_changes_nothing(
 
 
 def test_an_overwrite_that_meant_to_make_the_table_does_not_replace_a_rivals_rows() -> None:
-    log = log_of(MemoryStore("orders"))
+    log = a_log()
     ours = a_write(log, None, "ours", kind=WriteKind.OVERWRITE)
-    commit(log, None, a_write(log, None, "theirs"), still())
+    commit_files(log, "theirs")
 
     with pytest.raises(ConflictError, match="DELTA_CONCURRENT_APPEND"):
         commit(log, None, ours, still())
 
 
-def test_a_first_batch_does_not_append_to_a_rivals_table_that_it_may_not_write() -> None:
-    log = log_of(MemoryStore("orders"))
+CONSTRAINED = {"delta.constraints.positive": "id > 0"}
+
+
+@pytest.mark.parametrize(
+    ("rival", "error", "match"),
+    [
+        ([protocol(1, 7, writerFeatures=["collations"]), metadata()], UnsupportedFeatureError, "collations"),
+        ([protocol(1, 3), metadata(configuration=CONSTRAINED)], ConflictError, "DELTA_METADATA_CHANGED"),
+    ],
+    ids=["not to be written", "constraints"],
+)
+def test_a_first_batch_does_not_append_to_a_rivals_table_with_constraints_that_its_rows_were_not_held_against(
+    rival: list[Action], error: type[TablefeedError], match: str
+) -> None:
+    log = a_log()
     ours = a_write(log, None, "ours")
-    schema = format_schema(ours.plan.schema)
-    collated = protocol(1, 7, writerFeatures=["collations"])
-    put(log.store, 0, [collated, metadata(schema)])
+    put(log.store, 0, rival)
 
-    with pytest.raises(UnsupportedFeatureError, match="collations"):
-        commit(log, None, ours, still())
-
-
-def test_a_first_batch_does_not_append_to_a_rivals_table_with_constraints_that_its_rows_were_not_held_against() -> None:
-    log = log_of(MemoryStore("orders"))
-    ours = a_write(log, None, "ours")
-    constrained = {"delta.constraints.positive": "id > 0"}
-    put(log.store, 0, [protocol(1, 3), metadata(format_schema(ours.plan.schema), configuration=constrained)])
-
-    with pytest.raises(ConflictError, match="DELTA_METADATA_CHANGED"):
+    with pytest.raises(error, match=match):
         commit(log, None, ours, still())
 
 
 def test_a_first_batch_that_lost_to_a_rivals_table_stops_for_what_changes_that_table_before_it_lands() -> None:
-    inner = MemoryStore("orders")
-    schema = format_schema(a_write(log_of(inner), None).plan.schema)
-    land = [
-        Fault(operation="put_if_absent", at=1, hook=lambda: put(inner, 0, [protocol(), metadata(schema)])),
-        Fault(
-            operation="put_if_absent", at=2, hook=lambda: put(inner, 1, [metadata(schema, configuration={"a": "b"})])
-        ),
-    ]
-    log = log_of(FaultyStore(inner, faults=land))
+    store = MemoryStore("orders")
+    changed = metadata(configuration={"a": "b"})
+    log = raced(store, lambda: put(store, 0, [protocol(), metadata()]), lambda: put(store, 1, [changed]))
 
     with pytest.raises(ConflictError, match="DELTA_METADATA_CHANGED") as caught:
-        commit(log, None, a_write(log, None, "ours"), still())
+        commit_files(log, "ours")
 
     assert caught.value.winner == 1
 
@@ -194,7 +178,7 @@ def test_a_table_deleted_between_plan_and_commit_is_not_made_again_by_an_append(
 
 
 def test_a_new_table_with_properties_that_ask_for_more_than_we_do_is_refused_by_name() -> None:
-    log = log_of(MemoryStore("orders"))
+    log = a_log()
     rules = WriteRules(properties={"delta.feature.collations": "supported"})
 
     with pytest.raises(UnsupportedFeatureError, match="collations"):

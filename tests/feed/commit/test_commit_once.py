@@ -12,6 +12,7 @@ from support.logs import (
     a_write,
     add,
     already_applied,
+    commit_files,
     committed,
     dead,
     faulty,
@@ -32,9 +33,8 @@ from tablefeed.log.conflicts import WriteKind
 @pytest.mark.parametrize("recorded", [7, 8])
 def test_a_batch_that_the_table_records_is_not_committed_again(recorded: int) -> None:
     log = a_log(v0=[protocol(), metadata()], v1=[txn("query", recorded), add("first")])
-    snapshot = log.load()
 
-    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "again", txn=("query", 7)), still())
+    outcome, _ = commit_files(log, "again", txn=("query", 7))
 
     assert outcome == already_applied(1, recorded=recorded)
     assert live_paths(log) == ["first"]
@@ -50,22 +50,16 @@ def test_a_plan_tells_the_tasks_what_the_table_records_so_that_a_replay_writes_n
 
 def test_the_txn_latest_in_the_log_counts_even_where_its_version_falls() -> None:
     log = a_log(v0=[protocol(), metadata()], v1=[txn("query", 9), add("a")], v2=[txn("query", 4), add("b")])
-    snapshot = log.load()
 
-    replayed, _ = commit(log, snapshot, a_write(log, snapshot, "c", txn=("query", 4)), still())
-    fresh, _ = commit(log, snapshot, a_write(log, snapshot, "d", txn=("query", 5)), still())
+    outcomes = [commit_files(log, path, txn=("query", version))[0] for path, version in (("c", 4), ("d", 5))]
 
-    assert replayed == already_applied(2, recorded=4)
-    assert fresh == committed(3)
+    assert outcomes == [already_applied(2, recorded=4), committed(3)]
 
 
 def test_a_query_whose_checkpoint_was_deleted_has_a_new_id_and_appends_again() -> None:
     log = a_log(v0=[protocol(), metadata()], v1=[txn("old query", 5), add("a")])
-    snapshot = log.load()
 
-    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "b", txn=("new query", 0)), still())
-
-    assert outcome == committed(2)
+    assert commit_files(log, "b", txn=("new query", 0))[0] == committed(2)
 
 
 def test_files_that_the_winner_names_are_never_deleted() -> None:
@@ -95,10 +89,8 @@ def test_files_of_a_commit_that_stands_though_its_answer_was_lost_stay_when_the_
 
 def test_files_stay_where_the_winner_cannot_be_found_among_the_versions_since_the_plan() -> None:
     log = a_log(v0=[protocol(), metadata()], v1=[txn("query", 7), add("theirs")])
-    snapshot = log.load()
-    ours = a_write(log, snapshot, "ours", txn=("query", 7))
 
-    outcome, _ = commit(log, snapshot, ours, still())
+    outcome, _ = commit_files(log, "ours", txn=("query", 7))
 
     assert outcome == already_applied(1, recorded=7)
     assert log.store.exists("ours"), "the winner was there before the plan: what it names is not looked up"
@@ -110,6 +102,4 @@ def test_an_orphan_that_cannot_be_deleted_does_not_turn_a_replay_into_a_failure(
     ours = a_write(log, snapshot, "ours", txn=("query", 7))
     put(log.store, 1, [txn("query", 7), add("theirs")])
 
-    outcome, _ = commit(log, snapshot, ours, still())
-
-    assert outcome == already_applied(1, recorded=7)
+    assert commit(log, snapshot, ours, still())[0] == already_applied(1, recorded=7)

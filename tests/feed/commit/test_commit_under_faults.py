@@ -12,6 +12,7 @@ from support.logs import (
     a_write,
     add,
     already_applied,
+    commit_files,
     commit_path,
     committed,
     dead,
@@ -19,6 +20,7 @@ from support.logs import (
     live_paths,
     log_of,
     put,
+    raced,
     still,
 )
 from support.memory_store import MemoryStore
@@ -38,31 +40,23 @@ def test_a_put_that_failed_is_tried_again_and_one_whose_answer_is_lost_is_read_b
     when: Literal["before", "after"], tries: int
 ) -> None:
     store, log = faulty(Fault(operation="put_if_absent", when=when))
-    snapshot = log.load()
 
-    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "a"), still())
+    outcome, _ = commit_files(log, "a")
 
-    assert outcome == committed(1)
+    assert (outcome, log.load().version, live_paths(log)) == (committed(1), 1, ["a"])
     assert puts(store) == [commit_path(1)] * tries
-    assert log.load().version == 1
-    assert live_paths(log) == ["a"]
 
 
 def test_a_lost_answer_of_a_put_that_lost_the_race_is_no_commit_of_ours() -> None:
-    inner = MemoryStore("orders")
-    a_table(inner)
+    store = a_table().store
 
     def a_rival_lands_and_the_line_breaks() -> None:
-        put(inner, 1, [add("theirs")])
+        put(store, 1, [add("theirs")])
         raise StoreError("the line broke", url="memory:orders")
 
-    fault = Fault(operation="put_if_absent", hook=a_rival_lands_and_the_line_breaks)
-    log = log_of(FaultyStore(inner, faults=[fault]))
-    snapshot = log.load()
+    log = raced(store, a_rival_lands_and_the_line_breaks)
 
-    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "ours"), still())
-
-    assert outcome == committed(2)
+    assert commit_files(log, "ours")[0] == committed(2)
     assert live_paths(log) == ["ours", "theirs"]
 
 
@@ -70,13 +64,11 @@ def test_a_commit_of_which_only_the_beginning_is_read_back_is_not_taken_for_that
     # The first read of version 1 is before the put.
     cut = [Fault(operation="read", name=commit_path(1), when="short", at=n) for n in (2, 3)]
     store, log = faulty(Fault(operation="put_if_absent", when="after"), *cut)
-    snapshot = log.load()
 
-    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "a"), still())
+    outcome, _ = commit_files(log, "a")
 
-    assert outcome == committed(1)
+    assert (outcome, log.load().version) == (committed(1), 1)
     assert puts(store) == [commit_path(1)]
-    assert log.load().version == 1
 
 
 def test_a_put_that_the_store_repeats_and_answers_no_is_ours_all_the_same() -> None:
@@ -88,17 +80,13 @@ def test_a_put_that_the_store_repeats_and_answers_no_is_ours_all_the_same() -> N
             return super().put_if_absent(name, data, within=within)
 
     log = a_table(RepeatingStore("orders"))
-    snapshot = log.load()
 
-    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "a"), still())
-
-    assert outcome == committed(1)
+    assert commit_files(log, "a")[0] == committed(1)
     assert live_paths(log) == ["a"]
 
 
 def test_a_put_that_arrives_late_is_recognised_when_the_name_is_found_taken() -> None:
-    inner = MemoryStore("orders")
-    a_table(inner)
+    inner = a_table().store
     late: list[bytes] = []
 
     class LateStore(FaultyStore):
@@ -112,11 +100,8 @@ def test_a_put_that_arrives_late_is_recognised_when_the_name_is_found_taken() ->
             return super().put_if_absent(name, data, within=within)
 
     log = log_of(LateStore(inner))
-    snapshot = log.load()
 
-    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "a"), still())
-
-    assert outcome == committed(1)
+    assert commit_files(log, "a")[0] == committed(1)
     assert live_paths(log) == ["a"]
 
 
@@ -130,7 +115,7 @@ def test_a_commit_of_unknown_fate_says_so_and_the_same_batch_run_again_stands_on
     store, log = faulty(*dead(when))
     snapshot = log.load()
     with pytest.raises(CommitUnknownError, match="Run the same batch again"):
-        commit(log, snapshot, a_write(log, snapshot, "a", txn=("query", 7)), still())
+        commit_files(log, "a", txn=("query", 7))
 
     healthy = log_of(store._inner)
     again, _ = commit(healthy, snapshot, a_write(healthy, snapshot, "b", txn=("query", 7)), still())
@@ -141,11 +126,10 @@ def test_a_commit_of_unknown_fate_says_so_and_the_same_batch_run_again_stands_on
 
 def test_a_store_that_fails_is_asked_a_few_times_and_not_for_ever() -> None:
     _, log = faulty(*dead("before"))
-    snapshot = log.load()
     waited: list[float] = []
 
     with pytest.raises(CommitUnknownError) as caught:
-        commit(log, snapshot, a_write(log, snapshot, "a"), still(waited))
+        commit_files(log, "a", around=still(waited))
 
     assert len(waited) == LOST_ANSWER_RETRIES
     assert caught.value.version == 1
@@ -153,11 +137,9 @@ def test_a_store_that_fails_is_asked_a_few_times_and_not_for_ever() -> None:
 
 
 def test_a_commit_that_stands_is_told_though_the_store_fails_right_after_it() -> None:
-    stat_after_put = Fault(operation="stat", name=commit_path(1), at=1)
-    _, log = faulty(stat_after_put)
-    snapshot = log.load()
+    _, log = faulty(Fault(operation="stat", name=commit_path(1)))
 
-    outcome, after = commit(log, snapshot, a_write(log, snapshot, "a"), still())
+    outcome, after = commit_files(log, "a")
 
     assert outcome == committed(1)
     assert log.advance(after).version == 1
@@ -168,8 +150,7 @@ def test_a_store_that_cannot_promise_one_winner_is_refused_without_retries() -> 
         raise NotExclusiveError("no links", url="memory:orders")
 
     store, log = faulty(Fault(operation="put_if_absent", hook=refuse))
-    snapshot = log.load()
 
     with pytest.raises(NotExclusiveError):
-        commit(log, snapshot, a_write(log, snapshot, "a"), still())
+        commit_files(log, "a")
     assert len(puts(store)) == 1

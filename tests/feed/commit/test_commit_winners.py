@@ -15,9 +15,11 @@ from support.logs import (
     a_write,
     add,
     already_applied,
+    col,
     committed,
     info,
     live_paths,
+    meta,
     metadata,
     protocol,
     put,
@@ -42,10 +44,9 @@ DV = {"storageType": "i", "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg
 WITH_VECTOR = add("old", deletionVector={**DV, "cardinality": 1})
 DOMAIN: Action = {"domainMetadata": {"domain": "theirs", "configuration": "{}", "removed": False}}
 CDC: Action = {"cdc": {"path": "_change_data/c", "partitionValues": {}, "size": 1, "dataChange": False}}
-OTHER_SCHEMA = (
-    '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}},'
-    '{"name":"new","type":"string","nullable":true,"metadata":{}}]}'
-)
+OTHER_SCHEMA = meta(col("id"), col("new", "string"))
+
+BEFORE = [protocol(), metadata(), add("old")]
 
 # What won, in its versions, and what becomes of: an append, the append as batch 7 of a query, an overwrite.
 WINNERS: dict[str, tuple[list[list[Action]], str, str, str]] = {
@@ -53,8 +54,8 @@ WINNERS: dict[str, tuple[list[list[Action]], str, str, str]] = {
     "protocol": ([[protocol(1, 4)]], PROTOCOL, PROTOCOL, PROTOCOL),
     "the same protocol once more": ([[protocol()]], STANDS, STANDS, STANDS),
     "properties": ([[metadata(configuration={"owner": "me"})]], METADATA, METADATA, METADATA),
-    "schema": ([[metadata(OTHER_SCHEMA)]], METADATA, METADATA, METADATA),
-    "protocol and schema": ([[protocol(1, 4), metadata(OTHER_SCHEMA)]], PROTOCOL, PROTOCOL, PROTOCOL),
+    "schema": ([[OTHER_SCHEMA]], METADATA, METADATA, METADATA),
+    "protocol and schema": ([[protocol(1, 4), OTHER_SCHEMA]], PROTOCOL, PROTOCOL, PROTOCOL),
     "a domain": ([[DOMAIN]], STANDS, STANDS, STANDS),
     "txn of another application": ([[txn("other", 9)]], STANDS, STANDS, STANDS),
     "txn of ours, lower": ([[txn("query", 6), add("b")]], STANDS, TRANSACTION, APPEND),
@@ -72,18 +73,18 @@ WINNERS: dict[str, tuple[list[list[Action]], str, str, str]] = {
     "a deletion vector": ([[remove("old"), WITH_VECTOR]], STANDS, STANDS, APPEND),
     "OPTIMIZE": ([[remove("old", data_change=False), add("b", data_change=False)]], STANDS, STANDS, APPEND),
     "removes and then adds": ([[remove("old")], [add("b")]], STANDS, STANDS, DELETE_READ),
-    "adds and a schema after them": ([[add("b")], [metadata(OTHER_SCHEMA)]], METADATA, METADATA, APPEND),
-    "a schema and a protocol after it": ([[metadata(OTHER_SCHEMA)], [protocol(1, 4)]], METADATA, METADATA, METADATA),
-    "a schema there and back": ([[metadata(OTHER_SCHEMA)], [metadata()]], METADATA, METADATA, METADATA),
-    "txn of ours, lower, with a schema": ([[txn("query", 6), metadata(OTHER_SCHEMA)]], METADATA, METADATA, METADATA),
+    "adds and a schema after them": ([[add("b")], [OTHER_SCHEMA]], METADATA, METADATA, APPEND),
+    "a schema and a protocol after it": ([[OTHER_SCHEMA], [protocol(1, 4)]], METADATA, METADATA, METADATA),
+    "a schema there and back": ([[OTHER_SCHEMA], [metadata()]], METADATA, METADATA, METADATA),
+    "txn of ours, lower, with a schema": ([[txn("query", 6), OTHER_SCHEMA]], METADATA, METADATA, METADATA),
     "txn of ours, the same, and a schema after it": (
-        [[txn("query", 7), add("b")], [metadata(OTHER_SCHEMA)]],
+        [[txn("query", 7), add("b")], [OTHER_SCHEMA]],
         METADATA,
         REPLAY,
         APPEND,
     ),
     "all at once": (
-        [[protocol(1, 4), metadata(OTHER_SCHEMA), DOMAIN, txn("query", 6), remove("old"), add("b")]],
+        [[protocol(1, 4), OTHER_SCHEMA, DOMAIN, txn("query", 6), remove("old"), add("b")]],
         PROTOCOL,
         PROTOCOL,
         PROTOCOL,
@@ -120,14 +121,14 @@ def outcome_of(log: TableLog, winners: list[list[Action]], **ours: Any) -> str:
 def test_what_an_append_comes_to_after_each_kind_of_winner(winner: str) -> None:
     winners, expected, _, _ = WINNERS[winner]
 
-    assert outcome_of(a_log(v0=[protocol(), metadata(), add("old")]), winners) == expected
+    assert outcome_of(a_log(v0=BEFORE), winners) == expected
 
 
 @pytest.mark.parametrize("winner", WINNERS)
 def test_what_a_batch_of_a_query_comes_to_after_each_kind_of_winner(winner: str) -> None:
     winners, _, expected, _ = WINNERS[winner]
 
-    assert outcome_of(a_log(v0=[protocol(), metadata(), add("old")]), winners, txn=("query", 7)) == expected
+    assert outcome_of(a_log(v0=BEFORE), winners, txn=("query", 7)) == expected
 
 
 @pytest.mark.parametrize("txn", [None, ("query", 7)], ids=["alone", "batch of a query"])
@@ -136,7 +137,7 @@ def test_what_an_overwrite_comes_to_after_each_kind_of_winner(winner: str, txn: 
     winners, _, of_a_batch, expected = WINNERS[winner]
     if txn is not None and of_a_batch in (REPLAY, TRANSACTION):
         expected = of_a_batch
-    log = a_log(v0=[protocol(), metadata(), add("old")])
+    log = a_log(v0=BEFORE)
 
     assert outcome_of(log, winners, kind=WriteKind.OVERWRITE, txn=txn) == expected
     if expected == STANDS:
@@ -147,7 +148,7 @@ def test_the_winner_that_is_named_is_the_first_that_excludes_ours() -> None:
     log = a_log(v0=[protocol(), metadata()])
     snapshot = log.load()
     ours = a_write(log, snapshot, "ours")
-    for version, actions in enumerate([[add("b")], [metadata(OTHER_SCHEMA)], [add("c")]], start=1):
+    for version, actions in enumerate([[add("b")], [OTHER_SCHEMA], [add("c")]], start=1):
         put(log.store, version, actions)
 
     with pytest.raises(ConflictError) as caught:

@@ -10,24 +10,35 @@ from collections.abc import Sequence
 
 import pytest
 
-from support.faulty_store import Fault, FaultyStore
-from support.logs import a_log, a_write, add, already_applied, live_paths, log_of, metadata, protocol, put, still, txn
-from support.memory_store import MemoryStore
+from support.logs import (
+    a_log,
+    a_write,
+    add,
+    already_applied,
+    commit_files,
+    live_paths,
+    log_of,
+    metadata,
+    protocol,
+    put,
+    raced,
+    still,
+    txn,
+)
 from tablefeed.errors import ConflictError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 
 
-def at_batch_six(store: MemoryStore) -> TableLog:
-    return a_log(store, v0=[protocol(), metadata()], v1=[txn("query", 6), add("batch6")])
+def at_batch_six() -> TableLog:
+    return a_log(v0=[protocol(), metadata()], v1=[txn("query", 6), add("batch6")])
 
 
 def commit_batches(log: TableLog, batches: Sequence[int]) -> None:
     """What the newer run does, batch after batch."""
     for batch in batches:
-        state = log.load()
-        commit(log, state, a_write(log, state, f"batch{batch}", txn=("query", batch)), still())
+        commit_files(log, f"batch{batch}", txn=("query", batch))
 
 
 def a_zombie(log: TableLog) -> tuple[Snapshot, Transaction]:
@@ -38,10 +49,8 @@ def a_zombie(log: TableLog) -> tuple[Snapshot, Transaction]:
 @pytest.mark.parametrize("when", ["before our commit", "while we put"])
 @pytest.mark.parametrize("newer", [[7], [7, 8], [7, 8, 9]])
 def test_a_zombie_commits_nothing_once_the_newer_run_has_committed_its_batch(newer: list[int], when: str) -> None:
-    inner = MemoryStore("orders")
-    at_batch_six(inner)
-    hook = Fault(operation="put_if_absent", hook=lambda: commit_batches(log_of(inner), newer))
-    log = log_of(FaultyStore(inner, faults=[hook] if when == "while we put" else []))
+    inner = at_batch_six().store
+    log = raced(inner, *[lambda: commit_batches(log_of(inner), newer)] * (when == "while we put"))
     snapshot, zombie = a_zombie(log)
     if when == "before our commit":
         commit_batches(log, newer)
@@ -54,7 +63,7 @@ def test_a_zombie_commits_nothing_once_the_newer_run_has_committed_its_batch(new
 
 
 def test_a_zombie_that_is_first_has_committed_the_batch_and_the_newer_run_goes_on_after_it() -> None:
-    log = at_batch_six(MemoryStore("orders"))
+    log = at_batch_six()
     known = log.load()
     newer = a_write(log, known, "newer", txn=("query", 7))
     commit(log, *a_zombie(log), still())
@@ -68,7 +77,7 @@ def test_a_zombie_that_is_first_has_committed_the_batch_and_the_newer_run_goes_o
 
 
 def test_a_zombie_is_held_off_by_the_record_alone_also_where_other_writers_made_all_the_newest_versions() -> None:
-    log = at_batch_six(MemoryStore("orders"))
+    log = at_batch_six()
     snapshot, zombie = a_zombie(log)
     commit_batches(log, [7, 8])
     for version in range(4, 20):
@@ -80,9 +89,9 @@ def test_a_zombie_is_held_off_by_the_record_alone_also_where_other_writers_made_
 
 
 def test_a_zombie_of_the_first_batch_does_not_add_to_the_table_that_the_newer_run_made() -> None:
-    log = log_of(MemoryStore("orders"))
+    log = a_log()
     zombie = a_write(log, None, "zombie", txn=("query", 0))
-    commit(log, None, a_write(log, None, "newer", txn=("query", 0)), still())
+    commit_files(log, "newer", txn=("query", 0))
 
     outcome, _ = commit(log, None, zombie, still())
 
@@ -92,7 +101,7 @@ def test_a_zombie_of_the_first_batch_does_not_add_to_the_table_that_the_newer_ru
 
 def test_a_run_that_finds_its_query_a_batch_behind_stops_for_only_one_of_the_two_is_right() -> None:
     # Not by Spark's rules: who holds batch 8 knows that batch 7 stands. So the ids are one, and the checkpoints two.
-    log = at_batch_six(MemoryStore("orders"))
+    log = at_batch_six()
     snapshot, zombie = a_zombie(log)
     ahead = a_write(log, snapshot, "ahead", txn=("query", 8))
     commit(log, snapshot, zombie, still())

@@ -16,11 +16,13 @@ from support.logs import (
     actions_of,
     add,
     already_applied,
+    commit_files,
     commit_path,
     committed,
     live_paths,
     metadata,
     protocol,
+    said,
     still,
     txn,
 )
@@ -35,23 +37,16 @@ WHOLE = WriteKind.OVERWRITE
 
 def test_a_batch_of_all_rows_removes_the_files_that_are_there_and_adds_its_own_in_one_commit() -> None:
     log = a_log(v0=[protocol(), metadata(), add("x"), add("y")])
-    snapshot = log.load()
 
-    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "new", kind=WHOLE, txn=("query", 7)), still())
+    assert commit_files(log, "new", kind=WHOLE, txn=("query", 7))[0] == committed(1)
 
-    assert outcome == committed(1)
-    said = actions_of(log, 1)
-    assert [next(iter(action)) for action in said] == ["commitInfo", "txn", "add", "remove", "remove"]
-    about = said[0]["commitInfo"]
+    assert [kind for action in actions_of(log, 1) for kind in action] == ["commitInfo", "txn", "add", *["remove"] * 2]
+    (about,) = said(log, 1, "commitInfo")
     assert about["operation"] == "STREAMING UPDATE"
     assert about["operationParameters"] == {"outputMode": "Complete", "queryId": "query", "epochId": "7"}
     assert about["isBlindAppend"] is False
-    assert about["operationMetrics"] == {
-        "numRemovedFiles": "2",
-        "numAddedFiles": "1",
-        "numOutputRows": "1",
-        "numOutputBytes": "10",
-    }
+    metrics = {"numRemovedFiles": "2", "numAddedFiles": "1", "numOutputRows": "1", "numOutputBytes": "10"}
+    assert about["operationMetrics"] == metrics
     assert live_paths(log) == ["new"]
 
 
@@ -75,49 +70,37 @@ def test_what_is_removed_is_never_a_value_a_file() -> None:
 
 def test_a_batch_without_rows_leaves_the_table_empty() -> None:
     log = a_log(v0=[protocol(), metadata(), add("x")])
-    snapshot = log.load()
 
-    commit(log, snapshot, a_write(log, snapshot, kind=WHOLE, txn=("query", 7)), still())
+    commit_files(log, kind=WHOLE, txn=("query", 7))
 
     assert live_paths(log) == []
 
 
 def test_a_batch_that_the_table_records_does_not_replace_what_came_after_it() -> None:
     log = a_log(v0=[protocol(), metadata()], v1=[txn("query", 7), add("ours")], v2=[add("another's")])
-    snapshot = log.load()
 
-    outcome, _ = commit(log, snapshot, a_write(log, snapshot, "again", kind=WHOLE, txn=("query", 7)), still())
-
-    assert outcome == already_applied(2, recorded=7)
+    assert commit_files(log, "again", kind=WHOLE, txn=("query", 7))[0] == already_applied(2, recorded=7)
     assert live_paths(log) == ["another's", "ours"]
 
 
 def test_a_table_that_may_only_grow_refuses_complete_mode_before_a_file_is_written() -> None:
     log = a_log(v0=[protocol(), metadata(configuration={"delta.appendOnly": "true"}), add("x")])
 
-    with pytest.raises(AppendOnlyError) as caught:
+    with pytest.raises(AppendOnlyError, match="DELTA_CANNOT_MODIFY_APPEND_ONLY"):
         plan_write(log, log.load(), ID, partition_by=(), kind=WHOLE)
-
-    assert caught.value.error_class == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
 
 
 def test_with_overwrite_schema_the_table_takes_the_schema_of_the_batch_and_only_then() -> None:
     log = a_table()
-    snapshot = log.load()
     counted = pa.schema([("word", pa.string()), ("count", pa.int64())])
 
     with pytest.raises(SchemaMismatchError):
-        plan_write(log, snapshot, counted, partition_by=(), kind=WHOLE)
-    rules = WriteRules(overwrites_schema=True)
-    commit(
-        log, snapshot, a_write(log, snapshot, "new", kind=WHOLE, txn=("query", 0), schema=counted, rules=rules), still()
-    )
-    newest = log.load()
-    commit(
-        log, newest, a_write(log, newest, "newer", kind=WHOLE, txn=("query", 1), schema=counted, rules=rules), still()
-    )
+        plan_write(log, log.load(), counted, partition_by=(), kind=WHOLE)
+    for batch, path in enumerate(["new", "newer"]):
+        rules = WriteRules(overwrites_schema=True)
+        commit_files(log, path, kind=WHOLE, txn=("query", batch), schema=counted, rules=rules)
 
-    [changed] = [action["metaData"] for action in actions_of(log, 1) if "metaData" in action]
+    [changed] = said(log, 1, "metaData")
     assert [field["name"] for field in json.loads(changed["schemaString"])["fields"]] == ["word", "count"]
-    assert [action for action in actions_of(log, 2) if "metaData" in action] == []
+    assert said(log, 2, "metaData") == []
     assert live_paths(log) == ["newer"]

@@ -10,9 +10,20 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from support.faulty_store import Fault, FaultyStore
-from support.logs import a_log, a_table, a_write, add, live_paths, log_of, metadata, protocol, put, still
-from support.memory_store import MemoryStore
+from support.faulty_store import Fault
+from support.logs import (
+    a_log,
+    a_write,
+    add,
+    commit_files,
+    faulty,
+    live_paths,
+    metadata,
+    protocol,
+    put,
+    raced,
+    still,
+)
 from tablefeed.errors import CommitUnknownError, ConflictError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.log.conflicts import WriteKind
@@ -24,10 +35,8 @@ OVERWRITE = WriteKind.OVERWRITE
 
 @pytest.mark.parametrize("when", ["before our commit", "while we put"])
 def test_a_write_that_a_rival_excludes_leaves_no_file(when: str) -> None:
-    inner = MemoryStore("orders")
-    a_log(inner, v0=[protocol(), metadata(), add("old")])
-    rival = Fault(operation="put_if_absent", hook=lambda: put(inner, 1, [add("theirs")]))
-    log = log_of(FaultyStore(inner, faults=[rival] if when == "while we put" else []))
+    inner = a_log(v0=[protocol(), metadata(), add("old")]).store
+    log = raced(inner, *[lambda: put(inner, 1, [add("theirs")])] * (when == "while we put"))
     snapshot = log.load()
     ours = a_write(log, snapshot, "ours", "more", kind=OVERWRITE)
     if when == "before our commit":
@@ -36,8 +45,7 @@ def test_a_write_that_a_rival_excludes_leaves_no_file(when: str) -> None:
     with pytest.raises(ConflictError):
         commit(log, snapshot, ours, still())
 
-    assert not inner.exists("ours")
-    assert not inner.exists("more")
+    assert (inner.exists("ours"), inner.exists("more")) == (False, False)
     assert live_paths(log) == ["old", "theirs"]
 
 
@@ -68,16 +76,12 @@ def test_files_stay_where_the_log_does_not_show_that_nothing_of_ours_stands() ->
 
 
 def test_files_stay_where_the_fate_of_their_commit_is_unknown() -> None:
-    inner = MemoryStore("orders")
-    a_table(inner)
-    lost = [Fault(operation="put_if_absent", at=n) for n in range(1, 9)]
-    log = log_of(FaultyStore(inner, faults=lost))
-    snapshot = log.load()
+    store, log = faulty(*(Fault(operation="put_if_absent", at=n) for n in range(1, 9)))
 
     with pytest.raises(CommitUnknownError):
-        commit(log, snapshot, a_write(log, snapshot, "ours", kind=OVERWRITE), still())
+        commit_files(log, "ours", kind=OVERWRITE)
 
-    assert inner.exists("ours")
+    assert store.exists("ours")
 
 
 def test_an_append_of_pythons_that_is_excluded_leaves_no_file(tmp_path: Path) -> None:

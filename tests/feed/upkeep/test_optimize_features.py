@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablefeed
-from support.logs import Action, metadata, protocol, put
-from support.maintained import ids, live, raced, rows_of, said
+from support.logs import Action, metadata, protocol, put, raced, said
+from support.maintained import ids, live, rows_of
 from tablefeed.errors import ConflictError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.upkeep.after_commit import wait_until_done

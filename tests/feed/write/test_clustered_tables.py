@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from support.logs import a_log, a_write, actions_of, add, metadata, protocol, put, still
-from support.maintained import said
+from support.logs import a_log, a_write, actions_of, add, metadata, protocol, put, said, still
 from tablefeed.errors import (
     ConflictError,
     ConflictingOptionsError,
@@ -103,10 +102,9 @@ def test_a_name_with_a_dot_stands_in_backticks(tmp_path: Path) -> None:
 def test_columns_that_cannot_cluster_are_refused_by_name_and_no_table_is_made(
     tmp_path: Path, columns: list[str], error_class: str
 ) -> None:
-    with pytest.raises(IllegalOptionError) as caught:
+    with pytest.raises(IllegalOptionError, match=error_class):
         tablefeed.append(tmp_path / "t", ROWS, cluster_by=columns)
 
-    assert caught.value.error_class == error_class
     assert not (tmp_path / "t" / "_delta_log").exists()
 
 
@@ -133,16 +131,13 @@ def test_a_column_of_which_the_table_has_no_statistics_is_refused(
         tablefeed.append(tmp_path, rows, cluster_by=[column], properties=properties)
         assert json.loads(said(tmp_path, 0, "add")[0]["stats"])["minValues"][column] == 1
     else:
-        with pytest.raises(IllegalOptionError) as caught:
+        with pytest.raises(IllegalOptionError, match="DELTA_CLUSTERING_COLUMN_MISSING_STATS"):
             tablefeed.append(tmp_path, rows, cluster_by=[column], properties=properties)
-        assert caught.value.error_class == "DELTA_CLUSTERING_COLUMN_MISSING_STATS"
 
 
 def test_a_table_is_clustered_or_partitioned(tmp_path: Path) -> None:
-    with pytest.raises(ConflictingOptionsError) as caught:
+    with pytest.raises(ConflictingOptionsError, match="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY"):
         tablefeed.append(tmp_path, ROWS, cluster_by=["id"], partition_by=["ok"])
-
-    assert caught.value.error_class == "DELTA_CLUSTER_BY_WITH_PARTITIONED_BY"
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
