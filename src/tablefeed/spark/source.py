@@ -79,10 +79,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
         """The offset at which a new query begins."""
+        write_json_without_blanks()  # PySpark sends an offset as JSON, in the process that plans
         return offset_to_json(self._source.initial())
 
     def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:  # noqa: N802
         """The offset at which the next batch ends; `start` where nothing is new."""
+        write_json_without_blanks()
         self._planned = self._source.latest(self._offset(start), self._limits(limit))
         return offset_to_json(self._planned)
 
@@ -142,7 +144,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _source(self) -> StreamSource:
         if self._opened is None:
-            write_json_without_blanks()  # only the process that plans runs this
             options = self._options
             if self._analysis is None:
                 raise schema_given()
