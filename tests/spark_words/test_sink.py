@@ -13,9 +13,11 @@ from deltalake import DeltaTable
 from pyspark.sql.types import LongType, StructType
 
 import tablefeed
+from support.faulty_store import FaultyStore
 from support.logs import a_log, metadata, protocol
 from tablefeed.errors import CommitError, IllegalOptionError, UnknownOptionError, UnsupportedFeatureError
-from tablefeed.feed.snapshot.known_state import newest_state
+from tablefeed.feed.snapshot.delta_log import DeltaLog
+from tablefeed.feed.snapshot.known_state import newest_state, remember
 from tablefeed.feed.upkeep.after_commit import wait_until_done
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.write_plan import DeltaPlan
@@ -116,6 +118,26 @@ def run_batch(table: Path, batch_id: int, ids: list[int], **options: str) -> Non
 def now_in(table: Path) -> tuple[int, list[int], int | None]:
     opened = tablefeed.open_table(str(table))
     return opened.version, sorted(opened.to_arrow()["id"].to_pylist()), opened.txn_version("query")
+
+
+def test_the_commit_of_a_batch_looks_for_newer_versions_once(tmp_path: Path) -> None:
+    run_batch(tmp_path, 0, [1])
+    store = FaultyStore(LocalStore(str(tmp_path)))
+    log = DeltaLog(store, location=str(tmp_path), storage_options={})
+    plan = plan_write(*newest_state(str(tmp_path), {}), ID, partition_by=(), kind=WriteKind.APPEND)
+    writer = StreamWriter({"path": str(tmp_path)}, IDS, overwrite=False)
+    remember(log, log.load())
+    before = len(store.calls)
+
+    writer.commit([Written(plan=plan, files=(), txn=Txn(app_id="query", txn_version=1))], 1)
+
+    commit_0, commit_1 = (f"_delta_log/{version:020}.json" for version in (0, 1))
+    assert store.calls[before : before + 4] == [
+        ("read", commit_1),  # no other writer has made it
+        ("stat", commit_0),  # and the table is the same
+        ("put_if_absent", commit_1),
+        ("stat", commit_1),
+    ]
 
 
 def test_a_batch_without_rows_makes_no_version_where_that_is_asked_for(tmp_path: Path) -> None:

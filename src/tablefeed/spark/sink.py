@@ -17,7 +17,7 @@ from tablefeed.data.assignment import Assignment
 from tablefeed.errors import CommitError
 from tablefeed.feed.commit.loop import changes_nothing, commit
 from tablefeed.feed.commit.transaction import Operation, Transaction, batch_write, micro_batch
-from tablefeed.feed.snapshot.known_state import newest_state, remember
+from tablefeed.feed.snapshot.known_state import last_known, newest_state, remember
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions, look_after, now_ms, surroundings, waited_for
 from tablefeed.feed.upkeep.auto_compact import compact_if_wanted
@@ -214,9 +214,9 @@ def _now(transaction: Transaction) -> Snapshot | None:
 def _commit(transaction: Transaction, options: ParsedOptions) -> Snapshot:
     plan = transaction.plan
     upkeep = _upkeep(options)
-    log, state = newest_state(plan.location, dict(plan.storage_options), table_format=plan.table_format)
+    log, known = last_known(plan.location, dict(plan.storage_options), table_format=plan.table_format)
     with gathered(plan, transaction.files, now_ms=now_ms()) as files:
-        outcome, after = commit(log, state, replace(transaction, files=files), surroundings(upkeep))
+        outcome, after = commit(log, known, replace(transaction, files=files), surroundings(upkeep))
     if isinstance(outcome, AlreadyApplied):
         look_after(after, upkeep)  # the process that committed it may have died before it wrote the checkpoint
     remember(log, after)

@@ -18,7 +18,7 @@ from tablefeed.errors import InvalidRowsError, NotExclusiveError, StoreError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction, micro_batch
 from tablefeed.feed.snapshot import known_state
-from tablefeed.feed.snapshot.known_state import KEPT_TABLES, current_snapshot, newest_state, remember
+from tablefeed.feed.snapshot.known_state import KEPT_TABLES, current_snapshot, last_known, newest_state, remember
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.write.orphans import delete_replayed
@@ -214,8 +214,8 @@ def run_batch(path: Path, number: int) -> Committed | AlreadyApplied:
     plan = plan_write(log, state, ID, partition_by=(), kind=WriteKind.APPEND)
     replayed = plan.recorded.get("query", -1) >= number
     files = () if replayed else write_task(plan, [batch(number)], task=0, now_ms=0)
-    log, state = newest_state(plan.location, dict(plan.storage_options))
-    outcome, after = commit(log, state, a_batch(plan, files, number), still())
+    log, known = last_known(plan.location, dict(plan.storage_options))
+    outcome, after = commit(log, known, a_batch(plan, files, number), still())
     remember(log, after)
     return outcome
 

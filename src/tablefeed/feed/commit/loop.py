@@ -54,7 +54,7 @@ def commit(
 ) -> tuple[Committed | AlreadyApplied, Snapshot]:
     """Commits `transaction`, or finds that it is committed already; gives the outcome and the table's state after it.
 
-    `snapshot` is the newest state that the caller knows, None where there was no table. Raises ConflictError where
+    `snapshot` is the newest state that the caller knows, None where it knows none. Raises ConflictError where
     another commit conflicts with ours, and TableError where the table cannot be written any more; the files of
     `transaction` are then deleted, unless a commit may name them. Raises CommitUnknownError where it cannot be known
     whether our commit holds, NotExclusiveError where the store cannot promise a single winner, and CommitError as

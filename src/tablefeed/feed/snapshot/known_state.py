@@ -29,11 +29,18 @@ def newest_state(
 
     `table_format`: see `open_log`.
     """
-    opened = open_log(location, storage_options, table_format=table_format)
-    log, known = _known.get(_key(opened)) or (opened, None)
+    log, known = last_known(location, storage_options, table_format=table_format)
     state = caught_up(log, known)
     remember(log, state)
     return log, state
+
+
+def last_known(
+    location: str, storage_options: Mapping[str, str], *, table_format: TableFormat | None = None
+) -> tuple[TableLog, Snapshot | None]:
+    """Gives the log as `newest_state` does, and the table as this process last saw it, None where it never did."""
+    opened = open_log(location, storage_options, table_format=table_format)
+    return _known.get(_key(opened)) or (opened, None)
 
 
 def remember(log: TableLog, state: Snapshot | None) -> None:
