@@ -24,6 +24,7 @@ from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
+from tablefeed.log.plan import Limits
 from tablefeed.model.actions import AddFile, Commit, Txn, Version
 from tablefeed.model.logfile import LogFileKind
 from tablefeed.model.offset import Offset
@@ -270,3 +271,18 @@ def at(version: int, file_index: int = 0, *, in_snapshot: bool = False) -> Offse
 def delivered(source: StreamSource, start: Offset, end: Offset) -> list[str]:
     """The files between two offsets; how they are spread over tasks is not looked at."""
     return sorted(file.path for task in source.tasks(start, end) for file in task.files)
+
+
+def batches(source: StreamSource, start: Offset, limits: Limits) -> list[tuple[Offset, list[str]]]:
+    """Every batch from `start` on, until nothing is new: where it ends, and its files."""
+    found = []
+    while (end := source.latest(start, limits)) != start:
+        found.append((end, delivered(source, start, end)))
+        start = end
+    return found
+
+
+def asked(store: FaultyStore, since: int) -> list[str]:
+    """What the store was asked after its first `since` calls, not what was written to it."""
+    asks = {"list", "exists", "is_file_at_root", "read", "stat", "open_input"}
+    return [f"{call.operation} {call.name}" for call in store.calls[since:] if call.operation in asks]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from support.logs import TABLE_ID, Action, delivered, metadata, protocol, source_options
+from support.logs import TABLE_ID, Action, col, delivered, meta, metadata, protocol, source_options, struct
 from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.stream.schema_analysis import tracked_schema
@@ -25,8 +25,7 @@ WIDENING = protocol(3, 7, readerFeatures=["typeWidening"], writerFeatures=["type
 
 
 def schema(**columns: str) -> str:
-    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in columns.items()]
-    return json.dumps({"type": "struct", "fields": fields})
+    return json.dumps(struct(*(col(name, kind) for name, kind in columns.items())))
 
 
 ADDED = metadata(schema(id="long", more="string"))
@@ -34,16 +33,8 @@ ADDED = metadata(schema(id="long", more="string"))
 
 
 def mapped(**physical: str) -> Action:
-    fields = [
-        {
-            "name": name,
-            "type": "long",
-            "nullable": True,
-            "metadata": {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": in_files},
-        }
-        for number, (name, in_files) in enumerate(physical.items(), start=1)
-    ]
-    return metadata(json.dumps({"type": "struct", "fields": fields}), configuration=MAPPED)
+    columns = enumerate(physical.items(), start=1)
+    return meta(*(col(name, id=n, physicalName=in_files) for n, (name, in_files) in columns), configuration=MAPPED)
 
 
 def _barrier(version: int, which: Barrier) -> Offset:

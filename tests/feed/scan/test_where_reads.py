@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from support.logs import Action, a_log, a_source, add, at, delivered, metadata, protocol, put
+from support.logs import Action, a_log, a_source, add, at, col, delivered, meta, metadata, protocol, put, struct
 from support.recorded import cdc, data_file, log, recorded, removed
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.scan.snapshot_tasks import snapshot_tasks
@@ -157,30 +157,16 @@ def test_of_changes_it_may_name_the_tables_columns_alone(tmp_path: Path) -> None
 
 
 def test_a_column_is_named_as_the_table_names_it_whatever_files_and_statistics_do(tmp_path: Path) -> None:
-    def field(name: str, kind: object) -> dict[str, object]:
-        physical = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": f"col-{name}"}
-        return {"name": name, "type": kind, "nullable": True, "metadata": physical}
-
-    inner = {"type": "struct", "fields": [field("x", "integer")]}
-    text = json.dumps({"type": "struct", "fields": [field("id", "long"), field("s", inner)]})
-    paths = []
-    for first in (0, 10):
-        members = pa.array([{"col-x": first}, {"col-x": first + 1}], pa.struct([("col-x", pa.int32())]))
-        paths.append(data_file(tmp_path, f"{first}.parquet", **{"col-id": [first, first + 1], "col-s": members}))
-    bounds = [
-        json.dumps(
-            {"numRecords": 2, "minValues": {"col-s": {"col-x": low}}, "maxValues": {"col-s": {"col-x": low + 1}}}
-        )
-        for low in (0, 10)
-    ]
-    log(
-        tmp_path,
-        v0=[
-            protocol(2, 5),
-            metadata(text, configuration={"delta.columnMapping.mode": "name"}),
-            *(add(path, stats=stats, modified=n) for n, (path, stats) in enumerate(zip(paths, bounds, strict=True))),
-        ],
-    )
+    adds = []
+    for low in (0, 10):
+        members = pa.array([{"col-x": low}, {"col-x": low + 1}], pa.struct([("col-x", pa.int32())]))
+        path = data_file(tmp_path, f"{low}.parquet", **{"col-id": [low, low + 1], "col-s": members})
+        bounds = {"minValues": {"col-s": {"col-x": low}}, "maxValues": {"col-s": {"col-x": low + 1}}}
+        adds.append(add(path, stats=json.dumps({"numRecords": 2, **bounds}), modified=low))
+    inner = struct(col("x", "integer", id=1, physicalName="col-x"))
+    columns = col("id", id=1, physicalName="col-id"), col("s", inner, id=1, physicalName="col-s")
+    named = meta(*columns, configuration={"delta.columnMapping.mode": "name"})
+    log(tmp_path, v0=[protocol(2, 5), named, *adds])
     source = a_source(open_log(str(tmp_path)), where="s.x = 11")
     tasks = source.tasks(source.initial(), at(1))
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from support import logs
 from support.logs import NOW_MS, TABLE_ID, Action, a_log, a_source, add, at, delivered, metadata, protocol, put
 from support.recorded import recorded, schema
 from support.tracking import Checkpoint, passed, reached
@@ -65,11 +66,7 @@ def newest_first() -> TableLog:
 
 
 def batches(source: StreamSource, start: Offset, limits: Limits) -> list[list[str]]:
-    found = []
-    while (end := source.latest(start, limits)) != start:
-        found.append(delivered(source, start, end))
-        start = end
-    return found
+    return [files for _, files in logs.batches(source, start, limits)]
 
 
 # --- what a batch holds ----------------------------------------------------------------------------------------------

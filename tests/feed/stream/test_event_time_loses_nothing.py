@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import pyarrow.parquet as pq
 from hypothesis import event, given, note
 from hypothesis import strategies as st
 
-from support.logs import Action, a_log, a_source, add, metadata, protocol
+from support.logs import Action, a_log, a_source, add, col, meta, protocol
 from support.memory_store import MemoryStore
 from support.recorded import RECORDED, vector
 from support.statistics_writers import WRITERS, text_of
@@ -109,14 +108,15 @@ def made(table: Table) -> tuple[TableLog, Mapping[int, datetime | None]]:
 
 def _head(table: Table) -> list[Action]:
     features = ["deletionVectors", "timestampNtz", *(["columnMapping"] if table.mapped else [])]
-    fields: list[dict[str, object]] = []
-    for number, (name, kind) in enumerate((("id", "long"), ("at", table.kind)), 1):
-        mapping = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{name}"}
-        fields.append({"name": name, "type": kind, "nullable": True, "metadata": mapping if table.mapped else {}})
+    names: dict[str, dict[str, Any]] = {
+        name: {"id": number, "physicalName": f"col-{name}"} if table.mapped else {}
+        for number, name in enumerate(("id", "at"), 1)
+    }
     return [
         protocol(3, 7, readerFeatures=features, writerFeatures=[*features, "changeDataFeed"]),
-        metadata(
-            json.dumps({"type": "struct", "fields": fields}),
+        meta(
+            col("id", **names["id"]),
+            col("at", table.kind, **names["at"]),
             partition_columns=["at"] if table.partitioned else [],
             configuration=RECORDED | ({"delta.columnMapping.mode": "name"} if table.mapped else {}),
         ),

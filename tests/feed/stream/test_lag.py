@@ -13,6 +13,7 @@ from support.logs import (
     a_source,
     a_table,
     add,
+    asked,
     at,
     commit_path,
     delivered,
@@ -34,7 +35,6 @@ from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 
 IN_COMMIT = {"delta.enableInCommitTimestamps": "true"}
-ASKS_THE_STORE = {"list", "exists", "is_file_at_root", "read", "stat", "open_input"}
 
 
 def committed_s(seconds: int) -> dict[str, object]:
@@ -56,10 +56,6 @@ def a_backlog(versions: int) -> tuple[FaultyStore, TableLog]:
         put(inner, version, [add(f"f{version}", size=100)])
     store = FaultyStore(inner)
     return store, log_of(store)
-
-
-def asked(store: FaultyStore, since: int) -> list[str]:
-    return [f"{call.operation} {call.name}" for call in store.calls[since:] if call.operation in ASKS_THE_STORE]
 
 
 def test_each_batch_leaves_what_comes_after_it_and_the_last_one_leaves_nothing() -> None:

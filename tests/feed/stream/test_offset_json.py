@@ -216,27 +216,14 @@ def test_a_refusal_shows_the_offset_and_the_table() -> None:
 NAMES = st.text(min_size=1)
 OFFSETS = st.one_of(
     st.builds(
-        lambda table_id, version, index, initial: Offset(
-            table_id=table_id, version=Version(version), file_index=index, in_snapshot=initial
-        ),
-        st.text(),
-        st.integers(0, LARGEST),
-        st.integers(0, LARGEST - 100),
-        st.booleans(),
+        Offset,
+        table_id=st.text(),
+        version=st.integers(0, LARGEST),
+        file_index=st.integers(0, LARGEST - 100),
+        in_snapshot=st.booleans(),
     ),
-    st.builds(
-        lambda table_id, version, barrier: Offset(table_id=table_id, version=Version(version), barrier=barrier),
-        st.text(),
-        st.integers(0, LARGEST),
-        st.sampled_from(Barrier),
-    ),
-    st.builds(
-        lambda table_id, version, before_us, column: by_time(version, before_us, column=column, table_id=table_id),
-        st.text(),
-        st.integers(0, LARGEST),
-        st.integers(-LARGEST - 1, LARGEST),
-        NAMES,
-    ),
+    st.builds(Offset, table_id=st.text(), version=st.integers(0, LARGEST), barrier=st.sampled_from(Barrier)),
+    st.builds(by_time, st.integers(0, LARGEST), st.integers(-LARGEST - 1, LARGEST), column=NAMES, table_id=st.text()),
 )
 
 

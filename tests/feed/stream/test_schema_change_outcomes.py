@@ -175,6 +175,15 @@ def one_short(words: Sequence[str]) -> Iterator[Allowed]:
         yield {option: "always" for option in words if option != left_out}
 
 
+def that_delivered_a(folder: Path, v0: list[Action]) -> tuple[Untracked, LocalStore]:
+    """A query that does not track schemas and has delivered the file of version 1, and the store of its table."""
+    query = Untracked(folder / "table", folder / "checkpoint")
+    store = LocalStore(str(query.table))
+    a_log(store, v0=v0, v1=[add("a")])
+    query.start()
+    return query, store
+
+
 @every_case
 def test_a_stream_that_does_not_track_schemas_is_healed_by_what_its_error_says(case: Case, tmp_path: Path) -> None:
     query = Untracked(tmp_path / "table", tmp_path / "checkpoint")
@@ -270,20 +279,14 @@ def for_good(query: Checkpoint, case: Case, again: TablefeedError) -> None:
 
 
 def test_a_stream_that_was_down_when_a_column_became_not_null_goes_on(tmp_path: Path) -> None:
-    query = Untracked(tmp_path / "table", tmp_path / "checkpoint")
-    store = LocalStore(str(query.table))
-    a_log(store, v0=ID, v1=[add("a")])
-    query.start()
+    query, store = that_delivered_a(tmp_path, ID)
     put(store, 2, [meta(col("id", nullable=False)), add("b")])
 
     assert query.start() == [["b"]]
 
 
 def test_a_column_that_was_made_anew_and_is_not_null_now_is_another_column_all_the_same(tmp_path: Path) -> None:
-    query = Untracked(tmp_path / "table", tmp_path / "checkpoint")
-    store = LocalStore(str(query.table))
-    a_log(store, v0=MAPPED, v1=[add("a")])
-    query.start()
+    query, store = that_delivered_a(tmp_path, MAPPED)
     anew = col("a", nullable=False, id=3, physicalName="c3")
     put(store, 2, [meta(anew, B, configuration=NAME), add("b")])
 
@@ -296,10 +299,7 @@ def test_a_column_that_was_made_anew_and_is_not_null_now_is_another_column_all_t
 def test_a_stream_that_is_to_read_rows_from_before_a_column_became_not_null_does_not_take_them_for_others(
     tmp_path: Path,
 ) -> None:
-    query = Untracked(tmp_path / "table", tmp_path / "checkpoint")
-    store = LocalStore(str(query.table))
-    a_log(store, v0=ID, v1=[add("a")])
-    query.start()
+    query, store = that_delivered_a(tmp_path, ID)
     put(store, 2, [add("b")])
     put(store, 3, [meta(col("id", nullable=False)), add("c")])
 

@@ -5,7 +5,6 @@ In order, and each with the columns that the table had at its commit.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.logs import Action, a_log, add, at, info, metadata, protocol, put
+from support.logs import Action, a_log, add, at, col, info, meta, protocol, put
 from support.tracking import ALWAYS, MAPPED, Checkpoint
 from tablefeed.errors import MetadataEvolvedError
 from tablefeed.feed.scan.delta_task import DeltaTask
@@ -29,17 +28,9 @@ NAMES = ("id", "name", "more")
 
 def mapped_metadata(columns: tuple[str, ...], *, setting: int) -> Action:
     """Columns by physical names that are their first letters, so that a name that comes again is the column of then."""
-    fields = [
-        {
-            "name": name,
-            "type": "long",
-            "nullable": True,
-            "metadata": {"delta.columnMapping.id": 1 + NAMES.index(name), "delta.columnMapping.physicalName": name[0]},
-        }
-        for name in columns
-    ]
     properties = {**MAPPED, "delta.checkpointInterval": str(setting), "delta.enableChangeDataFeed": "true"}
-    return metadata(json.dumps({"type": "struct", "fields": fields}), configuration=properties)
+    fields = (col(name, id=1 + NAMES.index(name), physicalName=name[0]) for name in columns)
+    return meta(*fields, configuration=properties)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

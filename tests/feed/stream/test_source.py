@@ -9,11 +9,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from support.logs import Action, a_log, a_source, add, at, delivered, info, metadata, protocol, put, remove
+from support.logs import Action, a_log, a_source, add, at, batches, delivered, info, metadata, protocol, put, remove
 from tablefeed.errors import LogError, VersionNotFoundError
 from tablefeed.feed.changes.java_regex import java_regex
 from tablefeed.feed.snapshot.table_log import TableLog
-from tablefeed.feed.stream.source import StreamSource
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 
@@ -26,15 +25,6 @@ def three_versions() -> TableLog:
         v1=[add("c", modified=2)],
         v2=[add("d", modified=4), add("e", modified=4), add("f", modified=4)],
     )
-
-
-def batches(source: StreamSource, start: Offset, limits: Limits) -> list[tuple[Offset, list[str]]]:
-    """Every batch from `start` on, until nothing is new."""
-    found = []
-    while (end := source.latest(start, limits)) != start:
-        found.append((end, delivered(source, start, end)))
-        start = end
-    return found
 
 
 # --- where it begins -------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import tablefeed
 from support.faulty_store import FaultyStore
-from support.logs import a_log, a_source, add, at, commit_path, delivered, log_of, metadata, protocol, put
+from support.logs import a_log, a_source, add, asked, at, commit_path, delivered, log_of, metadata, protocol, put
 from support.memory_store import MemoryStore
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
@@ -17,18 +17,12 @@ from tablefeed.feed.stream.source import StreamSource
 from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.log.plan import Limits
 
-ASKS_THE_STORE = {"list", "exists", "is_file_at_root", "read", "stat", "open_input"}
-
 
 def counted() -> tuple[FaultyStore, TableLog]:
     inner = MemoryStore("orders")
     a_log(inner, v0=[protocol(), metadata(), add("a")], v1=[add("b")])
     store = FaultyStore(inner)
     return store, log_of(store)
-
-
-def asked(store: FaultyStore, since: int) -> list[str]:
-    return [f"{call.operation} {call.name}" for call in store.calls[since:] if call.operation in ASKS_THE_STORE]
 
 
 def test_an_idle_stream_asks_the_store_for_the_next_commit_by_name_and_nothing_else() -> None:

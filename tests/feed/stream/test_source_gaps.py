@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 import logging
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
-from support.logs import a_log, a_source, add, at, commit_path, delivered, metadata, protocol, put
+from support.logs import Action, a_log, a_source, add, at, commit_path, delivered, metadata, protocol, put
 from tablefeed.errors import CorruptLogError, LogError, LogGapError, SchemaChangedError
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
@@ -41,12 +43,32 @@ def lose(log: TableLog, *versions: int) -> None:
         log.store.delete(commit_path(version))
 
 
+def that_lost(*versions: int, **options: Any) -> StreamSource:
+    """A stream of one file a version that had begun when these versions were lost."""
+    log = one_file_a_version()
+    source = a_source(log, **options)
+    source.initial()
+    lose(log, *versions)
+    return source
+
+
+def lenient_over(
+    *lost: int, checkpointed: bool = True, change_feed: bool = False, **later: Sequence[Action]
+) -> StreamSource:
+    """A stream from version 1 on that may lose data: `later` came, with a checkpoint, and `lost` is gone."""
+    log = a_log(v0=[protocol(writer=4), metadata(configuration=RECORDED)], v1=[add("a")])
+    source = a_source(log, starting_version=1, fail_on_data_loss=False, change_feed=change_feed)
+    source.initial()
+    a_log(log.store, **later)
+    if checkpointed:
+        write_checkpoint(log.load(), CheckpointShape())
+    lose(log, *lost)
+    return source
+
+
 @pytest.mark.parametrize("lost", [(2,), (2, 3), (1,), (1, 2), (0, 1)])
 def test_a_hole_stops_a_stream_and_names_what_is_missing(lost: tuple[int, ...]) -> None:
-    log = one_file_a_version()
-    source = a_source(log, starting_version=1)
-    source.initial()
-    lose(log, *lost)
+    source = that_lost(*lost, starting_version=1)
 
     with pytest.raises(LogGapError, match="failOnDataLoss=false") as caught:
         source.latest(at(1), Limits())
@@ -60,10 +82,7 @@ def test_a_hole_stops_a_stream_and_names_what_is_missing(lost: tuple[int, ...]) 
     ("lost", "files"), [((2,), ["a", "c", "d"]), ((1,), ["b", "c", "d"]), ((1, 2), ["c", "d"]), ((2, 3), ["a", "d"])]
 )
 def test_a_stream_that_may_lose_data_goes_on_behind_the_hole(lost: tuple[int, ...], files: list[str]) -> None:
-    log = one_file_a_version()
-    source = a_source(log, starting_version=1, fail_on_data_loss=False)
-    source.initial()
-    lose(log, *lost)
+    source = that_lost(*lost, starting_version=1, fail_on_data_loss=False)
 
     end = source.latest(at(1), Limits())
 
@@ -77,60 +96,37 @@ RECORDED = {"delta.enableChangeDataFeed": "true"}
 
 @pytest.mark.parametrize("change_feed", [False, True], ids=["rows", "changes"])
 def test_a_schema_that_changed_in_a_hole_stops_a_stream_that_may_lose_data(*, change_feed: bool) -> None:
-    log = a_log(v0=[protocol(writer=4), metadata(configuration=RECORDED)], v1=[add("a")])
-    source = a_source(log, starting_version=1, fail_on_data_loss=False, change_feed=change_feed)
-    start = source.initial()
-    for version, actions in enumerate([[metadata(RENAMED, configuration=RECORDED)], [add("b")], [add("c")]], start=2):
-        put(log.store, version, actions)
-    write_checkpoint(log.load(), CheckpointShape())
-    lose(log, 2)
+    renamed = metadata(RENAMED, configuration=RECORDED)
+    source = lenient_over(2, change_feed=change_feed, v2=[renamed], v3=[add("b")], v4=[add("c")])
 
     with pytest.raises(SchemaChangedError, match="schema of memory:orders at version 3 cannot be read"):
-        source.latest(start, Limits())
+        source.latest(at(1), Limits())
 
 
 def test_the_same_schema_behind_a_hole_is_read_from_the_checkpoint_behind_it() -> None:
-    log = a_log(v0=[protocol(), metadata()], v1=[add("a")])
-    source = a_source(log, starting_version=1, fail_on_data_loss=False)
-    start = source.initial()
-    for version, path in enumerate("bcd", start=2):
-        put(log.store, version, [add(path)])
-    write_checkpoint(log.load(), CheckpointShape())
-    lose(log, 2)
+    source = lenient_over(2, v2=[add("b")], v3=[add("c")], v4=[add("d")])
 
-    assert delivered(source, start, source.latest(start, Limits())) == ["a", "c", "d"]
+    assert delivered(source, at(1), source.latest(at(1), Limits())) == ["a", "c", "d"]
 
 
 def test_where_nothing_behind_a_hole_tells_the_schema_a_stream_that_may_lose_data_stops_too() -> None:
-    log = a_log(v0=[protocol(), metadata()], v1=[add("a")])
-    source = a_source(log, starting_version=1, fail_on_data_loss=False)
-    start = source.initial()
-    put(log.store, 3, [add("c")])
+    source = lenient_over(checkpointed=False, v3=[add("c")])
 
     with pytest.raises(LogGapError, match="No checkpoint after the gap gives the schema") as caught:
-        source.latest(start, Limits())
+        source.latest(at(1), Limits())
     assert caught.value.error_class == "DELTA_MISSING_FILES_UNEXPECTED_VERSION"
 
 
 def test_a_commit_that_cannot_be_read_behind_a_hole_is_named_and_not_the_hole() -> None:
-    log = a_log(v0=[protocol(), metadata()], v1=[add("a")])
-    source = a_source(log, starting_version=1, fail_on_data_loss=False)
-    start = source.initial()
-    for version, path in enumerate("bcde", start=2):
-        put(log.store, version, [add(path)])
-    write_checkpoint(log.load(), CheckpointShape())
-    lose(log, 2, 4)
-    log.store.put_if_absent(commit_path(4), b'{"add":')
+    source = lenient_over(2, v2=[add("b")], v3=[add("c")], v4=[add("d")], v5=[add("e")])
+    source._log.store.replace(commit_path(4), b'{"add":')
 
     with pytest.raises(CorruptLogError, match=r"0004\.json"):
-        source.latest(start, Limits())
+        source.latest(at(1), Limits())
 
 
 def test_a_stream_that_may_lose_data_and_ends_with_what_is_there_goes_on_behind_every_hole() -> None:
-    log = one_file_a_version()
-    source = a_source(log, starting_version=1, fail_on_data_loss=False)
-    source.initial()
-    lose(log, 1, 3)
+    source = that_lost(1, 3, starting_version=1, fail_on_data_loss=False)
     source.bound_now()
 
     assert source.latest(at(1), Limits()) == at(5)
@@ -138,10 +134,7 @@ def test_a_stream_that_may_lose_data_and_ends_with_what_is_there_goes_on_behind_
 
 
 def test_a_batch_run_again_passes_over_every_hole_and_not_the_first_alone() -> None:
-    log = one_file_a_version()
-    source = a_source(log, starting_version=0, fail_on_data_loss=False)
-    source.initial()
-    lose(log, 1, 3)
+    source = that_lost(1, 3, starting_version=0, fail_on_data_loss=False)
 
     assert delivered(source, at(1), at(5)) == ["b", "d"]
 
@@ -159,10 +152,7 @@ def test_a_batch_run_again_is_not_cut_short_by_a_hole() -> None:
 
 @pytest.mark.parametrize("end", [at(5), at(4, 1)])
 def test_a_batch_whose_last_commits_are_gone_is_not_taken_for_a_shorter_one(end: Offset) -> None:
-    log = one_file_a_version()
-    source = a_source(log, starting_version=0)
-    source.initial()
-    lose(log, 4)
+    source = that_lost(4, starting_version=0)
 
     with pytest.raises(LogError, match=r"ends at version 3, but this batch ends at version 4") as caught:
         source.tasks(at(1), end)
@@ -172,10 +162,7 @@ def test_a_batch_whose_last_commits_are_gone_is_not_taken_for_a_shorter_one(end:
 
 
 def test_a_batch_whose_last_commits_are_gone_is_what_is_left_where_data_may_be_lost() -> None:
-    log = one_file_a_version()
-    source = a_source(log, starting_version=0, fail_on_data_loss=False)
-    source.initial()
-    lose(log, 4)
+    source = that_lost(4, starting_version=0, fail_on_data_loss=False)
 
     assert delivered(source, at(1), at(5)) == ["a", "b", "c"]
 

@@ -17,6 +17,7 @@ from support.logs import (
     a_source,
     add,
     at,
+    batches,
     commit_path,
     delivered,
     info,
@@ -177,11 +178,8 @@ def test_a_time_keeps_its_zone_or_is_in_the_users_or_in_utc_and_the_log_says_so_
 
 def to_the_end(source: StreamSource, start: Offset, limits: Limits = NO_LIMITS) -> tuple[Offset, list[str]]:
     """Where a query comes to rest, and the files that it delivered on the way."""
-    files: list[str] = []
-    while (end := source.latest(start, limits)) != start:
-        files += delivered(source, start, end)
-        start = end
-    return start, files
+    found = batches(source, start, limits)
+    return found[-1][0] if found else start, [file for _, files in found for file in files]
 
 
 @pytest.mark.parametrize(
