@@ -43,7 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.hypothesis_seed is None:
-        config.option.hypothesis_seed = str(secrets.randbits(32))
+        of_the_run = getattr(config, "workerinput", {}).get("hypothesis_seed")
+        config.option.hypothesis_seed = of_the_run or str(secrets.randbits(32))
     config.stash[_TALLY] = Tally()
     config.stash[_COLLECTED] = set()
 
@@ -76,6 +77,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.config.workeroutput["corpus"] = asdict(tally)  # type: ignore[attr-defined]  # pytest-xdist's
     elif tally.wrong > 0:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:  # Any: as below
+    """Gives a process of this run the seed that the run names."""
+    node.workerinput["hypothesis_seed"] = node.config.option.hypothesis_seed
 
 
 @pytest.hookimpl(optionalhook=True)

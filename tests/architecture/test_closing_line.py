@@ -1,4 +1,4 @@
-"""A run of the tests ends by saying how it met the corpus, and one wrong table fails it."""
+"""A run of the tests names its seed, and ends by saying how it met the corpus; one wrong table fails it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ def _lines_of_a_run(test: str, *, corpus: Path, folder: Path, processes: int = 0
         sys.executable,
         "-m",
         "pytest",
-        "-q",
         "-rs",
         "-p",
         "conftest",
@@ -65,3 +64,14 @@ def test_without_a_corpus_its_tests_are_skipped_and_the_run_says_so_in_one_line(
         "SKIPPED [2] tests:0: it needs other projects' tables: set TABLEFEED_CORPUS to the corpus"
     ]
     assert (code, lines[-1]) == (0, "corpus: absent")
+
+
+def test_every_process_of_a_run_tries_the_examples_of_the_seed_that_the_run_names(tmp_path: Path) -> None:
+    test = "def test_it(pytestconfig, n):\n    assert not pytestconfig.option.hypothesis_seed\n"
+    cases = "import pytest\n\n\n@pytest.mark.parametrize('n', range(4))\n"
+
+    _, lines = _lines_of_a_run(cases + test, corpus=tmp_path, folder=tmp_path, processes=2)
+
+    (named,) = [line.partition("--hypothesis-seed=")[2] for line in lines if "--hypothesis-seed=" in line]
+    seeds = [line.split("'")[1] for line in lines if line.startswith("E ") and "assert not '" in line]
+    assert seeds == [named] * 4
