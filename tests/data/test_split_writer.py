@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from support.corpus_splits import Kept, all_written, read, written
 from support.split_indexes import files_of, hotcache_of, terms_of
 from tablefeed.data.split_writer import SplitLayout, write_splits
-from tablefeed.errors import InvalidRowsError, SchemaMismatchError, StoreConfigError, UnsupportedFeatureError
+from tablefeed.errors import InvalidRowsError, StoreConfigError, UnsupportedFeatureError
 from tablefeed.indextables.log.schema_registry import doc_mapping_hash
 from tablefeed.indextables.split.tantivy_file import decode_marked, decode_parts
 from tablefeed.model.split import Split
@@ -399,8 +399,3 @@ def test_a_null_in_a_required_column_is_refused() -> None:
 def test_a_layout_with_two_columns_of_one_name_cannot_be_built() -> None:
     with pytest.raises(ValueError, match="two columns of one name"):
         SplitLayout(schema=pa.schema([("a", pa.int64()), ("a", pa.string())]))
-
-
-def test_a_column_too_many_is_refused() -> None:
-    with pytest.raises(SchemaMismatchError, match="name"):
-        write_splits(EVENTS.to_batches(), SplitLayout(schema=EVENTS.schema.remove(2)), Kept().open)

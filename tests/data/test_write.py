@@ -9,7 +9,6 @@ import os
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, BinaryIO
 
@@ -21,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablefeed.data.write import Compression, FileLayout, NewFile, WrittenFile, write_files
-from tablefeed.errors import InvalidRowsError, SchemaMismatchError
+from tablefeed.errors import InvalidRowsError
 from tablefeed.model.statistics import ColumnStatistics
 
 
@@ -233,39 +232,6 @@ def test_a_disk_that_is_full_is_reported_as_it_is_and_the_other_files_are_droppe
     with pytest.raises(OSError, match="No space left"):
         write_files(table.to_batches(max_chunksize=10), layout, new_file)
     assert folder.dropped == ["part-0.parquet"]
-
-
-def test_other_representations_of_the_schemas_types_are_taken() -> None:
-    schema = pa.schema(
-        [("t", pa.timestamp("us", "UTC")), ("s", pa.string()), ("n", pa.int64()), ("absent", pa.date32())]
-    )
-    berlin = pa.table(
-        {
-            "s": pa.array(["a"], pa.large_string()),
-            "n": pa.array([1], pa.int32()),
-            "t": pa.array([datetime(2024, 1, 1, tzinfo=UTC)], pa.timestamp("us", "Europe/Berlin")),
-        }
-    )
-    folder = Folder()
-    (file,) = write_files(berlin.to_batches(), FileLayout(schema=schema), folder.new_file)
-    assert folder.read(file.path).to_pylist() == [
-        {"t": datetime(2024, 1, 1, tzinfo=UTC), "s": "a", "n": 1, "absent": None}
-    ]
-
-
-@pytest.mark.parametrize(
-    ("rows", "named"),
-    [
-        ({"a": [1], "b": [2]}, "b"),
-        ({"a": [1], "s": [{"x": 1, "y": 2}]}, r"s\.y"),
-        ({"a": ["text"]}, "column a is string"),
-        ({"a": [0.5]}, "column a is double"),
-    ],
-)
-def test_rows_that_would_lose_something_are_refused(rows: dict[str, list[Any]], named: str) -> None:
-    schema = pa.schema([("a", pa.int64()), ("s", pa.struct([("x", pa.int64())]))])
-    with pytest.raises(SchemaMismatchError, match=rf"<unnamed table>.*{named}"):
-        write_files(pa.table(rows).to_batches(), FileLayout(schema=schema), Folder().new_file)
 
 
 def test_files_have_the_types_that_every_reader_takes() -> None:

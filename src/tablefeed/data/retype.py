@@ -149,20 +149,6 @@ def conversion(
     return leaf(found, wanted)
 
 
-def extra_columns(found: Iterable[pa.Field], wanted: Iterable[pa.Field], parent: str = "") -> list[str]:
-    """The dotted paths of columns and struct members of `found` that `wanted` lacks. A conversion drops them."""
-    wanted_fields = {field.name.lower(): field for field in wanted}
-    extra: list[str] = []
-    for field in found:
-        path = f"{parent}{field.name}"
-        match = wanted_fields.get(field.name.lower())
-        if match is None:
-            extra.append(path)
-        else:
-            extra += extra_columns(inner_fields(field.type), inner_fields(match.type), f"{path}.")
-    return extra
-
-
 def inner_fields(kind: pa.DataType) -> list[pa.Field]:
     """The members of a struct, or `element`, or `key` and `value`. A key counts as nullable: Arrow has no null one."""
     if pa.types.is_struct(kind):

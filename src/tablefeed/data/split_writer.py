@@ -21,7 +21,7 @@ from tablefeed.data.split_bounds import bounds
 from tablefeed.data.split_index import index_rows, require_tantivy
 from tablefeed.data.splits import SplitFile, read_split_batches
 from tablefeed.data.windows import windows
-from tablefeed.data.write import OpenFile, conformed
+from tablefeed.data.write import OpenFile
 from tablefeed.errors import TABLE, DataFileError, InvalidRowsError, UnsupportedFeatureError
 from tablefeed.indextables.log.schema_registry import doc_mapping_hash
 from tablefeed.indextables.split.bundle import Bundle, encode_bundle
@@ -90,8 +90,8 @@ class WrittenSplit:
 def write_splits(batches: Iterable[pa.RecordBatch], layout: SplitLayout, open_file: OpenFile) -> list[WrittenSplit]:
     """Write all rows and give the splits, each complete and closed; none where there are no rows.
 
-    Within a partition rows keep their order. Batches are taken as `write.write_files` takes them, with the same errors
-    for rows that do not fit; as there, the caller must delete files that were complete before an error.
+    Batches have exactly the layout's schema. Within a partition rows keep their order. After an error the caller must
+    delete the files that are complete.
 
     Before a file is opened it raises UnsupportedFeatureError for a column of a type that IndexTables does not write,
     and StoreConfigError where tantivy is not installed. InvalidRowsError: a null in a required column, a moment before
@@ -101,8 +101,7 @@ def write_splits(batches: Iterable[pa.RecordBatch], layout: SplitLayout, open_fi
     check_types(layout.schema)
     require_tantivy()
     writing = _Writing(layout, open_file)
-    rows = conformed(batches, layout.schema)
-    for window in windows(rows, most_rows=layout.most_rows, most_bytes=layout.most_bytes):
+    for window in windows(batches, most_rows=layout.most_rows, most_bytes=layout.most_bytes):
         writing.add(window)
     return writing.finish()
 

@@ -7,7 +7,7 @@ row group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import BinaryIO, Literal
@@ -18,10 +18,8 @@ from tablefeed.data.conform import Conformer
 from tablefeed.data.parquet_file import OpenParquet
 from tablefeed.data.partition import PartitionValues, Waiting, by_partition, empty_is_null, hashable
 from tablefeed.data.required import refuse_nulls
-from tablefeed.data.retype import LossyConversionError, extra_columns
 from tablefeed.data.statistics import all_leaves
 from tablefeed.data.windows import windows
-from tablefeed.errors import TABLE, SchemaMismatchError
 from tablefeed.model.statistics import FileStatistics, LeafPath
 
 _MIB = 1024 * 1024
@@ -131,58 +129,23 @@ class WrittenFile:
 def write_files(batches: Iterable[pa.RecordBatch], layout: FileLayout, open_file: OpenFile) -> list[WrittenFile]:
     """Write all rows and give the files, each complete and closed; none where there are no rows.
 
-    Within a partition rows keep their order. Batches may lack nullable columns and may have other representations of
-    the schema's types (zones, large strings, dictionaries, narrower numbers; a timestamp without zone is taken as
-    UTC), but no other columns or struct members.
+    Batches have exactly the layout's schema. Within a partition rows keep their order.
 
     On an error the contexts of the open files are left with it. Files that are complete by then are not reported: the
     caller, which named them, must delete them. InvalidRowsError: a null in a required column (an empty text is null in
-    a partition column). SchemaMismatchError: a column too many, or a value that its type does not hold. Whatever
-    `batches` or a file raises passes through.
+    a partition column). Whatever `batches` or a file raises passes through.
     """
     writing = _Writing(layout, open_file)
     try:
         # Splitting by partition needs three times a window's memory, besides the waiting rows. Smaller windows are as
         # fast.
         most_bytes = layout.row_group_bytes // (8 if layout.partition_by else 2)
-        fitting = conformed(batches, layout.schema)
-        for window in windows(fitting, most_rows=layout.row_group_rows, most_bytes=most_bytes):
+        for window in windows(batches, most_rows=layout.row_group_rows, most_bytes=most_bytes):
             writing.add(window)
         return writing.finish()
     except BaseException as error:
         writing.abort(error)
         raise
-
-
-def conformed(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the batches as `schema`, as `write_files` takes them. Raises SchemaMismatchError."""
-    found: pa.Schema | None = None
-    conform: Conformer | None = None
-    for batch in batches:
-        try:
-            if found is None or not batch.schema.equals(found):
-                found = batch.schema
-                conform = _conformer(found, schema)
-            yield batch if conform is None else conform(batch)
-        except LossyConversionError as error:
-            raise SchemaMismatchError(
-                f"The rows do not fit {TABLE}: {error}. Cast the column to the table's type first.",
-                error_class="DELTA_FAILED_TO_MERGE_FIELDS",
-            ) from error
-
-
-def _conformer(found: pa.Schema, schema: pa.Schema) -> Conformer | None:
-    if found.equals(schema):
-        return None
-    conform = Conformer(found, schema)
-    extra = extra_columns(found, schema)
-    if extra:
-        raise SchemaMismatchError(
-            f"The rows have columns that {TABLE} lacks: {', '.join(extra)}. Drop them from the rows, or add "
-            f"them to the table first.",
-            error_class="DELTA_METADATA_MISMATCH",
-        )
-    return conform
 
 
 class _Partition(Waiting):

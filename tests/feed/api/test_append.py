@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,17 @@ def test_views_at_any_depth_are_stored_as_the_values_they_show(
 
     assert [row["c"] for row in tablefeed.open_table(tmp_path).to_arrow().sort_by("id").to_pylist()[::2]] == values
     assert len(seen_by_delta_rs(tmp_path)) == 2 * len(values)
+
+
+def test_other_forms_of_the_tables_types_are_stored_as_those(tmp_path: Path) -> None:
+    moment = datetime(2024, 1, 1, tzinfo=UTC)
+    tablefeed.append(tmp_path, pa.table({"t": pa.array([moment], pa.timestamp("us", "UTC")), "s": ["a"], "n": [1]}))
+
+    berlin = pa.array([moment], pa.timestamp("us", "Europe/Berlin"))
+    other = {"s": pa.array(["a"], pa.large_string()), "n": pa.array([1], pa.int32()), "t": berlin}
+    tablefeed.append(tmp_path, pa.table(other))
+
+    assert tablefeed.open_table(tmp_path).to_arrow().to_pylist() == [{"t": moment, "s": "a", "n": 1}] * 2
 
 
 @pytest.mark.parametrize(
