@@ -34,7 +34,6 @@ from tablefeed.store.options import for_fsspec
 def test_a_path_is_taken_literally_and_a_file_url_is_percent_decoded(text: str, path: str) -> None:
     assert parse_address(text) == Address(scheme="file", location=path)
     assert open_store(text).url == path
-    assert open_store(text).local_path("x") == f"{path}/x"
 
 
 def test_a_relative_path_is_of_the_directory_it_was_opened_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -223,7 +223,6 @@ def test_a_local_name_may_be_an_absolute_path_or_a_file_url_and_is_not_decoded(t
         assert store.read(name, start=1) == b"bc"
         with store.open_input(name) as file:
             assert file.read() == b"abc"
-        assert store.local_path(name) == str(outside)
 
 
 def test_a_remote_name_may_be_an_absolute_path_or_a_url_of_another_file_system(tmp_path: Path) -> None:

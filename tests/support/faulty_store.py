@@ -139,10 +139,6 @@ class FaultyStore:
     sweep = _forwarded(Store.sweep)
     wait = _forwarded(Store.wait)
 
-    def local_path(self, name: str) -> str | None:
-        """Gives the inner store's path. This call is not counted."""
-        return self._inner.local_path(name)
-
     def close(self) -> None:
         """Closes the inner store."""
         self._inner.close()

@@ -108,10 +108,6 @@ class MemoryStore:
             self._news[directory] = False
         return seen
 
-    def local_path(self, name: str) -> str | None:  # noqa: ARG002 - no name has one
-        """Gives None."""
-        return None
-
     def close(self) -> None:
         """Does nothing: nothing runs."""
 

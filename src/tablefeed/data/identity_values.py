@@ -9,7 +9,6 @@ make at most 32 groups, so at least every 32nd of the values that a write skips 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -22,35 +21,33 @@ GROUPS = 32
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turns:
-    """Which values belong to a task, counted from the first free value: `first`, `first` + `every`, and so on."""
-
-    first: int
-    every: int
+_ENDLESS = 2**96
+"""More values than all tasks together can have rows."""
 
 
-def turns(task: int, *, task_count: int | None) -> Turns:
-    """Gives the turns of the task `task` (from 0) of `task_count`; None: the count is not known, up to 2**31."""
+def turns(task: int, *, task_count: int | None) -> range:
+    """Gives which values, counted from the first free one, belong to the task `task` (from 0) of `task_count`.
+
+    None: the count is not known, up to 2**31.
+    """
     if task_count is not None:
-        return Turns(first=task, every=task_count)
+        return range(task, _ENDLESS, task_count)
     group = task.bit_length()
     members = 1 << max(0, group - 1)
     member = task - members if group else 0
-    return Turns(first=group + GROUPS * member, every=GROUPS * members)
+    return range(group + GROUPS * member, _ENDLESS, GROUPS * members)
 
 
 class IdentityValues:
     """Fills the identity columns of one task's batches; each batch must be passed once and in order."""
 
-    def __init__(self, columns: Sequence[IdentityColumn], mine: Turns) -> None:
+    def __init__(self, columns: Sequence[IdentityColumn], mine: range) -> None:
         self._columns = {column.name: column for column in columns}
         self._mine, self._made = mine, 0
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Gives the rows with new values in these columns. Raises InvalidRowsError where a value exceeds a long."""
-        start = self._mine.first + self._mine.every * self._made
-        numbers = range(start, start + self._mine.every * batch.num_rows, self._mine.every)
+        numbers = self._mine[self._made : self._made + batch.num_rows]
         self._made += batch.num_rows
         columns = [
             column if (identity := self._columns.get(field.name)) is None else self._values(identity, numbers)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -165,13 +166,11 @@ def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordB
 
 def _shared(metadata: pq.FileMetaData, share: Share | None) -> Iterator[range]:
     """The row groups in `share`, as ranges of adjacent ones."""
-    count = metadata.num_row_groups
-    chosen = range(count) if share is None else [i for i in range(count) if _is_in(metadata.row_group(i), share)]
-    begin = 0
-    for end in range(1, len(chosen) + 1):
-        if end == len(chosen) or chosen[end] != chosen[end - 1] + 1:
-            yield range(chosen[begin], chosen[end - 1] + 1)
-            begin = end
+    every = range(metadata.num_row_groups)
+    chosen = [i for i in every if share is None or _is_in(metadata.row_group(i), share)]
+    for _, adjacent in groupby(enumerate(chosen), lambda pair: pair[1] - pair[0]):
+        groups = [group for _, group in adjacent]
+        yield range(groups[0], groups[-1] + 1)
 
 
 def _is_in(group: pq.RowGroupMetaData, share: Share) -> bool:

@@ -169,19 +169,17 @@ class RowRules:
         try:
             return program.evaluate(batch)
         except RowFailedError as error:
-            raise self._failed(what, error, batch, program) from error
+            paths = next((e.paths for e in program.expressions if e.text == error.text), ())
+            raise InvalidRowsError(
+                f"{what}: {error.text} meets {error.reason} in the row with values:\n"
+                f"{shown_row(batch, error.row, paths)}\n"
+                f"Nothing of this write to {TABLE} was committed: filter these rows out, or correct them.",
+            ) from error
         except EngineError as error:
             raise InvalidRowsError(
                 f"The rules of {TABLE} cannot be evaluated on these rows: {error}. Nothing of this write "
                 "was committed: correct the rows, or write smaller batches.",
             ) from error
-
-    def _failed(self, what: str, error: RowFailedError, batch: pa.RecordBatch, program: Program) -> InvalidRowsError:
-        paths = next((e.paths for e in program.expressions if e.text == error.text), ())
-        return InvalidRowsError(
-            f"{what}: {error.text} meets {error.reason} in the row with values:\n{shown_row(batch, error.row, paths)}\n"
-            f"Nothing of this write to {TABLE} was committed: filter these rows out, or correct them.",
-        )
 
     def _check_length(self, batch: pa.RecordBatch, limit: TextLimit) -> None:
         for texts in _texts(batch.column(limit.path[0]), limit.path[1:]):

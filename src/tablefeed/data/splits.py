@@ -63,7 +63,8 @@ def read_split_batches(read: Read, plan: ReadPlan, file: SplitFile) -> Iterator[
         reader = _Reader(read, split, plan, file)
         for chunk in file.chunks if file.chunks is not None else _chunks(split):
             for rows in reader.rows(chunk):
-                yield from _batches(rows, plan.batch_rows)
+                starts = range(0, rows.num_rows, plan.batch_rows)
+                yield from (rows.slice(start, plan.batch_rows) for start in starts)
 
 
 def chunks_of(read: Read, file: SplitFile, share: Share = (None, None)) -> list[Chunk]:
@@ -151,11 +152,6 @@ class _Reader:
             else:
                 columns.append(pa.nulls(row_count, wanted.type))
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
-
-
-def _batches(rows: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    for begin in range(0, rows.num_rows, batch_rows):
-        yield rows.slice(begin, batch_rows)
 
 
 @contextmanager

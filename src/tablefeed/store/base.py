@@ -150,10 +150,6 @@ class Store(Protocol):
         """
         ...
 
-    def local_path(self, name: str) -> str | None:
-        """Gives the plain path of `name`, or None where the store is not on this machine's disk."""
-        ...
-
     def close(self) -> None:
         """Ends the store's background work. Further calls start it again."""
         ...

@@ -215,11 +215,6 @@ class LocalStore:
     def wait(self, directory: str, *, timeout_s: float) -> bool:
         return self._wake.wait(self._path(directory), timeout_s=timeout_s)
 
-    def local_path(self, name: str) -> str | None:
-        if (other := self._elsewhere.find(name)) is not None:
-            return other[0].local_path(other[1])
-        return self._path(name)
-
     def close(self) -> None:
         self._wake.close()
         self._elsewhere.close()

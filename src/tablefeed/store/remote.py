@@ -134,11 +134,6 @@ class FsspecStore:
         self._sleep(timeout_s)
         return False
 
-    def local_path(self, name: str) -> str | None:
-        """Gives the path of a name that is a `file:` URL, else None."""
-        other = self._elsewhere.find(name)
-        return other[0].local_path(other[1]) if other is not None else None
-
     def close(self) -> None:
         """Closes the stores of absolute names; connections belong to fsspec, which shares them."""
         self._elsewhere.close()

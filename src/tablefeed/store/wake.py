@@ -12,7 +12,10 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from watchfiles._rust_notify import RustNotify
 
 _STEP_MS = 3
 """How often the watcher checks for collected events. It reports an event after two steps at most. The checks cost well
@@ -116,17 +119,7 @@ class Wake:
             return self._watches[directory]
 
 
-class _Notify(Protocol):
-    """The part of watchfiles' native watcher that is used here."""
-
-    def watch(
-        self, debounce_ms: int, step_ms: int, timeout_ms: int, stop_event: threading.Event, /
-    ) -> set[tuple[int, str]] | str: ...
-
-    def close(self) -> None: ...
-
-
-def _collect(notify: _Notify, directory: str, news: threading.Event, stop: threading.Event) -> None:
+def _collect(notify: RustNotify, directory: str, news: threading.Event, stop: threading.Event) -> None:
     own_paths = {directory, os.path.realpath(directory)}
     try:
         while True:

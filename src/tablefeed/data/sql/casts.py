@@ -10,13 +10,12 @@ from dataclasses import replace
 from datetime import UTC, tzinfo
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tablefeed.data import casts
 from tablefeed.data.retype import Conversion, LossyConversionError
 from tablefeed.data.sql import kinds, times
 from tablefeed.data.sql.kinds import arrow_type, decimal_of, duck, spelt
-from tablefeed.data.sql.terms import Failure, PythonFunction, Scope, Term, strict, text_sql
+from tablefeed.data.sql.terms import Failure, PythonFunction, Scope, Term, nulled, strict, text_sql
 from tablefeed.model import spark_texts
 from tablefeed.model.schema import DataType, Decimal, Nested
 
@@ -77,7 +76,7 @@ def _converted(scope: Scope, term: Term, to: DataType) -> Term:
     zone = (UTC if names_zone else times.zone_of(scope)) if needs_zone else None
     convert = _conversion(scope, term.type, to, zone)
     if term.literal is not None and to != kinds.BINARY:  # the same in each row
-        (value,) = convert(pa.array([term.literal], arrow_type(term.type))).to_pylist()
+        (value,) = kinds.taken(convert(pa.array([term.literal], arrow_type(term.type)))).to_pylist()
         if value is None:
             return Term(type=to, sql=f"NULL::{duck(to)}", fails=str(int(Failure.CAST)))
         literal = value if to in kinds.INTEGRALS else None
@@ -87,30 +86,19 @@ def _converted(scope: Scope, term: Term, to: DataType) -> Term:
         name=f"{spelt(term.type)} as {spelt(to)} {zone}",
         takes=(duck(term.type),),
         gives=duck(to),
-        function=lambda given: convert(kinds.terms_value(given.combine_chunks(), term.type)),
+        function=lambda given: kinds.taken(convert(kinds.terms_value(given.combine_chunks(), term.type))),
     )
     return strict(scope, to, [term], f"{scope.python(function)}({{}})", Failure.CAST)
 
 
 def _conversion(scope: Scope, kind: DataType, to: DataType, zone: tzinfo | None) -> Conversion:
-    """The conversion to values as terms have them, with null for each value that fails."""
+    """The conversion to Arrow's values, with null for each value that fails."""
     refused = scope.refuse(f"CAST({spelt(kind)} AS {spelt(to)})", "this cast is not evaluated here")
     # How a floating-point number is spelt depends on the version of Java.
     is_spelt = kind in kinds.FLOATING and (to == kinds.STRING or isinstance(to, Decimal))
     if is_spelt or kind == kinds.BINARY or isinstance(kind, Nested) or isinstance(to, Nested):
         raise refused
     try:
-        convert = casts.cast(arrow_type(kind), arrow_type(to), zone)
+        return nulled(casts.cast(arrow_type(kind), arrow_type(to), zone))
     except LossyConversionError as error:
         raise refused from error
-
-    def converted(array: pa.Array) -> pa.Array:
-        while True:
-            try:
-                return kinds.taken(convert(array))
-            except casts.CastError as error:
-                if error.failed is None:
-                    raise
-                array = pc.if_else(error.failed, None, array)
-
-    return converted

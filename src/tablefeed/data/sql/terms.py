@@ -9,7 +9,10 @@ from enum import IntEnum
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from tablefeed.data.casts import INVALID_INPUT, CastError, by_value
+from tablefeed.data.retype import Conversion
 from tablefeed.data.sql import kinds
 from tablefeed.model.schema import DataType, Struct
 
@@ -204,17 +207,26 @@ def mapped(
 
     Terms of the same `name` share one function.
     """
+    values = nulled(by_value(kinds.term_arrow(term.type), kinds.term_arrow(gives), one, INVALID_INPUT))
+    function = PythonFunction(
+        name=name,
+        takes=(kinds.duck(term.type),),
+        gives=kinds.duck(gives),
+        function=lambda given: values(given.combine_chunks()),
+    )
+    return strict(scope, gives, [term], f"{scope.python(function)}({{}})", failure)
 
-    def value(given: object) -> object:
-        try:
-            return None if given is None else one(given)
-        except (ValueError, ArithmeticError):
-            return None
 
-    def function(given: pa.ChunkedArray) -> pa.Array:
-        encoded = given.combine_chunks().dictionary_encode()
-        values = pa.array([value(distinct) for distinct in encoded.dictionary.to_pylist()], kinds.term_arrow(gives))
-        return values.take(encoded.indices)
+def nulled(convert: Conversion) -> Conversion:
+    """The conversion `convert` with null for each value that fails."""
 
-    made = PythonFunction(name=name, takes=(kinds.duck(term.type),), gives=kinds.duck(gives), function=function)
-    return strict(scope, gives, [term], f"{scope.python(made)}({{}})", failure)
+    def converted(array: pa.Array) -> pa.Array:
+        while True:
+            try:
+                return convert(array)
+            except CastError as error:
+                if error.failed is None:
+                    raise
+                array = pc.if_else(error.failed, None, array)
+
+    return converted

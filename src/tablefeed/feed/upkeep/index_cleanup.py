@@ -21,7 +21,7 @@ from tablefeed.indextables.log.listing import Log, Segment
 from tablefeed.indextables.log.retention import Expired, Retention
 from tablefeed.log.replay import fold
 from tablefeed.model.logfile import LogFile, LogFileKind
-from tablefeed.store import Entry, Store
+from tablefeed.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -34,15 +34,15 @@ def clean_up(log: IndexTablesLog, kept: Retention, *, now_ms: int) -> int:
     file, and an older state or checkpoint is kept instead.
     """
     snapshot = log.load()
-    store, found = log.store, _Found(log.store)
+    found = _Found(log.store)
     going = _readable(log, found.log, kept, now_ms=now_ms)
     if snapshot.head is None or log.head(snapshot.version) != snapshot.head:
         logger.warning("cleanup put off table=%s: it was restored or made anew meanwhile", log.url)
         return 0
     gone = [file.name for file in (*going.commits, *going.states)]
-    deleted = sum(_delete(store, name, found.entries[name]) for name in gone)
+    deleted = sum(found.delete(name) for name in gone)
     manifests = _unnamed(found, frozenset(gone), old_ms=now_ms - kept.manifests_ms)
-    unnamed = sum(_delete(store, name, found.entries[name]) for name in manifests)
+    unnamed = sum(found.delete(name) for name in manifests)
     logger.info("cleanup table=%s log_files=%d manifests=%d", log.url, deleted, unnamed)
     return deleted + unnamed
 
@@ -105,6 +105,10 @@ class _Found:
         files = (names.parse_name(n, size_bytes=e.size_bytes, modified_ms=e.modified_ms) for n, e in entries)
         self.log = listing.read_listing(file for file in files if file is not None)
 
+    def delete(self, name: str) -> bool:
+        """Deletes a file as it was listed; says whether it was there."""
+        return delete_as_listed(self.store, f"{names.LOG_DIR}/{name}", self.entries[name])
+
     @property
     def states(self) -> list[LogFile]:
         """All states, also a pseudo state of version 0: some reader may use it."""
@@ -135,16 +139,6 @@ def _unnamed(found: _Found, gone: frozenset[str], *, old_ms: int) -> tuple[str, 
             return ()
         named |= {manifest.name for manifest in state.manifests}
     return retention.unnamed(found.manifests, named, old_ms=old_ms)
-
-
-def _delete(store: Store, name: str, listed: Entry) -> bool:
-    """Deletes a log file, and Hadoop's checksum of it, which local tables have; says whether it was there."""
-    path = f"{names.LOG_DIR}/{name}"
-    was_there = delete_as_listed(store, path, listed)
-    if store.local_path(path) is not None:
-        folder, _, base = path.rpartition("/")
-        store.delete(f"{folder}/.{base}.crc")
-    return was_there
 
 
 def _is_state_dir(directory: str) -> bool:
