@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 from tablefeed.data.read import FileColumns, ReadPlan, read_batches
 from tablefeed.data.write import FileLayout, NewFile, write_files
-from tablefeed.delta.schema.schema_string import format_schema, from_arrow, parse_schema, to_arrow
+from tablefeed.delta.schema.arrow_schema import from_arrow, to_arrow
+from tablefeed.delta.schema.schema_string import format_schema, parse_schema
 from tablefeed.delta.stats.stats_text import StatisticsShape, encode_stats
 
 SCHEMA = pa.schema(

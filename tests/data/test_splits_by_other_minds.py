@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 from support.corpus_splits import read
-from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
+from tablefeed.delta.schema.arrow_schema import to_arrow
+from tablefeed.delta.schema.schema_string import parse_schema
 
 
 def actions(table: Path, *, checkpoint: str | None = None) -> Iterator[tuple[str, dict[str, Any]]]:

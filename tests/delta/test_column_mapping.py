@@ -8,14 +8,8 @@ import pyarrow as pa
 import pytest
 
 from tablefeed.delta.properties import TableProperties
-from tablefeed.delta.schema.column_mapping import (
-    FIELD_ID,
-    MappedSchema,
-    MappingMode,
-    has_mapping_change,
-    mapping_mode,
-    stored_schema,
-)
+from tablefeed.delta.schema.column_mapping import MappedSchema, MappingMode, has_mapping_change, mapping_mode
+from tablefeed.delta.schema.stored_schema import FIELD_ID, stored_schema
 from tablefeed.errors import LogError
 from tablefeed.model.actions import Metadata
 from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struct

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablefeed.delta.schema.schema_string import format_schema, from_arrow, parse_schema, to_arrow
+from tablefeed.delta.schema.arrow_schema import from_arrow, to_arrow
+from tablefeed.delta.schema.schema_string import format_schema, parse_schema
 from tablefeed.errors import TABLE, LogError, SchemaMismatchError, TablefeedError, UnsupportedFeatureError
 from tablefeed.model.schema import PRIMITIVES, Array, DataType, Decimal, Field, Map, Primitive, Struct
 

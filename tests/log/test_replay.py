@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablefeed.errors import TABLE, LogError
-from tablefeed.log.replay import each_once, fold, live_files, sorted_for_stream
+from tablefeed.log.facts import fold
+from tablefeed.log.replay import each_once, live_files, sorted_for_stream
 from tablefeed.model.actions import Commit, DomainMetadata, Facts, Metadata, Protocol, Txn, Version
 
 ROWS = pa.schema(

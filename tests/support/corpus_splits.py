@@ -17,7 +17,8 @@ from tablefeed.data.read import ReadPlan
 from tablefeed.data.split_writer import SplitLayout, WrittenSplit, write_splits
 from tablefeed.data.splits import SplitFile, read_split_batches
 from tablefeed.data.write import NewFile
-from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
+from tablefeed.delta.schema.arrow_schema import to_arrow
+from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.indextables.log import schema_registry
 from tablefeed.indextables.split.indexing import Indexing
 from tablefeed.indextables.split.split_file import read_index

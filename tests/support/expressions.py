@@ -11,7 +11,7 @@ from decimal import Decimal as Number
 
 import pyarrow as pa
 
-from tablefeed.delta.schema.schema_string import to_arrow
+from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.model.schema import Array, DataType, Decimal, Field, Map, Primitive, Struct
 
 _NAN, _INF = float("nan"), float("inf")

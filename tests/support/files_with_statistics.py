@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from support.statistics_writers import WRITERS, Spelt, text_of
 from tablefeed.delta.partition_values import serialise
-from tablefeed.delta.schema.schema_string import to_arrow
+from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.feed.scan.delta_task import DeltaColumns
 from tablefeed.feed.scan.task import PartitionColumn
 from tablefeed.model import schema as model

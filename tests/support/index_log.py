@@ -20,7 +20,8 @@ from tablefeed.indextables.log import avro_file, columns, listing, replay, state
 from tablefeed.indextables.log.avro_state import Manifest, State
 from tablefeed.indextables.log.schema_registry import DocMappings
 from tablefeed.indextables.log.version_file import Writer
-from tablefeed.log.replay import fold, live_files
+from tablefeed.log.facts import fold
+from tablefeed.log.replay import live_files
 from tablefeed.model.actions import (
     AddFile,
     Commit,

@@ -14,7 +14,8 @@ from support.index_log import PROTOCOL, SYNC, manifest_bytes
 from support.memory_store import MemoryStore
 from tablefeed.data.split_writer import SplitLayout, WrittenSplit, write_splits
 from tablefeed.data.write import NewFile
-from tablefeed.delta.schema.schema_string import format_schema, from_arrow
+from tablefeed.delta.schema.arrow_schema import from_arrow
+from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.indextables import names
 from tablefeed.indextables.log import state_writer, version_file

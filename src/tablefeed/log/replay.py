@@ -1,8 +1,7 @@
-"""The state of a table from its log: facts folded from commits, live files reconciled from columns.
+"""The live files of a table, reconciled from columns (PROTOCOL.md, "Action Reconciliation"). facts.py folds its facts.
 
-The rules are PROTOCOL.md, "Action Reconciliation". Facts are values. Files are batches of columns that the dialect
-made; only `key`, `is_add`, `modified_ms`, `log_path` and `stats` are used here. pyarrow computes on them, and no Python
-value per file is built. No file is read.
+Files are batches of columns that the dialect made; only `key`, `is_add`, `modified_ms`, `log_path` and `stats` are used
+here. pyarrow computes on them, and no Python value per file is built. No file is read.
 """
 
 from __future__ import annotations
@@ -13,29 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.errors import TABLE, LogError
-from tablefeed.model.actions import Commit, Facts
-
-
-def fold(facts: Facts, commits: Iterable[Commit]) -> Facts:
-    """The facts after `commits`, which come in log order; `facts` itself is not changed.
-
-    The newest metadata and protocol win, and for each application the last txn in log order, even if its version is
-    lower, as in Delta-Spark. A tombstone removes its domain. The in-commit timestamp is the newest commit's own: None
-    where its info has none.
-    """
-    protocol, metadata, timestamp_ms = facts.protocol, facts.metadata, facts.in_commit_timestamp_ms
-    txns, domains = dict(facts.txns), dict(facts.domains)
-    for commit in commits:
-        protocol = commit.protocol or protocol
-        metadata = commit.metadata or metadata
-        txns.update((txn.app_id, txn) for txn in commit.txns)
-        for domain in commit.domains:
-            if domain.removed:
-                domains.pop(domain.domain, None)
-            else:
-                domains[domain.domain] = domain
-        timestamp_ms = _in_commit_timestamp_ms(commit)
-    return Facts(protocol=protocol, metadata=metadata, txns=txns, domains=domains, in_commit_timestamp_ms=timestamp_ms)
 
 
 def live_files(
@@ -121,15 +97,6 @@ def without_statistics(batch: pa.RecordBatch) -> pa.RecordBatch:
     index = batch.schema.get_field_index("stats")
     field = batch.schema.field(index)
     return batch.set_column(index, field, pa.nulls(batch.num_rows, field.type))
-
-
-# "In-Commit Timestamps": the field of commitInfo, which the model keeps as its writer wrote it
-_IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
-
-
-def _in_commit_timestamp_ms(commit: Commit) -> int | None:
-    value = (commit.info or {}).get(_IN_COMMIT_TIMESTAMP)
-    return value if isinstance(value, int) else None
 
 
 def _decided(

@@ -31,7 +31,8 @@ from support.logs import (
     put,
     still,
 )
-from tablefeed.delta.schema.schema_string import format_schema, from_arrow
+from tablefeed.delta.schema.arrow_schema import from_arrow
+from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.errors import CommitError, ConflictError, LogError, SchemaMismatchError, UnsupportedFeatureError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction, batch_write

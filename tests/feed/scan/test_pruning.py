@@ -17,7 +17,7 @@ import pytest
 
 from tablefeed.data.predicate import columns_in
 from tablefeed.delta.columns import FILE_COLUMNS
-from tablefeed.delta.schema.schema_string import to_arrow
+from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.feed.scan.arrow_filter import predicate, read_filter
 from tablefeed.feed.scan.delta_task import DeltaColumns
 from tablefeed.feed.scan.pruning import Pruner

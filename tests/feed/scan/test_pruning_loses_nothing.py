@@ -26,7 +26,7 @@ from support.files_with_statistics import (
     with_physical_names,
 )
 from support.filters import COMPARISONS, Asked, filters_of
-from tablefeed.delta.schema.schema_string import to_arrow
+from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.feed.scan.arrow_filter import read_filter
 from tablefeed.feed.scan.pruning import Pruner
 from tablefeed.model.schema import Field, Struct

@@ -18,7 +18,7 @@ from support.filters import COMPARISONS, filters_of
 from support.split_writers import HIVE, WRITERS, Spelt, Values, by_rows, cut, escaped_partition, raw_partition
 from tablefeed.data.predicate import COMPARISONS as COMPARISON_NAMES
 from tablefeed.data.predicate import Column, arrow
-from tablefeed.delta.schema.schema_string import to_arrow
+from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.scan import comparison
 from tablefeed.feed.scan.arrow_filter import read_filter

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tablefeed.delta.schema.schema_string import from_arrow, to_arrow
+from tablefeed.delta.schema.arrow_schema import from_arrow, to_arrow
 from tablefeed.errors import IllegalOptionError, TablefeedError, UnsupportedOptionError
 from tablefeed.feed.scan.where import row_filter
 from tablefeed.model.schema import Field, Primitive, Struct

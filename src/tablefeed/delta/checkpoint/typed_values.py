@@ -20,8 +20,8 @@ import pyarrow.json
 
 from tablefeed.delta import partition_values
 from tablefeed.delta.properties import TableProperties
+from tablefeed.delta.schema.arrow_schema import arrow_type, to_arrow
 from tablefeed.delta.schema.column_mapping import physical_name, physical_schema
-from tablefeed.delta.schema.schema_string import arrow_type, to_arrow
 from tablefeed.delta.stats.column_bounds import integers
 from tablefeed.delta.stats.indexed_columns import has_bounds, indexed_columns
 from tablefeed.errors import TablefeedError

@@ -19,7 +19,8 @@ from tablefeed.delta import fields, names
 from tablefeed.delta.checkpoint import typed_values
 from tablefeed.delta.checkpoint.typed_values import nullable
 from tablefeed.delta.properties import TableProperties
-from tablefeed.delta.schema.schema_string import format_schema, to_arrow
+from tablefeed.delta.schema.arrow_schema import to_arrow
+from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.model.actions import Facts, Metadata, Protocol
 from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struct
 

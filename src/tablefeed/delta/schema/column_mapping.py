@@ -10,17 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-import pyarrow as pa
-
 from tablefeed.delta import names
 from tablefeed.delta.properties import TableProperties
-from tablefeed.delta.schema.schema_string import schema_of, to_arrow
+from tablefeed.delta.schema.schema_string import schema_of
 from tablefeed.errors import TABLE, LogError
 from tablefeed.model.actions import Metadata
 from tablefeed.model.schema import Array, Field, Map, Path, Struct, fields_at, fields_of, rebuilt, walk
-
-FIELD_ID = b"PARQUET:field_id"
-"""The key of an Arrow field's metadata under which pyarrow keeps Parquet's field id."""
 
 
 class MappingMode(StrEnum):
@@ -46,33 +41,6 @@ def physical_name(field: Field) -> str:
     """Returns the name of a column or member in files, statistics and partition values: physical, else logical."""
     name = field.metadata.get(names.PHYSICAL_NAME)
     return name if isinstance(name, str) else field.name
-
-
-def stored_schema(schema: Struct, mode: MappingMode) -> pa.Schema | None:
-    """Returns the Arrow schema by which `schema` is read from files, in the same shape; None where nothing is mapped.
-
-    Names are physical at every depth; in mode `id` every field also has its id under `FIELD_ID`. Raises LogError
-    where a field has no id in that mode, a physical name is not a string, or two columns share a name or an id.
-    """
-    if mode is MappingMode.NONE:
-        return None
-    _check_names(schema)
-    if mode is MappingMode.ID:
-        _check_ids(schema)
-    stored = to_arrow(physical_schema(schema))
-    if mode is MappingMode.NAME:
-        return stored
-    ids = dict(_field_ids(physical_schema(schema)))
-    return pa.schema([_with_ids(field, (), ids) for field in stored])
-
-
-def files_schema(schema: Struct, mode: MappingMode) -> pa.Schema | None:
-    """Returns the Arrow schema with which files of a mapped table are written; None where columns are not mapped.
-
-    Names are physical, and every field has its id, in both modes ("Writer Requirements for Column Mapping"). Raises
-    LogError as `stored_schema` does.
-    """
-    return None if mode is MappingMode.NONE else stored_schema(schema, MappingMode.ID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +104,8 @@ def _numbers(schema: Struct) -> dict[Path, object]:
     return {physical: field.metadata.get(names.COLUMN_ID) for (physical, _), field in fields}
 
 
-def _check_names(schema: Struct) -> None:
+def check_names(schema: Struct) -> None:
+    """Raises LogError where a physical name is not a string, or two columns have the same one."""
     for field in fields_of(schema):
         if not isinstance(field.metadata.get(names.PHYSICAL_NAME, ""), str):
             raise _unmapped(f"the {names.PHYSICAL_NAME} of column {field.name!r} is not a string")
@@ -148,7 +117,8 @@ def _check_names(schema: Struct) -> None:
         seen[physical] = logical
 
 
-def _check_ids(schema: Struct) -> None:
+def check_ids(schema: Struct) -> None:
+    """Raises LogError where a column has no id, or two have the same one."""
     seen: dict[object, str] = {}
     for field in fields_of(schema):
         number = field.metadata.get(names.COLUMN_ID)
@@ -177,7 +147,7 @@ def nested_id_keys(field: Field) -> Iterator[str]:
     return (".".join((physical_name(field), *path)) for path in inside)
 
 
-def _field_ids(physical: Struct) -> Iterator[tuple[Path, object]]:
+def field_ids(physical: Struct) -> Iterator[tuple[Path, object]]:
     """The id of each column, at every depth, by its path in files, and those that lists and maps may have.
 
     Elements, keys and values need no id, because a list or map has one of each; only tables for Iceberg give them.
@@ -190,18 +160,6 @@ def _field_ids(physical: Struct) -> Iterator[tuple[Path, object]]:
             number = known.get(".".join((field.name, *inner))) if inner else None
             if number is not None:
                 yield (*path, *inner), number
-
-
-def _with_ids(field: pa.Field, above: Path, ids: Mapping[Path, object]) -> pa.Field:
-    path, kind = (*above, field.name), field.type
-    if pa.types.is_struct(kind):
-        kind = pa.struct([_with_ids(member, path, ids) for member in kind])
-    elif pa.types.is_list(kind):
-        kind = pa.list_(_with_ids(kind.value_field, path, ids))
-    elif pa.types.is_map(kind):
-        kind = pa.map_(_with_ids(kind.key_field, path, ids), _with_ids(kind.item_field, path, ids))
-    typed = field.with_type(kind)
-    return typed.with_metadata({FIELD_ID: str(ids[path]).encode()}) if path in ids else typed
 
 
 def _paths(schema: Struct) -> Iterator[tuple[Path, Path]]:

@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.delta import partition_values
-from tablefeed.delta.schema.schema_string import arrow_type
+from tablefeed.delta.schema.arrow_schema import arrow_type
 from tablefeed.delta.stats.stats_columns import GREGORIAN_DAY, STANDARD_TIME_US
 from tablefeed.errors import TablefeedError
 from tablefeed.model.schema import DataType, Decimal, Primitive

@@ -27,7 +27,7 @@ from tablefeed.feed.write.row_replacement import Rewriting, reader_of, rewritten
 from tablefeed.feed.write.row_rules import rules_in_force
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.conflicts import Tolerance, WriteKind, conflict_with
-from tablefeed.log.replay import fold
+from tablefeed.log.facts import fold
 from tablefeed.model.actions import AddFile, CdcFile, Commit, Facts, Txn, Version
 from tablefeed.store import Entry
 

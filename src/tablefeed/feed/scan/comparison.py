@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from tablefeed.data.predicate import And, Column, Comparison, Constant, In, IsNan, IsNull, Not, Or, Predicate
 from tablefeed.data.sql.kinds import FLOATING, MOST_DIGITS, spelt
-from tablefeed.delta.schema.schema_string import arrow_type
+from tablefeed.delta.schema.arrow_schema import arrow_type
 from tablefeed.model.schema import DataType, Decimal, Primitive
 
 Value = int | Number | float | str | bool | date | datetime

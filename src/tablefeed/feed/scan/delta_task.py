@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from tablefeed.delta import names, partition_values
 from tablefeed.delta.properties import TableProperties
-from tablefeed.delta.schema.column_mapping import mapping_mode, physical_name, stored_schema
+from tablefeed.delta.schema.column_mapping import mapping_mode, physical_name
+from tablefeed.delta.schema.stored_schema import stored_schema
 from tablefeed.errors import DataFileError, ObjectNotFoundError, naming
 from tablefeed.feed.scan.task import BATCH_ROWS, PartitionColumn, RowChange, ScanFile, ScanTask, change_constants
 from tablefeed.feed.snapshot.table_files import TableFiles

@@ -20,7 +20,7 @@ from tablefeed.data.predicate import Atom, Column, RowFilter, column_of, columns
 from tablefeed.data.windows import windows
 from tablefeed.delta import partition_values
 from tablefeed.delta.columns import STRING_MAP
-from tablefeed.delta.schema.schema_string import arrow_type
+from tablefeed.delta.schema.arrow_schema import arrow_type
 from tablefeed.delta.stats.column_bounds import ColumnBounds, Leaf, read_bounds
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.scan.task import LoggedColumns, PartitionColumn

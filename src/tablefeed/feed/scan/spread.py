@@ -11,7 +11,6 @@ from __future__ import annotations
 import heapq
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar
 
@@ -117,6 +116,8 @@ def _places(files: Sequence[ScanFile], whole: ScanTask, store: Store | None) -> 
             return whole.row_groups(file, store, most=MOST_SHARES)
         except TablefeedError:
             return []
+
+    from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(FOOTER_READERS) as readers:
         return list(readers.map(places, files))

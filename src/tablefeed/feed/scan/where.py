@@ -14,7 +14,8 @@ from decimal import Decimal as Number
 from typing import TYPE_CHECKING
 
 from tablefeed.data.predicate import FLIPPED, And, Column, IsNull, Not, Or, Predicate, RowFilter, filter_by
-from tablefeed.delta.schema.schema_string import parse_schema, to_arrow
+from tablefeed.delta.schema.arrow_schema import to_arrow
+from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.errors import IllegalOptionError, UnsupportedOptionError, naming
 from tablefeed.feed.scan.comparison import Operand, Value, among, compared
 from tablefeed.model.schema import DataType, Field, Primitive, Struct

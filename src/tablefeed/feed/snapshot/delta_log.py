@@ -25,7 +25,7 @@ from tablefeed.errors import (
 from tablefeed.feed.snapshot.next_best import NextBest
 from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader, passed_over
 from tablefeed.feed.snapshot.table_log import OwnTimes, Snapshot, TablePlace, required_facts
-from tablefeed.log.replay import fold
+from tablefeed.log.facts import fold
 from tablefeed.log.segment import LogSegment, build_segment, whole_checkpoints
 from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
 from tablefeed.model.logfile import LogFile

@@ -25,7 +25,7 @@ from tablefeed.indextables.log import listing as plans
 from tablefeed.indextables.log import protocol as index_protocol
 from tablefeed.indextables.log.schema_registry import registry_of_configuration
 from tablefeed.indextables.log.version_file import Writer, writer_of
-from tablefeed.log.replay import fold
+from tablefeed.log.facts import fold
 from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
 from tablefeed.store import Entry

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from tablefeed.delta import codec, names
 from tablefeed.delta.checkpoint.checksum import Checksum, parse_checksum
 from tablefeed.errors import CorruptLogError, ObjectNotFoundError, StoreError, naming
-from tablefeed.log.replay import each_once, fold
+from tablefeed.log.facts import fold
 from tablefeed.log.segment import LogSegment
 from tablefeed.model.actions import Commit, Facts
 from tablefeed.model.logfile import LogFile, LogFileKind
@@ -204,6 +204,7 @@ class SegmentReader:
 
     def _checkpoint_files(self, reading: Reading, *, with_stats: bool) -> Iterator[pa.RecordBatch]:
         from tablefeed.delta.checkpoint.reading import read_files, read_sidecar_files
+        from tablefeed.log.replay import each_once
 
         parts = reading.segment.checkpoint
         files = (

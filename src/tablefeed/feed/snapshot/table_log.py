@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from tablefeed.delta.properties import TableProperties
-from tablefeed.delta.schema.schema_string import schema_of, to_arrow
+from tablefeed.delta.schema.schema_string import schema_of
 from tablefeed.errors import LogError, ObjectNotFoundError, naming
 from tablefeed.model import actions
 from tablefeed.model.actions import Commit, Facts, Metadata, Version
@@ -141,6 +141,8 @@ class Snapshot(ABC):
     @cached_property
     def arrow_schema(self) -> pa.Schema:
         """The table's schema as an Arrow schema."""
+        from tablefeed.delta.schema.arrow_schema import to_arrow
+
         return to_arrow(self.schema)
 
     @abstractmethod

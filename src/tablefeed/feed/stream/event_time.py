@@ -61,7 +61,7 @@ class EventTimes:
     """The times in the column `field` of a table with `schema`; `columns` says how the log names its columns."""
 
     def __init__(self, field: Field, *, schema: Struct, columns: LoggedColumns) -> None:
-        from tablefeed.delta.schema.schema_string import to_arrow
+        from tablefeed.delta.schema.arrow_schema import to_arrow
         from tablefeed.feed.scan.pruning import leaf_at
 
         self.column = field.name

@@ -8,12 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tablefeed.delta.schema.column_mapping import (
-    MappedSchema,
-    has_mapping_change,
-    mapped_schema,
-    mapping_mode,
-)
+from tablefeed.delta.schema.column_mapping import MappedSchema, has_mapping_change, mapped_schema, mapping_mode
 from tablefeed.errors import SchemaChangedError
 from tablefeed.feed.changes.change_rules import refuse_reserved_names
 from tablefeed.feed.snapshot.table_log import Snapshot

@@ -19,7 +19,7 @@ from tablefeed.errors import ObjectNotFoundError
 from tablefeed.feed.commit.own_log import in_log_of
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.log.replay import fold
+from tablefeed.log.facts import fold
 from tablefeed.model.actions import Commit, Facts, Version
 
 

@@ -35,8 +35,9 @@ from tablefeed.delta.checkpoint.writing import (
 )
 from tablefeed.delta.columns import FILE_COLUMNS
 from tablefeed.delta.properties import TableProperties
-from tablefeed.delta.schema.column_mapping import mapping_mode, stored_schema
-from tablefeed.delta.schema.schema_string import to_arrow
+from tablefeed.delta.schema.arrow_schema import to_arrow
+from tablefeed.delta.schema.column_mapping import mapping_mode
+from tablefeed.delta.schema.stored_schema import stored_schema
 from tablefeed.errors import LogGapError, ObjectNotFoundError, StoreError, naming
 from tablefeed.feed.commit.own_log import all_in_log_of, in_log_of
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot

@@ -19,7 +19,7 @@ from tablefeed.indextables import names
 from tablefeed.indextables.log import listing, retention
 from tablefeed.indextables.log.listing import Log, Segment
 from tablefeed.indextables.log.retention import Expired, Retention
-from tablefeed.log.replay import fold
+from tablefeed.log.facts import fold
 from tablefeed.model.logfile import LogFile, LogFileKind
 from tablefeed.store import Store
 

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 from tablefeed.delta import features, paths, row_tracking
 from tablefeed.delta.file_layout import Codec, file_shape
 from tablefeed.delta.new_properties import checked_properties, is_kept
-from tablefeed.delta.schema.column_mapping import MappingMode, files_schema, mapping_mode
+from tablefeed.delta.schema.arrow_schema import to_arrow
+from tablefeed.delta.schema.column_mapping import MappingMode, mapping_mode
 from tablefeed.delta.schema.iceberg_compat import check_compatible, file_tags, stores_partition_columns
-from tablefeed.delta.schema.schema_string import format_schema, to_arrow
+from tablefeed.delta.schema.schema_string import format_schema
+from tablefeed.delta.schema.stored_schema import files_schema
 from tablefeed.delta.stats.clustering import check_clustered, check_same_clustering, clustering_columns, new_clustering
 from tablefeed.delta.stats.indexed_columns import check_indexed, statistics_shape
 from tablefeed.errors import UnsupportedOptionError

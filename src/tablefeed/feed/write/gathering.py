@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from tablefeed.delta.schema.schema_string import to_arrow
+from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.errors import naming_its_table
 from tablefeed.feed.scan.delta_task import DeltaTask, delta_columns
 from tablefeed.feed.scan.task import read_task

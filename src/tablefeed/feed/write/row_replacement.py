@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.delta import names, paths
 from tablefeed.delta.properties import TableProperties
-from tablefeed.delta.schema.schema_string import to_arrow
+from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.delta.stats.stats_text import num_records
 from tablefeed.feed.scan.delta_task import DeltaTask, delta_columns
 from tablefeed.feed.scan.task import read_task

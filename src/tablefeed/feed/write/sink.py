@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tablefeed.delta.schema.schema_string import from_arrow, from_spark
+from tablefeed.delta.schema.arrow_schema import from_arrow
+from tablefeed.delta.schema.schema_string import from_spark
 from tablefeed.errors import naming_its_table
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow.compute as pc
 
-from tablefeed.delta.schema.schema_string import to_arrow
+from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.errors import (
     TABLE,
     DataFileError,
