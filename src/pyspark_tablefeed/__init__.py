@@ -41,7 +41,8 @@ class DefaultSource(DataSource):
 
     def schema(self) -> StructType:
         """The table's schema now."""
-        from tablefeed.spark.analysis import analyse, spark_schema
+        from tablefeed.spark.analysis import spark_schema
+        from tablefeed.spark.at_load import analyse
 
         self.analysis = analyse(self.options)
         return spark_schema(self.analysis)

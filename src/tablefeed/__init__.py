@@ -11,8 +11,6 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from tablefeed.errors import TablefeedError
-from tablefeed.model.actions import Commit, CommitInfo
-from tablefeed.model.outcome import AlreadyApplied, Committed, Optimized
 
 if TYPE_CHECKING:
     from tablefeed.feed.api.append import append
@@ -23,6 +21,8 @@ if TYPE_CHECKING:
     from tablefeed.feed.upkeep.checkpoint import Checkpointed, checkpoint
     from tablefeed.feed.upkeep.optimize import optimize
     from tablefeed.feed.upkeep.vacuum import Vacuumed, vacuum
+    from tablefeed.model.actions import Commit, CommitInfo
+    from tablefeed.model.outcome import AlreadyApplied, Committed, Optimized
 
 __all__ = [
     "AlreadyApplied",
@@ -45,7 +45,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AlreadyApplied": "tablefeed.model.outcome",
     "Checkpointed": "tablefeed.feed.upkeep.checkpoint",
+    "Commit": "tablefeed.model.actions",
+    "CommitInfo": "tablefeed.model.actions",
+    "Committed": "tablefeed.model.outcome",
+    "Optimized": "tablefeed.model.outcome",
     "Table": "tablefeed.feed.api.table",
     "Vacuumed": "tablefeed.feed.upkeep.vacuum",
     "append": "tablefeed.feed.api.append",

@@ -4,41 +4,122 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablefeed
 
 _PROGRAM = """
 import sys
 import {before}
 before = set(sys.modules)
-import {after}
+{then}
 print(*sorted(set(sys.modules) - before))
 """
 
-_WRITER_AND_READER = "tablefeed.spark.analysis, tablefeed.spark.sink, tablefeed.spark.source"
+_WRITER_AND_READER = "tablefeed.spark.at_load, tablefeed.spark.partition, tablefeed.spark.sink, tablefeed.spark.source"
 _MOST = 160
 """Modules and packages of ours for a query from table to table."""
 
+_FOR_SOME = frozenset({"duckdb", "fastavro", "fsspec", "gzip", "s3fs", "sqlglot", "tantivy", "watchfiles"})
+"""What only some tables need."""
 
-def imported(what: str, *, after: str) -> list[str]:
-    """The modules that `what` brings where those of `after` are there already."""
-    program = _PROGRAM.format(before=after, after=what)
+_SLOW = _FOR_SOME | {"pandas", "pyarrow.compute", "pyarrow.dataset", "pyarrow.parquet"}
+"""What takes tens of milliseconds of a processor each, and is not needed to find that a table has nothing new."""
+
+_BASE = "pyspark.sql.datasource"
+_PLANNER = "pyspark.sql.streaming.python_streaming_source_runner"
+"""The module of Spark's process that plans a stream. It has pyarrow."""
+
+_LOADED = """
+from pyspark_tablefeed import DefaultSource
+source = DefaultSource({{"path": {path!r}}})
+schema = source.schema()
+"""
+
+
+def ran(then: str, *, after: str = _BASE) -> list[str]:
+    """The modules that `then` brings where those of `after` are there already."""
+    program = _PROGRAM.format(before=after, then=then)
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+
+
+def imported(what: str, *, after: str = _BASE) -> list[str]:
+    """The modules that importing `what` brings where those of `after` are there already."""
+    return ran(f"import {what}", after=after)
+
+
+def rooms(loaded: list[str]) -> set[str]:
+    """The rooms of ours that have a module in `loaded` (`feed.stream`, `delta`)."""
+    ours = (name.split(".")[1:] for name in loaded if name.startswith("tablefeed."))
+    return {".".join(parts[:2]) if parts[0] == "feed" else parts[0] for parts in ours if len(parts) > 1}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A Delta table of three commits, which has no checkpoint."""
+    for number in range(3):
+        tablefeed.append(tmp_path / "t", pa.table({"id": [number]}))
+    return tmp_path / "t"
 
 
 def test_the_shim_imports_nothing_that_the_base_class_did_not() -> None:
     """Spark imports every top-level `pyspark_*` module in each of its Python processes."""
-    assert imported("pyspark_tablefeed", after="pyspark.sql.datasource") == ["pyspark_tablefeed"]
+    assert imported("pyspark_tablefeed") == ["pyspark_tablefeed"]
+
+
+def test_a_process_that_passes_a_stream_reader_on_imports_nothing_that_plans_or_reads() -> None:
+    """For each query Spark starts a process that makes a reader and pickles it, and nothing else."""
+    loaded = imported("tablefeed.spark.source, tablefeed.spark.analysis", after="pyspark.sql.streaming.datasource")
+
+    assert [name for name in loaded if name.startswith("tablefeed")] == [
+        "tablefeed",
+        "tablefeed.errors",
+        "tablefeed.spark",
+        "tablefeed.spark.analysis",
+        "tablefeed.spark.char",
+        "tablefeed.spark.source",
+        "tablefeed.spark.worker",
+    ]
+
+
+def test_the_schema_of_a_table_is_found_without_pyarrow(table: Path) -> None:
+    loaded = ran(_LOADED.format(path=str(table)))
+
+    assert {"pyarrow", "numpy", *_SLOW}.intersection(loaded) == set()
+    assert rooms(loaded).isdisjoint({"feed.scan", "feed.upkeep"})
+
+
+def test_a_planner_that_finds_nothing_new_imports_nothing_that_reads_files_or_computes(table: Path) -> None:
+    plan = """
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+reader = source.streamReader(schema)
+end = {{"sourceVersion": 1, "reservoirId": {table_id!r}, "reservoirVersion": 3}}
+end |= {{"index": -1, "isStartingVersion": False}}
+reader.prepareForTriggerAvailableNow()
+assert reader.latestOffset(end, ReadAllAvailable()) == end
+reader.reportLatestOffset()
+reader.commit(end)
+"""
+    table_id = tablefeed.open_table(table).table_id
+
+    loaded = ran(_LOADED.format(path=str(table)) + plan.format(table_id=table_id), after=_PLANNER)
+
+    assert _SLOW.intersection(loaded) == set()
+    assert rooms(loaded).isdisjoint({"feed.upkeep"})
 
 
 def test_a_query_of_delta_tables_imports_of_the_other_log_nothing_but_its_names() -> None:
-    loaded = imported(_WRITER_AND_READER, after="pyspark.sql.datasource")
+    loaded = imported(_WRITER_AND_READER)
 
     of_the_other = [name for name in loaded if "indextables" in name or name.rpartition(".")[2].startswith("index_")]
     assert of_the_other == ["tablefeed.indextables", "tablefeed.indextables.names"]
 
 
 def test_a_query_imports_neither_what_only_some_tables_need_nor_much_of_ours() -> None:
-    loaded = imported(_WRITER_AND_READER, after="pyspark.sql.datasource")
+    loaded = imported(f"{_WRITER_AND_READER}, tablefeed.spark.stream_planner")
 
-    for_some = {"duckdb", "fastavro", "fsspec", "gzip", "s3fs", "sqlglot", "tantivy", "watchfiles"}
-    assert for_some.intersection(loaded) == set()
+    assert _FOR_SOME.intersection(loaded) == set()
     assert len([name for name in loaded if name.startswith("tablefeed")]) <= _MOST

@@ -29,8 +29,7 @@ from tablefeed.errors import (
     TablefeedError,
     UnsupportedFeatureError,
 )
-from tablefeed.feed.stream.source_options import SourceOptions
-from tablefeed.feed.stream.stream_bounds import Bound
+from tablefeed.feed.stream.source_options import Bound, SourceOptions
 from tablefeed.log.admission import ChangePolicy
 
 A, D, E = (quote(path) for path in DATA)

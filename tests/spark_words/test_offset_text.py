@@ -16,7 +16,7 @@ from pyspark.sql.streaming.python_streaming_source_runner import (
 from pyspark.sql.types import LongType, StructField, StructType
 
 import tablefeed
-from tablefeed.spark.analysis import analyse
+from tablefeed.spark.at_load import analyse
 from tablefeed.spark.source import StreamReader
 
 

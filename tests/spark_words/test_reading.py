@@ -13,12 +13,12 @@ from pyspark.sql.types import StructType
 
 import tablefeed
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, OptionError
-from tablefeed.feed.stream.source_options import SourceOptions
-from tablefeed.feed.stream.stream_bounds import Bound
+from tablefeed.feed.stream.source_options import Bound, SourceOptions
 from tablefeed.log.plan import Limits
-from tablefeed.spark.analysis import analyse
+from tablefeed.spark.at_load import analyse
 from tablefeed.spark.options import parse_options
-from tablefeed.spark.source import StreamReader, source_options
+from tablefeed.spark.source import StreamReader
+from tablefeed.spark.stream_planner import source_options
 
 
 def options(**given: str) -> SourceOptions:

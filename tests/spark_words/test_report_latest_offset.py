@@ -14,9 +14,8 @@ from support.faulty_store import Fault, FaultyStore
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.stream.source import StreamSource
-from tablefeed.feed.stream.source_options import SourceOptions
-from tablefeed.feed.stream.stream_bounds import Bound
-from tablefeed.spark.analysis import analyse
+from tablefeed.feed.stream.source_options import Bound, SourceOptions
+from tablefeed.spark.at_load import analyse
 from tablefeed.spark.source import StreamReader
 
 SCHEMA = StructType([StructField("id", LongType())])
@@ -52,7 +51,7 @@ def test_a_store_that_fails_while_the_lag_is_asked_for_fails_no_query(tmp_path: 
         FaultyStore(log.store, faults=[Fault(operation="stat", name=name)]), location=log.location, storage_options={}
     )
     options = SourceOptions(start=Bound(version=0))
-    reader._opened = StreamSource(failing, read_schema=log.load().schema, options=options, clock=lambda: 0.0)
+    reader._planner._opened = StreamSource(failing, read_schema=log.load().schema, options=options, clock=lambda: 0.0)
     start = reader.initialOffset()
 
     first = reader.latestOffset(start, ReadMaxFiles(1))

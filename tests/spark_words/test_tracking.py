@@ -10,12 +10,13 @@ import pytest
 
 from support.logs import LONG_ID, a_log, add, metadata, protocol, put
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, MetadataEvolvedError, UnsupportedOptionError
-from tablefeed.feed.stream.schema_tracking import TrackingOptions
-from tablefeed.feed.stream.schema_unblock import DROP, RENAME, TYPE_CHANGE
-from tablefeed.spark.analysis import Analysis, analyse, spark_schema
+from tablefeed.feed.stream.source_options import DROP, RENAME, TYPE_CHANGE, TrackingOptions
+from tablefeed.spark.analysis import Analysis, spark_schema
+from tablefeed.spark.at_load import analyse
 from tablefeed.spark.batch import BatchReader
 from tablefeed.spark.options import parse_options
-from tablefeed.spark.source import StreamReader, source_options
+from tablefeed.spark.source import StreamReader
+from tablefeed.spark.stream_planner import source_options
 from tablefeed.store import LocalStore
 
 MORE = LONG_ID.replace("]}", ',{"name":"more","type":"string","nullable":true,"metadata":{}}]}')

@@ -18,8 +18,7 @@ from tablefeed.feed.snapshot.known_state import current_snapshot
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
 from tablefeed.feed.stream.source import StreamSource
-from tablefeed.feed.stream.source_options import SourceOptions
-from tablefeed.feed.stream.stream_bounds import Bound
+from tablefeed.feed.stream.source_options import Bound, SourceOptions
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.feed.write.write_rules import WriteRules

@@ -12,9 +12,8 @@ from support.logs import TABLE_ID, Action, col, delivered, meta, metadata, proto
 from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.stream.schema_analysis import tracked_schema
-from tablefeed.feed.stream.schema_tracking import TrackingOptions
-from tablefeed.feed.stream.schema_unblock import DROP, RENAME, TYPE_CHANGE, Allowed
 from tablefeed.feed.stream.source import StreamSource
+from tablefeed.feed.stream.source_options import DROP, RENAME, TYPE_CHANGE, Allowed, TrackingOptions
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Barrier, Offset

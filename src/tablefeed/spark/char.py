@@ -20,10 +20,13 @@ CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 
 def padded(batches: Iterable[pa.RecordBatch], schema: StructType) -> Iterator[pa.RecordBatch]:
     """Gives `batches`, whose columns are those of `schema`, with CHAR columns padded; a longer text stays as it is."""
-    import pyarrow.compute as pc
-
     declared = {i: re.fullmatch(r"char\((\d+)\)", f.metadata.get(CHAR_TYPE, "")) for i, f in enumerate(schema)}
     widths = {index: int(match[1]) for index, match in declared.items() if match}
+    if not widths:
+        yield from batches
+        return
+    import pyarrow.compute as pc
+
     for batch in batches:
         columns = [pc.utf8_rpad(c, widths[i]) if i in widths else c for i, c in enumerate(batch.columns)]
-        yield batch.from_arrays(columns, schema=batch.schema) if widths else batch
+        yield batch.from_arrays(columns, schema=batch.schema)

@@ -20,8 +20,7 @@ from tablefeed.errors import (
     UnknownOptionError,
     UnsupportedOptionError,
 )
-from tablefeed.feed.stream.schema_tracking import TrackingOptions
-from tablefeed.feed.stream.schema_unblock import DROP, RENAME, TYPE_CHANGE
+from tablefeed.feed.stream.source_options import DROP, RENAME, TYPE_CHANGE, TrackingOptions
 from tablefeed.feed.write.write_rules import TYPEMAP_PREFIX
 from tablefeed.spark.option_tables import IGNORED, NOT_YET, SPECS
 

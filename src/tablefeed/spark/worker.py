@@ -4,7 +4,8 @@ The JVM sends a task in small pieces. Its kernel holds each piece back until the
 worker's kernel delays the acknowledgement by 40 ms: a large part of a micro-batch. `acknowledge_at_once` avoids that.
 
 A worker collects garbage after each task. With Spark, Arrow and tablefeed loaded that takes some 10 ms of a core in
-each of about four processes of a micro-batch, just when Spark writes its own logs. `settle` avoids that.
+each of about four processes of a micro-batch, just when Spark writes its own logs. `settle` avoids that. Importing
+tablefeed makes the collector look through all that Spark has imported before, which `begin` avoids.
 
 The process that plans a stream sends its offsets as JSON, and Spark compares them as text. Delta-Spark's JSON has no
 blanks, but that of Python's `json.dumps` has. `write_json_without_blanks` removes them.
@@ -19,6 +20,15 @@ import socket
 import stat
 from contextlib import suppress
 from functools import cache
+
+
+@cache
+def begin() -> None:
+    """Makes the garbage collector ignore what Spark has imported. Only the first call in a process does anything.
+
+    Call it as the first of tablefeed in a process, before anything else is imported.
+    """
+    gc.freeze()
 
 
 @cache

@@ -1,9 +1,18 @@
-"""Where bytes live: list, read, put-if-absent, wake. Knows no action and no version."""
+"""Where bytes live: list, read, put-if-absent, wake. Knows no action and no version.
+
+The kinds of store are imported when first used: a process of Spark opens stores of one kind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from tablefeed.store.base import Entry, Store, Within
-from tablefeed.store.local import LocalStore
 from tablefeed.store.opening import open_store
-from tablefeed.store.remote import FsspecStore
+
+if TYPE_CHECKING:
+    from tablefeed.store.local import LocalStore
+    from tablefeed.store.remote import FsspecStore
 
 __all__ = [
     "Entry",
@@ -13,3 +22,14 @@ __all__ = [
     "Within",
     "open_store",
 ]
+
+_HOMES = {"FsspecStore": "tablefeed.store.remote", "LocalStore": "tablefeed.store.local"}
+
+
+def __getattr__(name: str) -> Any:
+    # Any: as in tablefeed.
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -6,15 +6,15 @@ import functools
 import os
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tablefeed.errors import StoreConfigError
 from tablefeed.store import options
 from tablefeed.store.address import Address, credentials, parse_address, shown
 from tablefeed.store.base import Store
-from tablefeed.store.local import LocalStore
-from tablefeed.store.remote import FsspecStore
-from tablefeed.store.s3 import S3Store
+
+if TYPE_CHECKING:
+    from tablefeed.store.remote import FsspecStore
 
 _PACKAGES = {
     "s3": '"tablefeed[s3]"',
@@ -40,10 +40,23 @@ def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, str] |
     options.refuse_hadoop(given, url=shown(address.location))
     open_elsewhere = functools.partial(open_store, storage_options=given)
     if address.scheme == "file":
+        from tablefeed.store.local import LocalStore
+
         return LocalStore(address.location, open_elsewhere=open_elsewhere)
     hidden = (*options.secrets(given), *credentials(address.location))
-    kind = S3Store if address.scheme == "s3" else FsspecStore
-    return kind(_filesystem(address, given, hidden), address.location, open_elsewhere=open_elsewhere, hidden=hidden)
+    return _remote_kind(address)(
+        _filesystem(address, given, hidden), address.location, open_elsewhere=open_elsewhere, hidden=hidden
+    )
+
+
+def _remote_kind(address: Address) -> type[FsspecStore]:
+    if address.scheme == "s3":
+        from tablefeed.store.s3 import S3Store
+
+        return S3Store
+    from tablefeed.store.remote import FsspecStore
+
+    return FsspecStore
 
 
 def _filesystem(address: Address, given: Mapping[str, str], hidden: Iterable[str]) -> Any:  # Any: fsspec has no types

@@ -17,8 +17,8 @@ from support.logs import Action, a_log, add, col, meta, protocol, put, source_op
 from support.tracking import ALWAYS, Checkpoint
 from tablefeed.errors import SchemaChangedError, TablefeedError
 from tablefeed.feed.snapshot.open_log import open_log
-from tablefeed.feed.stream.schema_unblock import DROP, RENAME, TYPE_CHANGE, Allowed
 from tablefeed.feed.stream.source import StreamSource
+from tablefeed.feed.stream.source_options import DROP, RENAME, TYPE_CHANGE, Allowed
 from tablefeed.log.plan import Limits
 from tablefeed.store import LocalStore
 

@@ -11,7 +11,8 @@ import pytest
 from support.tracking import ALWAYS
 from tablefeed.delta.tracked import TrackedMetadata
 from tablefeed.errors import SchemaChangedError
-from tablefeed.feed.stream.schema_unblock import DROP, RENAME, TYPE_CHANGE, Allowed, check_allowed
+from tablefeed.feed.stream.schema_unblock import check_allowed
+from tablefeed.feed.stream.source_options import DROP, RENAME, TYPE_CHANGE, Allowed
 from tablefeed.model.actions import Version
 
 Columns = Mapping[str, Any] | str

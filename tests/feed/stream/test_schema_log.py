@@ -15,7 +15,8 @@ from support.memory_store import MemoryStore
 from tablefeed.delta.tracked import TrackedMetadata, encode_entry
 from tablefeed.errors import SchemaLogError, StoreError
 from tablefeed.feed.stream.schema_log import SchemaLog, TrackedEntry, source_path
-from tablefeed.feed.stream.schema_tracking import TrackingOptions, schema_log_of
+from tablefeed.feed.stream.schema_tracking import schema_log_of
+from tablefeed.feed.stream.source_options import TrackingOptions
 from tablefeed.model.actions import Version
 from tablefeed.store import LocalStore
 

@@ -23,7 +23,7 @@ from tablefeed.errors import (
 from tablefeed.feed.scan.delta_task import DeltaTask
 from tablefeed.feed.stream.schema_analysis import _replaced
 from tablefeed.feed.stream.schema_tracking import schema_log_of
-from tablefeed.feed.stream.schema_unblock import RENAME
+from tablefeed.feed.stream.source_options import RENAME
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version

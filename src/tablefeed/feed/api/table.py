@@ -11,21 +11,18 @@ from datetime import date, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tablefeed.errors import ConflictingOptionsError
+from tablefeed.feed.api.opening import table_at
 from tablefeed.feed.arguments import (
     delivered,
-    location,
     selected,
-    store_options,
     text,
     whole_number,
 )
 from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import read_task
-from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
-from tablefeed.feed.snapshot.timeline import file_times, parse_timestamp, version_at
-from tablefeed.model.actions import CommitInfo, Metadata, Protocol, Version
+from tablefeed.feed.snapshot.timeline import file_times
+from tablefeed.model.actions import CommitInfo, Metadata, Protocol
 from tablefeed.model.logfile import LogFileKind
 
 if TYPE_CHECKING:
@@ -48,14 +45,8 @@ def open_table(
     TableNotFoundError, VersionNotFoundError, UnsupportedFeatureError, TableError for a timestamp outside the log,
     OptionError, LogError, StoreError.
     """
-    if version is not None and timestamp is not None:
-        raise ConflictingOptionsError(options=("version", "timestamp"), remedy="Give one of them.")
-    if version is not None:
-        version = whole_number(version, argument="version")
-    log = open_log(location(url), store_options(storage_options))
-    if timestamp is not None:
-        version = version_at(log, parse_timestamp(timestamp, argument="timestamp"))
-    return Table(log.load_for_files(None if version is None else Version(version)))
+    log, at = table_at(url, version=version, timestamp=timestamp, storage_options=storage_options)
+    return Table(log.load_for_files(at))
 
 
 class Table:

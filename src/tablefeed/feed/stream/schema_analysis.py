@@ -14,7 +14,8 @@ from tablefeed.errors import SchemaLogError, naming
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.stream.schema_log import SchemaLog, TrackedEntry
-from tablefeed.feed.stream.schema_tracking import TrackingOptions, schema_log_of
+from tablefeed.feed.stream.schema_tracking import schema_log_of
+from tablefeed.feed.stream.source_options import TrackingOptions
 from tablefeed.model.actions import Commit, Version
 
 

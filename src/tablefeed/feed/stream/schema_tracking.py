@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 
 from tablefeed.delta import names
@@ -22,7 +22,8 @@ from tablefeed.feed.snapshot.same_table import refuse_other
 from tablefeed.feed.snapshot.table_files import for_store
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.stream.schema_log import SchemaLog, TrackedEntry, source_path
-from tablefeed.feed.stream.schema_unblock import Allowed, check_allowed
+from tablefeed.feed.stream.schema_unblock import check_allowed
+from tablefeed.feed.stream.source_options import TrackingOptions
 from tablefeed.feed.stream.stream_metadata import REMEDY, StreamMetadata
 from tablefeed.log.compatibility import can_read
 from tablefeed.model.actions import Commit, Metadata, Protocol, Version
@@ -30,15 +31,6 @@ from tablefeed.model.schema import Field, Struct, rebuilt
 from tablefeed.store import open_store
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrackingOptions:
-    """Where a stream tracks metadata, and which changes it may pass. `tracking_id` tells sources of a query apart."""
-
-    location: str
-    tracking_id: str | None = None
-    allowed: Allowed = field(default_factory=dict)
 
 
 class SchemaTracking(StreamMetadata):

@@ -6,22 +6,13 @@ a change by hand. So each of the three needs an option of its own. No stream goe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
-
 from tablefeed.delta.schema.column_mapping import dropped_columns, physical_schema, renamed_columns
 from tablefeed.delta.tracked import TrackedMetadata
 from tablefeed.errors import SchemaChangedError
+from tablefeed.feed.stream.source_options import DROP, RENAME, TYPE_CHANGE, Allowed
 from tablefeed.log.compatibility import can_read_shared, type_changes
 from tablefeed.model.actions import Version
 from tablefeed.model.schema import Struct
-
-RENAME, DROP = "allowSourceColumnRename", "allowSourceColumnDrop"
-TYPE_CHANGE = "allowSourceColumnTypeChange"
-"""The option for each kind of change."""
-
-Allowed = Mapping[str, int | Literal["always"] | None]
-"""By option, which changes of its kind the user allows: the change of one version, all of them, or none (None)."""
 
 
 def check_allowed(*, previous: TrackedMetadata, current: TrackedMetadata, allowed: Allowed, url: str) -> None:

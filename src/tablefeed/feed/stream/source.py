@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.errors import LogError, naming, naming_its_table
-from tablefeed.feed.changes.change_delivery import ChangeDelivery
 from tablefeed.feed.scan.spread import spread
 from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import ChangedRows, ScanTask
@@ -28,7 +27,6 @@ from tablefeed.feed.stream.delivery import AppendDelivery, Delivery
 from tablefeed.feed.stream.event_time import check_order, event_time_field
 from tablefeed.feed.stream.lag import Lag, LagMeter
 from tablefeed.feed.stream.query_schema import QuerySchema
-from tablefeed.feed.stream.schema_tracking import SchemaTracking
 from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.feed.stream.stream_bounds import Ending, start_version
 from tablefeed.feed.stream.stream_metadata import REMEDY, FixedMetadata, StreamMetadata, check_behind_hole
@@ -326,6 +324,8 @@ class StreamSource:
     @cached_property
     def _delivery(self) -> Delivery[Any]:  # Any: each delivery has its own type of step
         if self._options.change_feed:
+            from tablefeed.feed.changes.change_delivery import ChangeDelivery
+
             return ChangeDelivery(self._metadata.read, exclude=self._options.exclude, times=self._times)
         return AppendDelivery(
             policy=self._options.policy,
@@ -380,6 +380,8 @@ class StreamSource:
     @cached_property
     def _metadata(self) -> StreamMetadata:
         if self._options.tracking is not None:
+            from tablefeed.feed.stream.schema_tracking import SchemaTracking
+
             return SchemaTracking(self._begun, analysed=self._schema, options=self._options.tracking)
         return FixedMetadata(
             QuerySchema(

@@ -7,37 +7,17 @@ starting options. Delta-Spark's streams have no end; ours has the option names o
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from datetime import UTC, tzinfo
-from typing import Literal
+from datetime import UTC
 
 from tablefeed.errors import IllegalOptionError, LogError, TableError, VersionNotFoundError
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.snapshot.timeline import Timeline, parse_timestamp
+from tablefeed.feed.stream.source_options import Bound
 from tablefeed.feed.timestamp_text import read_timestamp
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFileKind
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
-    """The begin or the end of a stream as the user named it: by `version`, by `timestamp`, or not at all.
-
-    A timestamp that names no zone is read in `time_zone`, in UTC where that is None. Unless the bound is `inclusive`,
-    the commit at the bound itself is not delivered.
-    """
-
-    version: int | Literal["latest"] | None = None
-    timestamp: str | None = None
-    time_zone: tzinfo | None = None
-    inclusive: bool = True
-
-    @property
-    def is_named(self) -> bool:
-        """Whether the user named this bound."""
-        return self.version is not None or self.timestamp is not None
 
 
 def start_version(start: Bound, newest: Snapshot) -> Version | None:
