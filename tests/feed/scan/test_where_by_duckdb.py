@@ -18,7 +18,8 @@ from support.files_with_statistics import LEAVES, MEMBERS, SCHEMA, VALUES, a_fil
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.scan.pruning import Pruner
 from tablefeed.feed.scan.where import row_filter
-from tablefeed.feed.write.replacement import Replacement, Replaces
+from tablefeed.feed.write.replaced_files import ReplacedFiles
+from tablefeed.feed.write.replacement import Replaces
 from tablefeed.model.actions import AddFile
 
 
@@ -137,7 +138,7 @@ def test_where_gives_the_rows_that_duckdb_gives_prunes_none_of_them_and_replaces
         pruner = Pruner(rows, schema=schema, columns=of_files)
         chosen = pruner.choose([file.partition for file in files], [file.stats for file in files])
         pruned += sum(not may for may in chosen)
-        replacement = Replacement(Replaces(scope=rows, text=where.spark, partitions=of_files.partitions), [])
+        replaced = ReplacedFiles(Replaces(scope=rows, text=where.spark, partitions=of_files.partitions), [])
         for file, may in zip(files, chosen, strict=True):
             note(f"{where}\n{file}")
             passes = passes_by_duckdb(file.rows, where)
@@ -147,7 +148,7 @@ def test_where_gives_the_rows_that_duckdb_gives_prunes_none_of_them_and_replaces
             ]
             assert may or not any(passes)
             if where.columns <= of_files.partitions.keys():
-                assert may is replacement.reads(add_of(file.partition)) is all(passes)
+                assert may is replaced.reads(add_of(file.partition)) is all(passes)
     target(float(pruned))
 
 

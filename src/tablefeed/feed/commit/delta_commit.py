@@ -22,8 +22,7 @@ from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.delta_write import clustering_of
 from tablefeed.feed.write.orphans import first_recording
-from tablefeed.feed.write.replacement import Replacement
-from tablefeed.feed.write.row_replacement import Rewriting, reader_of, rewritten
+from tablefeed.feed.write.row_replacement import Rewriting, reads_of, rewritten
 from tablefeed.feed.write.row_rules import rules_in_force
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.conflicts import Tolerance, WriteKind, conflict_with
@@ -138,7 +137,7 @@ def _check_concurrent(
         return state.version
     if plan.table_id is not None and state.metadata.table_id != plan.table_id:
         raise _conflict("the table was deleted and created again; run the write again", state.version, METADATA_CHANGED)
-    reads = reader_of(plan, log) or Replacement(plan.replaces, transaction.files).reads
+    reads = reads_of(plan, log, transaction.files)
     rewriting = write.rewriting or Rewriting()
     folded = frozenset(add.path for add in (*transaction.folded, *rewriting.removed))
     for version in range((checked if checked is not None else -1) + 1, state.version + 1):

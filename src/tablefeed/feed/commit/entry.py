@@ -28,7 +28,7 @@ from tablefeed.errors import TABLE, CommitError, LogError
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.delta_write import new_protocol_and_metadata
-from tablefeed.feed.write.replacement import Replacement
+from tablefeed.feed.write.replaced_files import ReplacedFiles
 from tablefeed.feed.write.row_replacement import Rewriting
 from tablefeed.feed.write.row_rules import marks_moved
 from tablefeed.feed.write.write_plan import DeltaPlan
@@ -144,8 +144,8 @@ def removal_of(write: DeltaWrite, state: Snapshot | None, now_ms: int) -> tuple[
     if state is None or transaction.kind is not WriteKind.OVERWRITE or write.rewriting is not None:
         return removal, rows
     counts_rows = isinstance(transaction.operation, Write) and transaction.operation.predicate is not None
-    replacement = Replacement(write.plan.replaces, transaction.files)
-    for batch in replacement.of(state.live_files(with_stats=counts_rows)):
+    replaced = ReplacedFiles(write.plan.replaces, transaction.files)
+    for batch in replaced.of(state.live_files(with_stats=counts_rows)):
         if counts_rows and rows is not None:
             counted = record_counts(batch["stats"])
             rows = None if counted.null_count else rows + (counted.sum().as_py() or 0)

@@ -28,7 +28,8 @@ from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.align import Alignment, align, aligned, check_zone
 from tablefeed.feed.write.evolution import check_has_columns, check_storable
 from tablefeed.feed.write.orphans import new_files
-from tablefeed.feed.write.replacement import Replacement, as_replaced, check_replaceable, planned_replacement
+from tablefeed.feed.write.replaced_rows import as_replaced, check_partitions
+from tablefeed.feed.write.replacement import check_replaceable, planned_replacement
 from tablefeed.feed.write.row_rules import (
     Kept,
     check_kept,
@@ -233,7 +234,7 @@ def write_delta_task(
     with new_files(store, path_of, within=within) as new_file:
         written = write_files(rows, file_layout(plan), new_file)
         adds = tuple(_added(plan, file, now_ms=now_ms) for file in written)
-        Replacement(plan.replaces, ()).check(adds)
+        check_partitions(adds, plan.replaces)
     return adds
 
 

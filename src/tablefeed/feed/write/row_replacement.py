@@ -22,6 +22,7 @@ from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.delta_write import file_layout, file_path, logged_values, write_delta_task
 from tablefeed.feed.write.orphans import deleted_on_error, new_files
+from tablefeed.feed.write.replaced_files import ReplacedFiles
 from tablefeed.feed.write.replacement import matches
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.changes import ChangeType
@@ -106,10 +107,10 @@ class RowReplacement:
         return read_task(self._scan.of(files), self._schema, store=self._log.store)
 
 
-def reader_of(plan: DeltaPlan, log: TableLog) -> Callable[[FileAction], bool] | None:
-    """Gives a function: may a file of another commit have replaced rows? None: `plan` has no predicate by row."""
+def reads_of(plan: DeltaPlan, log: TableLog, written: Iterable[AddFile]) -> Callable[[FileAction], bool]:
+    """Gives a function that says whether a file of another commit may have rows that this write replaces."""
     rows = plan.replaces.by_row
-    return None if rows is None else RowReplacement(plan, rows, log).reads
+    return ReplacedFiles(plan.replaces, written).reads if rows is None else RowReplacement(plan, rows, log).reads
 
 
 def rewritten(log: TableLog, state: Snapshot, plan: DeltaPlan, new: Sequence[AddFile], *, now_ms: int) -> Rewriting:
