@@ -90,10 +90,20 @@ def _succeeded(put: Put, around: Surroundings) -> Entry | None:
 def _is_next_in_listing(put: Put, *, is_next: bool, now_ms: int) -> bool:
     """Lists the log to decide whether a commit follows its base, and deletes the commit if it does not.
 
-    `is_next`: the file of the base has not changed. Versions are made in order. So where the file of a later version is
-    older than ours, others made our version before us and cleaned it up. Where all are younger, the base was cleaned up
-    after our put. Times that are close prove neither, nor does the time of a file that got its name long after it was
-    written. Then nothing is deleted, and CommitUnknownError is raised unless `is_next`.
+    `is_next`: the file of the base has not changed. The outcome is unknown where the listing lacks our version. Else
+    the first line that fits decides:
+
+        files of later versions     the base                   outcome
+        one is older than ours      any                        taken back: others made our version and cleaned it up
+        any other                   has not changed            follows
+        one may be older            any                        unknown
+        none                        gone, or there was none    follows
+        all are younger             gone, or there was none    follows; unknown if our file is older than the put
+        none                        of another table           taken back; unknown if later versions came meanwhile
+        all are younger             of another table           unknown
+
+    Times within SKEW_MS of each other do not show which came first. Nor does the time of a file that got its name long
+    after it was written. Unknown: nothing is deleted, and CommitUnknownError is raised.
     """
     log, base = put.log, put.base
     times = _times(put)
