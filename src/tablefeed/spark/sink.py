@@ -22,7 +22,7 @@ from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions, look_after, now_ms, surroundings, waited_for
 from tablefeed.feed.upkeep.auto_compact import compact_if_wanted
 from tablefeed.feed.write.gathering import gathered
-from tablefeed.feed.write.orphans import delete_orphans, delete_replayed
+from tablefeed.feed.write.orphans import delete_after_abort, delete_orphans
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.write_plan import WritePlan
 from tablefeed.feed.write.write_rules import Scope, WriteRules
@@ -233,7 +233,7 @@ def _abort(messages: Sequence[WriterCommitMessage | None]) -> None:
         if None in messages:  # a task failed, so that Spark never asked for a commit
             delete_orphans(log.store, (file.path for file in files))
         elif message.txn is not None:
-            delete_replayed(log, files, message.txn, plan.next_version)
+            delete_after_abort(log, files, message.txn, plan.next_version)
 
 
 def _written(messages: Sequence[WriterCommitMessage | None], path: str) -> list[Written]:

@@ -28,7 +28,7 @@ from tablefeed.feed.commit.transaction import Transaction, micro_batch
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.known_state import current_snapshot
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.feed.write.orphans import delete_replayed
+from tablefeed.feed.write.orphans import delete_after_abort
 from tablefeed.feed.write.write_plan import Planned, SplitPlan
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.indextables import names
@@ -297,7 +297,7 @@ class Queries(RuleBasedStateMachine):
     def abort(self, data: st.DataObject, broken: list[Fault]) -> None:
         """Spark gives an attempt up, which may well have been committed."""
         attempt = data.draw(st.sampled_from(self.attempts))
-        delete_replayed(self._log(*broken), attempt.write.files, attempt.txn, attempt.write.plan.next_version)
+        delete_after_abort(self._log(*broken), attempt.write.files, attempt.txn, attempt.write.plan.next_version)
 
     @precondition(lambda self: self.table.live())
     @rule()

@@ -21,7 +21,7 @@ from tablefeed.feed.snapshot import known_state
 from tablefeed.feed.snapshot.known_state import KEPT_TABLES, current_snapshot, last_known, newest_state, remember
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
-from tablefeed.feed.write.orphans import delete_replayed
+from tablefeed.feed.write.orphans import delete_after_abort
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.write_plan import WritePlan
 from tablefeed.feed.write.write_rules import WriteRules
@@ -179,7 +179,7 @@ def test_the_files_of_a_batch_that_was_given_up_go_where_the_log_shows_that_a_tw
     ours, twin = (write_task(plan, [batch(1)], task=0, now_ms=0) for _ in range(2))
     commit(log, log.load(), a_batch(plan, twin, 0), still())
 
-    delete_replayed(log, ours, Txn(app_id="query", txn_version=0), plan.next_version)
+    delete_after_abort(log, ours, Txn(app_id="query", txn_version=0), plan.next_version)
 
     assert ours[0].path not in data_files(tmp_path)
     assert rows(tmp_path) == [0, 1]
@@ -190,7 +190,7 @@ def test_the_files_of_a_batch_that_was_given_up_and_yet_committed_stay(tmp_path:
     ours = write_task(plan, [batch(1)], task=0, now_ms=0)
     commit(log, None, a_batch(plan, ours, 0), still())
 
-    delete_replayed(log, ours, Txn(app_id="query", txn_version=0), plan.next_version)
+    delete_after_abort(log, ours, Txn(app_id="query", txn_version=0), plan.next_version)
 
     assert rows(tmp_path) == [1]
 
@@ -200,7 +200,7 @@ def test_the_files_of_a_batch_that_may_still_be_committed_stay(tmp_path: Path) -
     log, plan = planned(tmp_path)
     ours = write_task(plan, [batch(1)], task=0, now_ms=0)
 
-    delete_replayed(log, ours, Txn(app_id="query", txn_version=0), plan.next_version)
+    delete_after_abort(log, ours, Txn(app_id="query", txn_version=0), plan.next_version)
 
     assert ours[0].path in data_files(tmp_path)
 

@@ -25,7 +25,7 @@ from tablefeed.feed.commit.settled_put import put_settled
 from tablefeed.feed.commit.transaction import FormatCommit, Put, Replay, Surroundings, Transaction
 from tablefeed.feed.snapshot.known_state import caught_up
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.feed.write.orphans import delete_orphans, delete_others, delete_unnamed
+from tablefeed.feed.write.orphans import delete_after_error, delete_after_replay, delete_orphans
 from tablefeed.feed.write.write_plan import DeltaPlan, SplitPlan
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Txn
@@ -71,7 +71,7 @@ def commit(
         except TablefeedError as error:
             excluded = transaction.files if isinstance(error, ConflictError | TableError | LogError) else ()
             up_to = -1 if state is None else state.version
-            delete_unnamed(log, (*excluded, *ours.own_files), range(transaction.plan.next_version, up_to + 1))
+            delete_after_error(log, (*excluded, *ours.own_files), range(transaction.plan.next_version, up_to + 1))
             raise
         if not isinstance(found, Put):
             return found
@@ -131,6 +131,6 @@ def _already_applied(
     log, recorded = state.log, replay.txn_version
     logger.info("replay table=%s app_id=%s txn_version=%d recorded=%d", log.url, txn.app_id, txn.txn_version, recorded)
     if replay.commit is not None:
-        delete_others(log.store, (*transaction.files, *ours.own_files), replay.commit)
+        delete_after_replay(log.store, (*transaction.files, *ours.own_files), replay.commit)
     check_collision(txn, recorded, transaction.on_collision, url=log.url)
     return AlreadyApplied(version=state.version, recorded_txn_version=recorded)

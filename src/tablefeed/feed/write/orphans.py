@@ -1,4 +1,11 @@
-"""Deletes data files that no commit names: of a write that failed, lost a conflict, came twice or was given up.
+"""Deletes data files that no commit names.
+
+When a write leaves such files, and what then decides which of its files are deleted:
+
+- a task fails while it writes: `deleted_on_error`, all
+- the commit meets an error, such as a conflict, before its put: `delete_after_error`, all unless a commit names one
+- the commit finds that the table records the write already: `delete_after_replay`, those that this commit does not name
+- Spark aborts a batch that another run may have committed: `delete_after_abort`, as after a replay if it did, else none
 
 Whoever deletes files has an outcome or an error to report that matters more. So a file that cannot be deleted stays,
 and so does every file that a commit may name: VACUUM deletes it later.
@@ -67,20 +74,20 @@ def new_files(
         yield new_file
 
 
-def delete_replayed(log: TableLog, files: Sequence[AddFile], txn: Txn, first: Version) -> None:
-    """Deletes `files` that the commit of `first_recording` does not name; nothing where there is none."""
+def delete_after_abort(log: TableLog, files: Sequence[AddFile], txn: Txn, first: Version) -> None:
+    """Deletes those of `files` that the commit of `first_recording` does not name; nothing where there is none."""
     commit = first_recording(log, txn, first) if files else None
     if commit is not None:
-        delete_others(log.store, files, commit)
+        delete_after_replay(log.store, files, commit)
 
 
-def delete_others(store: Store, files: Iterable[AddFile | CdcFile], commit: Commit) -> None:
+def delete_after_replay(store: Store, files: Iterable[AddFile | CdcFile], commit: Commit) -> None:
     """Deletes those of `files` that `commit`, which recorded their txn, does not name."""
     named = {file.path for file in commit.files}
     delete_orphans(store, (file.path for file in files if file.path not in named))
 
 
-def delete_unnamed(log: TableLog, files: Sequence[AddFile | CdcFile], versions: Iterable[int]) -> None:
+def delete_after_error(log: TableLog, files: Sequence[AddFile | CdcFile], versions: Iterable[int]) -> None:
     """Deletes `files` unless a commit of `versions` names one of them: then an earlier try of the write succeeded.
 
     `versions` are all that the write can have tried. Where one of them is gone or cannot be read, nothing is deleted.
