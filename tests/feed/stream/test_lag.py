@@ -295,6 +295,21 @@ def test_spark_is_told_the_offset_behind_the_newest_version_and_the_lag_beside_i
     assert lag_from_json(json.dumps(told)) == lag
 
 
+@pytest.mark.parametrize("wrong", ["true", '"3"', "[3]", "null"])
+def test_what_should_be_a_number_in_a_report_and_is_none_is_not_known(wrong: str) -> None:
+    text = '{"table":"t","lag":{"versionsBehind":%s,"secondsBehind":%s,"numFilesOutstanding":7}}'
+
+    assert lag_from_json(text % (wrong, 1.5)) is None
+    assert lag_from_json(text % (3, wrong)) == Lag(
+        url="t",
+        versions_behind=3,
+        seconds_behind=None,
+        files_outstanding=7,
+        bytes_outstanding=None,
+        snapshot_percent=None,
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [None, "", "null", "7", "not JSON", '{"topic":{"0":5}}', '{"table":"t","lag":{}}', '{"table":7,"lag":{"x":1}}'],

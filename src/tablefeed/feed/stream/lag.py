@@ -78,9 +78,9 @@ def lag_from_json(text: str | None) -> Lag | None:
     except ValueError:
         return None
     match report:
-        case {"table": str(url), "lag": {"versionsBehind": int()}}:
+        case {"table": str(url), "lag": {"versionsBehind": int(versions)}} if not isinstance(versions, bool):
             found = ((name, report["lag"].get(on_wire)) for name, on_wire in _WIRE.items())
-            numbers: dict[str, Any] = {name: n if isinstance(n, int | float) else None for name, n in found}  # JSON
+            numbers: dict[str, Any] = {name: n if type(n) in (int, float) else None for name, n in found}  # JSON
             return Lag(url=url, **numbers)
     return None
 
