@@ -140,6 +140,19 @@ def test_the_commit_of_a_batch_looks_for_newer_versions_once(tmp_path: Path) -> 
     ]
 
 
+NOT_READ = map(pytest.fail, ["a row was read"])
+
+
+def test_a_task_of_a_write_that_the_table_records_reads_no_row_and_writes_no_file(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}), app_id="nightly", txn_version=7)
+
+    for txn_version in ("6", "7"):
+        options = {"path": str(tmp_path), "txnAppId": "nightly", "txnVersion": txn_version}
+        assert BatchWriter(options, IDS, overwrite=False).write(NOT_READ).files == ()
+    with pytest.raises(RuntimeError, match="runs in a task"):  # a later version is written, which takes a task
+        BatchWriter({**options, "txnVersion": "8"}, IDS, overwrite=False).write(NOT_READ)
+
+
 def test_a_batch_without_rows_makes_no_version_where_that_is_asked_for(tmp_path: Path) -> None:
     table = tmp_path / "t"
     run_batch(table, 0, [], recordEmptyBatches="false")

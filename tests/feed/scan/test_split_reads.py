@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,13 +20,14 @@ from support.faulty_store import FaultyStore
 from support.memory_store import MemoryStore
 from support.split_tables import log_of, numeric_or_text, split_table
 from tablefeed.delta.columns import to_add_files
-from tablefeed.errors import DataFileError
+from tablefeed.errors import DataFileError, ObjectNotFoundError
 from tablefeed.feed.api.table import Table
+from tablefeed.feed.scan.snapshot_tasks import snapshot_tasks
 from tablefeed.feed.scan.spread import spread
 from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import ScanTask, read_task
 from tablefeed.feed.scan.where import row_filter
-from tablefeed.store import Store
+from tablefeed.store import LocalStore, Store
 
 pytest.importorskip("tantivy")
 pytest.importorskip("fastavro")
@@ -193,6 +195,41 @@ def test_a_filter_of_parts_within_parts_rules_no_manifest_out() -> None:
 
     found = Table(log_of(memory).load()).to_arrow(filter=deep)
     assert found["n"].to_pylist() == [1]
+
+
+def names_in(store: Store, folder: str = "") -> Iterator[str]:
+    yield from (f"{folder}{entry.name}" for entry in store.list(folder))
+    for name in store.directories(folder):
+        yield from names_in(store, f"{folder}{name}/")
+
+
+def test_tasks_are_planned_from_the_manifests_that_a_predicate_needs_alone(tmp_path: Path) -> None:
+    appends = [rows({"id": number, "day": day}) for number, day in enumerate(DAYS)]
+    memory = split_table(*appends, partition_by=["day"], bounds_of=numeric_or_text)
+    for name in names_in(memory):
+        LocalStore(str(tmp_path)).put_if_absent(name, memory.read(name))
+    for manifest in tmp_path.rglob("manifest-00000001.avro"):
+        manifest.unlink()
+
+    tasks = snapshot_tasks(str(tmp_path), version=3, storage_options={}, where="day = DATE'2024-01-10'")
+
+    assert [n for task in tasks for n in ids(task, memory)] == [1]
+    with pytest.raises(ObjectNotFoundError, match="manifest-00000001"):
+        snapshot_tasks(str(tmp_path), version=3, storage_options={})
+
+
+@pytest.mark.parametrize("in_log", [1, 3])
+def test_a_split_with_another_number_of_rows_than_the_log_says_is_refused(in_log: int) -> None:
+    memory = split_table(rows({"id": 1}, {"id": 2}))
+    snapshot = log_of(memory).load()
+    (add,) = (add for batch in snapshot.live_files(with_stats=True) for add in to_add_files(batch))
+
+    def read_as(stats: str | None) -> list[int]:
+        return ids(table_scan(snapshot).of([replace(add, stats=stats)]), memory)
+
+    assert read_as('{"numRecords":2}') == read_as(None) == [1, 2]
+    with pytest.raises(DataFileError, match=f"{in_log}"):
+        read_as(f'{{"numRecords":{in_log}}}')
 
 
 # --- tasks that share a split ----------------------------------------------------------------------------------------

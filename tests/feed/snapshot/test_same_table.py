@@ -96,6 +96,16 @@ def test_an_initial_snapshot_is_of_the_table_that_the_query_began_with() -> None
         source.latest(start, Limits())
 
 
+def test_files_of_an_initial_snapshot_are_of_the_table_that_the_query_began_with() -> None:
+    store = a_store()
+    source = a_source(a_log(store, v0=[protocol(), metadata()], v1=[add("a"), add("b")]))
+    start = source.initial()
+    made_again(store, newest=1)
+
+    with pytest.raises(OffsetError, match=f"is now the table with id {OTHER}"):  # no commit is read that could show it
+        source.tasks(start, at(1, 1, in_snapshot=True))
+
+
 def test_a_stream_that_may_lose_data_goes_on_over_commits_that_were_read_and_are_made_again() -> None:
     store = a_store()
     log = a_log(store, v0=[protocol(), metadata()], v1=[add("a")], v2=[add("b")])

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from support.faulty_store import FaultyStore
+from support.faulty_store import Fault, FaultyStore
 from support.logs import (
     Action,
     a_log,
@@ -30,7 +30,9 @@ from support.logs import (
 from tablefeed.errors import IllegalOptionError, TableError, VersionNotFoundError
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.stream.source import StreamSource
+from tablefeed.feed.stream.stream_bounds import Bound, Ending
 from tablefeed.log.plan import Limits
+from tablefeed.model.actions import Version
 from tablefeed.model.offset import Offset
 from tablefeed.store.local import LocalStore
 
@@ -306,6 +308,21 @@ def test_a_time_still_to_come_ends_the_query_before_the_first_commit_after_it(ho
 
     assert to_the_end(source, at(4), Limits(files=1)) == (at(6), ["e", "f"])
     assert to_the_end(a_source(hourly, ending_timestamp="2024-01-01T05:00Z"), at(6)) == (at(6), [])
+
+
+def test_a_commit_that_is_not_listed_yet_is_not_delivered_before_it_is_known_to_be_in_time(
+    hourly: TableLog, tmp_path: Path
+) -> None:
+    lists_late = Fault(operation="list", at=3, when="short")  # the third listing lacks the newest commit
+    store = FaultyStore(hourly.store, faults=[lists_late])
+    ending = Ending(Bound(timestamp="2024-01-01T04:30Z"), log_of(store).load())
+    for version in (4, 5):
+        put(hourly.store, version, [add(f"of version {version}")])
+        commit_at(tmp_path, version, T0_S + version * HOUR_S)
+
+    assert (ending.is_past(Version(5)), ending.last) == (True, None)
+    assert (ending.is_past(Version(5)), ending.last) == (True, 4)
+    assert not ending.is_past(Version(4))
 
 
 def test_a_time_that_falls_back_does_not_bring_a_commit_before_the_end(hourly: TableLog, tmp_path: Path) -> None:
