@@ -209,6 +209,15 @@ def commit_files(
     return commit(log, known, a_write(log, known, *paths, **how), around or still())
 
 
+def commit_behind(log: TableLog, *rivals: Sequence[Action], **how: Any) -> tuple[Committed | AlreadyApplied, Snapshot]:
+    """A write of the file `ours`, which is planned before the commits `rivals` and committed after them."""
+    known = log.load()
+    ours = a_write(log, known, "ours", **how)
+    for version, actions in enumerate(rivals, start=known.version + 1):
+        put(log.store, version, actions)
+    return commit(log, known, ours, still())
+
+
 def raced(table: Store | Path, *rivals: Callable[[], object]) -> DeltaLog:
     """A log whose first puts of a commit are each preceded by a rival."""
     faults = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +13,28 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablefeed
-from support.faulty_store import Fault, FaultyStore
 from support.logs import (
     ID,
     NOW_MS,
     Action,
     a_file,
     a_log,
+    a_table,
     a_write,
     actions_of,
     add,
-    commit_path,
+    col,
+    commit_behind,
+    commit_files,
     info,
     live_paths,
     log_of,
+    meta,
     metadata,
     protocol,
     put,
+    raced,
+    said,
     still,
 )
 from tablefeed.delta.schema.arrow_schema import from_arrow
@@ -41,7 +47,7 @@ from tablefeed.feed.upkeep.after_commit import after_commit
 from tablefeed.feed.write.sink import plan_write
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
-from tablefeed.store import open_store
+from tablefeed.store import Store, open_store
 
 TRACKED = ("rowTracking", "domainMetadata")
 ENABLED = {
@@ -50,20 +56,26 @@ ENABLED = {
     "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-commit-version-col-1",
 }
 TIMED = {"delta.enableInCommitTimestamps": "true"}
+SINCE = {"delta.inCommitTimestampEnablementVersion": "1", "delta.inCommitTimestampEnablementTimestamp": "5"}
+WIDER = pa.schema([*ID, ("new", pa.string())])
 
 
 def mark(value: object, *, domain: str = "delta.rowTracking") -> Action:
     return {"domainMetadata": {"domain": domain, "configuration": json.dumps(value), "removed": False}}
 
 
+def listing(*features: str) -> Action:
+    """A protocol with these writer features."""
+    return protocol(1, 7, writerFeatures=features)
+
+
 def a_tracked_table(*actions: Action, properties: Mapping[str, str] = ENABLED) -> TableLog:
-    listed = protocol(1, 7, writerFeatures=TRACKED)
-    return a_log(v0=[listed, metadata(configuration=properties), *actions])
+    return a_log(v0=[listing(*TRACKED), metadata(configuration=properties), *actions])
 
 
 def a_timed_table(*, at_ms: int) -> TableLog:
-    listed = protocol(1, 7, writerFeatures=["inCommitTimestamp"])
-    return a_log(v0=[info(inCommitTimestamp=at_ms, operation="CREATE TABLE"), listed, metadata(configuration=TIMED)])
+    made = info(inCommitTimestamp=at_ms, operation="CREATE TABLE")
+    return a_log(v0=[made, listing("inCommitTimestamp"), metadata(configuration=TIMED)])
 
 
 def write(log: TableLog, *rows: int, kind: WriteKind = WriteKind.APPEND) -> Transaction:
@@ -73,12 +85,11 @@ def write(log: TableLog, *rows: int, kind: WriteKind = WriteKind.APPEND) -> Tran
 
 
 def ids(log: TableLog, version: int) -> list[tuple[Any, Any]]:
-    adds = [action["add"] for action in actions_of(log, version) if "add" in action]
-    return [(a.get("baseRowId"), a.get("defaultRowCommitVersion")) for a in adds]
+    return [(add.get("baseRowId"), add.get("defaultRowCommitVersion")) for add in said(log, version, "add")]
 
 
 def marks(log: TableLog, version: int) -> list[str]:
-    return [a["domainMetadata"]["configuration"] for a in actions_of(log, version) if "domainMetadata" in a]
+    return [domain["configuration"] for domain in said(log, version, "domainMetadata")]
 
 
 def times(log: TableLog, *versions: int) -> list[int]:
@@ -119,8 +130,7 @@ def test_rows_get_ids_behind_the_mark_and_the_mark_moves_with_them(
 def test_ids_and_version_are_given_anew_after_a_lost_race(when: str) -> None:
     rival = [add("theirs", stats='{"numRecords":4}', baseRowId=0), mark({"rowIdHighWaterMark": 3})]
     inner = a_tracked_table().store
-    lands = Fault(operation="put_if_absent", name=commit_path(1), hook=lambda: put(inner, 1, rival))
-    log = log_of(FaultyStore(inner, faults=[lands] if when == "while we put" else []))
+    log = raced(inner, *[lambda: put(inner, 1, rival)] * (when == "while we put"))
     ours, before = write(log, 3), log.load()
     if when == "before our commit":
         put(inner, 1, rival)
@@ -136,7 +146,7 @@ def test_an_overwrite_removes_files_with_their_ids_and_gives_none_twice() -> Non
 
     commit(log, log.load(), write(log, 3, kind=WriteKind.OVERWRITE), still())
 
-    removed = next(a["remove"] for a in actions_of(log, 1) if "remove" in a)
+    (removed,) = said(log, 1, "remove")
     assert (removed["baseRowId"], removed["defaultRowCommitVersion"]) == (0, 0)
     assert ids(log, 1) == [(7, 1)]
 
@@ -151,16 +161,9 @@ def test_a_mark_that_is_none_ends_the_commit(value: object) -> None:
 
 def test_a_file_that_does_not_say_its_rows_is_not_committed() -> None:
     log = a_tracked_table()
-    ours = a_write(log, log.load(), "a")
-    silent = tuple(a_file("silent", rows=-1) for _ in ours.files)
 
     with pytest.raises(CommitError, match="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS"):
-        commit(
-            log,
-            log.load(),
-            Transaction(plan=ours.plan, files=silent, kind=ours.kind, operation=ours.operation),
-            still(),
-        )
+        commit(log, log.load(), write(log, -1), still())
 
 
 def test_ids_beyond_a_long_are_not_given() -> None:
@@ -183,18 +186,8 @@ def test_other_domains_stay() -> None:
 
 def test_a_new_table_that_tracks_rows_names_the_columns_for_moved_ids_and_gives_the_first() -> None:
     log = a_log()
-    plan = plan_write(
-        log,
-        None,
-        ID,
-        partition_by=(),
-        kind=WriteKind.APPEND,
-        rules=WriteRules(properties={"delta.enableRowTracking": "true"}),
-    )
-    files = (a_file("a", rows=3),)
-    ours = Transaction(plan=plan, files=files, kind=WriteKind.APPEND, operation=batch_write(WriteKind.APPEND, ()))
 
-    commit(log, None, ours, still())
+    commit_files(log, "a", rules=WriteRules(properties={"delta.enableRowTracking": "true"}))
 
     made = {name: value for action in actions_of(log, 0) for name, value in action.items()}
     assert made["protocol"]["writerFeatures"] == ["appendOnly", "domainMetadata", "invariants", "rowTracking"]
@@ -203,7 +196,7 @@ def test_a_new_table_that_tracks_rows_names_the_columns_for_moved_ids_and_gives_
     assert properties["delta.rowTracking.materializedRowIdColumnName"].startswith("_row-id-col-")
     version_column = properties["delta.rowTracking.materializedRowCommitVersionColumnName"]
     assert version_column.startswith("_row-commit-version-col-")
-    assert (ids(log, 0), marks(log, 0)) == ([(0, 0)], ['{"rowIdHighWaterMark":2}'])
+    assert (ids(log, 0), marks(log, 0)) == ([(0, 0)], ['{"rowIdHighWaterMark":0}'])
 
 
 def test_no_column_gets_the_name_of_the_one_that_keeps_row_ids() -> None:
@@ -237,10 +230,8 @@ def test_the_time_of_a_commit_is_after_that_of_the_one_before_whatever_the_clock
 
 def test_a_commit_that_lost_the_race_is_later_than_the_winner() -> None:
     log = a_timed_table(at_ms=NOW_MS - 5)
-    ours, before = write(log, 1), log.load()
-    put(log.store, 1, [info(inCommitTimestamp=NOW_MS + 100), add("theirs")])
 
-    commit(log, before, ours, still())
+    commit_behind(log, [info(inCommitTimestamp=NOW_MS + 100), add("theirs")])
 
     assert times(log, 2) == [NOW_MS + 101]
 
@@ -265,36 +256,27 @@ def test_a_commit_behind_one_without_a_time_is_none(theirs: list[Action], error_
 
 def test_a_new_table_keeps_times_from_its_first_version_where_its_properties_say_so() -> None:
     log = a_log()
-    rules = WriteRules(properties=TIMED)
-    plan = plan_write(log, None, ID, partition_by=(), kind=WriteKind.APPEND, rules=rules)
-    append = batch_write(WriteKind.APPEND, ())
 
-    commit(log, None, Transaction(plan=plan, files=(), kind=WriteKind.APPEND, operation=append), still())
+    commit_files(log, rules=WriteRules(properties=TIMED))
 
     made = {name: value for action in actions_of(log, 0) for name, value in action.items()}
     assert times(log, 0) == [NOW_MS]
     assert made["protocol"]["writerFeatures"] == ["appendOnly", "inCommitTimestamp", "invariants"]
-    # Only what was enabled later says since when.
-    assert made["metaData"]["configuration"] == {"delta.enableInCommitTimestamps": "true"}
+    assert made["metaData"]["configuration"] == TIMED, "only what was enabled later says since when"
 
 
 def test_since_when_times_are_kept_stays_said_where_the_schema_changes() -> None:
-    since = {"delta.inCommitTimestampEnablementVersion": "3", "delta.inCommitTimestampEnablementTimestamp": "5"}
-    listed = protocol(1, 7, writerFeatures=["inCommitTimestamp"])
-    properties = {**TIMED, **since}
-    log = a_log(v0=[info(inCommitTimestamp=5), listed, metadata(configuration=properties)])
-    wider = pa.schema([*ID, ("new", pa.string())])
+    properties = {**TIMED, **SINCE}
+    log = a_log(v0=[info(inCommitTimestamp=5), listing("inCommitTimestamp"), metadata(configuration=properties)])
 
-    ours = a_write(log, log.load(), "a", schema=wider, rules=WriteRules(merges_schema=True))
+    commit_files(log, "a", schema=WIDER, rules=WriteRules(merges_schema=True))
 
-    commit(log, log.load(), ours, still())
-
-    changed = next(a["metaData"] for a in actions_of(log, 1) if "metaData" in a)
+    (changed,) = said(log, 1, "metaData")
     assert changed["configuration"] == properties
 
 
 def test_the_checksum_tells_the_time_and_the_domains() -> None:
-    listed = protocol(1, 7, writerFeatures=["inCommitTimestamp", *TRACKED])
+    listed = listing("inCommitTimestamp", *TRACKED)
     log = a_log(v0=[info(inCommitTimestamp=5), listed, metadata(configuration={**TIMED, **ENABLED})])
     empty = {"tableSizeBytes": 0, "numFiles": 0, "numMetadata": 1, "numProtocol": 1}
     of_v0 = {**empty, "metadata": metadata()["metaData"], "protocol": listed["protocol"]}
@@ -321,52 +303,40 @@ def wide_schema(count: int) -> pa.Schema:
     return pa.schema([(f"c{number}", pa.int64()) for number in range(count)])
 
 
-def a_clustered_table(schema: pa.Schema, *columns: object, **properties: str) -> TableLog:
-    listed = protocol(1, 7, writerFeatures=["clustering", "domainMetadata"])
-    text = format_schema(from_arrow(schema))
-    return a_log(v0=[listed, metadata(text, configuration=properties), clustering(*columns)])
+def a_clustered_table(schema: pa.Schema, *columns: object, store: Store | None = None) -> TableLog:
+    listed = listing("clustering", "domainMetadata")
+    return a_log(store, v0=[listed, metadata(format_schema(from_arrow(schema))), clustering(*columns)])
 
 
 @pytest.mark.parametrize("column", ["c39", ["c39"]], ids=["as the protocol has it", "as Delta-Spark has it"])
 def test_files_of_a_clustered_table_have_statistics_of_its_clustering_columns(tmp_path: Path, column: object) -> None:
-    schema = wide_schema(40)
-    listed = protocol(1, 7, writerFeatures=["clustering", "domainMetadata"])
-    text = format_schema(from_arrow(schema))
-    store = open_store(str(tmp_path))
-    a_log(store, v0=[listed, metadata(text), clustering(column)])
+    log = a_clustered_table(wide_schema(40), column, store=open_store(str(tmp_path)))
 
-    tablefeed.append(tmp_path, pa.table({name: [1, 2] for name in schema.names}))
+    tablefeed.append(tmp_path, pa.table({name: [1, 2] for name in wide_schema(40).names}))
 
-    stats = json.loads(next(a["add"] for a in actions_of(log_of(store), 1) if "add" in a)["stats"])
+    stats = json.loads(said(log, 1, "add")[0]["stats"])
     assert (stats["minValues"]["c39"], stats["maxValues"]["c39"], stats["nullCount"]["c39"]) == (1, 2, 0)
     assert (len(stats["minValues"]), "c31" in stats["minValues"], "c32" in stats["minValues"]) == (33, True, False)
 
 
 def test_files_without_statistics_of_a_column_that_became_a_clustering_one_are_not_committed() -> None:
     log = a_clustered_table(wide_schema(3), "c0")
-    before = log.load()
-    ours = a_write(log, before, "ours", schema=wide_schema(3))
-    put(log.store, 1, [clustering("c1")])
 
     with pytest.raises(ConflictError, match="clustered by columns"):
-        commit(log, before, ours, still())
+        commit_behind(log, [clustering("c1")], schema=wide_schema(3))
 
 
 def test_a_table_that_is_clustered_no_more_takes_what_was_written_before() -> None:
     log = a_clustered_table(wide_schema(3), "c0")
-    before = log.load()
-    ours = a_write(log, before, "ours", schema=wide_schema(3))
-    put(log.store, 1, [clustering()])
 
-    commit(log, before, ours, still())
+    commit_behind(log, [clustering()], schema=wide_schema(3))
 
     assert live_paths(log) == ["ours"]
 
 
 def test_an_overwrite_does_not_take_the_clustering_column_away_nor_partition_the_table() -> None:
     log = a_clustered_table(wide_schema(2), "c0")
-    replacing = WriteRules(overwrites_schema=True)
-    overwrite: Any = {"kind": WriteKind.OVERWRITE, "rules": replacing}
+    overwrite: Any = {"kind": WriteKind.OVERWRITE, "rules": WriteRules(overwrites_schema=True)}
 
     with pytest.raises(SchemaMismatchError, match="its clustering column"):
         plan_write(log, log.load(), ID, partition_by=(), **overwrite)
@@ -393,6 +363,8 @@ NESTED = pa.schema(
     ]
 )
 FOR_ICEBERG = {"delta.enableIcebergCompatV2": "true"}
+MAPPED = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "id"}
+BY_NAME = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1"}
 
 
 def one_row(schema: pa.Schema) -> pa.Table:
@@ -401,8 +373,7 @@ def one_row(schema: pa.Schema) -> pa.Table:
 
 
 def schema_of(log: TableLog, version: int) -> list[Any]:
-    actions = actions_of(log, version)
-    fields: list[Any] = json.loads(next(a["metaData"] for a in actions if "metaData" in a)["schemaString"])["fields"]
+    fields: list[Any] = json.loads(said(log, version, "metaData")[0]["schemaString"])["fields"]
     return fields
 
 
@@ -423,20 +394,14 @@ def test_files_of_a_table_for_iceberg_hold_partition_columns_and_the_ids_of_list
     log = log_of(open_store(str(tmp_path)))
     tags, marks = schema_of(log, 0)[1:3]
     tags_name, marks_name = (f["metadata"]["delta.columnMapping.physicalName"] for f in (tags, marks))
-    assert tags["metadata"]["delta.columnMapping.nested.ids"] == {
-        f"{tags_name}.element": 6,
-        f"{tags_name}.element.element": 7,
-    }
-    assert marks["metadata"]["delta.columnMapping.nested.ids"] == {
-        f"{marks_name}.key": 8,
-        f"{marks_name}.value": 9,
-        f"{marks_name}.value.element": 10,
-    }
+    of_tags, of_marks = (field["metadata"]["delta.columnMapping.nested.ids"] for field in (tags, marks))
+    assert of_tags == {f"{tags_name}.element": 6, f"{tags_name}.element.element": 7}
+    assert of_marks == {f"{marks_name}.key": 8, f"{marks_name}.value": 9, f"{marks_name}.value.element": 10}
     configuration = log.load().metadata.configuration
     assert configuration["delta.columnMapping.mode"] == "name"
     assert configuration["delta.columnMapping.maxColumnId"] == "11"
     for version in (0, 1):
-        added = next(a["add"] for a in actions_of(log, version) if "add" in a)
+        (added,) = said(log, version, "add")
         assert added["tags"] == {"ICEBERG_COMPAT_VERSION": "2"}
         assert len(json.loads(added["stats"])["nullCount"]) == 3  # none of the partition column
         stored = pq.read_schema(tmp_path / added["path"])
@@ -451,16 +416,10 @@ def test_partition_columns_that_files_hold_are_read_from_the_log_all_the_same(tm
     tablefeed.append(tmp_path, rows, properties=properties, partition_by="p")
     tablefeed.append(tmp_path, rows)
 
-    log = log_of(open_store(str(tmp_path)))
-    for version in (0, 1):
-        added = [a["add"]["path"] for a in actions_of(log, version) if "add" in a]
-        assert {tuple(pq.ParquetFile(tmp_path / path).schema_arrow.names) for path in added} == {("id", "p")}
+    files = [add["path"] for version in (0, 1) for add in said(tmp_path, version, "add")]
+    assert {tuple(pq.ParquetFile(tmp_path / path).schema_arrow.names) for path in files} == {("id", "p")}
     found = tablefeed.open_table(tmp_path).to_arrow().sort_by("id").select(["id", "p"]).to_pylist()
-    assert [tuple(row.values()) for row in found] == [
-        *[(1, "a")] * 2,
-        *[(2, None)] * 2,
-        *[(3, None)] * 2,
-    ]
+    assert [tuple(row.values()) for row in found] == [*[(1, "a")] * 2, *[(2, None)] * 2, *[(3, None)] * 2]
 
 
 def test_a_new_column_of_a_table_for_iceberg_gets_ids_behind_all_others(tmp_path: Path) -> None:
@@ -507,32 +466,21 @@ def test_a_table_for_iceberg_keeps_its_partitioning(tmp_path: Path) -> None:
 def test_a_table_for_iceberg_has_no_column_that_was_widened_as_iceberg_cannot(
     then: str, now: str, *, known: bool
 ) -> None:
-    changed = {"delta.typeChanges": [{"fromType": then, "toType": now}]}
-    mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "id"}
-    field = {"name": "id", "type": now, "nullable": True, "metadata": {**mapped, **changed}}
-    listed = protocol(
-        3,
-        7,
-        readerFeatures=["columnMapping", "typeWidening"],
-        writerFeatures=["columnMapping", "typeWidening", "icebergCompatV2"],
-    )
-    properties = {**FOR_ICEBERG, "delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1"}
-    schema = json.dumps({"type": "struct", "fields": [field]})
-    log = a_log(v0=[listed, metadata(schema, configuration=properties)])
+    field = col("id", now, id=1, physicalName="id")
+    field["metadata"] = {**MAPPED, "delta.typeChanges": [{"fromType": then, "toType": now}]}
+    both = ["columnMapping", "typeWidening"]
+    listed = protocol(3, 7, readerFeatures=both, writerFeatures=[*both, "icebergCompatV2"])
+    log = a_log(v0=[listed, meta(field, configuration={**FOR_ICEBERG, **BY_NAME})])
     rows = pa.schema([("id", pa.int64() if now == "long" else pa.float64())])
 
-    if known:
+    with nullcontext() if known else pytest.raises(UnsupportedFeatureError, match="which Iceberg does not know"):
         plan_write(log, log.load(), rows, partition_by=(), kind=WriteKind.APPEND)
-    else:
-        with pytest.raises(UnsupportedFeatureError, match="which Iceberg does not know"):
-            plan_write(log, log.load(), rows, partition_by=(), kind=WriteKind.APPEND)
 
 
 def test_files_without_partition_columns_are_not_added_to_a_rivals_table_that_wants_them() -> None:
     log = a_log()
     ours = a_write(log, None, "ours")
-    listed = protocol(1, 7, writerFeatures=["materializePartitionColumns"])
-    put(log.store, 0, [listed, metadata(format_schema(ours.plan.schema))])
+    put(log.store, 0, [listing("materializePartitionColumns"), metadata()])
 
     with pytest.raises(ConflictError, match="files must store partition columns"):
         commit(log, None, ours, still())
@@ -540,44 +488,31 @@ def test_files_without_partition_columns_are_not_added_to_a_rivals_table_that_wa
 
 # --- what a rival turns on meanwhile -------------------------------------------------------------------------------
 
-LISTED = protocol(1, 7, writerFeatures=["appendOnly", "invariants", "rowTracking", "domainMetadata"])
+LISTED = listing("appendOnly", "invariants", *TRACKED)
 
 
 def test_row_tracking_that_a_rival_turned_on_meanwhile_is_honoured() -> None:
-    log = a_log(v0=[protocol(), metadata()])
-    before = log.load()
-    ours = write(log, 3)
-    put(log.store, 1, [LISTED])
-    put(log.store, 2, [add("there", stats='{"numRecords":5}', baseRowId=0), mark({"rowIdHighWaterMark": 4})])
-    put(log.store, 3, [metadata(configuration=ENABLED)])
+    log = a_table()
+    there = [add("there", stats='{"numRecords":5}', baseRowId=0), mark({"rowIdHighWaterMark": 4})]
 
-    commit(log, before, ours, still())
+    commit_behind(log, [LISTED], there, [metadata(configuration=ENABLED)])
 
-    assert (ids(log, 4), marks(log, 4)) == ([(5, 4)], ['{"rowIdHighWaterMark":7}'])
+    assert (ids(log, 4), marks(log, 4)) == ([(5, 4)], ['{"rowIdHighWaterMark":5}'])
 
 
 def test_in_commit_timestamps_that_a_rival_turned_on_meanwhile_are_honoured() -> None:
     log = a_log(v0=[protocol(), metadata(configuration={"owner": "me"})])
-    before = log.load()
-    ours = write(log, 3)
-    since = {"delta.inCommitTimestampEnablementVersion": "1", "delta.inCommitTimestampEnablementTimestamp": "5"}
-    listed = protocol(1, 7, writerFeatures=["appendOnly", "invariants", "inCommitTimestamp"])
-    changed = metadata(configuration={"owner": "me", **TIMED, **since})
-    put(log.store, 1, [info(inCommitTimestamp=NOW_MS + 5), listed, changed])
+    listed = listing("appendOnly", "invariants", "inCommitTimestamp")
+    changed = metadata(configuration={"owner": "me", **TIMED, **SINCE})
 
-    commit(log, before, ours, still())
+    commit_behind(log, [info(inCommitTimestamp=NOW_MS + 5), listed, changed])
 
     assert times(log, 2) == [NOW_MS + 6]
 
 
 def mapped_schema(mode: str = "name") -> Action:
     """The metadata after a rival gave the columns ids and, as physical names, the names that they have."""
-    columns = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "id"}
-    text = json.dumps(
-        {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": columns}]}
-    )
-    on = {"delta.columnMapping.mode": mode, "delta.columnMapping.maxColumnId": "1"}
-    return metadata(text, configuration=on)
+    return meta(col("id", id=1, physicalName="id"), configuration=BY_NAME | {"delta.columnMapping.mode": mode})
 
 
 ABLE_TO_MAP = protocol(2, 7, writerFeatures=["appendOnly", "invariants", "columnMapping"])
@@ -601,72 +536,49 @@ def test_a_rival_that_began_to_map_columns_stops_us_whose_files_have_no_ids(
     kind: WriteKind, before: Action, rivals: list[list[Action]], error_class: str
 ) -> None:
     log = a_log(v0=[before, metadata()])
-    snapshot = log.load()
-    ours = a_write(log, snapshot, "ours", kind=kind)
-    for version, actions in enumerate(rivals, start=1):
-        put(log.store, version, actions)
 
     expected = "DELTA_CONCURRENT_APPEND" if kind is WriteKind.OVERWRITE and len(rivals) > 1 else error_class
     with pytest.raises(ConflictError, match=expected):
-        commit(log, snapshot, ours, still())
+        commit_behind(log, *rivals, kind=kind)
 
     assert "ours" not in live_paths(log)
 
 
 def test_features_that_a_rival_only_listed_and_that_ask_for_nothing_pass() -> None:
-    log = a_log(v0=[protocol(1, 7, writerFeatures=["invariants"]), metadata()])
-    before = log.load()
-    ours = write(log, 3)
-    put(log.store, 1, [protocol(1, 7, writerFeatures=["invariants", "appendOnly", "changeDataFeed"])])
+    log = a_log(v0=[listing("invariants"), metadata()])
 
-    commit(log, before, ours, still())
+    commit_behind(log, [listing("invariants", "appendOnly", "changeDataFeed")])
 
-    assert len(live_paths(log)) == 1
-
-
-def other_schema() -> str:
-    return json.dumps({"type": "struct", "fields": [{"name": "x", "type": "long", "nullable": True, "metadata": {}}]})
+    assert live_paths(log) == ["ours"]
 
 
 @pytest.mark.parametrize(
     "rival",
     [
-        [protocol(1, 7, writerFeatures=["rowTracking", "domainMetadata"])],  # without what there was
-        [protocol(1, 7, writerFeatures=["appendOnly", "invariants", "checkConstraints"])],
+        [listing(*TRACKED)],  # without what there was
+        [listing("appendOnly", "invariants", "checkConstraints")],
         [metadata(configuration={"owner": "you"})],
         [metadata()],  # without the property that there was
         [metadata(configuration={"owner": "me", "delta.enableDeletionVectors": "false"})],
         [metadata(configuration={"owner": "me", "delta.checkpointInterval": "5"})],
-        [metadata(other_schema(), configuration={"owner": "me"})],
+        [meta(col("x"), configuration={"owner": "me"})],
     ],
     ids=["features less", "constraints", "owner", "property less", "vectors off", "another property", "schema"],
 )
 def test_any_other_change_of_protocol_or_metadata_excludes_the_write(rival: list[Action]) -> None:
     log = a_log(v0=[protocol(), metadata(configuration={"owner": "me"})])
-    before = log.load()
-    ours = write(log, 3)
-    put(log.store, 1, rival)
 
     with pytest.raises(ConflictError, match=r"DELTA_(PROTOCOL|METADATA)_CHANGED"):
-        commit(log, before, ours, still())
+        commit_behind(log, rival)
 
 
 def test_a_write_that_changes_the_metadata_itself_loses_to_any_other_that_does() -> None:
     log = a_log(v0=[LISTED, metadata()])
-    before = log.load()
-    wider = pa.schema([*ID, ("new", pa.string())])
-    ours = a_write(log, before, "a", schema=wider, rules=WriteRules(merges_schema=True))
-    put(log.store, 1, [metadata(configuration=ENABLED)])
 
     with pytest.raises(ConflictError, match="DELTA_METADATA_CHANGED"):
-        commit(log, before, ours, still())
+        commit_behind(log, [metadata(configuration=ENABLED)], schema=WIDER, rules=WriteRules(merges_schema=True))
 
 
 def test_what_a_rival_turned_on_in_contradiction_ends_the_write() -> None:
-    log = a_log(v0=[protocol(), metadata()])
-    before = log.load()
-    ours = write(log, 3)
-    put(log.store, 1, [metadata(configuration=ENABLED)])  # and no feature in the protocol
-
     with pytest.raises(UnsupportedFeatureError, match="whether its rows have ids"):
-        commit(log, before, ours, still())
+        commit_behind(a_table(), [metadata(configuration=ENABLED)])  # and no feature in the protocol
