@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 import tablefeed
+from support.faulty_store import Fault, FaultyStore
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.index_reader import IndexReader
 from tablefeed.indextables import names
@@ -27,8 +28,9 @@ from tablefeed.store import LocalStore
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", None]})
 
 
-def log_of(table: Path) -> IndexTablesLog:
-    return IndexTablesLog(LocalStore(str(table)), location=str(table), storage_options={})
+def log_of(table: Path, *faults: Fault) -> IndexTablesLog:
+    store = FaultyStore(LocalStore(str(table)), faults=faults) if faults else LocalStore(str(table))
+    return IndexTablesLog(store, location=str(table), storage_options={})
 
 
 def log_files(table: Path) -> set[str]:

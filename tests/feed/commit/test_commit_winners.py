@@ -12,23 +12,21 @@ import pytest
 from support.logs import (
     Action,
     a_log,
-    a_write,
+    a_table,
     add,
     already_applied,
     col,
+    commit_behind,
     committed,
     info,
     live_paths,
     meta,
     metadata,
     protocol,
-    put,
     remove,
-    still,
     txn,
 )
 from tablefeed.errors import ConflictError
-from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.log.conflicts import WriteKind
 
@@ -94,14 +92,10 @@ WINNERS: dict[str, tuple[list[list[Action]], str, str, str]] = {
 
 def outcome_of(log: TableLog, winners: list[list[Action]], **ours: Any) -> str:
     """Commits ours after `winners`; what came of it, having seen that the table holds our file then and only then."""
-    snapshot = log.load()
-    write = a_write(log, snapshot, "ours", **ours)
-    for version, actions in enumerate(winners, start=1):
-        put(log.store, version, actions)
     newest = len(winners)
     lost: ConflictError | None = None
     try:
-        outcome, _ = commit(log, snapshot, write, still())
+        outcome, _ = commit_behind(log, *winners, **ours)
     except ConflictError as error:
         lost = error
     if lost is not None:
@@ -145,13 +139,7 @@ def test_what_an_overwrite_comes_to_after_each_kind_of_winner(winner: str, txn: 
 
 
 def test_the_winner_that_is_named_is_the_first_that_excludes_ours() -> None:
-    log = a_log(v0=[protocol(), metadata()])
-    snapshot = log.load()
-    ours = a_write(log, snapshot, "ours")
-    for version, actions in enumerate([[add("b")], [OTHER_SCHEMA], [add("c")]], start=1):
-        put(log.store, version, actions)
-
     with pytest.raises(ConflictError) as caught:
-        commit(log, snapshot, ours, still())
+        commit_behind(a_table(), [add("b")], [OTHER_SCHEMA], [add("c")])
 
     assert caught.value.winner == 2

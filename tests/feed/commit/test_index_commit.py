@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from support.faulty_store import Fault, FaultyStore
+from support.faulty_store import Fault
 from support.index_tables import ROWS, field_types, index_fields, live, log_files, log_of, merge_all, put_state, rows_of
-from support.logs import still, written
+from support.logs import already_applied, committed, still, written
 from tablefeed.errors import (
     CommitUnknownError,
     ConflictError,
@@ -28,13 +28,11 @@ from tablefeed.errors import (
 )
 from tablefeed.feed.commit.index_attempts import NOTES_DIR
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.indextables import names
 from tablefeed.indextables.log.next_state import StateUpdate
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Version
 from tablefeed.model.outcome import AlreadyApplied, Committed
-from tablefeed.store import LocalStore
 
 FLAVOURS = {
     "json": ("it053_events_json", {"{}.json"}),
@@ -59,6 +57,17 @@ def table(flavour: str, corpus: Path, tmp_path: Path) -> Path:
     return copy
 
 
+@pytest.fixture
+def new(tmp_path: Path) -> Path:
+    """A table of ours: version 1 has `ROWS`."""
+    tablefeed.append(tmp_path / "table", ROWS, table_format="indextables")
+    return tmp_path / "table"
+
+
+def ids(table: Path) -> list[int]:
+    return sorted(tablefeed.open_table(table).to_arrow()["id"].to_pylist())
+
+
 def new_rows(table: Path, *ids: int) -> pa.Table:
     """Rows as the table's first one, with other ids."""
     first = tablefeed.open_table(table).to_arrow().slice(0, 1)
@@ -76,7 +85,7 @@ def test_an_append_adds_its_rows_in_the_flavour_of_the_log_and_leaves_every_othe
 
     outcome = tablefeed.append(table, rows)
 
-    assert outcome == Committed(version=Version(version + 1))
+    assert outcome == committed(version + 1)
     assert rows_of(table) == sorted([*before, *map(repr, rows.to_pylist())])
     expected = {name.format(f"{version + 1:020d}") for name in FLAVOURS[flavour][1]}
     new = {name for name in log_files(table) - there if not name.startswith(MANIFESTS)}
@@ -114,7 +123,7 @@ def test_a_write_that_is_run_again_is_not_written_again(table: Path) -> None:
 
     again = tablefeed.append(table, rows, app_id="loader", txn_version=3)
 
-    assert again == AlreadyApplied(version=first.version, recorded_txn_version=3)
+    assert again == already_applied(first.version, recorded=3)
     assert {path.name for path in table.rglob("*.split")} == splits
 
 
@@ -131,12 +140,12 @@ def test_a_write_is_known_after_its_splits_were_merged_and_the_log_compacted(tab
     assert rows_of(table) == merged
 
 
-@pytest.mark.parametrize("ids", [(), (901, 902)], ids=["without rows", "with rows"])
+@pytest.mark.parametrize("ours", [[], [901, 902]], ids=["without rows", "with rows"])
 @pytest.mark.parametrize("merged", [False, True], ids=["", "merged"])
 def test_an_overwrite_that_is_run_again_takes_nothing_away_of_what_came_since(
-    table: Path, flavour: str, ids: tuple[int, ...], *, merged: bool
+    table: Path, flavour: str, ours: list[int], *, merged: bool
 ) -> None:
-    rows, theirs = new_rows(table, 901, 902).slice(0, len(ids)), new_rows(table, 903)
+    rows, theirs = new_rows(table, 901, 902).slice(0, len(ours)), new_rows(table, 903)
     tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7)
     tablefeed.append(table, theirs)
     if merged:
@@ -145,77 +154,63 @@ def test_an_overwrite_that_is_run_again_takes_nothing_away_of_what_came_since(
 
     outcome = tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7)
 
-    assert isinstance(outcome, AlreadyApplied)
-    assert outcome.recorded_txn_version == 7
-    assert sorted(tablefeed.open_table(table).to_arrow()["id"].to_pylist()) == [*ids, 903]
-    assert tablefeed.open_table(table).version == version
+    assert outcome == already_applied(version, recorded=7)
+    assert (ids(table), tablefeed.open_table(table).version) == ([*ours, 903], version)
 
 
-def test_an_overwrite_without_rows_of_a_table_without_rows_is_recorded_too(table: Path) -> None:
+def test_an_overwrite_without_rows_of_a_table_without_rows_is_recorded_too_and_a_later_one_takes_what_came_since(
+    table: Path,
+) -> None:
     theirs = new_rows(table, 903)
     rows = theirs.slice(0, 0)
+
+    def overwrite(version: int) -> Committed | AlreadyApplied:
+        return tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=version)
+
     tablefeed.append(table, rows, mode="overwrite")
-    tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7)
+    overwrite(7)
     tablefeed.append(table, theirs)
 
-    outcome = tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7)
-
-    assert isinstance(outcome, AlreadyApplied)
-    assert tablefeed.open_table(table).to_arrow()["id"].to_pylist() == [903]
+    assert (type(overwrite(7)), ids(table)) == (AlreadyApplied, [903])
+    assert (type(overwrite(8)), ids(table)) == (Committed, [])
+    assert (type(overwrite(7)), ids(table)) == (AlreadyApplied, [])
 
 
 def test_an_overwrite_without_rows_of_unknown_fate_is_found(table: Path, flavour: str) -> None:
-    theirs, path = new_rows(table, 903), str(table)
+    theirs = new_rows(table, 903)
     rows, log = theirs.slice(0, 0), log_of(table)
     following = Version(log.load().version + 1)
     put = names.state_name(following) if flavour == "states" else names.commit_name(following)
     silent = [Fault(operation="read", name=put, at=call) for call in range(1, 10)]
-    lost = FaultyStore(LocalStore(path), faults=[Fault(operation="put_if_absent", name=put, when="after"), *silent])
+    lost = log_of(table, Fault(operation="put_if_absent", name=put, when="after"), *silent)
     write = written(log, rows, txn=("loader", 7), kind=WriteKind.OVERWRITE)
     with pytest.raises(CommitUnknownError):
-        commit(IndexTablesLog(lost, location=path, storage_options={}), log.load(), write, still())
+        commit(lost, log.load(), write, still())
     tablefeed.append(table, theirs)
 
     assert isinstance(tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7), AlreadyApplied)
-    assert tablefeed.open_table(table).to_arrow()["id"].to_pylist() == [903]
-
-
-def test_a_later_overwrite_without_rows_takes_the_rows_away_again(table: Path) -> None:
-    theirs = new_rows(table, 903)
-    rows = theirs.slice(0, 0)
-    tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7)
-    tablefeed.append(table, theirs)
-
-    tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=8)
-    assert rows_of(table) == []
-    assert isinstance(tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7), AlreadyApplied)
+    assert ids(table) == [903]
 
 
 def test_an_older_write_that_wakes_late_commits_nothing(table: Path) -> None:
     for batch in (7, 8):
         tablefeed.append(table, new_rows(table, 901), app_id="loader", txn_version=batch)
-    before = rows_of(table)
+    before, version = rows_of(table), tablefeed.open_table(table).version
 
     late = tablefeed.append(table, new_rows(table, 999), app_id="loader", txn_version=7)
 
-    assert isinstance(late, AlreadyApplied)
-    assert late.recorded_txn_version == 8
+    assert late == already_applied(version, recorded=8)
     assert rows_of(table) == before
 
 
 def test_a_write_that_was_tried_and_never_committed_is_written(table: Path) -> None:
-    log = log_of(table)
-    failing = FaultyStore(
-        LocalStore(str(table)), faults=[Fault(operation="put_if_absent", name=names.LOG_DIR, at=n) for n in range(2, 9)]
-    )
-    write = written(log, new_rows(table, 901), txn=("loader", 0))
+    failing = (Fault(operation="put_if_absent", name=names.LOG_DIR, at=n) for n in range(2, 9))
+    write = written(log_of(table), new_rows(table, 901), txn=("loader", 0))
     with pytest.raises((CommitUnknownError, StoreError)):
-        commit(IndexTablesLog(failing, location=str(table), storage_options={}), None, write, still())
+        commit(log_of(table, *failing), None, write, still())
     assert list((table / NOTES_DIR).rglob("txn-*"))
 
-    again = tablefeed.append(table, new_rows(table, 901), app_id="loader", txn_version=0)
-
-    assert isinstance(again, Committed)
+    assert isinstance(tablefeed.append(table, new_rows(table, 901), app_id="loader", txn_version=0), Committed)
 
 
 def test_where_the_version_that_may_hold_a_write_was_purged_the_write_is_refused(corpus: Path, tmp_path: Path) -> None:
@@ -238,9 +233,8 @@ def test_who_loses_the_race_takes_the_version_after(table: Path) -> None:
 
     outcome, after = commit(log, state, ours, still())
 
-    assert outcome == Committed(version=Version(theirs.version + 1))
-    assert after.version == theirs.version + 1
-    assert {901, 902} <= set(tablefeed.open_table(table).to_arrow()["id"].to_pylist())
+    assert (outcome, after.version) == (committed(theirs.version + 1), theirs.version + 1)
+    assert {901, 902} <= set(ids(table))
 
 
 @pytest.mark.parametrize("flavour", ["states"], indirect=True)
@@ -250,8 +244,7 @@ def test_a_state_that_lost_its_put_leaves_no_manifest(table: Path) -> None:
     def overtake() -> None:
         tablefeed.append(table, new_rows(table, 902))
 
-    rival = Fault(operation="put_if_absent", name=state_file, hook=overtake)
-    log = IndexTablesLog(FaultyStore(LocalStore(str(table)), faults=[rival]), location=str(table), storage_options={})
+    log = log_of(table, Fault(operation="put_if_absent", name=state_file, hook=overtake))
 
     ours, _ = commit(log, None, written(log, new_rows(table, 901)), still())
 
@@ -259,7 +252,7 @@ def test_a_state_that_lost_its_put_leaves_no_manifest(table: Path) -> None:
     assert state is not None
     new = {name for name in log_files(table) - there if name.startswith(MANIFESTS)}
     assert new == {manifest.name for manifest in state.manifests} - there
-    assert {901, 902} <= set(tablefeed.open_table(table).to_arrow()["id"].to_pylist())
+    assert {901, 902} <= set(ids(table))
 
 
 def test_an_overwrite_takes_away_what_was_appended_before_it_won(table: Path) -> None:
@@ -270,18 +263,12 @@ def test_an_overwrite_takes_away_what_was_appended_before_it_won(table: Path) ->
 
     commit(log, state, ours, still())
 
-    assert tablefeed.open_table(table).to_arrow()["id"].to_pylist() == [901]
+    assert ids(table) == [901]
 
 
 def test_a_lost_answer_is_settled_by_reading_back(table: Path) -> None:
-    path = str(table)
-    lost = FaultyStore(
-        LocalStore(path),
-        faults=[
-            Fault(operation="put_if_absent", name=name, when="after") for name in (".json", f"/{names.STATE_MANIFEST}")
-        ],
-    )
-    log = IndexTablesLog(lost, location=path, storage_options={})
+    puts = (".json", f"/{names.STATE_MANIFEST}")
+    log = log_of(table, *(Fault(operation="put_if_absent", name=name, when="after") for name in puts))
     before = len(rows_of(table))
 
     outcome, _ = commit(log, None, written(log, new_rows(table, 901), txn=("ours", 0)), still())
@@ -305,8 +292,7 @@ def test_a_version_that_was_made_and_purged_while_its_writer_was_held_up_is_not_
         for path in (table / names.LOG_DIR).rglob("*"):
             os.utime(path, (0, 0))  # all of that was long ago
 
-    puts = Fault(operation="put_if_absent", name=f"{base + 1:020d}", hook=held_up)
-    log = IndexTablesLog(FaultyStore(LocalStore(str(table)), faults=[puts]), location=str(table), storage_options={})
+    log = log_of(table, Fault(operation="put_if_absent", name=f"{base + 1:020d}", hook=held_up))
 
     with pytest.raises(CommitUnknownError, match="purged"):
         commit(log, None, written(log, new_rows(table, 999), txn=("ours", 0)), still())
@@ -316,27 +302,17 @@ def test_a_version_that_was_made_and_purged_while_its_writer_was_held_up_is_not_
 
 
 def test_writers_at_once_each_have_their_rows_once(table: Path) -> None:
-    before = tablefeed.open_table(table).to_arrow().num_rows
+    before = ids(table)
     rows = [new_rows(table, 1000 + writer) for writer in range(3)]
-    failed: list[tablefeed.TablefeedError] = []
 
     def write(writer: int) -> None:
-        try:
-            for batch in range(3):
-                tablefeed.append(table, rows[writer], app_id=f"writer {writer}", txn_version=batch)
-        except tablefeed.TablefeedError as error:
-            failed.append(error)
+        for batch in range(3):
+            tablefeed.append(table, rows[writer], app_id=f"writer {writer}", txn_version=batch)
 
-    threads = [threading.Thread(target=write, args=(writer,)) for writer in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(write, range(3)))
 
-    assert failed == []
-    ids = tablefeed.open_table(table).to_arrow()["id"].to_pylist()
-    assert len(ids) == before + 9
-    assert [ids.count(1000 + writer) for writer in range(3)] == [3, 3, 3]
+    assert ids(table) == sorted([*before, *(1000 + writer for writer in range(3) for _ in range(3))])
 
 
 def test_the_hint_moves_to_a_state_and_never_back(table: Path, flavour: str) -> None:
@@ -388,11 +364,11 @@ def test_a_new_table_is_partitioned_as_asked_and_keeps_every_kind_of_partition_v
 def test_a_table_of_the_other_format_is_not_written_to(tmp_path: Path, there: str, asked: str) -> None:
     table = tmp_path / "table"
     tablefeed.append(table, ROWS, table_format=there)  # type: ignore[arg-type]
-    files = sorted(path for path in table.rglob("*"))
+    files = sorted(table.rglob("*"))
 
     with pytest.raises(TableError, match="TABLEFEED_OTHER_FORMAT"):
         tablefeed.append(table, ROWS, table_format=asked)  # type: ignore[arg-type]
-    assert sorted(path for path in table.rglob("*")) == files
+    assert sorted(table.rglob("*")) == files
 
 
 def test_a_first_write_without_rows_makes_the_table(tmp_path: Path) -> None:
@@ -400,7 +376,7 @@ def test_a_first_write_without_rows_makes_the_table(tmp_path: Path) -> None:
 
     outcome = tablefeed.append(table, ROWS.slice(0, 0), table_format="indextables")
 
-    assert outcome == Committed(version=Version(0))
+    assert outcome == committed(0)
     assert tablefeed.open_table(table).to_arrow().schema.names == ["id", "name"]
     assert isinstance(tablefeed.append(table, ROWS), Committed)
     assert len(rows_of(table)) == 3
@@ -409,7 +385,7 @@ def test_a_first_write_without_rows_makes_the_table(tmp_path: Path) -> None:
 def test_a_write_without_rows_makes_no_version(table: Path) -> None:
     version = tablefeed.open_table(table).version
 
-    assert tablefeed.append(table, new_rows(table, 1).slice(0, 0)) == Committed(version=Version(version))
+    assert tablefeed.append(table, new_rows(table, 1).slice(0, 0)) == committed(version)
 
 
 def test_a_state_that_its_writer_could_not_put_is_made_up_for(tmp_path: Path) -> None:
@@ -429,45 +405,38 @@ def test_a_state_that_its_writer_could_not_put_is_made_up_for(tmp_path: Path) ->
     assert len(rows_of(table)) == 9
 
 
-def test_no_state_is_made_up_for_in_a_table_that_cannot_be_written_any_more(tmp_path: Path) -> None:
-    table = tmp_path / "table"
-    tablefeed.append(table, ROWS, table_format="indextables")
-    log = log_of(table)
+NEWER = b'{"protocol":{"minReaderVersion":4,"minWriterVersion":9}}\n'
+
+
+def test_no_state_is_made_up_for_in_a_table_that_cannot_be_written_any_more(new: Path) -> None:
+    log = log_of(new)
     state, (first, again) = log.load(), (written(log, ROWS, txn=("loader", 0)) for _ in range(2))
     commit(log, state, first, still())
-    newer = b'{"protocol":{"minReaderVersion":4,"minWriterVersion":9}}\n'
-    log.store.replace(f"{names.LOG_DIR}/{names.commit_name(3)}", newer)
-    there = log_files(table)
+    log.store.replace(f"{names.LOG_DIR}/{names.commit_name(3)}", NEWER)
+    there = log_files(new)
 
-    outcome, _ = commit(log, state, again, still())
-
-    assert outcome == AlreadyApplied(version=Version(3), recorded_txn_version=0)
-    assert log_files(table) == there
+    assert commit(log, state, again, still())[0] == already_applied(3, recorded=0)
+    assert log_files(new) == there
 
 
 @pytest.mark.parametrize("appends", [1, 2])
-def test_states_that_go_on_from_before_a_commit_without_a_state_are_refused_by_name(
-    tmp_path: Path, appends: int
-) -> None:
+def test_states_that_go_on_from_before_a_commit_without_a_state_are_refused_by_name(new: Path, appends: int) -> None:
     """The state of a commit could not be put, and a writer of 0.5.4, which sees states alone, came next."""
-    table, path = tmp_path / "table", str(tmp_path / "table")
-    tablefeed.append(table, ROWS, table_format="indextables")
-    lost = FaultyStore(LocalStore(path), faults=[Fault(operation="put_if_absent", name=f"/{names.STATE_MANIFEST}")])
-    ours = IndexTablesLog(lost, location=path, storage_options={})
-    _, after = commit(ours, None, written(log_of(table), ROWS, txn=("ours", 0)), still())
-    assert len(rows_of(table)) == 6
-    there = live(table)[0]
+    ours = log_of(new, Fault(operation="put_if_absent", name=f"/{names.STATE_MANIFEST}"))
+    _, after = commit(ours, None, written(log_of(new), ROWS, txn=("ours", 0)), still())
+    assert len(rows_of(new)) == 6
+    there = live(new)[0]
     for version in range(2, 2 + appends):
-        append_as_state_alone(table, there, version)
-    write = written(log_of(table), ROWS, known=after)
+        append_as_state_alone(new, there, version)
+    write = written(log_of(new), ROWS, known=after)
 
     with pytest.raises(LogError, match="INDEXTABLES_MIXED_LOG"):
         commit(ours, after, write, still())
     with pytest.raises(LogError, match="INDEXTABLES_MIXED_LOG") as read:
-        log_of(table).load()
+        log_of(new).load()
     assert "does not hold" in str(read.value)
     assert "which the commit adds" in str(read.value)
-    assert rows_of(table, version=1) == sorted(map(repr, ROWS.to_pylist()))
+    assert rows_of(new, version=1) == sorted(map(repr, ROWS.to_pylist()))
 
 
 def append_as_state_alone(table: Path, like: AddFile, version: int) -> None:
@@ -481,59 +450,47 @@ def append_as_state_alone(table: Path, like: AddFile, version: int) -> None:
 
 
 def test_two_writers_that_both_make_the_table_share_it(tmp_path: Path) -> None:
-    path = str(tmp_path / "table")
-    log = IndexTablesLog(LocalStore(path), location=path, storage_options={})
+    log = log_of(tmp_path)
     ours = written(log, ROWS, txn=("ours", 0))
-    tablefeed.append(path, ROWS, table_format="indextables")
+    tablefeed.append(tmp_path, ROWS, table_format="indextables")
 
-    outcome, _ = commit(log, None, ours, still())
-
-    assert outcome == Committed(version=Version(2))
-    assert len(rows_of(tmp_path / "table")) == 6
+    assert commit(log, None, ours, still())[0] == committed(2)
+    assert len(rows_of(tmp_path)) == 6
 
 
 def test_a_table_made_meanwhile_with_other_columns_is_not_written_to(tmp_path: Path) -> None:
-    path = str(tmp_path / "table")
-    log = IndexTablesLog(LocalStore(path), location=path, storage_options={})
+    log = log_of(tmp_path)
     ours = written(log, ROWS, txn=("ours", 0))
-    tablefeed.append(path, pa.table({"other": [1]}), table_format="indextables")
+    tablefeed.append(tmp_path, pa.table({"other": [1]}), table_format="indextables")
 
     with pytest.raises(TableError, match="has created the table with other"):
         commit(log, None, ours, still())
-    assert not any((tmp_path / "table" / add.path).exists() for add in ours.files)
+    assert not any((tmp_path / add.path).exists() for add in ours.files)
 
 
 @pytest.mark.parametrize("made_anew", [True, False], ids=["made anew", "deleted"])
-def test_a_table_replaced_since_the_plan_is_not_written_to_and_leaves_no_split(
-    tmp_path: Path, *, made_anew: bool
-) -> None:
-    table = tmp_path / "table"
-    tablefeed.append(table, ROWS, table_format="indextables")
-    log = log_of(table)
+def test_a_table_replaced_since_the_plan_is_not_written_to_and_leaves_no_split(new: Path, *, made_anew: bool) -> None:
+    log = log_of(new)
     state, ours = log.load(), written(log, ROWS, txn=("ours", 0))
-    shutil.rmtree(table / names.LOG_DIR)
+    shutil.rmtree(new / names.LOG_DIR)
     if made_anew:
-        tablefeed.append(table, ROWS, table_format="indextables")
+        tablefeed.append(new, ROWS, table_format="indextables")
 
     with pytest.raises(ConflictError, match="INDEXTABLES_TABLE_REPLACED"):
         commit(log, state, ours, still())
-    assert (table / names.LOG_DIR).exists() == made_anew
-    assert not any((table / add.path).exists() for add in ours.files)
+    assert (new / names.LOG_DIR).exists() == made_anew
+    assert not any((new / add.path).exists() for add in ours.files)
 
 
-def test_splits_that_an_earlier_try_committed_stay_though_the_table_cannot_be_written_any_more(tmp_path: Path) -> None:
-    table = tmp_path / "table"
-    tablefeed.append(table, ROWS, table_format="indextables")
-    log = log_of(table)
-    state = log.load()
-    ours = written(log, ROWS, known=state)
+def test_splits_that_an_earlier_try_committed_stay_though_the_table_cannot_be_written_any_more(new: Path) -> None:
+    log = log_of(new)
+    state, ours = log.load(), written(log, ROWS)
     commit(log, state, ours, still())
-    newer = b'{"protocol":{"minReaderVersion":4,"minWriterVersion":9}}\n'
-    log.store.replace(f"{names.LOG_DIR}/{names.commit_name(3)}", newer)
+    log.store.replace(f"{names.LOG_DIR}/{names.commit_name(3)}", NEWER)
 
     with pytest.raises(TableError, match="protocol version 9"):
         commit(log, state, ours, still())
-    assert len(rows_of(table)) == 6
+    assert len(rows_of(new)) == 6
 
 
 @pytest.mark.parametrize(
@@ -549,21 +506,16 @@ def test_splits_that_an_earlier_try_committed_stay_though_the_table_cannot_be_wr
         {"properties": {"delta.appendOnly": "true"}},
     ],
 )
-def test_what_only_a_delta_table_can_be_asked_for_is_refused_by_name(tmp_path: Path, asked: dict[str, object]) -> None:
-    table = tmp_path / "table"
-    tablefeed.append(table, ROWS, table_format="indextables")
-
+def test_what_only_a_delta_table_can_be_asked_for_is_refused_by_name(new: Path, asked: dict[str, object]) -> None:
     with pytest.raises(UnsupportedOptionError):
-        tablefeed.append(table, ROWS, **asked)  # type: ignore[arg-type]
-    assert len(rows_of(table)) == 3
+        tablefeed.append(new, ROWS, **asked)  # type: ignore[arg-type]
+    assert len(rows_of(new)) == 3
 
 
-def test_history_tells_who_wrote_what(tmp_path: Path) -> None:
-    table = tmp_path / "table"
-    tablefeed.append(table, ROWS, table_format="indextables")
-    tablefeed.append(table, ROWS, mode="overwrite")
+def test_history_tells_who_wrote_what(new: Path) -> None:
+    tablefeed.append(new, ROWS, mode="overwrite")
 
-    told = [(info.version, info.operation) for info in tablefeed.open_table(table).history()]
+    told = [(info.version, info.operation) for info in tablefeed.open_table(new).history()]
 
     assert [each for each in told if each[0]] == [(2, "WRITE"), (1, "WRITE")]
 
