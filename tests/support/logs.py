@@ -69,10 +69,17 @@ def metadata(
     }
 
 
-def col(name: str, kind: object = "long", *, nullable: bool = True, **mapping: object) -> dict[str, object]:
-    """A column of a schema; `mapping` is its id and its physicalName."""
-    notes = {f"delta.columnMapping.{key}": value for key, value in mapping.items()}
-    return {"name": name, "type": kind, "nullable": nullable, "metadata": notes}
+def col(
+    name: str,
+    kind: object = "long",
+    *,
+    nullable: bool = True,
+    notes: Mapping[str, object] | None = None,
+    **mapping: object,
+) -> dict[str, object]:
+    """A column of a schema; `mapping` is its id and its physicalName, `notes` the rest of its metadata."""
+    mapped = {f"delta.columnMapping.{key}": value for key, value in mapping.items()}
+    return {"name": name, "type": kind, "nullable": nullable, "metadata": {**mapped, **(notes or {})}}
 
 
 def struct(*columns: dict[str, object]) -> dict[str, object]:

@@ -17,14 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
 from support.logs import a_log, already_applied, committed, metadata, protocol
-from tablefeed.errors import (
-    ConflictingOptionsError,
-    IllegalOptionError,
-    InvalidRowsError,
-    SchemaMismatchError,
-    StoreError,
-    TablefeedError,
-)
+from tablefeed import errors
 from tablefeed.feed.upkeep.after_commit import wait_until_done
 from tablefeed.store import LocalStore
 
@@ -78,47 +71,55 @@ WORDS, CODEC = "must be 'ansi', 'strict' or 'legacy'", "delta.parquet.compressio
 @pytest.mark.parametrize(
     ("arguments", "error", "said"),
     [
-        ({"data": 5}, SchemaMismatchError, "are a int"),
-        ({"data": "rows"}, SchemaMismatchError, "are a str"),
-        ({"data": []}, SchemaMismatchError, "are a list"),
-        ({"data": [{"id": 1}]}, SchemaMismatchError, "are a list"),
-        ({"data": pa.chunked_array([[1]])}, SchemaMismatchError, "are not a table"),
-        ({"data": pa.table({"id": [1], "n": [[1]]}), "partition_by": ["n"]}, SchemaMismatchError, "is nested"),
-        ({"data": pa.table({"id": [1], "n": [{"x": 1}]}), "partition_by": ["n"]}, SchemaMismatchError, "is nested"),
-        ({"partition_by": ["other"]}, SchemaMismatchError, r"^\[DELTA_.* no column 'other'"),
-        ({"partition_by": ["id", "name"]}, SchemaMismatchError, r"^\[DELTA_.* column that is not a partition column"),
-        ({"partition_by": ["id", "ID"]}, SchemaMismatchError, r"^\[DELTA_.* names a column twice"),
+        ({"data": 5}, errors.SchemaMismatchError, "are a int"),
+        ({"data": "rows"}, errors.SchemaMismatchError, "are a str"),
+        ({"data": []}, errors.SchemaMismatchError, "are a list"),
+        ({"data": [{"id": 1}]}, errors.SchemaMismatchError, "are a list"),
+        ({"data": pa.chunked_array([[1]])}, errors.SchemaMismatchError, "are not a table"),
+        ({"data": pa.table({"id": [1], "n": [[1]]}), "partition_by": ["n"]}, errors.SchemaMismatchError, "is nested"),
+        (
+            {"data": pa.table({"id": [1], "n": [{"x": 1}]}), "partition_by": ["n"]},
+            errors.SchemaMismatchError,
+            "is nested",
+        ),
+        ({"partition_by": ["other"]}, errors.SchemaMismatchError, r"^\[DELTA_.* no column 'other'"),
+        (
+            {"partition_by": ["id", "name"]},
+            errors.SchemaMismatchError,
+            r"^\[DELTA_.* column that is not a partition column",
+        ),
+        ({"partition_by": ["id", "ID"]}, errors.SchemaMismatchError, r"^\[DELTA_.* names a column twice"),
         *(
-            ({"mode": word}, IllegalOptionError, "'append' or 'overwrite'")
+            ({"mode": word}, errors.IllegalOptionError, "'append' or 'overwrite'")
             for word in ("error", "ignore", "APPEND", "")
         ),
-        ({"store_assignment": "lenient"}, IllegalOptionError, WORDS),
-        ({"store_assignment": 1}, IllegalOptionError, WORDS),
-        ({"time_zone": "Nowhere/Land"}, IllegalOptionError, "must be a time zone"),
-        ({"overwrite_schema": True}, ConflictingOptionsError, "Only an overwrite replaces the schema"),
-        ({"merge_schema": "yes"}, IllegalOptionError, "merge_schema"),
-        ({"app_id": "loader"}, ConflictingOptionsError, "Give both or neither"),
-        ({"txn_version": 1}, ConflictingOptionsError, "Give both or neither"),
-        *(({"app_id": "a", "txn_version": n}, IllegalOptionError, "at least 0") for n in (-1, 1.5, "1", 2**63)),
-        ({"properties": {"delta.appendOnly": True}}, IllegalOptionError, "must be a text"),
-        ({"properties": {CODEC: "lzo"}}, IllegalOptionError, "'brotli', 'lz4_raw' or 'uncompressed'"),
-        ({"compression": "lzo"}, IllegalOptionError, "'compression'.*must be 'snappy'"),
-        ({"compression": 7}, IllegalOptionError, "'compression'.*must be a text"),
-        ({"max_records_per_file": 0}, IllegalOptionError, "must be a whole number of at least 1"),
-        ({"log_compaction_every": 1}, IllegalOptionError, "must be a whole number of at least 2"),
-        ({"checkpoint_part_size": "many"}, IllegalOptionError, "must be a whole number of at least 1"),
-        ({"user_metadata": b"nightly"}, IllegalOptionError, "must be a text"),
-        ({"user_metadata": "\ud800"}, IllegalOptionError, "UTF-8 can hold"),
-        ({"app_id": "\ud800x", "txn_version": 1}, IllegalOptionError, "UTF-8 can hold"),
-        ({"properties": {"x": "\ud800"}}, IllegalOptionError, "UTF-8 can hold"),
-        ({"properties": {"\ud800": "x"}}, IllegalOptionError, "UTF-8 can hold"),
-        ({"partition_by": ["\ud800"]}, IllegalOptionError, "UTF-8 can hold"),
-        ({"time_zone": "\ud800"}, IllegalOptionError, "UTF-8 can hold"),
-        ({"url": "/tmp/\ud800"}, IllegalOptionError, "UTF-8 can hold"),  # noqa: S108 - nothing is made there
+        ({"store_assignment": "lenient"}, errors.IllegalOptionError, WORDS),
+        ({"store_assignment": 1}, errors.IllegalOptionError, WORDS),
+        ({"time_zone": "Nowhere/Land"}, errors.IllegalOptionError, "must be a time zone"),
+        ({"overwrite_schema": True}, errors.ConflictingOptionsError, "Only an overwrite replaces the schema"),
+        ({"merge_schema": "yes"}, errors.IllegalOptionError, "merge_schema"),
+        ({"app_id": "loader"}, errors.ConflictingOptionsError, "Give both or neither"),
+        ({"txn_version": 1}, errors.ConflictingOptionsError, "Give both or neither"),
+        *(({"app_id": "a", "txn_version": n}, errors.IllegalOptionError, "at least 0") for n in (-1, 1.5, "1", 2**63)),
+        ({"properties": {"delta.appendOnly": True}}, errors.IllegalOptionError, "must be a text"),
+        ({"properties": {CODEC: "lzo"}}, errors.IllegalOptionError, "'brotli', 'lz4_raw' or 'uncompressed'"),
+        ({"compression": "lzo"}, errors.IllegalOptionError, "'compression'.*must be 'snappy'"),
+        ({"compression": 7}, errors.IllegalOptionError, "'compression'.*must be a text"),
+        ({"max_records_per_file": 0}, errors.IllegalOptionError, "must be a whole number of at least 1"),
+        ({"log_compaction_every": 1}, errors.IllegalOptionError, "must be a whole number of at least 2"),
+        ({"checkpoint_part_size": "many"}, errors.IllegalOptionError, "must be a whole number of at least 1"),
+        ({"user_metadata": b"nightly"}, errors.IllegalOptionError, "must be a text"),
+        ({"user_metadata": "\ud800"}, errors.IllegalOptionError, "UTF-8 can hold"),
+        ({"app_id": "\ud800x", "txn_version": 1}, errors.IllegalOptionError, "UTF-8 can hold"),
+        ({"properties": {"x": "\ud800"}}, errors.IllegalOptionError, "UTF-8 can hold"),
+        ({"properties": {"\ud800": "x"}}, errors.IllegalOptionError, "UTF-8 can hold"),
+        ({"partition_by": ["\ud800"]}, errors.IllegalOptionError, "UTF-8 can hold"),
+        ({"time_zone": "\ud800"}, errors.IllegalOptionError, "UTF-8 can hold"),
+        ({"url": "/tmp/\ud800"}, errors.IllegalOptionError, "UTF-8 can hold"),  # noqa: S108 - nothing is made there
     ],
 )
 def test_what_cannot_be_obeyed_is_refused_before_anything_is_written(
-    tmp_path: Path, arguments: dict[str, Any], error: type[TablefeedError], said: str
+    tmp_path: Path, arguments: dict[str, Any], error: type[errors.TablefeedError], said: str
 ) -> None:
     with pytest.raises(error, match=said) as caught:
         tablefeed.append(**{"url": tmp_path / "t", "data": ROWS, **arguments})
@@ -129,7 +130,7 @@ def test_what_cannot_be_obeyed_is_refused_before_anything_is_written(
 
 @pytest.mark.parametrize("second", [pa.record_batch({"other": [2]}), pa.record_batch({"id": ["two"]}), 7], ids=str)
 def test_batches_whose_columns_change_on_the_way_are_refused_and_leave_no_file(tmp_path: Path, second: object) -> None:
-    with pytest.raises(SchemaMismatchError, match="do not have one schema"):
+    with pytest.raises(errors.SchemaMismatchError, match="do not have one schema"):
         tablefeed.append(tmp_path, iter([pa.record_batch({"id": [1]}), second]))
     assert parquet_files(tmp_path) == []
 
@@ -178,7 +179,7 @@ def test_rows_that_do_not_fit_the_table_are_refused_by_column_before_a_file_is_w
 ) -> None:
     before = parquet_files(table)
 
-    with pytest.raises(SchemaMismatchError, match=text) as caught:
+    with pytest.raises(errors.SchemaMismatchError, match=text) as caught:
         tablefeed.append(table, rows)
 
     assert caught.value.error_class is not None
@@ -244,12 +245,12 @@ def test_other_forms_of_the_tables_types_are_stored_as_those(tmp_path: Path) -> 
     ids=["alone", "in a list"],
 )
 def test_a_struct_without_members_is_refused_before_anything_is_written(tmp_path: Path, hollow: pa.Array) -> None:
-    with pytest.raises(SchemaMismatchError, match=r"'s' .* struct without members"):
+    with pytest.raises(errors.SchemaMismatchError, match=r"'s' .* struct without members"):
         tablefeed.append(tmp_path / "t", pa.table({"a": [1], "s": hollow}))
     assert not (tmp_path / "t").exists()
 
     tablefeed.append(tmp_path / "t", pa.table({"a": [1]}))
-    with pytest.raises(SchemaMismatchError, match=r"'s' .* struct without members"):
+    with pytest.raises(errors.SchemaMismatchError, match=r"'s' .* struct without members"):
         tablefeed.append(tmp_path / "t", pa.table({"a": [1], "s": hollow}), merge_schema=True)
 
 
@@ -263,7 +264,7 @@ def test_rows_of_which_no_file_could_store_a_column_are_refused(
     schema_string = json.dumps({"type": "struct", "fields": fields})
     a_log(LocalStore(str(tmp_path)), v0=[protocol(), metadata(schema_string, partition_columns=partition_columns)])
 
-    with pytest.raises(SchemaMismatchError, match=r"DELTA_EMPTY_DATA.* has no column that files can store"):
+    with pytest.raises(errors.SchemaMismatchError, match=r"DELTA_EMPTY_DATA.* has no column that files can store"):
         tablefeed.append(
             tmp_path, pa.table({name: ["a"] if kind == "string" else pa.nulls(1) for name, kind in columns})
         )
@@ -289,7 +290,7 @@ def test_texts_of_any_bytes_are_kept_and_have_no_bounds(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("properties", [{}, {"delta.columnMapping.mode": "name"}], ids=["plain", "mapped"])
 def test_a_partition_that_no_log_can_name_leaves_nothing(tmp_path: Path, properties: dict[str, str]) -> None:
-    with pytest.raises(InvalidRowsError, match="partition column 's' that is not UTF-8"):
+    with pytest.raises(errors.InvalidRowsError, match="partition column 's' that is not UTF-8"):
         tablefeed.append(
             tmp_path / "t", pa.table({"id": [1, 2], "s": NO_UTF8}), partition_by="s", properties=properties
         )
@@ -299,7 +300,7 @@ def test_a_partition_that_no_log_can_name_leaves_nothing(tmp_path: Path, propert
 def test_a_text_of_any_bytes_is_no_number(tmp_path: Path) -> None:
     tablefeed.append(tmp_path, pa.table({"id": [1]}))
 
-    with pytest.raises(InvalidRowsError, match="CAST_INVALID_INPUT"):
+    with pytest.raises(errors.InvalidRowsError, match="CAST_INVALID_INPUT"):
         tablefeed.append(tmp_path, pa.table({"id": NO_UTF8}))
     assert len(parquet_files(tmp_path)) == 1
 
@@ -309,7 +310,7 @@ def test_nanoseconds_fit_where_nothing_is_cut_off(tmp_path: Path) -> None:
         return pa.table({"at": pa.array([nanoseconds], pa.timestamp("ns"))})
 
     tablefeed.append(tmp_path, rows(1000))
-    with pytest.raises(SchemaMismatchError, match=r"'at' .* would lose data"):
+    with pytest.raises(errors.SchemaMismatchError, match=r"'at' .* would lose data"):
         tablefeed.append(tmp_path, rows(1001))
     assert tablefeed.open_table(tmp_path).version == 0
 
@@ -325,7 +326,7 @@ def test_a_new_table_promises_no_not_null(tmp_path: Path) -> None:
 def test_names_that_parquet_cannot_carry_are_refused(tmp_path: Path, name: str, *, nested: bool) -> None:
     rows = pa.table({"outer": [{name: 1}]}) if nested else pa.table({name: [1]})
 
-    with pytest.raises(SchemaMismatchError, match="rename it") as caught:
+    with pytest.raises(errors.SchemaMismatchError, match="rename it") as caught:
         tablefeed.append(tmp_path, rows)
     assert caught.value.error_class == "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"
 
@@ -380,7 +381,7 @@ def test_an_existing_table_keeps_its_partitioning_and_refuses_another(tmp_path: 
 
     tablefeed.append(tmp_path, ROWS)
     tablefeed.append(tmp_path, ROWS, partition_by="id")
-    with pytest.raises(SchemaMismatchError, match=r"is partitioned by \(id\), not by \(name\)"):
+    with pytest.raises(errors.SchemaMismatchError, match=r"is partitioned by \(id\), not by \(name\)"):
         tablefeed.append(tmp_path, ROWS, partition_by=["name"])
 
     assert DeltaTable(str(tmp_path)).metadata().partition_columns == ["id"]
@@ -389,7 +390,7 @@ def test_an_existing_table_keeps_its_partitioning_and_refuses_another(tmp_path: 
 def test_rows_without_a_partition_column_are_refused(tmp_path: Path) -> None:
     tablefeed.append(tmp_path, ROWS, partition_by=["id"])
 
-    with pytest.raises(SchemaMismatchError, match="no column 'id', by which"):
+    with pytest.raises(errors.SchemaMismatchError, match="no column 'id', by which"):
         tablefeed.append(tmp_path, pa.table({"name": ["a"]}))
 
 
@@ -398,7 +399,7 @@ def test_a_disk_that_takes_no_more_is_an_error_of_ours_and_leaves_the_table_as_i
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, hard))
     try:
-        with pytest.raises(StoreError, match=r"part-00000-.* at .*: .*File too large"):
+        with pytest.raises(errors.StoreError, match=r"part-00000-.* at .*: .*File too large"):
             tablefeed.append(tmp_path, pa.table({"id": range(200_000)}))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -13,14 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 import tablefeed
 from support.logs import add, commit_path, metadata, protocol
 from support.recorded import data_file, log
-from tablefeed.errors import (
-    ChangeRefusedError,
-    IllegalOptionError,
-    LogGapError,
-    SchemaChangedError,
-    SchemaMismatchError,
-    VersionNotFoundError,
-)
+from tablefeed import errors
 
 
 @pytest.fixture
@@ -56,10 +49,10 @@ def test_both_bounds_are_included_and_none_is_as_far_as_the_log_reaches(
     ("bounds", "error", "said"),
     [
         *(
-            (bounds, VersionNotFoundError, "its log holds versions 0 to 3")
+            (bounds, errors.VersionNotFoundError, "its log holds versions 0 to 3")
             for bounds in ({"start_version": 4}, {"start_version": -1}, {"end_version": 4})
         ),
-        ({"start_version": 2, "end_version": 1}, IllegalOptionError, "must be at least start_version, 2"),
+        ({"start_version": 2, "end_version": 1}, errors.IllegalOptionError, "must be at least start_version, 2"),
     ],
 )
 def test_bounds_that_are_none_are_refused(
@@ -73,7 +66,7 @@ def test_columns_and_a_filter_choose_what_comes(orders: Path) -> None:
     reader = tablefeed.appends(orders, columns=["id"], filter=pc.field("day") > "1")
 
     assert reader.read_all().to_pydict() == {"id": [2, 3]}
-    with pytest.raises(SchemaMismatchError, match="has no column 'price'"):
+    with pytest.raises(errors.SchemaMismatchError, match="has no column 'price'"):
         tablefeed.appends(orders, columns=["price"])
 
 
@@ -81,7 +74,7 @@ def test_a_version_that_deletes_rows_is_refused_unless_it_is_said_what_to_do(ord
     DeltaTable(str(orders)).delete("day = '2'")
     write_deltalake(str(orders), pa.table({"id": [9], "day": ["9"]}), mode="append")
 
-    with pytest.raises(ChangeRefusedError, match="Version 4") as caught:
+    with pytest.raises(errors.ChangeRefusedError, match="Version 4") as caught:
         tablefeed.appends(orders).read_all()
     assert caught.value.error_class == "DELTA_SOURCE_IGNORE_DELETE"
     assert ids(orders, ignore_deletes=True) == [0, 1, 2, 3, 9]
@@ -92,7 +85,7 @@ def test_a_version_that_rewrites_rows_is_refused_unless_it_is_said_what_to_do(or
     write_deltalake(str(orders), pa.table({"id": [20, 21], "day": ["5", "5"]}), mode="append")
     DeltaTable(str(orders)).update(updates={"id": "99"}, predicate="id = 20")
 
-    with pytest.raises(ChangeRefusedError, match="DELTA_SOURCE_TABLE_IGNORE_CHANGES"):
+    with pytest.raises(errors.ChangeRefusedError, match="DELTA_SOURCE_TABLE_IGNORE_CHANGES"):
         ids(orders, start_version=4, ignore_deletes=True)
     assert ids(orders, start_version=4, skip_change_commits=True) == [20, 21]
     assert sorted(ids(orders, start_version=4, ignore_changes=True)) == [20, 21, 21, 99]
@@ -102,7 +95,7 @@ def test_rows_on_the_two_sides_of_a_change_of_type_are_read_apart(tmp_path: Path
     write_deltalake(str(tmp_path), pa.table({"id": [1]}))
     write_deltalake(str(tmp_path), pa.table({"id": ["one"]}), mode="overwrite", schema_mode="overwrite")
 
-    with pytest.raises(SchemaChangedError, match="Read the versions before and after the change separately"):
+    with pytest.raises(errors.SchemaChangedError, match="Read the versions before and after the change separately"):
         tablefeed.appends(tmp_path, skip_change_commits=True).read_all()
 
 
@@ -110,7 +103,7 @@ def test_a_commit_that_vanishes_while_rows_are_read_is_no_end(orders: Path) -> N
     reader = tablefeed.appends(orders)
     (orders / commit_path(2)).unlink()
 
-    with pytest.raises(LogGapError, match="while the log was read"):
+    with pytest.raises(errors.LogGapError, match="while the log was read"):
         reader.read_all()
 
 

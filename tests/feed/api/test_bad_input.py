@@ -12,14 +12,7 @@ from deltalake import write_deltalake
 
 import tablefeed
 from support.logs import LONG_ID, a_log, add, commit_path, metadata, protocol
-from tablefeed.errors import (
-    CorruptLogError,
-    LogError,
-    LogGapError,
-    TablefeedError,
-    TableNotFoundError,
-    UnsupportedFeatureError,
-)
+from tablefeed import errors
 from tablefeed.store import LocalStore
 
 ROWS = pa.table({"id": [1]})
@@ -85,7 +78,7 @@ def test_a_path_without_a_log_is_no_table_and_none_is_made_there(
     made(path)
     there = sorted(tmp_path.rglob("*"))
 
-    with pytest.raises(TableNotFoundError, match=reason) as caught:
+    with pytest.raises(errors.TableNotFoundError, match=reason) as caught:
         way_in(path)
 
     assert str(caught.value).startswith("[DELTA_TABLE_NOT_FOUND] ")
@@ -97,7 +90,7 @@ def test_a_table_of_the_other_format_is_told_apart(tmp_path: Path) -> None:
     (tmp_path / "_transaction_log").mkdir()
     (tmp_path / "_transaction_log" / FIRST).write_text("{}")
 
-    with pytest.raises(LogError, match="INDEXTABLES_STATE_INCONSISTENT"):
+    with pytest.raises(errors.LogError, match="INDEXTABLES_STATE_INCONSISTENT"):
         tablefeed.open_table(tmp_path)
 
 
@@ -117,7 +110,7 @@ def test_a_log_file_that_cannot_be_read_is_named_with_the_line(
 ) -> None:
     (a_good_table(tmp_path) / commit_path(1)).write_text(text)
 
-    with pytest.raises(CorruptLogError, match=reason) as caught:
+    with pytest.raises(errors.CorruptLogError, match=reason) as caught:
         way_in(tmp_path)
 
     assert (caught.value.log_file, caught.value.line) == (SECOND, line)
@@ -131,7 +124,7 @@ def test_a_version_that_is_missing_between_others_is_named(tmp_path: Path, way_i
     write_deltalake(str(tmp_path), pa.table({"id": [3]}), mode="append")
     (tmp_path / commit_path(1)).unlink()
 
-    with pytest.raises(LogGapError, match="version 1 is missing") as caught:
+    with pytest.raises(errors.LogGapError, match="version 1 is missing") as caught:
         way_in(tmp_path)
     assert caught.value.error_class == "DELTA_VERSIONS_NOT_CONTIGUOUS"
     assert "Restore the missing log files" in str(caught.value)
@@ -142,7 +135,7 @@ def test_a_log_that_never_says_what_the_table_is_is_damaged(missing: str) -> Non
     said = {"protocol": [protocol()], "metadata": [metadata()]}
     log = a_log(v0=[*(said["metadata"] if missing == "protocol" else said["protocol"]), add("a")])
 
-    with pytest.raises(LogError, match=f"holds no {missing} action") as caught:
+    with pytest.raises(errors.LogError, match=f"holds no {missing} action") as caught:
         log.load()
     assert caught.value.error_class == "DELTA_STATE_RECOVER_ERROR"
     assert "memory:orders" in str(caught.value)
@@ -163,7 +156,7 @@ def test_a_log_that_never_says_what_the_table_is_is_damaged(missing: str) -> Non
 def test_a_schema_that_cannot_be_read_is_our_error(schema: str) -> None:
     log = a_log(v0=[protocol(), metadata(schema)])
 
-    with pytest.raises(TablefeedError, match="memory:orders"):
+    with pytest.raises(errors.TablefeedError, match="memory:orders"):
         _ = log.load().arrow_schema
 
 
@@ -177,7 +170,7 @@ def test_a_table_that_is_partitioned_by_what_is_no_column_of_it_is_refused(
     a_log(LocalStore(str(tmp_path)), v0=[protocol(), metadata(partition_columns=partition_columns), add("a")])
 
     for way_in in READ_IN:
-        with pytest.raises(LogError, match=said):
+        with pytest.raises(errors.LogError, match=said):
             way_in(tmp_path)
 
 
@@ -198,7 +191,7 @@ def test_a_protocol_that_is_not_known_is_refused_by_name_with_the_word_to_upgrad
     a_log(LocalStore(str(tmp_path)), v0=[required, metadata()])
 
     for way_in in (*EVERY_WAY_IN, append_a_row):
-        with pytest.raises(UnsupportedFeatureError, match="Upgrade tablefeed") as caught:
+        with pytest.raises(errors.UnsupportedFeatureError, match="Upgrade tablefeed") as caught:
             way_in(tmp_path)
         assert features in str(caught.value)
         assert str(caught.value).startswith("[DELTA_")
@@ -209,6 +202,6 @@ def test_a_feature_that_binds_writers_alone_refuses_writing_and_not_reading(tmp_
     a_log(LocalStore(str(tmp_path)), v0=[listed, metadata()])
 
     assert tablefeed.open_table(tmp_path).to_arrow().num_rows == 0
-    with pytest.raises(UnsupportedFeatureError, match="fromTheFuture") as caught:
+    with pytest.raises(errors.UnsupportedFeatureError, match="fromTheFuture") as caught:
         tablefeed.append(tmp_path, ROWS)
     assert caught.value.error_class == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"

@@ -15,14 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
 from support.logs import commit_path
-from tablefeed.errors import (
-    ConflictingOptionsError,
-    DataFileError,
-    IllegalOptionError,
-    SchemaMismatchError,
-    TableError,
-    VersionNotFoundError,
-)
+from tablefeed import errors
 
 RECORDED = {"delta.enableChangeDataFeed": "true"}
 Change = tuple[int, str, int, str]
@@ -174,25 +167,33 @@ def test_a_time_and_a_version_may_bound_one_range(hourly: Path) -> None:
 @pytest.mark.parametrize(
     ("bounds", "error", "said"),
     [
-        ({"start_version": 6}, VersionNotFoundError, "CDC_START_VERSION_AFTER_LATEST.*holds versions 0 to 5"),
-        ({"start_version": -1}, VersionNotFoundError, "VERSION_NOT_FOUND.*holds versions 0 to 5"),
-        ({"end_version": 6}, VersionNotFoundError, "VERSION_NOT_FOUND.*holds versions 0 to 5"),
-        ({"start_version": 1.5}, IllegalOptionError, "start_version"),
-        ({"end_timestamp": "soon"}, IllegalOptionError, "end_timestamp"),
+        ({"start_version": 6}, errors.VersionNotFoundError, "CDC_START_VERSION_AFTER_LATEST.*holds versions 0 to 5"),
+        ({"start_version": -1}, errors.VersionNotFoundError, "VERSION_NOT_FOUND.*holds versions 0 to 5"),
+        ({"end_version": 6}, errors.VersionNotFoundError, "VERSION_NOT_FOUND.*holds versions 0 to 5"),
+        ({"start_version": 1.5}, errors.IllegalOptionError, "start_version"),
+        ({"end_timestamp": "soon"}, errors.IllegalOptionError, "end_timestamp"),
         *(
-            ({f"{side}_version": 1, f"{side}_timestamp": "2024-01-01"}, ConflictingOptionsError, "MULTIPLE_CDC_BOUND")
+            (
+                {f"{side}_version": 1, f"{side}_timestamp": "2024-01-01"},
+                errors.ConflictingOptionsError,
+                "MULTIPLE_CDC_BOUND",
+            )
             for side in ("start", "end")
         ),
-        ({"start_timestamp": clock("05:01")}, TableError, "TIMESTAMP_GREATER_THAN_COMMIT"),
-        ({"end_timestamp": clock("05:01")}, TableError, "TIMESTAMP_GREATER_THAN_COMMIT"),
-        ({"end_timestamp": "2023-12-31"}, TableError, "TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"),
-        ({"start_version": 2, "end_version": 1}, IllegalOptionError, f"{NO_RANGE}.*before the start, .* version 2"),
-        ({"start_timestamp": clock("03:00"), "end_timestamp": clock("01:00")}, IllegalOptionError, NO_RANGE),
+        ({"start_timestamp": clock("05:01")}, errors.TableError, "TIMESTAMP_GREATER_THAN_COMMIT"),
+        ({"end_timestamp": clock("05:01")}, errors.TableError, "TIMESTAMP_GREATER_THAN_COMMIT"),
+        ({"end_timestamp": "2023-12-31"}, errors.TableError, "TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"),
+        (
+            {"start_version": 2, "end_version": 1},
+            errors.IllegalOptionError,
+            f"{NO_RANGE}.*before the start, .* version 2",
+        ),
+        ({"start_timestamp": clock("03:00"), "end_timestamp": clock("01:00")}, errors.IllegalOptionError, NO_RANGE),
         # though no commit is in between
-        ({"start_timestamp": clock("01:50"), "end_timestamp": clock("01:10")}, IllegalOptionError, NO_RANGE),
+        ({"start_timestamp": clock("01:50"), "end_timestamp": clock("01:10")}, errors.IllegalOptionError, NO_RANGE),
         # one apart, but not both are times
-        ({"start_version": 2, "end_timestamp": clock("01:30")}, IllegalOptionError, NO_RANGE),
-        ({"start_timestamp": clock("01:10"), "end_version": 1}, IllegalOptionError, NO_RANGE),
+        ({"start_version": 2, "end_timestamp": clock("01:30")}, errors.IllegalOptionError, NO_RANGE),
+        ({"start_timestamp": clock("01:10"), "end_version": 1}, errors.IllegalOptionError, NO_RANGE),
     ],
     ids=str,
 )
@@ -209,7 +210,7 @@ def test_without_a_start_the_feed_begins_where_the_log_does(orders: Path) -> Non
         (orders / commit_path(version)).unlink()
 
     assert versions(orders) == [5]
-    with pytest.raises(VersionNotFoundError, match="its log holds versions 5 to 5"):
+    with pytest.raises(errors.VersionNotFoundError, match="its log holds versions 5 to 5"):
         tablefeed.changes(orders, start_version=4)
 
 
@@ -219,7 +220,7 @@ def test_a_hole_in_the_log_is_passed_over_to_what_stands_behind_it(orders: Path)
     (orders / commit_path(3)).unlink()
 
     assert versions(orders) == [5, 6]  # at 4 the log stands, but what held there is not known
-    with pytest.raises(VersionNotFoundError, match="its log holds versions 5 to 6"):
+    with pytest.raises(errors.VersionNotFoundError, match="its log holds versions 5 to 6"):
         tablefeed.changes(orders, start_version=4)
 
 
@@ -254,7 +255,7 @@ def test_columns_may_be_any_of_the_feed_in_any_order(orders: Path) -> None:
     rows = tablefeed.changes(orders, columns=["_change_type", "id"], start_version=2, end_version=2).read_all()
 
     assert rows.to_pydict() == {"_change_type": ["delete"], "id": [3]}
-    with pytest.raises(SchemaMismatchError, match="has no column 'price'"):
+    with pytest.raises(errors.SchemaMismatchError, match="has no column 'price'"):
         tablefeed.changes(orders, columns=["price"])
 
 
@@ -273,7 +274,7 @@ def test_a_filter_may_ask_for_any_column_and_none_of_them_need_be_delivered(orde
 
 
 def test_a_filter_that_cannot_be_asked_is_refused_before_a_row_is_read(orders: Path) -> None:
-    with pytest.raises(IllegalOptionError, match="price"):
+    with pytest.raises(errors.IllegalOptionError, match="price"):
         tablefeed.changes(orders, filter=pc.field("price") > 1)
 
 
@@ -299,6 +300,6 @@ def test_a_file_that_is_gone_is_named(orders: Path) -> None:
     (gone,) = orders.glob("_change_data/day=b/*.parquet")
     gone.unlink()
 
-    with pytest.raises(DataFileError, match="_change_data/day=b") as caught:
+    with pytest.raises(errors.DataFileError, match="_change_data/day=b") as caught:
         changes(orders, start_version=2, end_version=2)
     assert caught.value.error_class == "DELTA_FILE_NOT_FOUND"

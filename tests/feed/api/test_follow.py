@@ -18,14 +18,7 @@ import tablefeed
 from support.faulty_store import Fault, FaultyStore
 from support.logs import a_log, add, commit_path, log_of, metadata, protocol, put
 from support.memory_store import MemoryStore
-from tablefeed.errors import (
-    CorruptLogError,
-    IllegalOptionError,
-    LogError,
-    LogGapError,
-    OffsetError,
-    TableNotFoundError,
-)
+from tablefeed import errors
 from tablefeed.feed.api.follow import LOOKS_BEFORE_LISTING, SLOWEST_POLL_FACTOR, _commits
 from tablefeed.model.actions import Commit, Version
 
@@ -177,7 +170,7 @@ def test_a_reader_that_is_closed_ends_its_watch(tmp_path: Path) -> None:
     ],
 )
 def test_after_is_a_version_that_is_there_or_minus_one_for_all(tmp_path: Path, after: Any, said: str) -> None:
-    with pytest.raises(IllegalOptionError, match=said):
+    with pytest.raises(errors.IllegalOptionError, match=said):
         tablefeed.follow(a_table(tmp_path), after=after)
 
 
@@ -186,7 +179,7 @@ def test_commits_that_were_removed_are_not_passed_over() -> None:
     begun = log.load()
     log.store.delete(commit_path(1))
 
-    with pytest.raises(LogGapError, match="Follow from version 1 on") as caught:
+    with pytest.raises(errors.LogGapError, match="Follow from version 1 on") as caught:
         next(_commits(begun, Version(1), 1.0))
     assert (caught.value.expected, caught.value.found) == (1, 2)
 
@@ -195,7 +188,7 @@ def test_a_hole_that_opens_before_a_waiting_reader_is_found_after_a_few_looks() 
     store = Deaf(lambda wait: put(store, 2, [add("b")]) if wait == 1 else None)
     a_log(store, v0=[protocol(), metadata()])
 
-    with pytest.raises(LogGapError):
+    with pytest.raises(errors.LogGapError):
         next(_commits(log_of(store).load(), Version(1), 1.0))
     assert len(store.waited_s) < LOOKS_BEFORE_LISTING
 
@@ -205,7 +198,7 @@ def test_a_commit_that_cannot_be_read_is_an_error_and_not_skipped() -> None:
     begun = log.load()
     log.store.replace(commit_path(1), b"junk\n")
 
-    with pytest.raises(CorruptLogError, match="line 1"):
+    with pytest.raises(errors.CorruptLogError, match="line 1"):
         next(_commits(begun, Version(1), 1.0))
 
 
@@ -245,7 +238,9 @@ def test_a_table_made_again_at_the_same_place_is_not_followed(
     shutil.rmtree(tmp_path / "t")
     made(tmp_path / "t", commits_again, table_format)
 
-    with pytest.raises(OffsetError, match=r"the table was deleted and created again.*Call `follow` again") as caught:
+    with pytest.raises(
+        errors.OffsetError, match=r"the table was deleted and created again.*Call `follow` again"
+    ) as caught:
         next(commits)
     assert caught.value.error_class == OTHER_TABLE
 
@@ -258,7 +253,7 @@ def test_a_table_that_is_deleted_is_not_waited_for(table_format: TableFormat, tm
 
     shutil.rmtree(tmp_path / "t")
 
-    with pytest.raises(TableNotFoundError):
+    with pytest.raises(errors.TableNotFoundError):
         next(commits)
 
 
@@ -276,7 +271,7 @@ def test_a_log_that_lost_commits_that_were_given_is_not_followed(again: int) -> 
     commits = _commits(log.load(), Version(2), 1.0)
     assert versions(commits, 2) == [2, 3]
 
-    with pytest.raises(LogError, match="read up to version 3, whose commit is gone or was replaced") as caught:
+    with pytest.raises(errors.LogError, match="read up to version 3, whose commit is gone or was replaced") as caught:
         next(commits)
     assert caught.value.error_class == "DELTA_STREAMING_TRAILING_COMMIT_MISSING"
 
@@ -296,7 +291,7 @@ def test_a_table_made_again_just_before_a_commit_is_read_is_not_followed() -> No
 
     commits = _commits(replace(begun, log=log_of(MadeAgain(inner))), Version(2), 1.0)
 
-    with pytest.raises(OffsetError, match="is now the table with id other"):
+    with pytest.raises(errors.OffsetError, match="is now the table with id other"):
         next(commits)
 
 

@@ -16,14 +16,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 import tablefeed
 from support.logs import TABLE_ID, a_log, add, commit_path, metadata, protocol
-from tablefeed.errors import (
-    DataFileError,
-    IllegalOptionError,
-    OptionError,
-    SchemaMismatchError,
-    TableError,
-    VersionNotFoundError,
-)
+from tablefeed import errors
 from tablefeed.feed.api.table import Table
 from tablefeed.feed.snapshot.timeline import parse_timestamp
 from tablefeed.store import LocalStore
@@ -82,7 +75,7 @@ def test_a_table_does_not_move_under_its_reader(orders: Path) -> None:
 
 @pytest.mark.parametrize("version", [-1, 4, 10**12])
 def test_a_version_that_is_not_there_is_refused_with_those_that_are(orders: Path, version: int) -> None:
-    with pytest.raises(VersionNotFoundError, match="its log holds versions 0 to 3") as caught:
+    with pytest.raises(errors.VersionNotFoundError, match="its log holds versions 0 to 3") as caught:
         tablefeed.open_table(orders, version=version)
     assert caught.value.error_class == "DELTA_VERSION_NOT_FOUND"
 
@@ -96,7 +89,7 @@ def test_a_version_that_is_not_there_is_refused_with_those_that_are(orders: Path
     ],
 )
 def test_what_cannot_be_asked_of_a_table_is_refused(orders: Path, asked: Callable[[Path], object], said: str) -> None:
-    with pytest.raises(OptionError, match=said):
+    with pytest.raises(errors.OptionError, match=said):
         asked(orders)
 
 
@@ -142,7 +135,7 @@ def test_a_property_that_should_be_a_version_and_is_none_is_our_error(tmp_path: 
     broken = {"delta.enableInCommitTimestamps": "true", "delta.inCommitTimestampEnablementVersion": since}
     a_log(LocalStore(str(tmp_path)), v0=[protocol(), metadata(configuration=broken)])
 
-    with pytest.raises(TableError, match="inCommitTimestampEnablementVersion"):
+    with pytest.raises(errors.TableError, match="inCommitTimestampEnablementVersion"):
         list(tablefeed.open_table(tmp_path).history())
 
 
@@ -210,7 +203,7 @@ def test_rows_come_as_batches_that_are_read_when_asked_for(orders: Path) -> None
 
 
 def test_an_unknown_column_is_refused_with_those_that_are_there(orders: Path) -> None:
-    with pytest.raises(SchemaMismatchError, match=r"has no column 'price'\. It has id, day"):
+    with pytest.raises(errors.SchemaMismatchError, match=r"has no column 'price'\. It has id, day"):
         tablefeed.open_table(orders).to_batches(columns=["price"])
 
 
@@ -218,9 +211,9 @@ def test_an_unknown_column_is_refused_with_those_that_are_there(orders: Path) ->
 def test_a_filter_that_cannot_be_asked_is_refused_before_a_row_is_read(orders: Path, condition: Any) -> None:
     table = tablefeed.open_table(orders)
 
-    with pytest.raises(IllegalOptionError, match="'filter'"):
+    with pytest.raises(errors.IllegalOptionError, match="'filter'"):
         table.to_batches(filter=condition)
-    with pytest.raises(IllegalOptionError, match="'filter'"):
+    with pytest.raises(errors.IllegalOptionError, match="'filter'"):
         tablefeed.appends(orders, filter=condition)
 
 
@@ -233,7 +226,7 @@ def test_a_version_older_than_removed_files_are_kept_is_read_for_as_long_as_its_
     assert ids(tablefeed.open_table(table, version=0)) == [1]
     assert ids(tablefeed.open_table(table, timestamp="1970-01-01T00:00:01Z")) == [1]
     assert tablefeed.vacuum(table, retention_hours=0, allow_short_retention=True).file_count == 1
-    with pytest.raises(DataFileError, match=r"is gone.*VACUUM"):
+    with pytest.raises(errors.DataFileError, match=r"is gone.*VACUUM"):
         ids(tablefeed.open_table(table, version=0))
 
 
@@ -241,7 +234,7 @@ def test_a_data_file_that_is_gone_is_an_error_that_names_it_and_the_table(orders
     gone = next(orders.glob("day=wed/*.parquet"))
     gone.unlink()
 
-    with pytest.raises(DataFileError, match="VACUUM") as caught:
+    with pytest.raises(errors.DataFileError, match="VACUUM") as caught:
         tablefeed.open_table(orders).to_arrow()
     assert caught.value.error_class == "DELTA_FILE_NOT_FOUND"
     assert gone.name in str(caught.value)

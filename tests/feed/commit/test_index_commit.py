@@ -16,16 +16,7 @@ import tablefeed
 from support.faulty_store import Fault
 from support.index_tables import ROWS, field_types, index_fields, live, log_files, log_of, merge_all, put_state, rows_of
 from support.logs import already_applied, committed, still, written
-from tablefeed.errors import (
-    CommitUnknownError,
-    ConflictError,
-    IllegalOptionError,
-    InvalidRowsError,
-    LogError,
-    StoreError,
-    TableError,
-    UnsupportedOptionError,
-)
+from tablefeed import errors
 from tablefeed.feed.commit.index_attempts import NOTES_DIR
 from tablefeed.feed.commit.loop import commit
 from tablefeed.indextables import names
@@ -184,7 +175,7 @@ def test_an_overwrite_without_rows_of_unknown_fate_is_found(table: Path, flavour
     silent = [Fault(operation="read", name=put, at=call) for call in range(1, 10)]
     lost = log_of(table, Fault(operation="put_if_absent", name=put, when="after"), *silent)
     write = written(log, rows, txn=("loader", 7), kind=WriteKind.OVERWRITE)
-    with pytest.raises(CommitUnknownError):
+    with pytest.raises(errors.CommitUnknownError):
         commit(lost, log.load(), write, still())
     tablefeed.append(table, theirs)
 
@@ -206,7 +197,7 @@ def test_an_older_write_that_wakes_late_commits_nothing(table: Path) -> None:
 def test_a_write_that_was_tried_and_never_committed_is_written(table: Path) -> None:
     failing = (Fault(operation="put_if_absent", name=names.LOG_DIR, at=n) for n in range(2, 9))
     write = written(log_of(table), new_rows(table, 901), txn=("loader", 0))
-    with pytest.raises((CommitUnknownError, StoreError)):
+    with pytest.raises((errors.CommitUnknownError, errors.StoreError)):
         commit(log_of(table, *failing), None, write, still())
     assert list((table / NOTES_DIR).rglob("txn-*"))
 
@@ -221,7 +212,7 @@ def test_where_the_version_that_may_hold_a_write_was_purged_the_write_is_refused
     merge_all(table, as_state=True)
     shutil.rmtree(table / names.LOG_DIR / names.state_dir(first.version))
 
-    with pytest.raises(CommitUnknownError, match="purged"):
+    with pytest.raises(errors.CommitUnknownError, match="purged"):
         tablefeed.append(table, new_rows(table, 901), app_id="loader", txn_version=0)
 
 
@@ -294,7 +285,7 @@ def test_a_version_that_was_made_and_purged_while_its_writer_was_held_up_is_not_
 
     log = log_of(table, Fault(operation="put_if_absent", name=f"{base + 1:020d}", hook=held_up))
 
-    with pytest.raises(CommitUnknownError, match="purged"):
+    with pytest.raises(errors.CommitUnknownError, match="purged"):
         commit(log, None, written(log, new_rows(table, 999), txn=("ours", 0)), still())
 
     assert log_files(table).isdisjoint(files)
@@ -366,7 +357,7 @@ def test_a_table_of_the_other_format_is_not_written_to(tmp_path: Path, there: st
     tablefeed.append(table, ROWS, table_format=there)  # type: ignore[arg-type]
     files = sorted(table.rglob("*"))
 
-    with pytest.raises(TableError, match="TABLEFEED_OTHER_FORMAT"):
+    with pytest.raises(errors.TableError, match="TABLEFEED_OTHER_FORMAT"):
         tablefeed.append(table, ROWS, table_format=asked)  # type: ignore[arg-type]
     assert sorted(table.rglob("*")) == files
 
@@ -430,9 +421,9 @@ def test_states_that_go_on_from_before_a_commit_without_a_state_are_refused_by_n
         append_as_state_alone(new, there, version)
     write = written(log_of(new), ROWS, known=after)
 
-    with pytest.raises(LogError, match="INDEXTABLES_MIXED_LOG"):
+    with pytest.raises(errors.LogError, match="INDEXTABLES_MIXED_LOG"):
         commit(ours, after, write, still())
-    with pytest.raises(LogError, match="INDEXTABLES_MIXED_LOG") as read:
+    with pytest.raises(errors.LogError, match="INDEXTABLES_MIXED_LOG") as read:
         log_of(new).load()
     assert "does not hold" in str(read.value)
     assert "which the commit adds" in str(read.value)
@@ -463,7 +454,7 @@ def test_a_table_made_meanwhile_with_other_columns_is_not_written_to(tmp_path: P
     ours = written(log, ROWS, txn=("ours", 0))
     tablefeed.append(tmp_path, pa.table({"other": [1]}), table_format="indextables")
 
-    with pytest.raises(TableError, match="has created the table with other"):
+    with pytest.raises(errors.TableError, match="has created the table with other"):
         commit(log, None, ours, still())
     assert not any((tmp_path / add.path).exists() for add in ours.files)
 
@@ -476,7 +467,7 @@ def test_a_table_replaced_since_the_plan_is_not_written_to_and_leaves_no_split(n
     if made_anew:
         tablefeed.append(new, ROWS, table_format="indextables")
 
-    with pytest.raises(ConflictError, match="INDEXTABLES_TABLE_REPLACED"):
+    with pytest.raises(errors.ConflictError, match="INDEXTABLES_TABLE_REPLACED"):
         commit(log, state, ours, still())
     assert (new / names.LOG_DIR).exists() == made_anew
     assert not any((new / add.path).exists() for add in ours.files)
@@ -488,7 +479,7 @@ def test_splits_that_an_earlier_try_committed_stay_though_the_table_cannot_be_wr
     commit(log, state, ours, still())
     log.store.replace(f"{names.LOG_DIR}/{names.commit_name(3)}", NEWER)
 
-    with pytest.raises(TableError, match="protocol version 9"):
+    with pytest.raises(errors.TableError, match="protocol version 9"):
         commit(log, state, ours, still())
     assert len(rows_of(new)) == 6
 
@@ -507,7 +498,7 @@ def test_splits_that_an_earlier_try_committed_stay_though_the_table_cannot_be_wr
     ],
 )
 def test_what_only_a_delta_table_can_be_asked_for_is_refused_by_name(new: Path, asked: dict[str, object]) -> None:
-    with pytest.raises(UnsupportedOptionError):
+    with pytest.raises(errors.UnsupportedOptionError):
         tablefeed.append(new, ROWS, **asked)  # type: ignore[arg-type]
     assert len(rows_of(new)) == 3
 
@@ -552,7 +543,7 @@ def test_a_partition_value_that_the_log_would_tell_as_another_is_refused(by_the_
     rows = of_partition(by_the_log_alone, value)
     splits = sorted(by_the_log_alone.rglob("*.split"))
 
-    with pytest.raises(InvalidRowsError, match="no IndexTables log can hold"):
+    with pytest.raises(errors.InvalidRowsError, match="no IndexTables log can hold"):
         tablefeed.append(by_the_log_alone, rows)
     assert sorted(by_the_log_alone.rglob("*.split")) == splits
 
@@ -588,7 +579,7 @@ def test_a_write_that_would_index_a_column_otherwise_is_refused(tmp_path: Path, 
     rows = pa.table({"id": ["a 1"], "words": ["the lazy dog"]})
     tablefeed.append(table, rows, table_format="indextables", index_as={"words": "text"})
 
-    with pytest.raises(UnsupportedOptionError, match=f"typemap.{column}"):
+    with pytest.raises(errors.UnsupportedOptionError, match=f"typemap.{column}"):
         tablefeed.append(table, rows, index_as={column: way})
 
 
@@ -596,11 +587,11 @@ def test_a_write_that_would_index_a_column_otherwise_is_refused(tmp_path: Path, 
 def test_a_way_to_index_that_there_is_not_is_an_error_of_the_option(tmp_path: Path, column: str, way: str) -> None:
     rows = pa.table({"id": ["a 1"], "n": [1]})
 
-    with pytest.raises(IllegalOptionError, match=f"typemap.{column}"):
+    with pytest.raises(errors.IllegalOptionError, match=f"typemap.{column}"):
         tablefeed.append(tmp_path / "table", rows, table_format="indextables", index_as={column: way})
     assert not (tmp_path / "table" / "_transaction_log").exists()
 
 
 def test_a_delta_table_is_not_indexed(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedOptionError, match="Only IndexTables tables are indexed"):
+    with pytest.raises(errors.UnsupportedOptionError, match="Only IndexTables tables are indexed"):
         tablefeed.append(tmp_path / "table", ROWS, index_as={"name": "text"})

@@ -28,14 +28,7 @@ from support.logs import (
     remove,
     still,
 )
-from tablefeed.errors import (
-    ConflictError,
-    ConflictingOptionsError,
-    IllegalOptionError,
-    InvalidRowsError,
-    LogError,
-    OptionError,
-)
+from tablefeed import errors
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.table_log import TableLog
@@ -119,7 +112,7 @@ def test_rows_of_which_the_predicate_is_not_true_are_refused_and_leave_no_file(
     table = a_partitioned_table(tmp_path)
     files = sorted(tmp_path.rglob("*.parquet"))
 
-    with pytest.raises(InvalidRowsError, match="replaceWhere says, \"p = 'a'\"") as caught:
+    with pytest.raises(errors.InvalidRowsError, match="replaceWhere says, \"p = 'a'\"") as caught:
         overwrite(table, rows([10] * len(strange), strange), replace_where="p = 'a'")
 
     assert caught.value.error_class == "DELTA_REPLACE_WHERE_MISMATCH"
@@ -157,7 +150,7 @@ def test_a_predicate_compares_values_and_not_texts(
 def test_a_predicate_that_is_not_understood_is_refused_under_its_own_name(tmp_path: Path, predicate: str) -> None:
     table = a_partitioned_table(tmp_path)
 
-    with pytest.raises(IllegalOptionError) as caught:
+    with pytest.raises(errors.IllegalOptionError) as caught:
         overwrite(table, rows([10], ["a"]), replace_where=predicate)
 
     assert caught.value.option == "replaceWhere"
@@ -236,14 +229,14 @@ REPARTITIONED = {"overwrite_schema": True, "partition_by": "p"}
 def test_what_cannot_be_combined_is_refused(tmp_path: Path, how: dict[str, Any], error_class: str) -> None:
     table = a_partitioned_table(tmp_path)
 
-    with pytest.raises(ConflictingOptionsError, match=error_class):
+    with pytest.raises(errors.ConflictingOptionsError, match=error_class):
         tablefeed.append(table, rows([10], ["a"]), **{"mode": "overwrite", **how})
 
     assert ids(table) == [1, 2, 3]
 
 
 def test_another_mode_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="'static' or 'dynamic'"):
+    with pytest.raises(errors.OptionError, match="'static' or 'dynamic'"):
         overwrite(a_partitioned_table(tmp_path), rows([10], ["a"]), partition_overwrite_mode="some")
 
 
@@ -289,7 +282,7 @@ def test_a_partial_overwrite_stops_for_a_winner_in_what_it_replaces(
     snapshot = log.load()
     put(log.store, 1, winner)
 
-    with pytest.raises(ConflictError, match=error_class):
+    with pytest.raises(errors.ConflictError, match=error_class):
         commit(log, snapshot, ours, still())
 
     assert "ours" not in live_paths(log)
@@ -355,7 +348,7 @@ def test_removes_say_of_which_partition_they_are() -> None:
 def test_a_file_whose_partition_cannot_be_told_stops_the_write(rules: WriteRules, values: dict[str, str]) -> None:
     log = a_log(v0=[protocol(), metadata(LONG_ID_P, partition_columns=["p"]), add("odd", partitionValues=values)])
 
-    with pytest.raises(LogError, match="partition column 'p'"):
+    with pytest.raises(errors.LogError, match="partition column 'p'"):
         commit(log, log.load(), of_partition_1(log, rules), still())
 
     assert live_paths(log) == ["odd"]

@@ -64,16 +64,14 @@ def test_new_members_come_last_in_structs_in_arrays_and_in_maps() -> None:
 def test_a_column_or_member_too_many_is_refused_by_name_without_merging(nest: type) -> None:
     table, rows = struct(a("s", nest(struct(a("x", LONG))))), struct(a("s", nest(struct(a("x", LONG), a("y", LONG)))))
 
-    with pytest.raises(SchemaMismatchError, match=r"a column 'y'.*mergeSchema=true") as caught:
+    with pytest.raises(SchemaMismatchError, match=r"DELTA_METADATA_MISMATCH.* a column 'y'.*mergeSchema=true"):
         merged(table, rows, FIXED)
-    assert caught.value.error_class == "DELTA_METADATA_MISMATCH"
 
 
 @pytest.mark.parametrize("kind", [VOID, several(VOID), struct(a("n", VOID))], ids=str)
 def test_no_column_is_made_of_no_type(kind: DataType) -> None:
-    with pytest.raises(SchemaMismatchError, match="'new'") as caught:
+    with pytest.raises(SchemaMismatchError, match=r"DELTA_NULL_SCHEMA_IN_STREAMING_WRITE.*'new'"):
         merged(struct(a("id", LONG)), struct(a("new", kind)), MERGE)
-    assert caught.value.error_class == "DELTA_NULL_SCHEMA_IN_STREAMING_WRITE"
 
 
 @pytest.mark.parametrize(
@@ -93,18 +91,16 @@ def test_types_that_do_not_meet_are_refused_whether_columns_are_added_or_not(
     table: DataType, incoming: DataType
 ) -> None:
     for how in (FIXED, MERGE, WIDEN):
-        with pytest.raises(SchemaMismatchError, match="but the rows have") as caught:
+        with pytest.raises(SchemaMismatchError, match=r"DELTA_FAILED_TO_MERGE_FIELDS.* but the rows have"):
             merged(struct(a("c", table)), struct(a("c", incoming)), how)
-        assert caught.value.error_class == "DELTA_FAILED_TO_MERGE_FIELDS"
 
 
 def test_what_could_lose_something_is_refused_by_the_strict_policy() -> None:
     strict = Merging(policy=Policy.STRICT)
 
     assert merged(struct(a("c", LONG)), struct(a("c", INT)), strict) == struct(a("c", LONG))
-    with pytest.raises(SchemaMismatchError, match="is integer, but the rows have long") as caught:
+    with pytest.raises(SchemaMismatchError, match=r"CANNOT_UP_CAST_DATATYPE.*is integer, but the rows have long"):
         merged(struct(a("c", INT)), struct(a("c", LONG)), strict)
-    assert caught.value.error_class == "CANNOT_UP_CAST_DATATYPE"
 
 
 @pytest.mark.parametrize(
