@@ -30,7 +30,8 @@ from support.logs import (
 from tablefeed.errors import IllegalOptionError, TableError, VersionNotFoundError
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.stream.source import StreamSource
-from tablefeed.feed.stream.stream_bounds import Bound, Ending
+from tablefeed.feed.stream.source_options import Bound
+from tablefeed.feed.stream.stream_bounds import Ending
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Offset
