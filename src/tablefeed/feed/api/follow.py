@@ -74,7 +74,7 @@ def _commits(begun: Snapshot, version: Version, poll_interval_s: float) -> Itera
             absent += 1
             listing_due = absent % LOOKS_BEFORE_LISTING == 0
             if woken or listing_due:
-                same_table.look()
+                same_table.compare()
             if listing_due:
                 _refuse_hole(log, version)
             pause = poll_interval_s * min(2**quiet, SLOWEST_POLL_FACTOR)
@@ -89,10 +89,10 @@ def _commit(log: TableLog, version: Version, same_table: SameTable) -> Commit | 
     try:
         commit = log.commit(version)
     except TablefeedError:
-        same_table.look()  # the cause may be another table at this path: its error says more
+        same_table.compare()  # the cause may be another table at this path: its error says more
         raise
     if commit is not None:
-        same_table.check(version, commit.metadata)
+        same_table.compare_after_reading(version, commit.metadata)
     if commit is None or commit.committed_at_ms is not None:
         return commit
     file = log.head(version)

@@ -31,14 +31,14 @@ def read_commits(newest: Snapshot, log_files: Iterable[LogFile], versions: range
         try:
             commit = required_commit(log, listed[Version(version)])
         except (KeyError, ObjectNotFoundError) as error:
-            same_table.look()
+            same_table.compare()
             raise LogGapError(
                 url=log.url,
                 expected=version,
                 found=None,
                 remedy="Its log file was removed while the log was read, or before. Read from a later version.",
             ) from error
-        same_table.look()
+        same_table.compare()
         yield commit
 
 

@@ -32,29 +32,29 @@ class SameTable:
         self._seen: tuple[Version, Entry | None] = (begun.version, begun.head)
         self._table_id = begun.metadata.table_id
 
-    def resume(self, read_to: Version) -> None:
+    def compare_after_restart(self, read_to: Version) -> None:
         """Compares once after a restart: an earlier run read up to `read_to`, and only that version is known of it."""
         if read_to > self._seen[0]:
             self._seen = (read_to, None)
-            self.look()
+            self.compare()
 
-    def check(self, read_to: Version, brought: Metadata | None = None) -> None:
+    def compare_after_reading(self, read_to: Version, brought: Metadata | None = None) -> None:
         """Compares after the commits up to `read_to` were read and before they are used; costs one or two requests.
 
         `brought` is the metadata in those commits, for a reader that continues when a commit changes the table's id.
         """
         if read_to <= self._seen[0]:
-            self.look()
+            self.compare()
             return
         # The new commit's file is asked for first. If the commit before it is then unchanged, both belong to the same
         # table.
         reached = self._begun.log.head(read_to)
-        self.look()
+        self.compare()
         self._seen = (read_to, reached)
         if brought is not None:
             self._table_id = brought.table_id
 
-    def look(self) -> None:
+    def compare(self) -> None:
         """Compares now; costs one request where nothing changed."""
         version, seen = self._seen
         log = self._begun.log

@@ -127,7 +127,7 @@ class StreamSource:
         if last is not None and start.version > last:
             self._ending.log_reached(query_ends=self._wants_bound)
             return start
-        self._same_table.resume(last_looked_at(start))
+        self._same_table.compare_after_restart(last_looked_at(start))
         held = held_at(start, is_first=start == self._initial)
         self._metadata.begin(held, start.version, in_snapshot=start.in_snapshot)
         if start.barrier is Barrier.REACHED:
@@ -244,11 +244,11 @@ class StreamSource:
     def _check_table_still_there(self, start: Offset, end: Offset) -> None:
         """Checks the table after the commits up to `end` were read; without new ones, once in GAP_CHECK_S seconds."""
         if end != start and not end.in_snapshot:
-            self._same_table.check(last_looked_at(end))
+            self._same_table.compare_after_reading(last_looked_at(end))
         elif self._clock() - self._looked_at_s < GAP_CHECK_S:
             return
         else:
-            self._same_table.look()
+            self._same_table.compare()
         self._looked_at_s = self._clock()
 
     def _begin_batch(self, start: Offset, end: Offset) -> None:
@@ -287,7 +287,7 @@ class StreamSource:
         if seen < last and self._options.fail_on_data_loss:
             raise self._trailing_missing(seen=seen, last=last)
         if self._tail.reads > reads:  # commits kept from `latest` were checked there
-            self._same_table.look()
+            self._same_table.compare()
 
     def _commits(self, first: Version, *, through: Version | None = None) -> Iterator[Commit]:
         """The commits from `first` on. The first after a hole is checked for metadata that lost commits changed."""
