@@ -51,7 +51,7 @@ def test_a_store_that_fails_while_the_lag_is_asked_for_fails_no_query(tmp_path: 
         FaultyStore(log.store, faults=[Fault(operation="stat", name=name)]), location=log.location, storage_options={}
     )
     options = SourceOptions(start=Bound(version=0))
-    reader._planner._opened = StreamSource(failing, read_schema=log.load().schema, options=options, clock=lambda: 0.0)
+    reader._planner._source = StreamSource(failing, read_schema=log.load().schema, options=options, clock=lambda: 0.0)
     start = reader.initialOffset()
 
     first = reader.latestOffset(start, ReadMaxFiles(1))

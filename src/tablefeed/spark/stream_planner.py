@@ -50,7 +50,6 @@ class StreamPlanner:
     def __init__(self, given: Mapping[str, str], analysis: Analysis | None) -> None:
         self._given = given
         self._analysis = analysis
-        self._opened: StreamSource | None = None
         self._planned: Offset | None = None
 
     def initial(self) -> dict[str, object]:
@@ -98,8 +97,8 @@ class StreamPlanner:
 
     def close(self) -> None:
         """Closes the feed, if it was opened."""
-        if self._opened is not None:
-            self._opened.close()
+        if "_source" in self.__dict__:
+            self._source.close()
 
     @cached_property
     def _parsed(self) -> ParsedOptions:
@@ -110,21 +109,19 @@ class StreamPlanner:
     def _options(self) -> SourceOptions:
         return source_options(self._parsed)
 
-    @property
+    @cached_property
     def _source(self) -> StreamSource:
-        if self._opened is None:
-            options = self._options
-            if self._analysis is None:
-                raise schema_given()
-            self._opened = open_source(
-                table_path(self._given, call="load"),
-                storage_options=self._parsed.storage,
-                schema_string=self._analysis.schema_string,
-                analysed_at=Version(self._analysis.version),
-                options=options,
-                clock=time.monotonic,
-            )
-        return self._opened
+        options = self._options
+        if self._analysis is None:
+            raise schema_given()
+        return open_source(
+            table_path(self._given, call="load"),
+            storage_options=self._parsed.storage,
+            schema_string=self._analysis.schema_string,
+            analysed_at=Version(self._analysis.version),
+            options=options,
+            clock=time.monotonic,
+        )
 
     def _offset(self, value: dict[str, object]) -> Offset:
         return offset_from_json(value, url=self._source.url)
