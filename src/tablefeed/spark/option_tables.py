@@ -411,20 +411,20 @@ _WRITE: tuple[OptionSpec, ...] = (
     OptionSpec(
         "tableFormat",
         _one_of(TableFormat),
-        doc="The format of a table that the write creates: `delta` or `indextables`. If it is set, an existing table "
-        "must have this format. Unset: `delta`.",
+        doc="The format of a table that the write creates. If it is set, an existing table must have this format. "
+        "Unset: `delta`.",
     ),
     OptionSpec(
         "partitionBy",
         columns,
-        doc="The partition columns of a new table, separated by commas. An existing table keeps its own.",
+        doc="The partition columns of a new table. An existing table keeps its own.",
     ),
     OptionSpec(
         "clusterBy",
         cluster_columns,
-        doc="The clustering columns of a new table, up to four, separated by commas; a member of a struct is `a.b`. "
-        "The table records them, its files have statistics of them, and Spark's OPTIMIZE clusters by them. An "
-        "existing table must have the same. Not together with partitionBy.",
+        doc="The clustering columns of a new table, up to four. The table records them, its files have statistics of "
+        "them, and Spark's OPTIMIZE clusters by them. An existing table must have the same. Not together with "
+        "partitionBy.",
     ),
     OptionSpec("userMetadata", text, doc="Text kept in each commit's commitInfo."),
     OptionSpec(
@@ -537,7 +537,7 @@ BATCH_WRITE: tuple[OptionSpec, ...] = (
     ),
 )
 
-NOT_YET: Mapping[str, tuple[str | None, str]] = {
+_REPLACING: Mapping[str, tuple[str | None, str]] = {
     "replaceOn": (None, "Overwrite the whole table, or append."),
     "replaceUsing": (None, "Overwrite the whole table, or append."),
     "useNullIntolerantEqualityWithDPO": (
@@ -545,24 +545,20 @@ NOT_YET: Mapping[str, tuple[str | None, str]] = {
         "Leave it out: a null partition that is written to is overwritten as well.",
     ),
     "dataChange": ("true", "Rewrite files with OPTIMIZE: every write of this version changes data."),
-    **foreign_settings.HELD,
 }
+NOT_YET: Mapping[str, tuple[str | None, str]] = {**_REPLACING, **foreign_settings.HELD}
 """Names that would change rows or rules in a way that this version does not support.
 
 By name: the one value that is accepted because it says what holds anyway, and what to do instead of any other.
 """
-
-_REPLACING = frozenset({"replaceOn", "replaceUsing", "useNullIntolerantEqualityWithDPO", "dataChange"})
 
 _ACCEPTED_BY_DELTA = (
     frozenset({"path", "queryName", "checkpointLocation", "outputMode"})
     | {spec.name for spec in (*STREAM_READ, *BATCH_READ)}
     | {spec.name for spec in BATCH_WRITE if spec.name not in ("partitionBy", "clusterBy", "tableFormat")}
     - {spec.name for spec in _INDEX_WRITE}
-    | _REPLACING
-    | {"targetAlias"}
-    | {"compression", "maxRecordsPerFile", "writePartitionColumns"}
-    | {"parquet.writer.version", "spark.sql.parquet.outputTimestampType"}
+    | _REPLACING.keys()
+    | {"targetAlias", "writePartitionColumns", "parquet.writer.version", "spark.sql.parquet.outputTimestampType"}
 )
 """The names that Delta-Spark takes on a reader and a writer alike (DeltaOptions, validOptionKeys), Spark's and ours."""
 
@@ -582,7 +578,7 @@ IGNORED: Mapping[str, frozenset[str]] = {
     "read of changes": _without_effect(CHANGES_READ),
     "any read": _without_effect(ANY_READ) | {spec.name for spec in STREAM_READ}.difference(s.name for s in ANY_READ),
     "stream write": _without_effect(STREAM_WRITE) | foreign_settings.WITHOUT_EFFECT,
-    "batch write": _without_effect(BATCH_WRITE, _REPLACING) | foreign_settings.WITHOUT_EFFECT,
+    "batch write": _without_effect(BATCH_WRITE, frozenset(_REPLACING)) | foreign_settings.WITHOUT_EFFECT,
 }
 """Names that Delta-Spark or IndexTables accepts in a direction without effect there, or with one on the layout alone.
 
