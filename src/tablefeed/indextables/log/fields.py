@@ -14,7 +14,7 @@ from typing import Any
 
 from tablefeed.errors import CorruptLogError
 from tablefeed.indextables import names
-from tablefeed.model.actions import AddFile, FileAction, Metadata, Protocol, RemoveFile, Txn
+from tablefeed.model.actions import AddFile, FileAction, Metadata, RemoveFile
 from tablefeed.model.split import Split
 
 JsonObject = Mapping[str, Any]  # Any: what JSON or Avro can hold, before a table below has checked it
@@ -74,7 +74,7 @@ def write_add(add: AddFile, *, native: bool) -> dict[str, object]:
     if native:
         return both
     both["hasFooterOffsets"] = split.footer_start is not None and split.footer_end is not None
-    return {wire: both.get(wire) for wire in SCALA_ADD}
+    return {wire: both[wire] for wire in SCALA_ADD}
 
 
 def read_remove(values: JsonObject) -> RemoveFile:
@@ -89,7 +89,7 @@ def write_file(file: FileAction, *, native: bool) -> tuple[str, dict[str, object
         case AddFile():
             return names.ADD, write_add(file, native=native)
         case RemoveFile():
-            return names.REMOVE, write_values(REMOVE, file, native=True) if native else _write_nulls(REMOVE, file)
+            return names.REMOVE, write_values(REMOVE, file, native=native)
         case _:
             raise TypeError(f"{type(file).__name__} is not an action of IndexTables")
 
@@ -105,29 +105,8 @@ def read_metadata(values: JsonObject) -> Metadata:
 def write_metadata(metadata: Metadata, *, native: bool) -> dict[str, object]:
     """The object in the line of `metadata`, with unknown fields last."""
     encoding = {"provider": metadata.format_provider, "options": dict(metadata.format_options)}
-    values = {**_write_nulls(_METADATA_HEAD, metadata), "format": encoding, **_write_nulls(_METADATA_TAIL, metadata)}
-    known = {name: value for name, value in values.items() if value is not None} if native else values
-    return {**known, **metadata.extra}
-
-
-def read_protocol(values: JsonObject) -> Protocol:
-    """The protocol that `values` spell. Raises BadActionError."""
-    return Protocol(**read_values(PROTOCOL, values))
-
-
-def write_protocol(protocol: Protocol, *, native: bool) -> dict[str, object]:
-    """The object in the line of `protocol`."""
-    return write_values(PROTOCOL, protocol, native=native) if native else _write_nulls(PROTOCOL, protocol)
-
-
-def read_txn(values: JsonObject) -> Txn:
-    """The txn that `values` spell: a line of ours. Raises BadActionError."""
-    return Txn(**read_values(TXN, values))
-
-
-def write_txn(txn: Txn) -> dict[str, object]:
-    """The object in the line of `txn`."""
-    return write_values(TXN, txn, native=True)
+    head, tail = (write_values(table, metadata, native=native) for table in (_METADATA_HEAD, _METADATA_TAIL))
+    return {**head, "format": encoding, **tail, **metadata.extra}
 
 
 def partition_words(values: Mapping[str, str | None]) -> dict[str, str]:
@@ -166,15 +145,10 @@ def read_values(table: tuple[Field, ...], values: JsonObject) -> dict[str, Any]:
 
 
 def write_values(table: tuple[Field, ...], action: object, *, native: bool) -> dict[str, object]:
-    """What is on disk of the attributes of `action` that are not None. `native`: only what the native log writes."""
-    fields = (field for field in table if field.native or not native)
-    values = ((field, getattr(action, field.attribute)) for field in fields)
-    return {field.wire: field.write(value) for field, value in values if value is not None}
-
-
-def _write_nulls(table: tuple[Field, ...], action: object) -> dict[str, object]:
-    written = write_values(table, action, native=False)
-    return {field.wire: written.get(field.wire) for field in table}
+    """What is on disk of the attributes of `action`: null for None; `native`: only what the native log writes."""
+    values = ((field, getattr(action, field.attribute)) for field in table if field.native or not native)
+    written = {field.wire: None if value is None else field.write(value) for field, value in values}
+    return {wire: value for wire, value in written.items() if value is not None} if native else written
 
 
 def _boolean(value: object) -> bool:

@@ -107,9 +107,11 @@ def _head(facts: Facts, writer: Writer) -> list[bytes]:
     if facts.protocol is None or facts.metadata is None:
         raise ValueError("a checkpoint needs a protocol and metadata")
     native = writer is Writer.NATIVE
-    protocol: dict[str, object] = {names.PROTOCOL: fields.write_protocol(facts.protocol, native=native)}
+    protocol: dict[str, object] = {names.PROTOCOL: fields.write_values(fields.PROTOCOL, facts.protocol, native=native)}
     if facts.txns:
-        protocol[names.TXNS] = [fields.write_txn(txn) for _, txn in sorted(facts.txns.items())]
+        protocol[names.TXNS] = [
+            fields.write_values(fields.TXN, txn, native=True) for _, txn in sorted(facts.txns.items())
+        ]
     return [_line(protocol), _line({names.METADATA: fields.write_metadata(facts.metadata, native=native)})]
 
 

@@ -29,8 +29,8 @@ _READ: Mapping[str, Callable[[dict[str, Any]], AddFile | RemoveFile | Metadata |
     names.ADD: fields.read_add,
     names.REMOVE: fields.read_remove,
     names.METADATA: fields.read_metadata,
-    names.PROTOCOL: fields.read_protocol,
-    names.TXN: fields.read_txn,
+    names.PROTOCOL: lambda values: Protocol(**fields.read_values(fields.PROTOCOL, values)),
+    names.TXN: lambda values: Txn(**fields.read_values(fields.TXN, values)),
 }
 
 
@@ -91,7 +91,7 @@ def encode_commit(commit: Commit, *, writer: Writer, first: Iterable[FileAction]
     native = writer is Writer.NATIVE
     lines: list[dict[str, object]] = []
     if commit.protocol is not None:
-        lines.append({names.PROTOCOL: fields.write_protocol(commit.protocol, native=native)})
+        lines.append({names.PROTOCOL: fields.write_values(fields.PROTOCOL, commit.protocol, native=native)})
     if commit.metadata is not None:
         lines.append({names.METADATA: fields.write_metadata(commit.metadata, native=native)})
     info = dict(commit.info or {})
@@ -99,7 +99,7 @@ def encode_commit(commit: Commit, *, writer: Writer, first: Iterable[FileAction]
     if info:
         lines.append({names.COMMIT_INFO: info})
     lines += ({names.MERGE_SKIP[0]: skip} for skip in (skips if isinstance(skips, list) else ()))
-    lines += ({names.TXN: fields.write_txn(txn)} for txn in commit.txns)
+    lines += ({names.TXN: fields.write_values(fields.TXN, txn, native=True)} for txn in commit.txns)
     of_files = (fields.write_file(file, native=native) for file in chain(first, commit.files))
     files = ({action: values} for action, values in of_files)
     text = b"".join(orjson.dumps(line, default=dict, option=orjson.OPT_APPEND_NEWLINE) for line in chain(lines, files))
@@ -141,8 +141,10 @@ def decompress(data: bytes, *, url: str, log_file: str) -> bytes:
         if not data:
             raise CorruptLogError("it is empty: its writer died, or it was cut off", url=url, log_file=log_file)
         return data
+    if not packed:
+        raise CorruptLogError("it is not a valid gzip file: it ends after its header", url=url, log_file=log_file)
     try:
-        return gzip.decompress(packed) if packed else _cut_off()
+        return gzip.decompress(packed)
     except (OSError, EOFError, zlib.error) as error:
         raise CorruptLogError(f"it is not a valid gzip file: {error}", url=url, log_file=log_file) from error
 
@@ -195,10 +197,6 @@ def _txns(values: dict[str, Any], *, url: str, log_file: str, line: int) -> list
     if isinstance(found, list) and all(isinstance(each, dict) for each in found):
         return found
     raise CorruptLogError(f"{names.TXNS} is not a list of objects", url=url, log_file=log_file, line=line)
-
-
-def _cut_off() -> bytes:
-    raise EOFError("it ends after its header")
 
 
 def _committed_at_ms(info: dict[str, Any] | None, files: list[FileAction], modified_ms: int | None) -> int | None:
