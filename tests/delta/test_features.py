@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -30,6 +31,11 @@ def listing(*features: str) -> Protocol:
     return Protocol(
         min_reader_version=3, min_writer_version=7, reader_features=readers, writer_features=frozenset(features)
     )
+
+
+def for_writers(*features: str) -> Protocol:
+    """Writer 7 with `features`, none of them in the list of readers."""
+    return Protocol(min_reader_version=1, min_writer_version=7, writer_features=frozenset(features))
 
 
 def a_table(
@@ -77,15 +83,13 @@ def test_a_reader_feature_that_is_unknown_or_not_handled_refuses_reading_by_name
 
 @pytest.mark.parametrize("feature", ["collations", "inCommitTimestamp-preview", "somethingNew"])
 def test_a_writer_feature_that_is_unknown_or_not_handled_refuses_writing_alone(feature: str) -> None:
-    protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=frozenset({feature}))
-    check_readable(protocol, a_table())
-    assert refused(protocol, a_table()) == ((feature,), "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
+    check_readable(for_writers(feature), a_table())
+    assert refused(for_writers(feature), a_table()) == ((feature,), "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
 
 
 def test_all_that_is_refused_is_named_at_once() -> None:
-    protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=frozenset({"z", "collations"}))
     table = a_table(properties={"delta.enableIcebergCompatV3": "true"})
-    assert refused(protocol, table)[0] == ("collations", "icebergCompatV3", "z")
+    assert refused(for_writers("z", "collations"), table)[0] == ("collations", "icebergCompatV3", "z")
 
 
 def test_a_writer_feature_in_use_refuses_writing_and_lets_reading_be() -> None:
@@ -254,44 +258,31 @@ def test_a_new_table_lists_what_its_properties_ask_for_and_the_gate_judges_it() 
 
 
 LONG, CLOCKS = Primitive("long"), Array(element=Primitive("timestamp_ntz"), contains_null=True)
-OLD = {"appendOnly", "invariants"}
-MAPPED = {"delta.columnMapping.mode": "name"}
+OLD = ("appendOnly", "invariants")
+MAPPED = {"columnMapping.mode": "name"}
 
 
 @pytest.mark.parametrize(
     ("kind", "properties", "expected"),
     [
-        (LONG, {"delta.appendOnly": "true"}, (1, 2, None, None)),
-        (CLOCKS, {}, (3, 7, {"timestampNtz"}, {"timestampNtz"} | OLD)),
-        (LONG, {"delta.enableChangeDataFeed": "true"}, (1, 7, None, {"changeDataFeed"} | OLD)),
-        (LONG, MAPPED, (2, 7, None, {"columnMapping"} | OLD)),
-        (
-            LONG,
-            MAPPED | {"delta.enableDeletionVectors": "true"},
-            (3, 7, {"columnMapping", "deletionVectors"}, {"columnMapping", "deletionVectors"} | OLD),
-        ),
-        (LONG, {"delta.minWriterVersion": "3"}, (1, 3, None, None)),
-        (LONG, {"delta.minWriterVersion": "4", "delta.enableChangeDataFeed": "true"}, (1, 4, None, None)),
-        (LONG, {"delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}, (2, 5, None, None)),
-        (LONG, {"delta.minReaderVersion": "1", "delta.minWriterVersion": "7"}, (1, 1, None, None)),
-        (
-            LONG,
-            {"delta.minReaderVersion": "3", "delta.minWriterVersion": "7", "delta.appendOnly": "true"},
-            (1, 7, None, {"appendOnly"}),
-        ),
-        (LONG, {"delta.feature.checkConstraints": "supported"}, (1, 3, None, None)),
+        (LONG, {"appendOnly": "true"}, legacy(1, 2)),
+        (CLOCKS, {}, listing("timestampNtz", *OLD)),
+        (LONG, {"enableChangeDataFeed": "true"}, for_writers("changeDataFeed", *OLD)),
+        (LONG, MAPPED, replace(for_writers("columnMapping", *OLD), min_reader_version=2)),
+        (LONG, MAPPED | {"enableDeletionVectors": "true"}, listing("columnMapping", "deletionVectors", *OLD)),
+        (LONG, {"minWriterVersion": "3"}, legacy(1, 3)),
+        (LONG, {"minWriterVersion": "4", "enableChangeDataFeed": "true"}, legacy(1, 4)),
+        (LONG, {"minReaderVersion": "2", "minWriterVersion": "5"}, legacy(2, 5)),
+        (LONG, {"minReaderVersion": "1", "minWriterVersion": "7"}, legacy(1, 1)),
+        (LONG, {"minReaderVersion": "3", "minWriterVersion": "7", "appendOnly": "true"}, for_writers("appendOnly")),
+        (LONG, {"feature.checkConstraints": "supported"}, legacy(1, 3)),
     ],
 )
 def test_a_new_tables_protocol_is_numbers_where_they_imply_just_its_features_and_else_a_list(
-    kind: Primitive | Array, properties: dict[str, str], expected: tuple[int, int, set[str] | None, set[str] | None]
+    kind: Primitive | Array, properties: dict[str, str], expected: Protocol
 ) -> None:
-    reader, writer, readers, writers = expected
-    assert required_protocol(columns(kind), properties) == Protocol(
-        min_reader_version=reader,
-        min_writer_version=writer,
-        reader_features=None if readers is None else frozenset(readers),
-        writer_features=None if writers is None else frozenset(writers),
-    )
+    asked = {f"delta.{name}": value for name, value in properties.items()}
+    assert required_protocol(columns(kind), asked) == expected
 
 
 @pytest.mark.parametrize(

@@ -38,34 +38,35 @@ def test_a_column_tells_its_start_step_and_mark_and_whether_rows_may_bring_value
 _WHOLE: dict[str, object] = {"start": 1, "step": 2, "allowExplicitInsert": False}
 
 
+def with_expression(key: str) -> Struct:
+    _, field = a_schema(**_WHOLE)
+    return Struct((Field("id", LONG, nullable=True, metadata={**field.metadata, key: "1"}),))
+
+
+_INCONSISTENT = "DELTA_IDENTITY_COLUMN_INCONSISTENT_METADATA"
+_GENERATED = "DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION"
+
+
 @pytest.mark.parametrize(
     ("schema", "error_class"),
     [
         (a_schema(**{**_WHOLE, "step": 0}), "DELTA_IDENTITY_COLUMNS_ILLEGAL_STEP"),
-        (a_schema(start=1, step=1), "DELTA_IDENTITY_COLUMN_INCONSISTENT_METADATA"),
-        (a_schema(allowExplicitInsert=True), "DELTA_IDENTITY_COLUMN_INCONSISTENT_METADATA"),
-        (a_schema(**{**_WHOLE, "start": "1"}), "DELTA_IDENTITY_COLUMN_INCONSISTENT_METADATA"),
-        (a_schema(**{**_WHOLE, "start": True}), "DELTA_IDENTITY_COLUMN_INCONSISTENT_METADATA"),
-        (a_schema(**_WHOLE, highWaterMark=None), "DELTA_IDENTITY_COLUMN_INCONSISTENT_METADATA"),
-        (a_schema(**_WHOLE, highWaterMark=2**63), "DELTA_IDENTITY_COLUMN_INCONSISTENT_METADATA"),
-        (a_schema(**_WHOLE, highWaterMark=4), "DELTA_IDENTITY_COLUMN_INCONSISTENT_METADATA"),
+        (a_schema(start=1, step=1), _INCONSISTENT),
+        (a_schema(allowExplicitInsert=True), _INCONSISTENT),
+        (a_schema(**{**_WHOLE, "start": "1"}), _INCONSISTENT),
+        (a_schema(**{**_WHOLE, "start": True}), _INCONSISTENT),
+        (a_schema(**_WHOLE, highWaterMark=None), _INCONSISTENT),
+        (a_schema(**_WHOLE, highWaterMark=2**63), _INCONSISTENT),
+        (a_schema(**_WHOLE, highWaterMark=4), _INCONSISTENT),
         (of_kind(Primitive("integer"), _WHOLE), "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE"),
+        (with_expression("delta.generationExpression"), _GENERATED),
+        (with_expression("CURRENT_DEFAULT"), _GENERATED),
     ],
 )
 def test_one_that_no_writer_could_fill_is_refused_by_name(schema: Struct, error_class: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match="'id'") as caught:
         identity_columns(schema, partition_columns=())
     assert caught.value.error_class == error_class
-
-
-@pytest.mark.parametrize("key", ["delta.generationExpression", "CURRENT_DEFAULT"])
-def test_one_that_has_an_expression_too_is_refused(key: str) -> None:
-    (_, field) = a_schema(**_WHOLE)
-    both = Field("id", LONG, nullable=True, metadata={**field.metadata, key: "1"})
-
-    with pytest.raises(UnsupportedFeatureError) as caught:
-        identity_columns(Struct((both,)), partition_columns=())
-    assert caught.value.error_class == "DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION"
 
 
 def test_one_that_partitions_the_table_is_refused() -> None:

@@ -51,22 +51,11 @@ def test_an_invariant_of_a_struct_s_member_is_one() -> None:
     assert _rules(_field("s", Struct((member,)))).checks == (Check(name="EXPRESSION(s.x > 3)", expression="s.x > 3"),)
 
 
-@pytest.mark.parametrize("written", ['{"rule": 1}', '{"expression": "x > 3"}', 7, "{"])
-def test_an_invariant_in_another_form_is_refused(written: object) -> None:
-    with pytest.raises(UnsupportedFeatureError, match="the invariant of column x"):
-        _rules(_field("x", invariant=written))
-
-
 def test_generation_expressions_and_defaults_are_kept_by_column() -> None:
     rules = _rules(_field("y", generated="YEAR(d)"), _field("n", default="7"), _field("x"))
 
     assert (rules.generated, rules.defaults) == ({"y": "YEAR(d)"}, {"n": "7"})
     assert rules.needs_sql
-
-
-def test_a_default_below_the_top_is_refused() -> None:
-    with pytest.raises(UnsupportedFeatureError, match="CURRENT_DEFAULT of column s"):
-        _rules(_field("s", Array(Struct((_field("n", default="7"),)), contains_null=True)))
 
 
 @pytest.mark.parametrize(
@@ -91,10 +80,26 @@ def test_the_lengths_of_char_and_varchar_are_read_at_every_depth(
     assert not rules.needs_sql
 
 
-@pytest.mark.parametrize("declared", ["varchar", "varchar(x)", "array<varchar(5)", "struct<a>", "varchar(5) x"])
-def test_a_declared_type_that_cannot_be_read_is_refused(declared: str) -> None:
-    with pytest.raises(UnsupportedFeatureError, match="the declared type of column c"):
-        _rules(_field("c", _STRING, declared=declared))
+@pytest.mark.parametrize(
+    ("field", "named"),
+    [
+        *(
+            (_field("x", invariant=written), "the invariant of column x")
+            for written in ('{"rule": 1}', '{"expression": "x > 3"}', 7, "{")
+        ),
+        *(
+            (_field("c", _STRING, declared=declared), "the declared type of column c")
+            for declared in ("varchar", "varchar(x)", "array<varchar(5)", "struct<a>", "varchar(5) x")
+        ),
+        (
+            _field("s", Array(Struct((_field("n", default="7"),)), contains_null=True)),
+            "CURRENT_DEFAULT of column s",  # a default below the top
+        ),
+    ],
+)
+def test_a_rule_in_a_form_that_cannot_be_read_is_refused_by_its_column(field: Field, named: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=named):
+        _rules(field)
 
 
 def test_a_table_without_rules_has_none() -> None:

@@ -221,36 +221,6 @@ def test_a_column_that_is_called_like_the_count_is_not_taken_for_it() -> None:
     ) == [2, None, None, 2]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"numRecords":3,"minValues":{"a":1}}',
-        '{"numRecords":3}',
-        '{"numRecords":0}',
-        '{"numRecords":-1}',
-        '{"numRecords":1.5}',
-        '{"numRecords":1e3}',
-        '{"numRecords":007}',
-        '{"numRecords":"3"}',
-        '{"numRecords":true}',
-        '{"numRecords":null}',
-        '{"numRecords":999999999999999999}',
-        '{"numRecords":9223372036854775807}',
-        '{"numRecords":3,"minVal',
-        "[3]",
-        "{",
-        "",
-    ],
-)
-def test_a_count_in_a_column_is_what_it_is_alone(text: str) -> None:
-    assert counts(text, text) == [num_records(text)] * 2
-
-
-@pytest.mark.parametrize("text", ['{"numRecords":9223372036854775808}', f'{{"numRecords":{10**30}}}'])
-def test_a_count_beyond_64_bits_is_no_count(text: str) -> None:
-    assert counts(text) == [None]
-
-
 @given(
     st.lists(
         st.none()
